@@ -1,0 +1,2 @@
+//! The `longshore` command.
+fn main() {}
