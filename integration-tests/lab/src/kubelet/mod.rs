@@ -1,0 +1,1 @@
+//! Kubelets that join a cluster, real or simulated, when their instance boots.
