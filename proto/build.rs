@@ -1,0 +1,19 @@
+//! Compiles the protobuf packages with protox: no protoc needed here.
+
+use std::error::Error;
+use std::path::PathBuf;
+
+const PROTOS: [&str; 3] = [
+    "longshore/cluster/v1/cluster.proto",
+    "longshore/planning/v1/planning.proto",
+    "longshore/capacity/v1/capacity.proto",
+];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo:rerun-if-changed=longshore");
+    let descriptors = protox::compile(PROTOS, ["."])?;
+    let out = PathBuf::from(std::env::var("OUT_DIR")?).join("longshore_descriptor.bin");
+    std::fs::write(&out, prost::Message::encode_to_vec(&descriptors))?;
+    tonic_prost_build::configure().btree_map(".").bytes(".").compile_fds(descriptors)?;
+    Ok(())
+}

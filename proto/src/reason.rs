@@ -1,0 +1,123 @@
+//! The closed set of machine-readable refusal reasons, each with its gRPC status.
+//!
+//! Invariant: a reason's name never changes once released; people read the message beside it.
+
+use std::collections::HashMap;
+
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, StatusExt};
+
+/// Domain of every reason, as error details want it.
+pub const DOMAIN: &str = "longshore.dev";
+
+/// Why a request was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    /// A field is missing, out of range or contradictory.
+    Malformed,
+    /// The peer speaks a protocol version that this build does not.
+    ProtocolVersion,
+    /// Messages came in an order the protocol forbids.
+    ProtocolOrder,
+    /// The fence is older than one already seen for the cluster.
+    StaleFence,
+    /// A session with a larger epoch has taken over.
+    SessionSuperseded,
+    /// Another actuator leads the region; metadata `leader` has its address.
+    NotLeader,
+    /// The process is shutting down.
+    Draining,
+    /// A queue is full; retry later.
+    Overloaded,
+    /// The plan expired before it was recorded.
+    PlanExpired,
+    /// The launch names a node class that the actuator does not know.
+    UnknownNodeClass,
+    /// The termination's launch id does not match the instance.
+    LaunchMismatch,
+    /// No session or no such object.
+    NotFound,
+    /// The store that must record the request cannot be reached.
+    StoreUnavailable,
+}
+
+impl Reason {
+    /// Stable name on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Malformed => "MALFORMED",
+            Self::ProtocolVersion => "PROTOCOL_VERSION",
+            Self::ProtocolOrder => "PROTOCOL_ORDER",
+            Self::StaleFence => "STALE_FENCE",
+            Self::SessionSuperseded => "SESSION_SUPERSEDED",
+            Self::NotLeader => "NOT_LEADER",
+            Self::Draining => "DRAINING",
+            Self::Overloaded => "OVERLOADED",
+            Self::PlanExpired => "PLAN_EXPIRED",
+            Self::UnknownNodeClass => "UNKNOWN_NODE_CLASS",
+            Self::LaunchMismatch => "LAUNCH_MISMATCH",
+            Self::NotFound => "NOT_FOUND",
+            Self::StoreUnavailable => "STORE_UNAVAILABLE",
+        }
+    }
+
+    /// gRPC status code it is sent with.
+    #[must_use]
+    pub const fn code(self) -> Code {
+        match self {
+            Self::Malformed | Self::ProtocolOrder => Code::InvalidArgument,
+            Self::ProtocolVersion
+            | Self::StaleFence
+            | Self::PlanExpired
+            | Self::UnknownNodeClass
+            | Self::LaunchMismatch => Code::FailedPrecondition,
+            Self::SessionSuperseded => Code::Aborted,
+            Self::NotLeader | Self::Draining | Self::StoreUnavailable => Code::Unavailable,
+            Self::Overloaded => Code::ResourceExhausted,
+            Self::NotFound => Code::NotFound,
+        }
+    }
+
+    /// A status with this reason in its details and `message` for people.
+    #[must_use]
+    pub fn status(self, message: impl Into<String>) -> Status {
+        self.status_with(message, HashMap::new())
+    }
+
+    /// Like [`Reason::status`], with metadata such as the leader's address.
+    #[must_use]
+    pub fn status_with(
+        self,
+        message: impl Into<String>,
+        metadata: HashMap<String, String>,
+    ) -> Status {
+        let details = ErrorDetails::with_error_info(self.as_str(), DOMAIN, metadata);
+        Status::with_error_details(self.code(), message, details)
+    }
+}
+
+/// Reason name and metadata of a status that another Longshore process sent, when it has one.
+#[must_use]
+pub fn of_status(status: &Status) -> Option<(String, HashMap<String, String>)> {
+    let info = status.get_details_error_info()?;
+    (info.domain == DOMAIN).then_some((info.reason, info.metadata))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_survives_the_wire() {
+        let metadata = HashMap::from([("leader".to_owned(), "http://a:1".to_owned())]);
+        let status = Reason::NotLeader.status_with("ask the leader", metadata.clone());
+        assert_eq!(status.code(), Code::Unavailable);
+        assert_eq!(of_status(&status), Some(("NOT_LEADER".to_owned(), metadata)));
+    }
+
+    #[test]
+    fn foreign_statuses_have_no_reason() {
+        assert_eq!(of_status(&Status::internal("x")), None);
+    }
+}
