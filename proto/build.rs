@@ -1,5 +1,10 @@
 //! Compiles the protobuf packages with protox: no protoc needed here.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "cargo passes OUT_DIR to build scripts by environment"
+)]
+
 use std::error::Error;
 use std::path::PathBuf;
 
