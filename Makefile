@@ -1,0 +1,80 @@
+# Longshore: build, check, test. `make help` says what there is.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+cache := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/longshore
+part = $(cache)/parts/$(1)-$(shell awk '$$1 == "$(1)" { print $$2 }' tools/parts/versions)/bin
+
+# A build machine clones afresh each time: its target directory lives with the parts, and is warm.
+ifeq ($(CI),true)
+export CARGO_TARGET_DIR ?= $(cache)/target
+endif
+target := $(or $(CARGO_TARGET_DIR),target)
+
+# etcd-client's build script calls protoc.
+export PROTOC ?= $(call part,protoc)/protoc
+
+.PHONY: help
+help: ## say what each target does
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+# --- set-up -------------------------------------------------------------------------------------
+
+.PHONY: setup setup-build setup-lint setup-test
+setup: setup-build setup-lint setup-test ## install every pinned part into the user's cache
+
+setup-build:
+	@tools/setup.sh protoc
+
+setup-lint:
+	@tools/setup.sh buf shellcheck cargo-deny
+
+setup-test:
+	@tools/setup.sh etcd kubernetes helm grpcio buf
+
+# --- use ----------------------------------------------------------------------------------------
+
+.PHONY: build demo
+build: setup-build ## build every program (debug; the planner is optimised in it too)
+	cargo build --workspace --bins
+
+demo: build ## one cluster and one region, simulated, driven by the real programs
+	$(target)/debug/demo
+
+# --- check --------------------------------------------------------------------------------------
+
+.PHONY: test build-test
+test: ## everything that proves it works, on the real control plane (first run: about half an hour)
+	@$(MAKE) --no-print-directory -j2 setup-test build-test
+	cargo test --workspace --no-fail-fast
+
+# All targets at once: the same features as `cargo test`, so nothing is compiled twice, and the
+# programs that the integration tests start are there.
+build-test: setup-build
+	cargo build --workspace --all-targets
+
+.PHONY: lint lint-cheap clippy fmt-check fmt deny proto-lint shell-lint
+lint: lint-cheap clippy ## format, clippy, dependencies, protocol, shell scripts
+
+lint-cheap: fmt-check proto-lint shell-lint deny
+
+fmt: ## format the Rust sources
+	cargo fmt --all
+
+fmt-check:
+	cargo fmt --all --check
+
+clippy: setup-build
+	cargo clippy --workspace --all-targets -- -D warnings
+
+deny: setup-lint
+	cargo fetch --locked --quiet
+	PATH="$(call part,cargo-deny):$$PATH" cargo deny --offline check bans licenses sources
+
+proto-lint: setup-lint
+	PATH="$(call part,buf):$$PATH" tools/lint-protocol.sh
+
+shell-lint: setup-lint
+	$(call part,shellcheck)/shellcheck $$(git ls-files '*.sh' .ci/run)

