@@ -5,61 +5,46 @@
 pub mod limits;
 pub mod reason;
 
-/// Package `longshore.types.v1`: objects, catalogue and plan.
-pub mod types {
-    /// Version 1.
-    #[allow(
-        missing_docs,
-        clippy::all,
-        clippy::pedantic,
-        reason = "generated from commented protos"
-    )]
-    pub mod v1 {
-        tonic::include_proto!("longshore.types.v1");
-    }
+/// Mounts the generated code of one package.
+macro_rules! package {
+    ($(#[$doc:meta])* $name:ident, $path:literal) => {
+        $(#[$doc])*
+        pub mod $name {
+            /// Version 1 of the package; its elements are described in the `.proto` files.
+            #[allow(
+                missing_docs,
+                clippy::all,
+                clippy::pedantic,
+                clippy::restriction,
+                reason = "generated from commented protos"
+            )]
+            pub mod v1 {
+                tonic::include_proto!($path);
+            }
+        }
+    };
 }
 
-/// Package `longshore.cluster.v1`: the session between watcher and scheduler.
-pub mod cluster {
-    /// Version 1.
-    #[allow(
-        missing_docs,
-        clippy::all,
-        clippy::pedantic,
-        reason = "generated from commented protos"
-    )]
-    pub mod v1 {
-        tonic::include_proto!("longshore.cluster.v1");
-    }
-}
-
-/// Package `longshore.planning.v1`: plans and explanations for any client.
-pub mod planning {
-    /// Version 1.
-    #[allow(
-        missing_docs,
-        clippy::all,
-        clippy::pedantic,
-        reason = "generated from commented protos"
-    )]
-    pub mod v1 {
-        tonic::include_proto!("longshore.planning.v1");
-    }
-}
-
-/// Package `longshore.capacity.v1`: plans applied and capacity watched, per region.
-pub mod capacity {
-    /// Version 1.
-    #[allow(
-        missing_docs,
-        clippy::all,
-        clippy::pedantic,
-        reason = "generated from commented protos"
-    )]
-    pub mod v1 {
-        tonic::include_proto!("longshore.capacity.v1");
-    }
-}
+package!(
+    /// Objects of a view, the catalogue and the parts of a plan.
+    types,
+    "longshore.types.v1"
+);
+package!(
+    /// The session between watcher and scheduler.
+    cluster,
+    "longshore.cluster.v1"
+);
+package!(
+    /// Plans and explanations for any client.
+    planning,
+    "longshore.planning.v1"
+);
+package!(
+    /// Plans applied and capacity watched, per region.
+    capacity,
+    "longshore.capacity.v1"
+);
 
 /// Descriptors of all packages, for gRPC reflection.
 pub const DESCRIPTOR_SET: &[u8] =

@@ -1,1 +1,13 @@
-//! Under construction.
+//! Process plumbing shared by the three services: telemetry, shutdown, supervised tasks, gRPC set-up.
+//!
+//! Invariant: knows no domain type. What lands here is needed by at least two services.
+
+pub mod backoff;
+pub mod client;
+pub mod clock;
+pub mod metrics;
+pub mod propagate;
+pub mod server;
+pub mod shutdown;
+pub mod tasks;
+pub mod telemetry;

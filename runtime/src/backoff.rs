@@ -1,0 +1,73 @@
+//! Retry delays: exponential, bounded, with full jitter so that many clients never act in step.
+//!
+//! Invariant: every delay lies in `[minimum / 2, maximum]`.
+
+use std::time::Duration;
+
+use rand::Rng;
+
+/// Bounds of the delays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackoffPolicy {
+    /// Delay around which the first retry falls.
+    pub minimum: Duration,
+    /// Longest delay.
+    pub maximum: Duration,
+}
+
+impl BackoffPolicy {
+    /// For connections inside one network: 100 ms to 5 s.
+    pub const NETWORK: Self =
+        Self { minimum: Duration::from_millis(100), maximum: Duration::from_secs(5) };
+}
+
+/// Delays of one series of attempts.
+#[derive(Clone, Debug)]
+pub struct Backoff {
+    policy: BackoffPolicy,
+    attempts: u32,
+}
+
+impl Backoff {
+    /// A fresh series.
+    #[must_use]
+    pub const fn new(policy: BackoffPolicy) -> Self {
+        Self { policy, attempts: 0 }
+    }
+
+    /// Starts over, after a success.
+    pub const fn reset(&mut self) {
+        self.attempts = 0;
+    }
+
+    /// Delay before the next attempt.
+    pub fn next_delay(&mut self) -> Duration {
+        let factor = 1_u32.checked_shl(self.attempts.min(20)).unwrap_or(u32::MAX);
+        self.attempts = self.attempts.saturating_add(1);
+        let ceiling = self.policy.minimum.saturating_mul(factor).min(self.policy.maximum);
+        let floor = ceiling.min(self.policy.minimum) / 2;
+        rand::rng().random_range(floor..=ceiling)
+    }
+
+    /// Sleeps for the next delay.
+    pub async fn wait(&mut self) {
+        tokio::time::sleep(self.next_delay()).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_stay_in_bounds_and_grow() {
+        let policy = BackoffPolicy::NETWORK;
+        let mut backoff = Backoff::new(policy);
+        for _ in 0..100 {
+            let delay = backoff.next_delay();
+            assert!(delay >= policy.minimum / 2 && delay <= policy.maximum);
+        }
+        backoff.reset();
+        assert!(backoff.next_delay() <= policy.minimum);
+    }
+}
