@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# Makes the facts that longshore-ec2-data embeds (actuator/data/src/embedded) out of published
+# packages, which it installs, pinned by `inputs`, into the user's cache.
+#
+#   generate.sh           writes the blobs
+#   generate.sh --check   fails if the committed blobs are not what this generator makes
+#
+# Needs Go 1.24 and Python 3.10 or newer. About a minute the first time, 10 seconds after that.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+embedded=$(cd "$here/../src/embedded" && pwd)
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/longshore/ec2-data
+zstandard=0.25.0
+
+say() { printf 'generate: %s\n' "$*" >&2; }
+die() { say "$*"; exit 1; }
+need() { command -v "$1" >/dev/null || die "'$1' is not installed; $2"; }
+
+version() { awk -v package="$1" '$1 == package { print $2 }' "$here/inputs"; }
+
+# go_module MODULE : downloads the pinned version, checked against Go's checksum database, and
+# prints its folder. It is never built.
+go_module() {
+    (cd "$cache" && go mod download -json "$1@$(version "go:$1")") |
+        python3 -c 'import json, sys; print(json.load(sys.stdin)["Dir"])'
+}
+
+# python_env : a virtual environment with the pinned packages; prints its folder.
+python_env() {
+    local moto env
+    moto=$(version pypi:moto)
+    env=$cache/python-moto-$moto-zstandard-$zstandard
+    if [ ! -e "$env/.complete" ]; then
+        say "installing moto $moto and zstandard $zstandard into $env"
+        rm -rf "$env"
+        python3 -m venv "$env" || die "python3 cannot make a virtual environment; install python3-venv"
+        "$env/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps \
+            "moto==$moto" "zstandard==$zstandard" >&2
+        touch "$env/.complete"
+    fi
+    echo "$env"
+}
+
+# tables FOLDER : the tables of a Go module's source as JSON.
+tables() {
+    local providers=$1/pkg/providers
+    (cd "$here/tables" && go run . \
+        "$providers/pricing/zz_generated.pricing_aws.go:InitialOnDemandPricesAWS" \
+        "$providers/pricing/zz_generated.pricing_aws_us_gov.go:InitialOnDemandPricesUSGov" \
+        "$providers/instancetype/zz_generated.vpclimits.go:Limits" \
+        "$providers/instancetype/zz_generated.bandwidth.go:InstanceTypeBandwidthMegabits")
+}
+
+# generate OUT : writes the blobs into a folder.
+generate() {
+    local env karpenter prices moto
+    env=$(python_env)
+    karpenter=$(go_module github.com/aws/karpenter-provider-aws)
+    prices=$(go_module github.com/cristim/ec2-instances-info)
+    tables "$karpenter" >"$scratch/tables.json"
+    moto=$(echo "$env"/lib/python3*/site-packages/moto)
+    PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$here "$env/bin/python" -m ec2facts \
+        "$here/inputs" "$moto" "$scratch/tables.json" "$prices" "$1"
+}
+
+need go "install Go 1.24 or newer and run this again"
+need python3 "install Python 3.10 or newer with its venv module and run this again"
+mkdir -p "$cache"
+# Two runs at once: the second waits, then finds the packages present.
+exec 9>"$cache/lock"
+flock 9
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+case ${1:-} in
+    "") generate "$embedded" ;;
+    --check)
+        generate "$scratch/out"
+        diff -rq "$scratch/out" "$embedded" >&2 ||
+            die "the embedded facts are not what the generator makes; run actuator/data/generator/generate.sh"
+        say "the embedded facts are what the generator makes"
+        ;;
+    *) die "unknown argument '$1'; there is only --check" ;;
+esac

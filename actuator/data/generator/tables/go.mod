@@ -1,0 +1,3 @@
+module longshore/actuator/data/generator/tables
+
+go 1.24
