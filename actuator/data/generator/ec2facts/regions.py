@@ -3,8 +3,6 @@
 Invariant: every offering names a type of the data set, has at least one zone and a price.
 """
 
-import re
-
 from .prices import Prices
 from .sources import Sources
 
@@ -26,8 +24,8 @@ def regions(sources: Sources, types: list[dict]) -> list[dict]:
 
 
 def _region(name: str, offered: dict, sources: Sources, prices: Prices, types: dict) -> dict:
-    zones = sorted(set().union(*offered.values()))
-    ids = _zone_ids(name, zones, sources)
+    ids = _zone_ids(name, sources)
+    zones = sorted(ids)
     rows = [
         _offering(name, types[item], [zone for zone in zones if zone in where], zones, prices)
         for item, where in sorted(offered.items())
@@ -65,12 +63,25 @@ def _pair(price) -> list[int]:
     return [price.micro_usd, int(price.estimated)]
 
 
-def _zone_ids(region: str, zones: list[str], sources: Sources) -> dict[str, str]:
-    """The listed ids; zones that the list leaves out get the ids it leaves out, in order."""
-    ids = dict(sources.zone_ids.get(region) or _regular_ids(region))
-    all_ids = sorted(set().union(*sources.offerings_by_id.get(region, {}).values()))
-    unlisted = [found for found in all_ids if found not in ids.values()]
-    return ids | dict(zip([zone for zone in zones if zone not in ids], unlisted))
+def _zone_ids(region: str, sources: Sources) -> dict[str, str]:
+    """Which zone name stands for which zone id. That differs between accounts; of the account the
+    facts were taken in it is known by what is sold: name and id of a zone sell the same types."""
+    by_name = _sold(sources.offerings.get(region, {}))
+    by_id = _sold(sources.offerings_by_id.get(region, {}))
+    ids = {}
+    for zone, sold in sorted(by_name.items()):
+        ids[zone] = min(found for found in by_id if by_id[found] == sold)
+        del by_id[ids[zone]]
+    return ids or _regular_ids(region)
+
+
+def _sold(offered: dict[str, set[str]]) -> dict[str, set[str]]:
+    """Zone -> types, from type -> zones."""
+    zones: dict[str, set[str]] = {}
+    for item, where in offered.items():
+        for zone in where:
+            zones.setdefault(zone, set()).add(item)
+    return zones
 
 
 def _regular_ids(region: str) -> dict[str, str]:

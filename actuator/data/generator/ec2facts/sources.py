@@ -3,7 +3,6 @@
 Invariant: money is in whole micro USD as soon as it is read, so nothing after this rounds twice.
 """
 
-import ast
 import gzip
 import json
 from dataclasses import dataclass
@@ -29,7 +28,6 @@ class Sources:
     types: dict  # type name -> DescribeInstanceTypes item
     offerings: dict[str, dict[str, set[str]]]  # region -> type name -> zone names
     offerings_by_id: dict[str, dict[str, set[str]]]  # region -> type name -> zone ids
-    zone_ids: dict[str, dict[str, str]]  # region -> zone name -> zone id, where irregular
     listed: dict[str, dict[str, int]]  # region -> type name -> on-demand, the newer list
     markets: dict[str, dict[str, Market]]  # region -> type name -> market, the older list
     limits: dict  # type name -> VPC limits
@@ -44,7 +42,6 @@ def read(moto: Path, tables: Path, instances_info: Path) -> Sources:
         types=_gunzip(resources / "instance_types.json.gz"),
         offerings=_offerings(resources / "instance_type_offerings/availability-zone"),
         offerings_by_id=_offerings(resources / "instance_type_offerings/availability-zone-id"),
-        zone_ids=_zone_ids(moto / "ec2/models/availability_zones_and_regions.py"),
         listed={r: {t: micro_usd(p) for t, p in table.items()} for r, table in prices.items()},
         markets=_markets(json.loads((instances_info / "data/instances.json").read_text())),
         limits=facts["Limits"],
@@ -67,17 +64,6 @@ def _offerings(folder: Path) -> dict[str, dict[str, set[str]]]:
         region = regions.setdefault(path.name.removesuffix(".json.gz"), {})
         for offering in _gunzip(path):
             region.setdefault(offering["InstanceType"], set()).add(offering["Location"])
-    return regions
-
-
-def _zone_ids(path: Path) -> dict[str, dict[str, str]]:
-    """Zones that the module lists one by one. It is parsed, not imported: it needs an AWS SDK."""
-    regions: dict[str, dict[str, str]] = {}
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Zone":
-            zone = {k.arg: k.value.value for k in node.keywords if isinstance(k.value, ast.Constant)}
-            if {"region_name", "name", "zone_id"} <= zone.keys():
-                regions.setdefault(zone["region_name"], {})[zone["name"]] = zone["zone_id"]
     return regions
 
 
