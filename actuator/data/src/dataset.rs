@@ -23,7 +23,9 @@ static REGIONS: &[u8] = include_bytes!("embedded/regions.json.zst");
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DataError {
     /// An embedded blob is not what the generator writes: a fault of the build.
-    #[error("embedded EC2 data, {part}: {reason}; run actuator/data/generator/generate.sh and build again")]
+    #[error(
+        "embedded EC2 data, {part}: {reason}; run actuator/data/generator/generate.sh and build again"
+    )]
     Corrupt {
         /// Which blob.
         part: String,
@@ -181,3 +183,6 @@ fn parse<T: DeserializeOwned>(part: &str, content: &[u8]) -> Result<T, DataError
     serde_json::from_slice(content)
         .map_err(|error| DataError::Corrupt { part: part.to_owned(), reason: error.to_string() })
 }
+
+#[cfg(test)]
+mod tests;

@@ -104,3 +104,6 @@ fn accelerator(instance_type: &InstanceType) -> Vec<Label> {
 fn kebab(words: &str) -> String {
     words.replace(' ', "-").to_lowercase()
 }
+
+#[cfg(test)]
+mod tests;

@@ -219,3 +219,6 @@ impl Reserved {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

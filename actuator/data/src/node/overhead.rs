@@ -118,8 +118,8 @@ impl Threshold {
             Self::Bytes(bytes) => bytes,
             Self::PartsPerMillion(share) if share >= MILLION => 0,
             Self::PartsPerMillion(share) => {
-                let part = (u128::from(capacity_bytes) * u128::from(share))
-                    .div_ceil(u128::from(MILLION));
+                let part =
+                    (u128::from(capacity_bytes) * u128::from(share)).div_ceil(u128::from(MILLION));
                 u64::try_from(part).unwrap_or(u64::MAX)
             }
         }
