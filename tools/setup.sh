@@ -62,7 +62,7 @@ install_kubernetes() {
 install_etcd() {
     go_build etcd "$1" "" go.etcd.io/etcd/server/v3 go.etcd.io/etcd/etcdctl/v3
     mv "$1/bin/server" "$1/bin/etcd"
-    "$1/bin/etcd" --version | head -1
+    "$1/bin/etcd" --version
 }
 
 install_helm() {

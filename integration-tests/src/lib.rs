@@ -1,1 +1,6 @@
-//! Under construction.
+//! What the integration tests and the demo are made of.
+//!
+//! Invariant: nothing here is part of a program that runs in a cluster; tests bring their own
+//! cluster, region and network, and take them away again.
+
+pub mod parts;

@@ -1,0 +1,70 @@
+//! The command lines of the control plane's programs.
+//!
+//! Invariant: every limit on requests is far above what a test sends, so that what a test measures
+//! is ours and not a default of theirs.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Result;
+
+use super::credentials::{self, Files};
+use crate::parts::binary::part_program;
+
+/// kube-apiserver on 127.0.0.1:`port`, with tokens and RBAC.
+pub(super) fn api_server(dir: &Path, port: u16, etcd: &[String]) -> Result<Command> {
+    let files = Files::at(dir);
+    let mut command = Command::new(part_program("kubernetes", "kube-apiserver")?);
+    command.arg(format!("--etcd-servers={}", etcd.join(",")));
+    command.arg("--bind-address=127.0.0.1").arg(format!("--secure-port={port}"));
+    command.arg("--tls-cert-file").arg(&files.server_cert);
+    command.arg("--tls-private-key-file").arg(&files.server_key);
+    command.arg("--token-auth-file").arg(&files.tokens);
+    command.arg("--service-account-key-file").arg(&files.account_public_key);
+    command.arg("--service-account-signing-key-file").arg(&files.account_key);
+    command.arg(format!("--service-account-issuer={}", credentials::url(port)));
+    command.args([
+        "--service-cluster-ip-range=10.96.0.0/16",
+        "--authorization-mode=RBAC,Node",
+        // Pods are created without waiting for the default account of their namespace.
+        "--disable-admission-plugins=ServiceAccount",
+        "--endpoint-reconciler-type=none",
+        "--enable-priority-and-fairness=false",
+        "--max-requests-inflight=3000",
+        "--max-mutating-requests-inflight=1500",
+    ]);
+    Ok(command)
+}
+
+/// kube-scheduler with its stock plugins.
+pub(super) fn scheduler(dir: &Path) -> Result<Command> {
+    let config = dir.join("kube-scheduler.json");
+    let content = serde_json::json!({
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "clientConnection": {
+            "kubeconfig": credentials::admin_path(dir),
+            "qps": 1000,
+            "burst": 2000,
+        },
+        "leaderElection": { "leaderElect": false },
+    });
+    fs::write(&config, serde_json::to_vec_pretty(&content)?)?;
+    let mut command = Command::new(part_program("kubernetes", "kube-scheduler")?);
+    command.arg("--config").arg(&config).arg("--secure-port=0");
+    Ok(command)
+}
+
+/// kube-controller-manager with all default controllers.
+pub(super) fn controller_manager(dir: &Path) -> Result<Command> {
+    let mut command = Command::new(part_program("kubernetes", "kube-controller-manager")?);
+    command.arg("--kubeconfig").arg(credentials::admin_path(dir));
+    command.args([
+        "--kube-api-qps=500",
+        "--kube-api-burst=1000",
+        "--leader-elect=false",
+        "--secure-port=0",
+    ]);
+    Ok(command)
+}

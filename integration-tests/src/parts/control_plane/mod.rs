@@ -1,0 +1,172 @@
+//! A Kubernetes control plane: etcd, API server, scheduler, controller manager; no nodes.
+//!
+//! Invariant: the API server ends before its etcd (it lingers otherwise), and everything before the
+//! temporary folder that holds keys, configuration and logs. Pods are scheduled and controlled as in
+//! life; the nodes they go to are the business of a test or of the lab's kubelets.
+
+mod commands;
+mod credentials;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use http::Request;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use tempfile::TempDir;
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use self::credentials::Credentials;
+use super::{EtcdCluster, Process, poll, ports};
+
+/// Control planes that run at once in one process: each takes half a GiB and, while starting, a core.
+const CONTROL_PLANES_MAX: usize = 2;
+/// Within this the API server has to become ready on a busy machine (2.6 s on an idle one).
+const READY_LIMIT: Duration = Duration::from_secs(60);
+
+static SLOTS: Semaphore = Semaphore::const_new(CONTROL_PLANES_MAX);
+
+/// Which programs run beside etcd and the API server.
+#[derive(Clone, Copy, Debug)]
+pub struct ControlPlaneOptions {
+    /// kube-scheduler: binds pods to nodes.
+    pub scheduler: bool,
+    /// kube-controller-manager: Deployments, disruption budgets, garbage collection.
+    pub controller_manager: bool,
+}
+
+impl Default for ControlPlaneOptions {
+    /// Everything.
+    fn default() -> Self {
+        Self { scheduler: true, controller_manager: true }
+    }
+}
+
+/// A running control plane. Fields are in the order in which they have to end.
+pub struct ControlPlane {
+    helpers: Vec<Process>,
+    api_server: Process,
+    etcd: EtcdCluster,
+    client: Client,
+    port: u16,
+    dir: TempDir,
+    _slot: SemaphorePermit<'static>,
+}
+
+impl ControlPlane {
+    /// Starts a control plane and waits until its API server is ready. Waits for a free slot first
+    /// when [`CONTROL_PLANES_MAX`] are running.
+    ///
+    /// # Errors
+    /// When Kubernetes is not installed, or a program ends or is not ready in time; the error holds
+    /// the end of its log.
+    pub async fn start(options: ControlPlaneOptions) -> Result<Self> {
+        let slot = SLOTS.acquire().await?;
+        let dir = tempfile::Builder::new().prefix("longshore-kubernetes-").tempdir()?;
+        let port = ports::free()?;
+        let credentials = Credentials::write(dir.path(), port)?;
+        let etcd = EtcdCluster::start(1).await?;
+        let command = commands::api_server(dir.path(), port, &etcd.endpoints())?;
+        let mut api_server = Process::start("kube-apiserver", command, dir.path())?;
+        let client = client(&credentials.admin).await?;
+        ready(&mut api_server, &client).await?;
+        let helpers = start_helpers(options, dir.path())?;
+        Ok(Self { helpers, api_server, etcd, client, port, dir, _slot: slot })
+    }
+
+    /// A client with every right.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// Address of the API server: `https://127.0.0.1:PORT`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        credentials::url(self.port)
+    }
+
+    /// A kubeconfig with every right, for programs.
+    #[must_use]
+    pub fn kubeconfig_path(&self) -> PathBuf {
+        credentials::admin_path(self.dir.path())
+    }
+
+    /// Writes a kubeconfig for the bearer of `token` (a service account's, from the TokenRequest
+    /// API) and returns its path: a program then has the rights of that account and no others.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn kubeconfig_for_token(&self, name: &str, token: &str) -> Result<PathBuf> {
+        let path = self.dir.path().join(format!("{name}.kubeconfig"));
+        credentials::write_kubeconfig(&path, self.dir.path(), self.port, token)?;
+        Ok(path)
+    }
+
+    /// The folder with the logs of all programs, named after them.
+    #[must_use]
+    pub fn log_dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Kills the API server (its state stays in etcd).
+    ///
+    /// # Errors
+    /// When the operating system refuses.
+    pub fn kill_api_server(&mut self) -> Result<()> {
+        self.api_server.kill()
+    }
+
+    /// Starts a killed API server again, on the same address, and waits until it is ready.
+    ///
+    /// # Errors
+    /// When it ends or is not ready in time.
+    pub async fn restart_api_server(&mut self) -> Result<()> {
+        let command = commands::api_server(self.dir.path(), self.port, &self.etcd.endpoints())?;
+        self.api_server = Process::start("kube-apiserver", command, self.dir.path())?;
+        ready(&mut self.api_server, &self.client).await
+    }
+
+    /// An error when one of the programs has ended, with the end of its log.
+    ///
+    /// # Errors
+    /// When one of the programs has ended.
+    pub fn ensure_running(&mut self) -> Result<()> {
+        self.api_server.ensure_running()?;
+        self.helpers.iter_mut().try_for_each(Process::ensure_running)
+    }
+}
+
+async fn client(kubeconfig: &Path) -> Result<Client> {
+    let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+    Client::try_from(config).context("the kubeconfig of the control plane makes no client")
+}
+
+async fn ready(api_server: &mut Process, client: &Client) -> Result<()> {
+    poll::until("kube-apiserver is ready", READY_LIMIT, || {
+        let alive = api_server.ensure_running();
+        let client = client.clone();
+        async move {
+            if alive.is_err() {
+                return Ok(alive);
+            }
+            client.request_text(Request::get("/readyz").body(Vec::new())?).await?;
+            anyhow::Ok(Ok(()))
+        }
+    })
+    .await?
+}
+
+fn start_helpers(options: ControlPlaneOptions, dir: &Path) -> Result<Vec<Process>> {
+    let mut helpers = Vec::new();
+    if options.scheduler {
+        helpers.push(Process::start("kube-scheduler", commands::scheduler(dir)?, dir)?);
+    }
+    if options.controller_manager {
+        let command = commands::controller_manager(dir)?;
+        helpers.push(Process::start("kube-controller-manager", command, dir)?);
+    }
+    Ok(helpers)
+}

@@ -1,0 +1,178 @@
+//! A child process with a log file, that can be killed, frozen and waited for.
+//!
+//! Invariant: the process does not outlive its [`Process`], and everything it wrote is in its log.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::{binary, poll};
+
+/// How many lines of its log an error about a process shows.
+const LOG_TAIL_LINES: usize = 15;
+
+/// A running child process.
+pub struct Process {
+    name: String,
+    child: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Starts `command` with standard output and error going to `DIR/NAME.log` (appended, so that a
+    /// restarted process continues its log).
+    ///
+    /// # Errors
+    /// When the log cannot be opened or the program cannot be started.
+    pub fn start(name: &str, mut command: Command, dir: &Path) -> Result<Self> {
+        let log = dir.join(format!("{name}.log"));
+        let out = File::options().create(true).append(true).open(&log);
+        let out = out.with_context(|| format!("cannot write {}", log.display()))?;
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(out.try_clone()?)
+            .stderr(out)
+            .spawn()
+            .with_context(|| format!("cannot start {name}"))?;
+        Ok(Self { name: name.to_owned(), child, log })
+    }
+
+    /// Starts a program of this workspace, with its log in `dir`.
+    ///
+    /// # Errors
+    /// When the program has not been built or cannot be started.
+    pub fn start_ours<A: AsRef<OsStr>>(program: &str, args: &[A], dir: &Path) -> Result<Self> {
+        let mut command = Command::new(binary::workspace_program(program)?);
+        command.args(args).env("RUST_BACKTRACE", "1");
+        Self::start(program, command, dir)
+    }
+
+    /// The file that holds what the process wrote.
+    #[must_use]
+    pub fn log_path(&self) -> &Path {
+        &self.log
+    }
+
+    /// What the process wrote so far.
+    ///
+    /// # Errors
+    /// When the log cannot be read.
+    pub fn log(&self) -> Result<String> {
+        let bytes = fs::read(&self.log);
+        let bytes = bytes.with_context(|| format!("cannot read {}", self.log.display()))?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// The exit status, once the process has ended.
+    ///
+    /// # Errors
+    /// When the operating system does not say.
+    pub fn exit_status(&mut self) -> Result<Option<ExitStatus>> {
+        Ok(self.child.try_wait()?)
+    }
+
+    /// An error with the end of the log if the process has ended, for use while waiting for it.
+    ///
+    /// # Errors
+    /// When the process has ended.
+    pub fn ensure_running(&mut self) -> Result<()> {
+        match self.exit_status()? {
+            None => Ok(()),
+            Some(status) => Err(self.with_log_tail(&format!("ended ({status})"))),
+        }
+    }
+
+    /// Waits for a line that contains `text`, and returns that line.
+    ///
+    /// # Errors
+    /// When the process ends, or `limit` passes, without such a line.
+    pub async fn wait_for_line(&mut self, text: &str, limit: Duration) -> Result<String> {
+        let what = format!("{} writes '{text}'", self.name);
+        let found = poll::until(&what, limit, || {
+            let line = self.find_line(text);
+            async move { line }
+        });
+        found.await?.ok_or_else(|| self.with_log_tail(&format!("ended without writing '{text}'")))
+    }
+
+    /// Waits for the process to end by itself, for instance after [`Process::terminate`].
+    ///
+    /// # Errors
+    /// When it has not ended after `limit`.
+    pub async fn wait_for_exit(&mut self, limit: Duration) -> Result<ExitStatus> {
+        let what = format!("{} ends", self.name);
+        let ended = poll::until(&what, limit, || {
+            let status = self.exit_status();
+            async move { status?.ok_or_else(|| anyhow!("it still runs")) }
+        });
+        ended.await.map_err(|error| self.with_log_tail(&error.to_string()))
+    }
+
+    /// Asks the process to end (SIGTERM), as Kubernetes does.
+    ///
+    /// # Errors
+    /// When the process has ended already.
+    pub fn terminate(&self) -> Result<()> {
+        self.signal(Signal::TERM)
+    }
+
+    /// Freezes the process (SIGSTOP): its connections stay open and nothing answers.
+    ///
+    /// # Errors
+    /// When the process has ended.
+    pub fn freeze(&self) -> Result<()> {
+        self.signal(Signal::STOP)
+    }
+
+    /// Lets a frozen process go on (SIGCONT).
+    ///
+    /// # Errors
+    /// When the process has ended.
+    pub fn thaw(&self) -> Result<()> {
+        self.signal(Signal::CONT)
+    }
+
+    /// Kills the process without warning (SIGKILL) and waits until it is gone.
+    ///
+    /// # Errors
+    /// When the operating system refuses.
+    pub fn kill(&mut self) -> Result<()> {
+        self.child.kill().and_then(|()| self.child.wait().map(drop))?;
+        Ok(())
+    }
+
+    fn signal(&self, signal: Signal) -> Result<()> {
+        kill_process(Pid::from_child(&self.child), signal)
+            .with_context(|| format!("cannot signal {}", self.name))
+    }
+
+    /// `Some(line)` once there is one; `None` when the process has ended without it.
+    fn find_line(&mut self, text: &str) -> Result<Option<String>> {
+        // Asked first: what a process wrote before it ended must still be found.
+        let ended = self.exit_status()?.is_some();
+        match self.log()?.lines().find(|line| line.contains(text)) {
+            Some(line) => Ok(Some(line.to_owned())),
+            None if ended => Ok(None),
+            None => Err(anyhow!("{}", self.with_log_tail("runs"))),
+        }
+    }
+
+    fn with_log_tail(&self, what: &str) -> anyhow::Error {
+        let log = self.log().unwrap_or_default();
+        let skip = log.lines().count().saturating_sub(LOG_TAIL_LINES);
+        let tail: Vec<&str> = log.lines().skip(skip).collect();
+        anyhow!("{} {what}; end of {}:\n{}", self.name, self.log.display(), tail.join("\n"))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended already: then there is nothing left to do.
+        let _ = self.kill();
+    }
+}

@@ -1,0 +1,83 @@
+//! A control plane without nodes: Deployments become pods, and the pods stay pending.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::{ListParams, PostParams};
+use longshore_it::parts::{ControlPlane, ControlPlaneOptions, Process, binary, poll};
+use serde_json::json;
+
+const LIMIT: Duration = Duration::from_secs(60);
+const REPLICAS: usize = 3;
+
+#[tokio::test]
+async fn a_deployment_becomes_pending_pods_and_survives_the_api_server() -> Result<()> {
+    let mut control_plane = ControlPlane::start(ControlPlaneOptions::default()).await?;
+    let deployments: Api<Deployment> = Api::default_namespaced(control_plane.client());
+    deployments.create(&PostParams::default(), &deployment()?).await?;
+
+    let pods: Api<Pod> = Api::default_namespaced(control_plane.client());
+    poll::until("pods are unschedulable", LIMIT, || unschedulable(&pods)).await?;
+
+    control_plane.kill_api_server()?;
+    assert!(pods.list(&ListParams::default()).await.is_err(), "a killed API server answers");
+    control_plane.restart_api_server().await?;
+    assert_eq!(pods.list(&ListParams::default()).await?.items.len(), REPLICAS);
+    control_plane.ensure_running()
+}
+
+#[tokio::test]
+async fn kubectl_reads_the_kubeconfig_and_a_stranger_is_refused() -> Result<()> {
+    let options = ControlPlaneOptions { scheduler: false, controller_manager: false };
+    let control_plane = ControlPlane::start(options).await?;
+    let admin = control_plane.kubeconfig_path();
+    assert!(get_namespaces(&control_plane, "admin", &admin).await?.contains("kube-system"));
+
+    let stranger = control_plane.kubeconfig_for_token("stranger", "not-a-token")?;
+    let answer = get_namespaces(&control_plane, "stranger", &stranger).await?;
+    assert!(answer.contains("Unauthorized"), "{answer}");
+    Ok(())
+}
+
+/// What kubectl says, right or wrong.
+async fn get_namespaces(
+    control_plane: &ControlPlane,
+    name: &str,
+    kubeconfig: &std::path::Path,
+) -> Result<String> {
+    let kubectl = binary::part_program("kubernetes", "kubectl")?;
+    let mut command = std::process::Command::new(kubectl);
+    command.arg("--kubeconfig").arg(kubeconfig).args(["get", "namespaces", "--output=name"]);
+    let mut kubectl = Process::start(name, command, control_plane.log_dir())?;
+    kubectl.wait_for_exit(LIMIT).await?;
+    kubectl.log()
+}
+
+async fn unschedulable(pods: &Api<Pod>) -> Result<()> {
+    let pods = pods.list(&ListParams::default()).await?.items;
+    let waiting = pods.iter().filter(|pod| is_unschedulable(pod)).count();
+    ensure!(waiting == REPLICAS, "{waiting} of {REPLICAS} pods are unschedulable");
+    Ok(())
+}
+
+fn is_unschedulable(pod: &Pod) -> bool {
+    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    conditions.into_iter().any(|it| it.reason.as_deref() == Some("Unschedulable"))
+}
+
+fn deployment() -> Result<Deployment> {
+    Ok(serde_json::from_value(json!({
+        "metadata": { "name": "waiting" },
+        "spec": {
+            "replicas": REPLICAS,
+            "selector": { "matchLabels": { "app": "waiting" } },
+            "template": {
+                "metadata": { "labels": { "app": "waiting" } },
+                "spec": { "containers": [{ "name": "main", "image": "example.com/none" }] },
+            },
+        },
+    }))?)
+}
