@@ -17,17 +17,31 @@ pub const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(5);
 /// A channel to `endpoint` (`http://host:port`) that connects on first use and reconnects by itself.
 ///
 /// # Errors
-/// When `endpoint` is not a URL.
+/// When `endpoint` is not a URL with scheme and host.
 pub fn channel(endpoint: &str) -> anyhow::Result<Channel> {
-    let endpoint = Endpoint::from_shared(endpoint.to_owned())
-        .with_context(|| format!("{endpoint:?} is not an address; write http://host:port"))?;
-    Ok(endpoint
+    Ok(parse(endpoint)?
         .connect_timeout(CONNECT_TIMEOUT)
         .tcp_nodelay(true)
         .http2_keep_alive_interval(KEEPALIVE_INTERVAL)
         .keep_alive_timeout(KEEPALIVE_TIMEOUT)
         .keep_alive_while_idle(true)
         .connect_lazy())
+}
+
+/// Checks an address that [`channel`] will be given later.
+///
+/// # Errors
+/// When `endpoint` is not a URL with scheme and host; the message says what one looks like.
+pub fn check_endpoint(endpoint: &str) -> anyhow::Result<()> {
+    parse(endpoint).map(drop)
+}
+
+fn parse(endpoint: &str) -> anyhow::Result<Endpoint> {
+    let parsed = Endpoint::from_shared(endpoint.to_owned())
+        .with_context(|| format!("{endpoint:?} is not an address; write http://host:port"))?;
+    let complete = parsed.uri().scheme().is_some() && parsed.uri().host().is_some();
+    anyhow::ensure!(complete, "{endpoint:?} lacks scheme or host; write http://host:port");
+    Ok(parsed)
 }
 
 /// A unary request with its deadline set on both sides: tonic's endpoint timeout alone does not tell
@@ -37,4 +51,17 @@ pub fn with_deadline<T>(message: T, deadline: Duration) -> tonic::Request<T> {
     let mut request = tonic::Request::new(message);
     request.set_timeout(deadline);
     request
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endpoints_need_scheme_and_host() {
+        assert!(check_endpoint("http://127.0.0.1:7400").is_ok());
+        for wrong in ["", "127.0.0.1", "not an address", "/path"] {
+            assert!(check_endpoint(wrong).is_err(), "{wrong}");
+        }
+    }
 }
