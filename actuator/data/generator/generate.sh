@@ -3,9 +3,10 @@
 # packages, which it installs, pinned by `inputs`, into the user's cache.
 #
 #   generate.sh           writes the blobs
-#   generate.sh --check   fails if the committed blobs are not what this generator makes
+#   generate.sh --check   compares the committed blobs with what this generator makes
 #
-# Needs Go 1.24 and Python 3.10 or newer. About a minute the first time, 10 seconds after that.
+# Exit status 1: the blobs differ, or the generator fails. 2: it cannot run here (no Go, no Python,
+# no package registry). Needs Go 1.24 and Python 3.10 or newer; 20 s the first time, then 4 s.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -14,16 +15,18 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}/longshore/ec2-data
 zstandard=0.25.0
 
 say() { printf 'generate: %s\n' "$*" >&2; }
-die() { say "$*"; exit 1; }
-need() { command -v "$1" >/dev/null || die "'$1' is not installed; $2"; }
+cannot() { say "$*"; exit 2; }
+need() { command -v "$1" >/dev/null || cannot "'$1' is not installed; $2"; }
 
 version() { awk -v package="$1" '$1 == package { print $2 }' "$here/inputs"; }
 
 # go_module MODULE : downloads the pinned version, checked against Go's checksum database, and
 # prints its folder. It is never built.
 go_module() {
-    (cd "$cache" && go mod download -json "$1@$(version "go:$1")") |
-        python3 -c 'import json, sys; print(json.load(sys.stdin)["Dir"])'
+    local found
+    found=$(cd "$cache" && go mod download -json "$1@$(version "go:$1")") ||
+        cannot "the Go module $1 cannot be had: $found"
+    python3 -c 'import json, sys; print(json.load(sys.stdin)["Dir"])' <<<"$found"
 }
 
 # python_env : a virtual environment with the pinned packages; prints its folder.
@@ -34,9 +37,11 @@ python_env() {
     if [ ! -e "$env/.complete" ]; then
         say "installing moto $moto and zstandard $zstandard into $env"
         rm -rf "$env"
-        python3 -m venv "$env" || die "python3 cannot make a virtual environment; install python3-venv"
+        python3 -m venv "$env" ||
+            cannot "python3 cannot make a virtual environment; install python3-venv"
         "$env/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps \
-            "moto==$moto" "zstandard==$zstandard" >&2
+            "moto==$moto" "zstandard==$zstandard" >&2 ||
+            cannot "the Python packages cannot be had"
         touch "$env/.complete"
     fi
     echo "$env"
@@ -77,9 +82,11 @@ case ${1:-} in
     "") generate "$embedded" ;;
     --check)
         generate "$scratch/out"
-        diff -rq "$scratch/out" "$embedded" >&2 ||
-            die "the embedded facts are not what the generator makes; run actuator/data/generator/generate.sh"
+        if ! diff -rq "$scratch/out" "$embedded" >&2; then
+            say "the embedded facts are not what the generator makes; run $0"
+            exit 1
+        fi
         say "the embedded facts are what the generator makes"
         ;;
-    *) die "unknown argument '$1'; there is only --check" ;;
+    *) cannot "unknown argument '$1'; there is only --check" ;;
 esac

@@ -23,9 +23,7 @@ static REGIONS: &[u8] = include_bytes!("embedded/regions.json.zst");
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DataError {
     /// An embedded blob is not what the generator writes: a fault of the build.
-    #[error(
-        "embedded EC2 data, {part}: {reason}; run actuator/data/generator/generate.sh and build again"
-    )]
+    #[error("embedded EC2 data, {part}: {reason}; regenerate it and build again")]
     Corrupt {
         /// Which blob.
         part: String,
@@ -56,7 +54,8 @@ pub struct Source {
     pub holds: Box<str>,
 }
 
-/// Instance types and regions, read-only.
+/// Instance types and regions, read-only. China's regions are not among them: they sell in
+/// another currency.
 #[derive(Debug)]
 pub struct Dataset {
     index: Index,
@@ -116,7 +115,7 @@ impl Dataset {
     /// The instance type of that name.
     #[must_use]
     pub fn instance_type(&self, name: &str) -> Option<&InstanceType> {
-        let position = self.types.binary_search_by(|found| found.name().cmp(name)).ok()?;
+        let position = self.types.binary_search_by(|found| (*found.name).cmp(name)).ok()?;
         self.types.get(position)
     }
 

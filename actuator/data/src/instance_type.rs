@@ -2,13 +2,20 @@
 //!
 //! Invariant: values are as EC2 reports them, in EC2's units; nothing is subtracted here.
 
+mod devices;
+mod links;
+
 use serde::Deserialize;
+
+pub use devices::{Accelerator, Gpu, LocalStorage, NeuronDevice};
+pub use links::{Ebs, EbsOptimized, Network};
 
 /// One instance type. Only types that run Linux or Windows on amd64 or arm64 are kept.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InstanceType {
-    name: Box<str>,
+    /// Full name: `m7i-flex.large`.
+    pub name: Box<str>,
     /// Processor architecture.
     pub arch: Arch,
     /// vCPUs at the default core and thread count.
@@ -88,114 +95,6 @@ pub enum Hypervisor {
     Xen,
 }
 
-/// GPUs of one model.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Gpu {
-    /// Model, as EC2 writes it: `T4`, `H100`.
-    pub name: Box<str>,
-    /// Maker: `NVIDIA`, `AMD`, `Habana`.
-    pub manufacturer: Box<str>,
-    /// Whole GPUs; 0 where the type has only a share of one.
-    pub count: u32,
-    /// Memory of each in MiB.
-    pub memory_mib: u64,
-}
-
-/// Inference accelerators of one model.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Accelerator {
-    /// Model, as EC2 writes it.
-    pub name: Box<str>,
-    /// Maker.
-    pub manufacturer: Box<str>,
-    /// How many.
-    pub count: u32,
-    /// Memory of each in MiB.
-    pub memory_mib: u64,
-}
-
-/// Neuron devices of one model.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NeuronDevice {
-    /// Model: `Inferentia2`, `Trainium`.
-    pub name: Box<str>,
-    /// How many.
-    pub count: u32,
-    /// Cores of each.
-    pub cores_per_device: u32,
-    /// Memory of each in MiB.
-    pub memory_mib: u64,
-}
-
-/// Disks inside the machine.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LocalStorage {
-    /// Size of all disks together in decimal GB.
-    pub total_gb: u64,
-    /// How many disks.
-    pub disks: u32,
-    /// Reached over NVMe.
-    pub nvme: bool,
-}
-
-/// Link to EBS volumes.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Ebs {
-    /// Whether the link is the type's own.
-    pub optimized: EbsOptimized,
-    /// Highest bandwidth in Mbit/s, where EC2 states one.
-    #[serde(default)]
-    pub max_bandwidth_mbps: Option<u32>,
-    /// Bandwidth that can be held for ever in Mbit/s, where EC2 states one.
-    #[serde(default)]
-    pub baseline_bandwidth_mbps: Option<u32>,
-}
-
-/// Whether a type has a link of its own to EBS.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum EbsOptimized {
-    /// Always.
-    Default,
-    /// On demand, for a fee.
-    Supported,
-    /// Never.
-    Unsupported,
-}
-
-/// Network cards, interfaces and addresses.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Network {
-    /// Most interfaces of each card, by card index.
-    pub card_interfaces: Vec<u16>,
-    /// Index of the card that carries the primary interface.
-    #[serde(default)]
-    pub default_card: usize,
-    /// IPv4 addresses of each interface, the primary one included.
-    pub ipv4_per_interface: u32,
-    /// Branch interfaces for pods with security groups; 0 where trunking is not supported.
-    #[serde(default)]
-    pub branch_interfaces: u32,
-    /// Most Elastic Fabric Adapter interfaces.
-    #[serde(default)]
-    pub efa_interfaces: u32,
-    /// Has the Elastic Network Adapter.
-    #[serde(default)]
-    pub ena: bool,
-    /// Encrypts traffic between instances in hardware.
-    #[serde(default)]
-    pub encryption_in_transit: bool,
-    /// Baseline bandwidth in Mbit/s as EC2's pages publish it, where they do.
-    #[serde(default)]
-    pub bandwidth_mbps: Option<u32>,
-}
-
 /// How a placement group lays its instances out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -209,12 +108,6 @@ pub enum PlacementStrategy {
 }
 
 impl InstanceType {
-    /// Full name: `m7i-flex.large`.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
     /// The part before the dot: `m7i-flex`.
     #[must_use]
     pub fn family(&self) -> &str {

@@ -34,7 +34,7 @@ pub fn of_zone(region: &str, zone: &Zone) -> Vec<Label> {
 fn identity(instance_type: &InstanceType) -> Vec<Label> {
     let mut labels = vec![
         ("kubernetes.io/arch", instance_type.arch.as_str().to_owned()),
-        ("node.kubernetes.io/instance-type", instance_type.name().to_owned()),
+        ("node.kubernetes.io/instance-type", instance_type.name.to_string()),
         ("karpenter.k8s.aws/instance-family", instance_type.family().to_owned()),
         ("karpenter.k8s.aws/instance-size", instance_type.size().to_owned()),
         ("karpenter.k8s.aws/instance-capability-flex", instance_type.flex().to_string()),

@@ -10,7 +10,7 @@
 //! let facts = Dataset::embedded()?;
 //! let region = facts.region("eu-west-1")?;
 //! let m5_large = facts.instance_type("m5.large").ok_or("no m5.large")?;
-//! let price = region.on_demand(m5_large.name()).ok_or("not sold in eu-west-1")?;
+//! let price = region.on_demand(&m5_large.name).ok_or("not sold in eu-west-1")?;
 //! let room = allocatable(m5_large, &NodeSettings::default());
 //! assert!(price.micro_usd_per_hour > 0 && room.pods == 29);
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -55,8 +55,9 @@ def _pack(parts: list[tuple[str, object]]) -> tuple[list[dict], bytes]:
 
 
 def _sources(inputs: Path) -> list[dict]:
+    columns = ["package", "version", "date", "holds"]
     lines = [line for line in inputs.read_text().splitlines() if line and line[0] != "#"]
-    rows = [dict(zip(["package", "version", "date", "holds"], line.split(None, 3))) for line in lines]
+    rows = [dict(zip(columns, line.split(None, 3))) for line in lines]
     return [row | {"package": row["package"].partition(":")[2]} for row in rows]
 
 

@@ -110,7 +110,7 @@ class Prices:
         return new.micro_usd / old
 
     def _level(self, region: str) -> dict[str, float]:
-        """What a region charges against the reference region: by family, by category, on the whole."""
+        """What a region charges against the reference region: by family, category, on the whole."""
         here, there = self.markets[region], self.markets[REFERENCE_REGION]
         ratios = {
             name: market.on_demand / there[name].on_demand

@@ -13,9 +13,9 @@ fn all_regions() -> impl Iterator<Item = &'static Region> {
 
 #[test]
 fn types_are_sorted_distinct_and_whole() {
-    assert!(facts().instance_types().is_sorted_by(|a, b| a.name() < b.name()));
+    assert!(facts().instance_types().is_sorted_by(|a, b| a.name < b.name));
     for found in facts().instance_types() {
-        let name = found.name();
+        let name = &found.name;
         assert!(!found.family().is_empty() && !found.size().is_empty(), "{name}");
         assert!(found.generation().is_some(), "{name}: generation");
         assert!(found.vcpus > 0 && found.memory_mib > 0, "{name}: size");
