@@ -4,6 +4,8 @@
 #
 #   generate.sh           writes the blobs
 #   generate.sh --check   compares the committed blobs with what this generator makes
+#   generate.sh --peer    asks Karpenter's own code about every type, for src/node/tests/peer.rs
+#                         (builds it with the AWS SDK: five minutes the first time)
 #
 # Exit status 1: the blobs differ, or the generator fails. 2: it cannot run here (no Go, no Python,
 # no package registry). Needs Go 1.24 and Python 3.10 or newer; 20 s the first time, then 4 s.
@@ -57,6 +59,22 @@ tables() {
         "$providers/instancetype/zz_generated.bandwidth.go:InstanceTypeBandwidthMegabits")
 }
 
+# peer OUT : what Karpenter says of every type, compressed, into a file. The module is copied first:
+# resolving it completes go.mod and go.sum, which are not ours to keep.
+peer() {
+    local env moto
+    env=$(python_env)
+    moto=$(echo "$env"/lib/python3*/site-packages/moto)
+    cp "$here"/peer/{go.mod,main.go} "$scratch/"
+    (cd "$scratch" && GOFLAGS="-mod=mod -buildvcs=false" go build -o peer .)
+    "$scratch/peer" "$moto/ec2/resources/instance_types.json.gz" >"$scratch/peer.jsonl"
+    "$env/bin/python" - "$scratch/peer.jsonl" "$1" <<'END'
+import pathlib, sys, zstandard
+lines, out = map(pathlib.Path, sys.argv[1:])
+out.write_bytes(zstandard.ZstdCompressor(level=19).compress(lines.read_bytes()))
+END
+}
+
 # generate OUT : writes the blobs into a folder.
 generate() {
     local env karpenter prices moto
@@ -88,5 +106,6 @@ case ${1:-} in
         fi
         say "the embedded facts are what the generator makes"
         ;;
-    *) cannot "unknown argument '$1'; there is only --check" ;;
+    --peer) peer "$embedded/../node/tests/peer.jsonl.zst" ;;
+    *) cannot "unknown argument '$1'; there are --check and --peer" ;;
 esac

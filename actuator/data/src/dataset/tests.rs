@@ -105,6 +105,23 @@ fn known_prices() {
     assert_eq!(region.on_demand("r8g.large"), Some(listed(price.micro_usd_per_hour)));
 }
 
+/// An estimate may be wrong, not absurd: regions sell at half to two and a half times the price.
+#[test]
+fn estimates_stay_near_the_reference_region() {
+    let reference = facts().region("us-east-1").expect("us-east-1");
+    let mut compared = 0;
+    for region in all_regions() {
+        for offering in region.offerings().iter().filter(|found| found.on_demand.estimated) {
+            let Some(there) = reference.on_demand(&offering.instance_type) else { continue };
+            let (here, there) = (offering.on_demand.micro_usd_per_hour, there.micro_usd_per_hour);
+            let near = here * 2 >= there && here * 10 <= there * 25;
+            assert!(near, "{} in {}: {here}", offering.instance_type, region.name());
+            compared += 1;
+        }
+    }
+    assert!(compared > 5000, "{compared}");
+}
+
 #[test]
 fn offerings_answer_by_type_and_zone() {
     let region = facts().region("us-east-1").expect("us-east-1");

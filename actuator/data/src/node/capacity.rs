@@ -1,6 +1,7 @@
 //! Capacity: what the kubelet will report before anything is kept back.
 //!
-//! Invariant: the formulas are Karpenter's, so that a NodePool means the same under both.
+//! Invariant: the formulas are Karpenter's, so that a NodePool means the same under both; a test
+//! compares them on every type with what its code says.
 
 use std::collections::BTreeMap;
 
@@ -88,10 +89,8 @@ fn devices(instance_type: &InstanceType, settings: &NodeSettings) -> BTreeMap<&'
     let neuron = &instance_type.neuron_devices;
     let cores = neuron.first().map_or(0, |d| u64::from(d.count) * u64::from(d.cores_per_device));
     let efa = settings.efa_only.map_or(network.efa_interfaces, |asked| asked.total);
-    let windows_addresses = match settings.ami_family.windows() {
-        true => network.ipv4_per_interface.saturating_sub(1),
-        false => 0,
-    };
+    let windows = settings.ami_family.windows() && instance_type.arch == Arch::Amd64;
+    let windows_addresses = if windows { network.ipv4_per_interface.saturating_sub(1) } else { 0 };
     let counted = [
         ("nvidia.com/gpu", gpus("NVIDIA")),
         ("amd.com/gpu", gpus("AMD")),

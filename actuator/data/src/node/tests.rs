@@ -1,5 +1,7 @@
 //! Golden vectors of published nodes, and the settings that move them.
 
+mod peer;
+
 use super::*;
 use crate::{Dataset, InstanceType};
 
