@@ -4,3 +4,4 @@
 //! that all of them may run at once and in any order.
 
 mod parts;
+mod tidy;

@@ -1,0 +1,83 @@
+//! Documents keep their word: the commands they name exist, and their links lead somewhere.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Result, ensure};
+use regex::Regex;
+
+use super::{TextFile, expect_none, root, text_files};
+
+#[test]
+fn make_targets_that_documents_name_exist() -> Result<()> {
+    let makefile = std::fs::read_to_string(root().join("Makefile"))?;
+    let targets = targets(&makefile)?;
+    let mut named = 0;
+    let mut breaches = Vec::new();
+    for file in documents()? {
+        for target in make_commands(&file.text)? {
+            named += 1;
+            if !targets.contains(&target) {
+                breaches.push(format!("{}: make {target}", file.path));
+            }
+        }
+    }
+    ensure!(named > 0, "no document names a make target; mend the rule");
+    expect_none(&breaches, "add the target to the Makefile, or mend the document");
+    Ok(())
+}
+
+#[test]
+fn links_between_documents_lead_somewhere() -> Result<()> {
+    let mut breaches = Vec::new();
+    for file in documents()? {
+        let path = root().join(&file.path);
+        let dir = path.parent().unwrap_or(&path);
+        let dead = links(&file.text)?.into_iter().filter(|link| !dir.join(link).exists());
+        breaches.extend(dead.map(|link| format!("{}: {link}", file.path)));
+    }
+    expect_none(&breaches, "mend the link, or add what it leads to");
+    Ok(())
+}
+
+fn documents() -> Result<Vec<TextFile>> {
+    text_files(|path| path.ends_with(".md"))
+}
+
+fn targets(makefile: &str) -> Result<BTreeSet<String>> {
+    let line = Regex::new(r"(?m)^([a-z][a-z -]*):")?;
+    let names = line
+        .captures_iter(makefile)
+        .flat_map(|parts| parts[1].split(' ').map(str::to_owned).collect::<Vec<_>>());
+    Ok(names.collect())
+}
+
+/// Targets named in code: `make x` between backticks, or at the start of a line of a code block.
+fn make_commands(text: &str) -> Result<Vec<String>> {
+    let command = Regex::new(r"(?m)(?:`|^\s*\$? ?)make ([a-z][a-z-]*)(?:`|\s|$)")?;
+    let mut in_block = false;
+    let mut found = Vec::new();
+    for line in text.lines() {
+        in_block ^= line.trim_start().starts_with("```");
+        let code = in_block || line.starts_with("    ") || line.contains('`');
+        let commands = command.captures_iter(line).filter(|_| code);
+        found.extend(commands.map(|parts| parts[1].to_owned()));
+    }
+    Ok(found)
+}
+
+/// Targets of relative links, without their anchors.
+fn links(text: &str) -> Result<Vec<String>> {
+    let link = Regex::new(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")?;
+    Ok(link.captures_iter(text).map(|parts| parts[1].to_owned()).collect())
+}
+
+#[test]
+fn commands_and_links_are_found() -> Result<()> {
+    let text = "Run `make one`.\n\n    make two\n\n```\n$ make three  # now\n```\nThat will make sense.\n\
+                [a](b/c.md#d) [e](https://f) [g](#h)\n";
+    assert_eq!(make_commands(text)?, ["one", "two", "three"]);
+    assert_eq!(links(text)?, ["b/c.md"]);
+    let makefile = "one two: three ## x\n\techo a:\nTHREE := 1\nfour:\n";
+    assert_eq!(targets(makefile)?.into_iter().collect::<Vec<_>>(), ["four", "one", "two"]);
+    Ok(())
+}

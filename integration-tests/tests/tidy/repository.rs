@@ -1,0 +1,79 @@
+//! What may be in the repository: small files, whole lines, no addresses of somebody's machine.
+
+use anyhow::Result;
+use regex::Regex;
+
+use super::{expect_none, files, root, text_files};
+
+const FILE_BYTES_MAX: u64 = 1024 * 1024;
+
+#[test]
+fn no_file_is_large() -> Result<()> {
+    let mut breaches = Vec::new();
+    for path in files()? {
+        let bytes = root().join(&path).metadata()?.len();
+        if bytes > FILE_BYTES_MAX {
+            breaches.push(format!("{path}: {bytes} bytes"));
+        }
+    }
+    expect_none(&breaches, "keep what can be generated out of git, or compress it below 1 MiB");
+    Ok(())
+}
+
+#[test]
+fn files_end_with_a_newline() -> Result<()> {
+    let open = text_files(|_| true)?.into_iter().filter(|file| !ends_well(&file.text));
+    let breaches: Vec<String> = open.map(|file| file.path).collect();
+    expect_none(&breaches, "end the file with exactly one newline");
+    Ok(())
+}
+
+#[test]
+fn nothing_points_to_one_machine() -> Result<()> {
+    let mut breaches = Vec::new();
+    for file in text_files(|path| !path.ends_with(".lock") && !path.ends_with("go.sum"))? {
+        let found = private_places(&file.text)?;
+        breaches.extend(found.into_iter().map(|it| format!("{}: {it}", file.path)));
+    }
+    expect_none(
+        &breaches,
+        "say it in the project's own words: a user has other folders and mirrors",
+    );
+    Ok(())
+}
+
+fn ends_well(text: &str) -> bool {
+    text.is_empty() || (text.ends_with('\n') && !text.ends_with("\n\n"))
+}
+
+/// Package registries' hosts (each user has a mirror of their own) and folders outside the checkout.
+fn private_places(text: &str) -> Result<Vec<String>> {
+    // The dots are written so that this file does not break its own rule.
+    let hosts = [
+        r"pypi[.]org",
+        r"pythonhosted[.]org",
+        r"proxy[.]golang[.]org",
+        r"sum[.]golang[.]org",
+        r"registry[.]npmjs[.]org",
+        r"(?:index|static)[.]crates[.]io",
+        r"deb[.]debian[.]org",
+        r"repo1?[.]maven",
+        r"artifactory[/.]",
+    ];
+    let folders = [r"\B/work[/]", r"\B/root[/]", r"\bshared[/](?:design|spec|data|hooks)\b"];
+    let place = Regex::new(&[hosts.join("|"), folders.join("|")].join("|"))?;
+    Ok(place.find_iter(text).map(|it| it.as_str().to_owned()).collect())
+}
+
+#[test]
+fn places_and_ends_are_seen() -> Result<()> {
+    let hosts = ["pypi.", "org index.crates.", "io"].concat();
+    assert_eq!(
+        private_places(&hosts)?,
+        [["pypi", "org"], ["index.crates", "io"]].map(|it| it.join("."))
+    );
+    assert_eq!(private_places(&format!("see /{}/x and {}/spec", "root", "shared"))?.len(), 2);
+    assert_eq!(private_places("a network/work/group; shared by all")?, Vec::<String>::new());
+    assert!(ends_well("a\n") && ends_well("") && !ends_well("a") && !ends_well("a\n\n"));
+    Ok(())
+}
