@@ -1,0 +1,162 @@
+//! The question and the answer of [`plan`](super::plan).
+//!
+//! Invariant: all lists are in a documented order that depends on content only.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::bound::LowerBound;
+use crate::reason::Reason;
+use crate::vocabulary::catalogue::{CapacityType, Catalogue};
+use crate::vocabulary::ids::{
+    CatalogueId, ClaimName, InstanceTypeName, NodeName, PodUid, PoolName, ShapeId, Zone, ZoneId,
+};
+use crate::vocabulary::labels::Labels;
+use crate::vocabulary::pool::DisruptionReason;
+use crate::vocabulary::requirements::Requirements;
+use crate::vocabulary::resources::Resources;
+use crate::vocabulary::taint::Taint;
+use crate::world::view::World;
+
+/// Everything a plan depends on.
+#[derive(Clone, Debug, Default)]
+pub struct PlanInput {
+    /// The cluster.
+    pub world: Arc<World>,
+    /// What the region sells, by the id that pools refer to.
+    pub catalogues: BTreeMap<CatalogueId, Arc<Catalogue>>,
+    /// EC2 ids (`i-…`) of instances that are about to be taken away.
+    pub interrupted_instances: BTreeSet<String>,
+    /// The time the plan is made for, in milliseconds since 1970.
+    pub now_ms: i64,
+    /// How hard to try.
+    pub effort: Effort,
+}
+
+/// How much work a plan may take. Counted in steps, never in time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Effort {
+    /// First good plan.
+    Greedy,
+    /// A plan worth launching.
+    #[default]
+    Default,
+    /// The best plan this version can find.
+    Max,
+}
+
+/// What to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// Where each pod that can be placed goes, in order of UID. Pods that only move because of a
+    /// consolidation in `disruptions` are listed there instead.
+    pub placements: Vec<Placement>,
+    /// Nodes to launch; other lists refer to them by index.
+    pub launches: Vec<NewNode>,
+    /// Pods that cannot be placed and why, one entry for each shape.
+    pub unplaced: Vec<Unplaced>,
+    /// Nodes to take out of service.
+    pub disruptions: Vec<Disruption>,
+    /// Price of all launches, each at its cheapest candidate.
+    pub launch_price_micro_usd_per_hour: i64,
+    /// Price of all nodes that pools own once the plan has been carried out.
+    pub fleet_price_micro_usd_per_hour: i64,
+    /// No nodes that carry the launched pods cost less than this.
+    pub bound: LowerBound,
+    /// How far the launches' price lies above the bound, in millionths of the bound.
+    pub gap_ppm: i64,
+    /// Earliest time at which waiting alone changes the plan (consolidateAfter, expiry), in
+    /// milliseconds since 1970; none when nothing is waited for.
+    pub wake_ms: Option<i64>,
+}
+
+/// Where one pod goes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Placement {
+    /// The pod.
+    pub pod: PodUid,
+    /// Where.
+    pub target: Target,
+}
+
+/// A place for a pod.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Target {
+    /// An existing node.
+    Node(NodeName),
+    /// A claim whose node has not registered yet.
+    Claim(ClaimName),
+    /// A planned node: index into [`Plan::launches`].
+    New(usize),
+}
+
+/// A node to launch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewNode {
+    /// Pool it belongs to.
+    pub pool: PoolName,
+    /// Node class to launch from.
+    pub node_class: String,
+    /// Everything the instance must satisfy: the pool's requirements and its pods', with the types,
+    /// zones and capacity types of the candidates.
+    pub requirements: Requirements,
+    /// Acceptable offerings, cheapest first; 1 to 60. The set is closed.
+    pub candidates: Vec<Candidate>,
+    /// Requests of its pods and of the DaemonSets that will run on it.
+    pub requests: Resources,
+    /// Labels for the node, those of the instance type apart.
+    pub labels: Labels,
+    /// Annotations for the node.
+    pub annotations: BTreeMap<String, String>,
+    /// Taints for the node.
+    pub taints: Vec<Taint>,
+    /// Start-up taints for the node.
+    pub startup_taints: Vec<Taint>,
+    /// Pods it is launched for, in order of UID.
+    pub pods: Vec<PodUid>,
+    /// Most that a candidate may cost when the list is recomputed later.
+    pub max_price_micro_usd_per_hour: i64,
+}
+
+/// An offering that a plan has priced and found acceptable.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Candidate {
+    /// Price the plan used.
+    pub price_micro_usd_per_hour: i64,
+    /// Type name.
+    pub instance_type: InstanceTypeName,
+    /// Zone name.
+    pub zone: Zone,
+    /// Zone id.
+    pub zone_id: ZoneId,
+    /// How it is bought.
+    pub capacity_type: CapacityType,
+}
+
+/// Pods of one shape that cannot be placed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unplaced {
+    /// Their shape.
+    pub shape: ShapeId,
+    /// The pods, in order of UID.
+    pub pods: Vec<PodUid>,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// Nodes to take out of service together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disruption {
+    /// Their claims.
+    pub claims: Vec<ClaimName>,
+    /// Their nodes, in the same order.
+    pub nodes: Vec<NodeName>,
+    /// Why.
+    pub reason: DisruptionReason,
+    /// Launches that must be initialised before the claims are deleted, as indexes.
+    pub replacements: Vec<usize>,
+    /// Where their pods go, in order of UID.
+    pub moves: Vec<Placement>,
+    /// Price of the nodes less that of the replacements.
+    pub saving_micro_usd_per_hour: i64,
+}

@@ -1,0 +1,137 @@
+//! What a region offers: instance types, their capacity, and where and how they can be bought.
+//!
+//! Invariant: types are kept by name and offerings by (zone, capacity type, reservation), so a
+//! catalogue does not depend on the order in which its parts arrived.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::ids::{CatalogueId, InstanceTypeName, ReservationId, Zone, ZoneId};
+use super::labels::Labels;
+use super::resources::Resources;
+
+/// How an instance is bought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CapacityType {
+    /// Reserved beforehand.
+    Reserved,
+    /// Spot market: cheap, may be interrupted.
+    Spot,
+    /// On demand.
+    OnDemand,
+}
+
+impl CapacityType {
+    /// Value of the label `karpenter.sh/capacity-type`.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Reserved => "reserved",
+            Self::Spot => "spot",
+            Self::OnDemand => "on-demand",
+        }
+    }
+
+    /// Reads the label's value.
+    #[must_use]
+    pub fn from_label(value: &str) -> Option<Self> {
+        [Self::Reserved, Self::Spot, Self::OnDemand].into_iter().find(|kind| kind.label() == value)
+    }
+}
+
+impl fmt::Display for CapacityType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.label())
+    }
+}
+
+/// Instance types on offer to node classes that share an AMI family and kubelet configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Catalogue {
+    /// Content hash.
+    pub id: CatalogueId,
+    /// Types by name.
+    pub types: BTreeMap<InstanceTypeName, InstanceType>,
+}
+
+/// One type of instance.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InstanceType {
+    /// Name, for example `m7g.large`.
+    pub name: InstanceTypeName,
+    /// Labels every node of the type carries, zone and capacity type apart.
+    pub labels: Labels,
+    /// What the hardware has; NodePool limits count this.
+    pub capacity: Resources,
+    /// What the system keeps back.
+    pub overhead: Resources,
+    /// Where and how it can be bought.
+    pub offerings: Vec<Offering>,
+}
+
+/// One way to buy an instance type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offering {
+    /// Zone name.
+    pub zone: Zone,
+    /// Zone id.
+    pub zone_id: ZoneId,
+    /// How it is bought.
+    pub capacity_type: CapacityType,
+    /// Price of one instance.
+    pub price_micro_usd_per_hour: i64,
+    /// False while recent launches failed for lack of capacity.
+    pub available: bool,
+    /// Reservation it draws from.
+    pub reservation: Option<Reservation>,
+}
+
+/// A capacity reservation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reservation {
+    /// Its id.
+    pub id: ReservationId,
+    /// Instances left in it.
+    pub remaining: i64,
+}
+
+impl Catalogue {
+    /// Adds the types of another part of the same catalogue; equal names are replaced.
+    pub fn merge(&mut self, part: Self) {
+        if self.id.is_empty() {
+            self.id = part.id;
+        }
+        self.types.extend(part.types);
+    }
+
+    /// Adds or replaces one type.
+    pub fn put(&mut self, instance_type: InstanceType) {
+        self.types.insert(instance_type.name.clone(), instance_type);
+    }
+
+    /// The offering of a type in a zone, outside reservations unless that is the capacity type.
+    #[must_use]
+    pub fn offering(&self, name: &str, zone: &str, kind: CapacityType) -> Option<&Offering> {
+        let offerings = &self.types.get(name)?.offerings;
+        offerings.iter().find(|o| o.zone.as_str() == zone && o.capacity_type == kind)
+    }
+
+    /// The same to change, for price and availability updates.
+    pub fn offering_mut(
+        &mut self,
+        name: &str,
+        zone: &str,
+        kind: CapacityType,
+    ) -> Option<&mut Offering> {
+        let offerings = &mut self.types.get_mut(name)?.offerings;
+        offerings.iter_mut().find(|o| o.zone.as_str() == zone && o.capacity_type == kind)
+    }
+}
+
+impl InstanceType {
+    /// What pods and DaemonSets may use.
+    #[must_use]
+    pub fn allocatable(&self) -> Resources {
+        self.capacity.minus(&self.overhead).at_least_zero()
+    }
+}

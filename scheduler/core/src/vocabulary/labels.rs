@@ -1,0 +1,68 @@
+//! Labels and the keys the planner itself knows.
+//!
+//! Invariant: every key that is spelt in the planner is spelt here.
+
+use std::collections::BTreeMap;
+
+/// Label key to value.
+pub type Labels = BTreeMap<String, String>;
+
+/// Name of the node; the topology in which every node is its own domain.
+pub const HOSTNAME: &str = "kubernetes.io/hostname";
+/// Zone name.
+pub const ZONE: &str = "topology.kubernetes.io/zone";
+/// Zone id.
+pub const ZONE_ID: &str = "topology.k8s.aws/zone-id";
+/// Region.
+pub const REGION: &str = "topology.kubernetes.io/region";
+/// CPU architecture.
+pub const ARCH: &str = "kubernetes.io/arch";
+/// Operating system.
+pub const OS: &str = "kubernetes.io/os";
+/// Instance type.
+pub const INSTANCE_TYPE: &str = "node.kubernetes.io/instance-type";
+/// Build of Windows.
+pub const WINDOWS_BUILD: &str = "node.kubernetes.io/windows-build";
+/// How the instance is bought.
+pub const CAPACITY_TYPE: &str = "karpenter.sh/capacity-type";
+/// Pool that owns the node.
+pub const NODE_POOL: &str = "karpenter.sh/nodepool";
+/// The same for nodes of a legacy Provisioner.
+pub const PROVISIONER: &str = "karpenter.sh/provisioner-name";
+/// Set to `true` on a node that has registered.
+pub const REGISTERED: &str = "karpenter.sh/registered";
+/// Set to `true` on a node that has initialised.
+pub const INITIALIZED: &str = "karpenter.sh/initialized";
+/// Set by EKS on its own compute; `fargate` nodes hold exactly one pod and are never capacity.
+pub const COMPUTE_TYPE: &str = "eks.amazonaws.com/compute-type";
+/// Reservation an instance runs in.
+pub const RESERVATION_ID: &str = "karpenter.k8s.aws/capacity-reservation-id";
+
+/// Prefix of the labels an instance type carries.
+const PROVIDER_PREFIX: &str = "karpenter.k8s.aws/";
+/// Label prefix of the node class a node was made from; named by its user, not by the provider.
+const NODE_CLASS_PREFIX: &str = "karpenter.k8s.aws/ec2nodeclass";
+
+const WELL_KNOWN: [&str; 9] =
+    [NODE_POOL, CAPACITY_TYPE, ZONE, ZONE_ID, REGION, INSTANCE_TYPE, ARCH, OS, WINDOWS_BUILD];
+
+/// True for keys that a new node will define although nobody has written them down: a requirement
+/// on an undefined well-known key may still be met, one on any other undefined key may not.
+#[must_use]
+pub fn is_well_known(key: &str) -> bool {
+    WELL_KNOWN.contains(&key)
+        || (key.starts_with(PROVIDER_PREFIX) && !key.starts_with(NODE_CLASS_PREFIX))
+}
+
+/// The key under which a label is known today: legacy aliases are rewritten, others stay.
+#[must_use]
+pub fn canonical(key: &str) -> &str {
+    match key {
+        "failure-domain.beta.kubernetes.io/zone" => ZONE,
+        "failure-domain.beta.kubernetes.io/region" => REGION,
+        "beta.kubernetes.io/arch" => ARCH,
+        "beta.kubernetes.io/os" => OS,
+        "beta.kubernetes.io/instance-type" => INSTANCE_TYPE,
+        _ => key,
+    }
+}

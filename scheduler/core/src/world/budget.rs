@@ -1,0 +1,38 @@
+//! DaemonSets and PodDisruptionBudgets: what weighs on nodes and what holds evictions back.
+//!
+//! Invariant: a pod covered by two disruption budgets cannot be evicted, as in the eviction API.
+
+use super::shape::PodShape;
+use crate::vocabulary::ids::{ObjectKey, ShapeId};
+use crate::vocabulary::selector::LabelSelector;
+
+/// A DaemonSet: its pod's requests weigh on every node it would run on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DaemonSet {
+    /// Namespace and name.
+    pub key: ObjectKey,
+    /// Shape of its pods; `is_daemon` is true.
+    pub shape: ShapeId,
+}
+
+/// A PodDisruptionBudget.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DisruptionBudget {
+    /// Namespace and name.
+    pub key: ObjectKey,
+    /// Pods it covers; none selects none.
+    pub selector: Option<LabelSelector>,
+    /// Evictions allowed now.
+    pub disruptions_allowed: i64,
+    /// True when it can never allow one (maxUnavailable 0 or minAvailable 100 %).
+    pub fully_blocking: bool,
+}
+
+impl DisruptionBudget {
+    /// True when it covers pods of the shape.
+    #[must_use]
+    pub fn covers(&self, shape: &PodShape) -> bool {
+        self.key.namespace == shape.namespace
+            && self.selector.as_ref().is_some_and(|selector| selector.selects(&shape.labels))
+    }
+}

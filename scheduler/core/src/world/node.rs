@@ -1,0 +1,44 @@
+//! A Kubernetes node, whoever made it.
+//!
+//! Invariant: a node on Fargate is neither capacity nor a candidate for anything.
+
+use crate::vocabulary::ids::NodeName;
+use crate::vocabulary::labels::{self, Labels};
+use crate::vocabulary::resources::Resources;
+use crate::vocabulary::taint::Taint;
+
+/// A node as the API server shows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Node {
+    /// Name.
+    pub name: NodeName,
+    /// `spec.providerID`; empty when unknown.
+    pub provider_id: String,
+    /// Labels.
+    pub labels: Labels,
+    /// Taints.
+    pub taints: Vec<Taint>,
+    /// What pods and DaemonSets may use.
+    pub allocatable: Resources,
+    /// What the machine has; zero when unknown, and then allocatable stands for it.
+    pub capacity: Resources,
+    /// True when the Ready condition is true.
+    pub ready: bool,
+    /// `spec.unschedulable`.
+    pub cordoned: bool,
+    /// True once deletion has begun.
+    pub deleting: bool,
+    /// True when `karpenter.sh/do-not-disrupt` is set on it.
+    pub do_not_disrupt: bool,
+    /// When it was created, in milliseconds since 1970.
+    pub created_ms: i64,
+}
+
+impl Node {
+    /// True for compute that holds one pod and nothing else.
+    #[must_use]
+    pub fn is_fargate(&self) -> bool {
+        self.labels.get(labels::COMPUTE_TYPE).is_some_and(|kind| kind == "fargate")
+            || self.provider_id.contains("/fargate-")
+    }
+}
