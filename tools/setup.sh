@@ -42,12 +42,21 @@ go_build() {
     )
 }
 
+# debian_package NAME : installs a system package, where that can be done without asking anyone.
+debian_package() {
+    [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null || return 1
+    say "installing the Debian package $1"
+    { apt-get update --quiet=2 && DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet=2 "$1"; } >&2
+}
+
 # python_env DIR PACKAGE... : makes a virtual environment of pinned packages, programs in DIR/bin.
 python_env() {
     local dir=$1
     shift
     need python3 "install Python 3.10 or newer with its venv module and run this again"
-    python3 -m venv "$dir" || die "python3 cannot make a virtual environment; install python3-venv"
+    if ! python3 -m venv "$dir" >/dev/null && ! { debian_package python3-venv && python3 -m venv "$dir"; }; then
+        die "python3 cannot make a virtual environment; install its venv module and run this again"
+    fi
     "$dir/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
 }
 

@@ -3,6 +3,7 @@
 //! Invariant: a member keeps its name, ports and data folder over restarts. fsync is off: a killed
 //! process loses nothing (the page cache survives it), and tests do not wait for the disk.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -54,6 +55,13 @@ impl EtcdCluster {
     #[must_use]
     pub fn endpoints(&self) -> Vec<String> {
         self.members.iter().map(Member::endpoint).collect()
+    }
+
+    /// Where all members serve clients, for a [`super::CutProxy`] in front of one.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        let ports = self.members.iter().map(|member| member.client_port);
+        ports.map(|port| (Ipv4Addr::LOCALHOST, port).into()).collect()
     }
 
     /// A client that knows all members.

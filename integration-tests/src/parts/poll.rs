@@ -31,8 +31,8 @@ where
         ticks.tick().await;
         match timeout_at(deadline, attempt()).await {
             Ok(Ok(value)) => return Ok(value),
-            Ok(Err(error)) if Instant::now() < deadline => last = error.to_string(),
-            Ok(Err(error)) => bail!("{what}: not within {limit:?}; last: {error}"),
+            Ok(Err(error)) if Instant::now() < deadline => last = format!("{error:#}"),
+            Ok(Err(error)) => bail!("{what}: not within {limit:?}; last: {error:#}"),
             Err(_) => bail!("{what}: not within {limit:?}; last: {last}"),
         }
     }

@@ -1,13 +1,15 @@
 //! A control plane without nodes: Deployments become pods, and the pods stay pending.
 
+use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
 use kube::Api;
 use kube::api::{ListParams, PostParams};
-use longshore_it::parts::{ControlPlane, ControlPlaneOptions, Process, binary, poll};
+use longshore_it::parts::{ControlPlane, ControlPlaneOptions, CutProxy, Process, binary, poll};
 use serde_json::json;
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -30,26 +32,46 @@ async fn a_deployment_becomes_pending_pods_and_survives_the_api_server() -> Resu
 }
 
 #[tokio::test]
-async fn kubectl_reads_the_kubeconfig_and_a_stranger_is_refused() -> Result<()> {
+async fn each_kubeconfig_carries_its_own_rights() -> Result<()> {
     let options = ControlPlaneOptions { scheduler: false, controller_manager: false };
     let control_plane = ControlPlane::start(options).await?;
     let admin = control_plane.kubeconfig_path();
-    assert!(get_namespaces(&control_plane, "admin", &admin).await?.contains("kube-system"));
+    assert!(get_namespaces(&control_plane, "kubectl", &admin).await?.contains("kube-system"));
+
+    let proxy = CutProxy::start(control_plane.address()).await?;
+    let through = control_plane.kubeconfig_through("through", proxy.address())?;
+    assert!(get_namespaces(&control_plane, "proxied", &through).await?.contains("kube-system"));
+    assert!(proxy.connections_total() > 0, "kubectl went past the proxy");
+
+    let account = control_plane.kubeconfig_for_token("account", &token(&control_plane).await?)?;
+    let answer = get_namespaces(&control_plane, "powerless", &account).await?;
+    assert!(answer.contains("Forbidden"), "{answer}");
 
     let stranger = control_plane.kubeconfig_for_token("stranger", "not-a-token")?;
-    let answer = get_namespaces(&control_plane, "stranger", &stranger).await?;
+    let answer = get_namespaces(&control_plane, "unknown", &stranger).await?;
     assert!(answer.contains("Unauthorized"), "{answer}");
     Ok(())
+}
+
+/// A token of a new service account, which has no rights.
+async fn token(control_plane: &ControlPlane) -> Result<String> {
+    let accounts: Api<ServiceAccount> = Api::default_namespaced(control_plane.client());
+    let account = serde_json::from_value(json!({ "metadata": { "name": "powerless" } }))?;
+    accounts.create(&PostParams::default(), &account).await?;
+    let request = serde_json::from_value(json!({ "spec": { "audiences": [] } }))?;
+    let params = PostParams::default();
+    let answer = accounts.create_token_request("powerless", &params, &request).await?;
+    Ok(answer.status.context("a token request without an answer")?.token)
 }
 
 /// What kubectl says, right or wrong.
 async fn get_namespaces(
     control_plane: &ControlPlane,
     name: &str,
-    kubeconfig: &std::path::Path,
+    kubeconfig: &Path,
 ) -> Result<String> {
     let kubectl = binary::part_program("kubernetes", "kubectl")?;
-    let mut command = std::process::Command::new(kubectl);
+    let mut command = Command::new(kubectl);
     command.arg("--kubeconfig").arg(kubeconfig).args(["get", "namespaces", "--output=name"]);
     let mut kubectl = Process::start(name, command, control_plane.log_dir())?;
     kubectl.wait_for_exit(LIMIT).await?;

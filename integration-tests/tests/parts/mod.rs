@@ -1,5 +1,6 @@
 //! The real parts behave as the tests that use them assume.
 
+mod binary;
 mod control_plane;
 mod cut_proxy;
 mod etcd;

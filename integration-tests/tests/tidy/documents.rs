@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
+use cargo_metadata::MetadataCommand;
 use regex::Regex;
 
 use super::{TextFile, expect_none, root, text_files};
@@ -23,6 +24,23 @@ fn make_targets_that_documents_name_exist() -> Result<()> {
     }
     ensure!(named > 0, "no document names a make target; mend the rule");
     expect_none(&breaches, "add the target to the Makefile, or mend the document");
+    Ok(())
+}
+
+#[test]
+fn cargo_commands_that_documents_name_exist() -> Result<()> {
+    let manifest = root().join("Cargo.toml");
+    let metadata = MetadataCommand::new().manifest_path(manifest).no_deps().exec()?;
+    let packages = metadata.packages.iter().map(|package| package.name.as_str());
+    let targets = metadata.packages.iter().flat_map(|package| &package.targets);
+    let known: BTreeSet<&str> = packages.chain(targets.map(|it| it.name.as_str())).collect();
+    let mut breaches = Vec::new();
+    for file in documents()? {
+        let names = cargo_names(&file.text)?.into_iter();
+        let unknown = names.filter(|name| !known.contains(name.as_str()));
+        breaches.extend(unknown.map(|name| format!("{}: cargo … {name}", file.path)));
+    }
+    expect_none(&breaches, "name a package or target of the workspace");
     Ok(())
 }
 
@@ -65,6 +83,14 @@ fn make_commands(text: &str) -> Result<Vec<String>> {
     Ok(found)
 }
 
+/// Packages and targets that cargo's options name.
+fn cargo_names(text: &str) -> Result<Vec<String>> {
+    let option = Regex::new(r"(?:-p|--package|--bin|--bench|--example|--test)[ =]([a-z][\w-]*)")?;
+    let lines = text.lines().filter(|line| line.contains("cargo "));
+    let found = lines.flat_map(|line| option.captures_iter(line));
+    Ok(found.map(|parts| parts[1].to_owned()).collect())
+}
+
 /// Targets of relative links, without their anchors.
 fn links(text: &str) -> Result<Vec<String>> {
     let link = Regex::new(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")?;
@@ -76,6 +102,7 @@ fn commands_and_links_are_found() -> Result<()> {
     let text = "Run `make one`.\n\n    make two\n\n```\n$ make three  # now\n```\nThat will make sense.\n\
                 [a](b/c.md#d) [e](https://f) [g](#h)\n";
     assert_eq!(make_commands(text)?, ["one", "two", "three"]);
+    assert_eq!(cargo_names("`cargo test -p one --test two`\n-p three")?, ["one", "two"]);
     assert_eq!(links(text)?, ["b/c.md"]);
     let makefile = "one two: three ## x\n\techo a:\nTHREE := 1\nfour:\n";
     assert_eq!(targets(makefile)?.into_iter().collect::<Vec<_>>(), ["four", "one", "two"]);

@@ -42,6 +42,35 @@ fn nothing_points_to_one_machine() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn parts_built_from_modules_have_one_version() -> Result<()> {
+    let versions = std::fs::read_to_string(root().join("tools/parts/versions"))?;
+    let mut breaches = Vec::new();
+    for file in text_files(|path| path.starts_with("tools/parts/") && path.ends_with("go.mod"))? {
+        let part = file.path.split('/').nth(2).unwrap_or_default();
+        let version = part_version(&versions, part);
+        if !version.is_some_and(|version| requires(&file.text, version)) {
+            breaches.push(format!("{} does not require {part} {version:?}", file.path));
+        }
+    }
+    expect_none(&breaches, "write the version of tools/parts/versions into the require lines");
+    Ok(())
+}
+
+fn part_version<'a>(versions: &'a str, part: &str) -> Option<&'a str> {
+    let mut lines = versions.lines().map(str::split_whitespace);
+    lines.find_map(|mut words| (words.next() == Some(part)).then(|| words.next()).flatten())
+}
+
+/// Whether all that a go.mod requires has this version.
+fn requires(module: &str, version: &str) -> bool {
+    let before_replace = module.split("replace (").next().unwrap_or_default();
+    let code = before_replace.lines().filter(|line| !line.starts_with("//"));
+    let mut required = code.filter_map(|line| line.split_once(" v"));
+    let wanted = |(_, found): (&str, &str)| found == version;
+    required.clone().next().is_some() && required.all(wanted)
+}
+
 fn ends_well(text: &str) -> bool {
     text.is_empty() || (text.ends_with('\n') && !text.ends_with("\n\n"))
 }
@@ -63,6 +92,15 @@ fn private_places(text: &str) -> Result<Vec<String>> {
     let folders = [r"\B/work[/]", r"\B/root[/]", r"\bshared[/](?:design|spec|data|hooks)\b"];
     let place = Regex::new(&[hosts.join("|"), folders.join("|")].join("|"))?;
     Ok(place.find_iter(text).map(|it| it.as_str().to_owned()).collect())
+}
+
+#[test]
+fn versions_are_compared() {
+    let versions = "# parts\netcd   3.6.14  a store\n";
+    assert_eq!(part_version(versions, "etcd"), Some("3.6.14"));
+    assert_eq!(part_version(versions, "helm"), None);
+    let module = "// not v0.0.0\ngo 1.26.0\nrequire (\n\ta/v3 v3.6.14\n\tb/v3 v3.6.14\n)\nreplace (\n\tc => c v0.1.0\n)\n";
+    assert!(requires(module, "3.6.14") && !requires(module, "3.6.15") && !requires("", "3.6.14"));
 }
 
 #[test]

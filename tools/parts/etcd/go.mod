@@ -1,5 +1,5 @@
 // Builds etcd and etcdctl from their published modules.
-module longshore.dev/parts/etcd
+module longshore-parts/etcd
 
 go 1.26.0
 

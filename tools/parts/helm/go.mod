@@ -1,5 +1,5 @@
 // Builds helm from its published module.
-module longshore.dev/parts/helm
+module longshore-parts/helm
 
 go 1.26.0
 

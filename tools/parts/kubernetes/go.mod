@@ -2,7 +2,7 @@
 //
 // k8s.io/kubernetes refuses `go install` because its own go.mod points the staging modules at
 // v0.0.0; this wrapper points them at the release that goes with it (1.36.3 <-> 0.36.3).
-module longshore.dev/parts/kubernetes
+module longshore-parts/kubernetes
 
 go 1.26.0
 

@@ -9,21 +9,22 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::credentials::{self, Files};
+use super::credentials::Credentials;
 use crate::parts::binary::part_program;
 
-/// kube-apiserver on 127.0.0.1:`port`, with tokens and RBAC.
-pub(super) fn api_server(dir: &Path, port: u16, etcd: &[String]) -> Result<Command> {
-    let files = Files::at(dir);
+/// kube-apiserver, with tokens and RBAC.
+pub(super) fn api_server(credentials: &Credentials, etcd: &[String]) -> Result<Command> {
+    let address = credentials.address();
     let mut command = Command::new(part_program("kubernetes", "kube-apiserver")?);
     command.arg(format!("--etcd-servers={}", etcd.join(",")));
-    command.arg("--bind-address=127.0.0.1").arg(format!("--secure-port={port}"));
-    command.arg("--tls-cert-file").arg(&files.server_cert);
-    command.arg("--tls-private-key-file").arg(&files.server_key);
-    command.arg("--token-auth-file").arg(&files.tokens);
-    command.arg("--service-account-key-file").arg(&files.account_public_key);
-    command.arg("--service-account-signing-key-file").arg(&files.account_key);
-    command.arg(format!("--service-account-issuer={}", credentials::url(port)));
+    command.arg(format!("--bind-address={}", address.ip()));
+    command.arg(format!("--secure-port={}", address.port()));
+    command.arg("--tls-cert-file").arg(credentials.server_cert());
+    command.arg("--tls-private-key-file").arg(credentials.server_key());
+    command.arg("--token-auth-file").arg(credentials.tokens());
+    command.arg("--service-account-key-file").arg(credentials.account_public_key());
+    command.arg("--service-account-signing-key-file").arg(credentials.account_key());
+    command.arg(format!("--service-account-issuer={}", credentials.url()));
     command.args([
         "--service-cluster-ip-range=10.96.0.0/16",
         "--authorization-mode=RBAC,Node",
@@ -38,13 +39,13 @@ pub(super) fn api_server(dir: &Path, port: u16, etcd: &[String]) -> Result<Comma
 }
 
 /// kube-scheduler with its stock plugins.
-pub(super) fn scheduler(dir: &Path) -> Result<Command> {
+pub(super) fn scheduler(credentials: &Credentials, dir: &Path) -> Result<Command> {
     let config = dir.join("kube-scheduler.json");
     let content = serde_json::json!({
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         "clientConnection": {
-            "kubeconfig": credentials::admin_path(dir),
+            "kubeconfig": credentials.admin_kubeconfig(),
             "qps": 1000,
             "burst": 2000,
         },
@@ -57,9 +58,9 @@ pub(super) fn scheduler(dir: &Path) -> Result<Command> {
 }
 
 /// kube-controller-manager with all default controllers.
-pub(super) fn controller_manager(dir: &Path) -> Result<Command> {
+pub(super) fn controller_manager(credentials: &Credentials) -> Result<Command> {
     let mut command = Command::new(part_program("kubernetes", "kube-controller-manager")?);
-    command.arg("--kubeconfig").arg(credentials::admin_path(dir));
+    command.arg("--kubeconfig").arg(credentials.admin_kubeconfig());
     command.args([
         "--kube-api-qps=500",
         "--kube-api-burst=1000",

@@ -4,98 +4,118 @@
 //! only; the administrator's token is random.
 
 use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use serde_json::json;
 
-/// Where the files are that the API server reads.
-pub(super) struct Files {
-    pub(super) authority: PathBuf,
-    pub(super) server_cert: PathBuf,
-    pub(super) server_key: PathBuf,
-    pub(super) account_key: PathBuf,
-    pub(super) account_public_key: PathBuf,
-    pub(super) tokens: PathBuf,
-}
-
-impl Files {
-    /// The files of the control plane that lives in `dir`.
-    pub(super) fn at(dir: &Path) -> Self {
-        Self {
-            authority: dir.join("authority.crt"),
-            server_cert: dir.join("server.crt"),
-            server_key: dir.join("server.key"),
-            account_key: dir.join("service-accounts.key"),
-            account_public_key: dir.join("service-accounts.pub"),
-            tokens: dir.join("tokens.csv"),
-        }
-    }
-}
-
-/// What was written for a new control plane.
+/// The files that prove who is who, in one folder.
 pub(super) struct Credentials {
-    /// Kubeconfig with every right.
-    pub(super) admin: PathBuf,
+    dir: PathBuf,
+    port: u16,
+    admin_token: String,
 }
 
 impl Credentials {
     /// Makes and writes everything a control plane on `port` needs.
     pub(super) fn write(dir: &Path, port: u16) -> Result<Self> {
-        let files = Files::at(dir);
-        write_certificates(&files)?;
+        let made = Self { dir: dir.to_owned(), port, admin_token: random_token()? };
+        made.write_certificates()?;
         let accounts = KeyPair::generate()?;
-        fs::write(&files.account_key, accounts.serialize_pem())?;
-        fs::write(&files.account_public_key, accounts.public_key_pem())?;
-        let token = random_token()?;
-        fs::write(&files.tokens, format!("{token},admin,admin,system:masters\n"))?;
-        let admin = admin_path(dir);
-        write_kubeconfig(&admin, dir, port, &token)?;
-        Ok(Self { admin })
+        fs::write(made.account_key(), accounts.serialize_pem())?;
+        fs::write(made.account_public_key(), accounts.public_key_pem())?;
+        fs::write(made.tokens(), format!("{},admin,admin,system:masters\n", made.admin_token))?;
+        made.write_kubeconfig("admin", made.address(), &made.admin_token)?;
+        Ok(made)
     }
-}
 
-/// The API server's address.
-pub(super) fn url(port: u16) -> String {
-    format!("https://127.0.0.1:{port}")
-}
+    /// Where the API server listens.
+    pub(super) fn address(&self) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, self.port).into()
+    }
 
-/// Where the administrator's kubeconfig is.
-pub(super) fn admin_path(dir: &Path) -> PathBuf {
-    dir.join("admin.kubeconfig")
-}
+    /// The API server's address for clients.
+    pub(super) fn url(&self) -> String {
+        format!("https://{}", self.address())
+    }
 
-/// Writes a kubeconfig (as JSON, which is YAML too) for the bearer of `token`.
-pub(super) fn write_kubeconfig(path: &Path, dir: &Path, port: u16, token: &str) -> Result<()> {
-    let authority = Files::at(dir).authority;
-    let content = json!({
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "test",
-        "clusters": [{
-            "name": "test",
-            "cluster": { "server": url(port), "certificate-authority": authority },
-        }],
-        "users": [{ "name": "test", "user": { "token": token } }],
-        "contexts": [{ "name": "test", "context": { "cluster": "test", "user": "test" } }],
-    });
-    Ok(fs::write(path, serde_json::to_vec_pretty(&content)?)?)
-}
+    pub(super) fn admin_token(&self) -> &str {
+        &self.admin_token
+    }
 
-fn write_certificates(files: &Files) -> Result<()> {
-    let mut params = CertificateParams::default();
-    params.distinguished_name.push(DnType::CommonName, "Longshore test authority");
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let authority_key = KeyPair::generate()?;
-    fs::write(&files.authority, params.self_signed(&authority_key)?.pem())?;
+    pub(super) fn admin_kubeconfig(&self) -> PathBuf {
+        self.kubeconfig("admin")
+    }
 
-    let issuer = Issuer::new(params, authority_key);
-    let names = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
-    let server_key = KeyPair::generate()?;
-    let server = CertificateParams::new(names)?.signed_by(&server_key, &issuer)?;
-    fs::write(&files.server_cert, server.pem())?;
-    Ok(fs::write(&files.server_key, server_key.serialize_pem())?)
+    pub(super) fn server_cert(&self) -> PathBuf {
+        self.dir.join("server.crt")
+    }
+
+    pub(super) fn server_key(&self) -> PathBuf {
+        self.dir.join("server.key")
+    }
+
+    pub(super) fn account_key(&self) -> PathBuf {
+        self.dir.join("service-accounts.key")
+    }
+
+    pub(super) fn account_public_key(&self) -> PathBuf {
+        self.dir.join("service-accounts.pub")
+    }
+
+    pub(super) fn tokens(&self) -> PathBuf {
+        self.dir.join("tokens.csv")
+    }
+
+    fn authority(&self) -> PathBuf {
+        self.dir.join("authority.crt")
+    }
+
+    fn kubeconfig(&self, name: &str) -> PathBuf {
+        self.dir.join(format!("{name}.kubeconfig"))
+    }
+
+    /// Writes a kubeconfig (as JSON, which is YAML too) for the bearer of `token`, who connects to
+    /// `address`; returns its path.
+    pub(super) fn write_kubeconfig(
+        &self,
+        name: &str,
+        address: SocketAddr,
+        token: &str,
+    ) -> Result<PathBuf> {
+        let server = format!("https://{address}");
+        let content = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": name,
+            "clusters": [{
+                "name": "test",
+                "cluster": { "server": server, "certificate-authority": self.authority() },
+            }],
+            "users": [{ "name": name, "user": { "token": token } }],
+            "contexts": [{ "name": name, "context": { "cluster": "test", "user": name } }],
+        });
+        let path = self.kubeconfig(name);
+        fs::write(&path, serde_json::to_vec_pretty(&content)?)?;
+        Ok(path)
+    }
+
+    fn write_certificates(&self) -> Result<()> {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, "Longshore test authority");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let authority_key = KeyPair::generate()?;
+        fs::write(self.authority(), params.self_signed(&authority_key)?.pem())?;
+
+        let issuer = Issuer::new(params, authority_key);
+        let names = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
+        let server_key = KeyPair::generate()?;
+        let server = CertificateParams::new(names)?.signed_by(&server_key, &issuer)?;
+        fs::write(self.server_cert(), server.pem())?;
+        Ok(fs::write(self.server_key(), server_key.serialize_pem())?)
+    }
 }
 
 /// 32 random bytes in hexadecimal: a key's public half is as random as the key.

@@ -7,6 +7,7 @@
 mod commands;
 mod credentials;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -49,7 +50,7 @@ pub struct ControlPlane {
     api_server: Process,
     etcd: EtcdCluster,
     client: Client,
-    port: u16,
+    credentials: Credentials,
     dir: TempDir,
     _slot: SemaphorePermit<'static>,
 }
@@ -64,15 +65,14 @@ impl ControlPlane {
     pub async fn start(options: ControlPlaneOptions) -> Result<Self> {
         let slot = SLOTS.acquire().await?;
         let dir = tempfile::Builder::new().prefix("longshore-kubernetes-").tempdir()?;
-        let port = ports::free()?;
-        let credentials = Credentials::write(dir.path(), port)?;
+        let credentials = Credentials::write(dir.path(), ports::free()?)?;
         let etcd = EtcdCluster::start(1).await?;
-        let command = commands::api_server(dir.path(), port, &etcd.endpoints())?;
+        let command = commands::api_server(&credentials, &etcd.endpoints())?;
         let mut api_server = Process::start("kube-apiserver", command, dir.path())?;
-        let client = client(&credentials.admin).await?;
+        let client = client(&credentials.admin_kubeconfig()).await?;
         ready(&mut api_server, &client).await?;
-        let helpers = start_helpers(options, dir.path())?;
-        Ok(Self { helpers, api_server, etcd, client, port, dir, _slot: slot })
+        let helpers = start_helpers(options, &credentials, dir.path())?;
+        Ok(Self { helpers, api_server, etcd, client, credentials, dir, _slot: slot })
     }
 
     /// A client with every right.
@@ -81,16 +81,30 @@ impl ControlPlane {
         self.client.clone()
     }
 
+    /// Where the API server listens, for a [`super::CutProxy`] in front of it.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.credentials.address()
+    }
+
     /// Address of the API server: `https://127.0.0.1:PORT`.
     #[must_use]
     pub fn url(&self) -> String {
-        credentials::url(self.port)
+        self.credentials.url()
     }
 
     /// A kubeconfig with every right, for programs.
     #[must_use]
     pub fn kubeconfig_path(&self) -> PathBuf {
-        credentials::admin_path(self.dir.path())
+        self.credentials.admin_kubeconfig()
+    }
+
+    /// Writes a kubeconfig with every right that connects through a proxy at `address`.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn kubeconfig_through(&self, name: &str, address: SocketAddr) -> Result<PathBuf> {
+        self.credentials.write_kubeconfig(name, address, self.credentials.admin_token())
     }
 
     /// Writes a kubeconfig for the bearer of `token` (a service account's, from the TokenRequest
@@ -99,9 +113,7 @@ impl ControlPlane {
     /// # Errors
     /// When the file cannot be written.
     pub fn kubeconfig_for_token(&self, name: &str, token: &str) -> Result<PathBuf> {
-        let path = self.dir.path().join(format!("{name}.kubeconfig"));
-        credentials::write_kubeconfig(&path, self.dir.path(), self.port, token)?;
-        Ok(path)
+        self.credentials.write_kubeconfig(name, self.credentials.address(), token)
     }
 
     /// The folder with the logs of all programs, named after them.
@@ -123,7 +135,7 @@ impl ControlPlane {
     /// # Errors
     /// When it ends or is not ready in time.
     pub async fn restart_api_server(&mut self) -> Result<()> {
-        let command = commands::api_server(self.dir.path(), self.port, &self.etcd.endpoints())?;
+        let command = commands::api_server(&self.credentials, &self.etcd.endpoints())?;
         self.api_server = Process::start("kube-apiserver", command, self.dir.path())?;
         ready(&mut self.api_server, &self.client).await
     }
@@ -159,13 +171,18 @@ async fn ready(api_server: &mut Process, client: &Client) -> Result<()> {
     .await?
 }
 
-fn start_helpers(options: ControlPlaneOptions, dir: &Path) -> Result<Vec<Process>> {
+fn start_helpers(
+    options: ControlPlaneOptions,
+    credentials: &Credentials,
+    dir: &Path,
+) -> Result<Vec<Process>> {
     let mut helpers = Vec::new();
     if options.scheduler {
-        helpers.push(Process::start("kube-scheduler", commands::scheduler(dir)?, dir)?);
+        let command = commands::scheduler(credentials, dir)?;
+        helpers.push(Process::start("kube-scheduler", command, dir)?);
     }
     if options.controller_manager {
-        let command = commands::controller_manager(dir)?;
+        let command = commands::controller_manager(credentials)?;
         helpers.push(Process::start("kube-controller-manager", command, dir)?);
     }
     Ok(helpers)
