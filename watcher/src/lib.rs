@@ -1,1 +1,6 @@
-//! Under construction.
+//! The in-cluster part of Longshore: observes one cluster, keeps a scheduler informed over
+//! ClusterService.Sync, and carries out its directives against the API server.
+//!
+//! Invariant: talks to the Kubernetes API and to its scheduler, and to nothing else.
+
+pub mod api;
