@@ -4,3 +4,6 @@
 //! Invariant: talks to the Kubernetes API and to its scheduler, and to nothing else.
 
 pub mod api;
+pub mod index;
+pub mod names;
+pub mod project;

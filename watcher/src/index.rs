@@ -1,0 +1,247 @@
+//! What the watcher knows of its cluster: objects in, changes of the view out.
+//!
+//! Invariant: pure state with plain methods (apply, forget, begin and end of a relist); no IO and
+//! no clock. A relist is a set difference, so deletions that were missed are found. An object that
+//! cannot be projected is kept out of the view, recorded as a fault, and stops nothing else.
+
+pub mod budgets;
+pub mod nodes;
+pub mod pods;
+pub mod pools;
+pub mod store;
+pub mod surroundings;
+pub mod view;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Node, ObjectReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use longshore_proto::types::v1::object::Kind;
+use longshore_proto::types::v1::{ClusterFacts, ObjectKind, PodShape};
+
+use crate::api::NodeClaim;
+use crate::project::{Fault, Problem, Surroundings};
+use pods::PodEntry;
+use pools::Pools;
+pub use store::Store;
+pub use view::{Key, Step, View};
+
+/// Kinds of Kubernetes object that are watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs, reason = "each is the Kubernetes kind of its name")]
+pub enum Source {
+    Namespace,
+    StorageClass,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    NodePool,
+    Provisioner,
+    EC2NodeClass,
+    AWSNodeTemplate,
+    NodeClaim,
+    Node,
+    DaemonSet,
+    PodDisruptionBudget,
+    Pod,
+}
+
+impl Source {
+    /// All of them.
+    pub const ALL: [Self; 13] = [
+        Self::Namespace,
+        Self::StorageClass,
+        Self::PersistentVolume,
+        Self::PersistentVolumeClaim,
+        Self::NodePool,
+        Self::Provisioner,
+        Self::EC2NodeClass,
+        Self::AWSNodeTemplate,
+        Self::NodeClaim,
+        Self::Node,
+        Self::DaemonSet,
+        Self::PodDisruptionBudget,
+        Self::Pod,
+    ];
+}
+
+/// Namespace (empty for cluster-scoped objects) and name.
+pub type Name = (String, String);
+
+/// Name of an object by its metadata.
+#[must_use]
+pub fn name_of(meta: &ObjectMeta) -> Name {
+    (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
+}
+
+/// An object whose kind is watched.
+pub trait Watched {
+    /// Its kind.
+    const SOURCE: Source;
+
+    /// Adds or replaces the object.
+    ///
+    /// # Errors
+    /// What is wrong with it; it is then not in the view.
+    fn apply(self, index: &mut Index) -> Result<(), Fault>;
+
+    /// Removes the object; removing an unknown one is no error.
+    fn forget(index: &mut Index, name: &Name);
+}
+
+/// An object that was left out, and why.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Left {
+    /// The object, for Events.
+    pub reference: ObjectReference,
+    /// Its generation.
+    pub generation: i64,
+    /// Why.
+    pub fault: Fault,
+}
+
+/// Everything known of the cluster.
+#[derive(Debug, Default)]
+pub struct Index {
+    view: View,
+    around: Surroundings,
+    /// True when pods that refer to their surroundings may have to be projected again.
+    stale: bool,
+    pods: BTreeMap<String, PodEntry>,
+    pod_names: BTreeMap<Name, String>,
+    pods_by_node: BTreeMap<String, BTreeSet<String>>,
+    /// Number of users of each shape.
+    shapes: BTreeMap<String, usize>,
+    daemon_shapes: BTreeMap<Name, String>,
+    nodes: BTreeMap<String, Arc<Node>>,
+    claims: BTreeMap<String, Arc<NodeClaim>>,
+    pools: Pools,
+    left: BTreeMap<(Source, Name), Left>,
+    known: BTreeMap<Source, BTreeSet<Name>>,
+    relisting: BTreeMap<Source, BTreeSet<Name>>,
+    listed: BTreeSet<Source>,
+    fresh_pending: Vec<String>,
+}
+
+impl Index {
+    /// Adds or replaces an object that was read, or records that it could not be.
+    pub fn apply<W: Watched>(&mut self, reference: ObjectReference, object: Result<W, String>) {
+        let source = W::SOURCE;
+        let name = reference_name(&reference);
+        if let Some(seen) = self.relisting.get_mut(&source) {
+            seen.insert(name.clone());
+        }
+        self.known.entry(source).or_default().insert(name.clone());
+        let outcome = match object {
+            Ok(object) => object.apply(self),
+            Err(text) => Err(undecodable(&reference, text)),
+        };
+        match outcome {
+            Ok(()) => {
+                self.left.remove(&(source, name));
+            }
+            Err(fault) => {
+                W::forget(self, &name);
+                let left = Left { reference, generation: 0, fault };
+                self.left.insert((source, name), left);
+            }
+        }
+    }
+
+    /// Removes an object.
+    pub fn forget<W: Watched>(&mut self, name: &Name) {
+        W::forget(self, name);
+        self.left.remove(&(W::SOURCE, name.clone()));
+        if let Some(known) = self.known.get_mut(&W::SOURCE) {
+            known.remove(name);
+        }
+    }
+
+    /// Starts a relist: what is not applied before its end is gone.
+    pub fn begin<W: Watched>(&mut self) {
+        self.relisting.insert(W::SOURCE, BTreeSet::new());
+    }
+
+    /// Ends a relist.
+    pub fn end<W: Watched>(&mut self) {
+        let seen = self.relisting.remove(&W::SOURCE).unwrap_or_default();
+        let known = self.known.entry(W::SOURCE).or_default();
+        let gone: Vec<Name> = known.difference(&seen).cloned().collect();
+        for name in gone {
+            self.forget::<W>(&name);
+        }
+        self.listed.insert(W::SOURCE);
+    }
+
+    /// Kinds that have not been listed yet. The view is not complete before there are none.
+    #[must_use]
+    pub fn unlisted(&self) -> Vec<Source> {
+        Source::ALL.into_iter().filter(|source| !self.listed.contains(source)).collect()
+    }
+
+    /// Sets the facts about the cluster itself.
+    pub fn set_cluster(&mut self, facts: ClusterFacts) {
+        self.view.put(Kind::Cluster(facts));
+    }
+
+    /// The facts about the cluster itself.
+    #[must_use]
+    pub fn cluster(&self) -> Option<&ClusterFacts> {
+        match self.view.get(&Key::new(ObjectKind::Cluster, "")) {
+            Some(Kind::Cluster(facts)) => Some(facts),
+            _ => None,
+        }
+    }
+
+    /// The view, with everything that was observed in it.
+    pub fn settled(&mut self) -> &mut View {
+        if std::mem::take(&mut self.stale) {
+            self.project_contextual_pods();
+        }
+        &mut self.view
+    }
+
+    /// Objects that were left out.
+    #[must_use]
+    pub const fn left(&self) -> &BTreeMap<(Source, Name), Left> {
+        &self.left
+    }
+
+    /// Takes the UIDs of the pods that have been seen waiting for the first time.
+    pub fn take_fresh_pending(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.fresh_pending)
+    }
+
+    fn use_shape(&mut self, shape: PodShape) {
+        let id = shape.shape_id.clone();
+        self.view.put(Kind::PodShape(shape));
+        *self.shapes.entry(id).or_default() += 1;
+    }
+
+    fn drop_shape(&mut self, id: &str) {
+        let Some(users) = self.shapes.get_mut(id) else { return };
+        *users -= 1;
+        if *users == 0 {
+            self.shapes.remove(id);
+            self.view.remove(&Key::new(ObjectKind::PodShape, id));
+        }
+    }
+}
+
+fn reference_name(reference: &ObjectReference) -> Name {
+    (reference.namespace.clone().unwrap_or_default(), reference.name.clone().unwrap_or_default())
+}
+
+fn undecodable(reference: &ObjectReference, text: String) -> Fault {
+    let kind = reference.kind.as_deref().unwrap_or_default();
+    let (namespace, name) = reference_name(reference);
+    let separator = if namespace.is_empty() { "" } else { "/" };
+    Fault {
+        object: format!("{kind}/{namespace}{separator}{name}"),
+        field: "spec".to_owned(),
+        problem: Problem::Undecodable(text),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,182 @@
+//! Pods in the index.
+//!
+//! Invariant: a pod costs a row and a few facts; its whole object is kept only while its shape
+//! depends on other objects.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{ObjectReference, Pod};
+use longshore_proto::types::v1 as wire;
+use longshore_proto::types::v1::object::Kind;
+use longshore_proto::types::v1::{ObjectKind, Taint, TaintEffect};
+
+use super::{Index, Key, Name, Source, Watched, name_of};
+use crate::names;
+use crate::project::pod::{self, Projection};
+use crate::project::{Fault, requirement};
+
+/// Grace period of a pod that names none, in seconds.
+const GRACE_DEFAULT_SECONDS: i64 = 30;
+
+/// A pod as the index keeps it.
+#[derive(Clone, Debug)]
+pub struct PodEntry {
+    /// Its row in the view.
+    pub row: wire::Pod,
+    /// What a drain must know of it.
+    pub facts: PodFacts,
+    /// The object, when its shape depends on its surroundings.
+    source: Option<Arc<Pod>>,
+}
+
+/// What a drain must know of a pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PodFacts {
+    /// Of a system-critical priority class.
+    pub critical: bool,
+    /// Of a DaemonSet.
+    pub daemon: bool,
+    /// Static.
+    pub mirror: bool,
+    /// Lets the taint of a disrupted node pass.
+    pub tolerates_disruption: bool,
+    /// spec.terminationGracePeriodSeconds.
+    pub grace_seconds: i64,
+    /// When it should be gone, in milliseconds since the epoch, once deletion has begun.
+    pub delete_by_ms: Option<i64>,
+}
+
+impl PodEntry {
+    /// True while it waits for a node.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        self.row.node_name.is_empty() && !self.row.deleting
+    }
+
+    /// The pod, for Events.
+    #[must_use]
+    pub fn reference(&self) -> ObjectReference {
+        ObjectReference {
+            api_version: Some("v1".to_owned()),
+            kind: Some("Pod".to_owned()),
+            namespace: Some(self.row.namespace.clone()),
+            name: Some(self.row.name.clone()),
+            uid: Some(self.row.uid.clone()),
+            ..ObjectReference::default()
+        }
+    }
+}
+
+impl Watched for Pod {
+    const SOURCE: Source = Source::Pod;
+
+    fn apply(self, index: &mut Index) -> Result<(), Fault> {
+        let name = name_of(&self.metadata);
+        let uid = self.metadata.uid.clone().unwrap_or_default();
+        if index.pod_names.get(&name).is_some_and(|known| *known != uid) || pod::is_finished(&self)
+        {
+            Self::forget(index, &name);
+        }
+        if pod::is_finished(&self) {
+            return Ok(());
+        }
+        let projection = pod::pod(&self, &index.around)?;
+        let facts = facts(&self, &projection);
+        let source = projection.contextual.then(|| Arc::new(self));
+        index.pod_names.insert(name, uid);
+        index.set_pod(projection, facts, source);
+        Ok(())
+    }
+
+    fn forget(index: &mut Index, name: &Name) {
+        let Some(uid) = index.pod_names.remove(name) else { return };
+        let Some(entry) = index.pods.remove(&uid) else { return };
+        index.unbind(&entry.row);
+        index.view.remove(&Key::new(ObjectKind::Pod, uid));
+        index.drop_shape(&entry.row.shape_id);
+    }
+}
+
+fn facts(pod: &Pod, projection: &Projection) -> PodFacts {
+    let spec = pod.spec.as_ref();
+    let class = spec.and_then(|s| s.priority_class_name.as_deref());
+    let disrupted = Taint {
+        key: names::DISRUPTED_TAINT.to_owned(),
+        value: String::new(),
+        effect: TaintEffect::NoSchedule.into(),
+    };
+    PodFacts {
+        critical: matches!(class, Some("system-cluster-critical" | "system-node-critical")),
+        daemon: pod::is_daemon(pod),
+        mirror: pod::is_mirror(pod),
+        tolerates_disruption: requirement::tolerates(&projection.shape.tolerations, &disrupted),
+        grace_seconds: spec
+            .and_then(|s| s.termination_grace_period_seconds)
+            .unwrap_or(GRACE_DEFAULT_SECONDS),
+        delete_by_ms: pod.metadata.deletion_timestamp.as_ref().map(|t| t.0.as_millisecond()),
+    }
+}
+
+impl Index {
+    /// A pod by its UID.
+    #[must_use]
+    pub fn pod(&self, uid: &str) -> Option<&PodEntry> {
+        self.pods.get(uid)
+    }
+
+    /// A pod by its name.
+    #[must_use]
+    pub fn pod_named(&self, name: &Name) -> Option<&PodEntry> {
+        self.pods.get(self.pod_names.get(name)?)
+    }
+
+    /// Pods bound to a node, by UID.
+    pub fn pods_on<'a>(&'a self, node: &str) -> impl Iterator<Item = &'a PodEntry> + use<'a> {
+        let uids = self.pods_by_node.get(node).into_iter().flatten();
+        uids.filter_map(|uid| self.pods.get(uid))
+    }
+
+    fn set_pod(&mut self, projection: Projection, facts: PodFacts, source: Option<Arc<Pod>>) {
+        let Projection { shape, row, .. } = projection;
+        let entry = PodEntry { row: row.clone(), facts, source };
+        let waits = entry.waits() && !shape.daemon;
+        let shape_id = row.shape_id.clone();
+        let old = self.pods.insert(row.uid.clone(), entry);
+        if old.as_ref().is_none_or(|old| old.row.shape_id != shape_id) {
+            self.use_shape(shape);
+        }
+        if old.is_none() && waits {
+            self.fresh_pending.push(row.uid.clone());
+        }
+        if let Some(old) = &old {
+            self.unbind(&old.row);
+        }
+        if !row.node_name.is_empty() {
+            let bound = self.pods_by_node.entry(row.node_name.clone()).or_default();
+            bound.insert(row.uid.clone());
+        }
+        self.view.put(Kind::Pod(row));
+        if let Some(old) = old.filter(|old| old.row.shape_id != shape_id) {
+            self.drop_shape(&old.row.shape_id);
+        }
+    }
+
+    fn unbind(&mut self, row: &wire::Pod) {
+        let Some(bound) = self.pods_by_node.get_mut(&row.node_name) else { return };
+        bound.remove(&row.uid);
+        if bound.is_empty() {
+            self.pods_by_node.remove(&row.node_name);
+        }
+    }
+
+    /// Projects those pods again whose shape depends on other objects.
+    pub(super) fn project_contextual_pods(&mut self) {
+        let sources = self.pods.values().filter_map(|entry| entry.source.clone());
+        for source in sources.collect::<Vec<_>>() {
+            // Only requests can be at fault, and they were read before.
+            let Ok(projection) = pod::pod(&source, &self.around) else { continue };
+            let facts = facts(&source, &projection);
+            self.set_pod(projection, facts, Some(source));
+        }
+    }
+}

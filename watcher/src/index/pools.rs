@@ -1,0 +1,166 @@
+//! Pools and node classes in the index, those of the first API included.
+//!
+//! Invariant: a NodePool hides a Provisioner of the same name; a Provisioner is read again when the
+//! template it names changes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use longshore_proto::types::v1::ObjectKind;
+use longshore_proto::types::v1::object::Kind;
+
+use super::{Index, Key, Name, Source, Watched, name_of};
+use crate::api::{AWSNodeTemplate, EC2NodeClass, NodePool, Provisioner};
+use crate::project::{Fault, legacy, node_class, node_template, pool};
+
+/// Pools and node classes as they were read.
+#[derive(Debug, Default)]
+pub struct Pools {
+    pools: BTreeMap<String, Arc<NodePool>>,
+    provisioners: BTreeMap<String, Arc<Provisioner>>,
+    classes: BTreeMap<String, Arc<EC2NodeClass>>,
+    templates: BTreeMap<String, Arc<AWSNodeTemplate>>,
+}
+
+impl Pools {
+    /// A NodePool.
+    #[must_use]
+    pub fn pool(&self, name: &str) -> Option<&Arc<NodePool>> {
+        self.pools.get(name)
+    }
+
+    /// A Provisioner.
+    #[must_use]
+    pub fn provisioner(&self, name: &str) -> Option<&Arc<Provisioner>> {
+        self.provisioners.get(name)
+    }
+
+    /// An EC2NodeClass.
+    #[must_use]
+    pub fn class(&self, name: &str) -> Option<&Arc<EC2NodeClass>> {
+        self.classes.get(name)
+    }
+
+    /// An AWSNodeTemplate.
+    #[must_use]
+    pub fn template(&self, name: &str) -> Option<&Arc<AWSNodeTemplate>> {
+        self.templates.get(name)
+    }
+}
+
+impl Index {
+    /// Pools and node classes as they were read.
+    #[must_use]
+    pub const fn pools(&self) -> &Pools {
+        &self.pools
+    }
+
+    fn put_provisioner(&mut self, name: &str) -> Result<(), Fault> {
+        let Some(provisioner) = self.pools.provisioners.get(name).cloned() else { return Ok(()) };
+        let template = legacy::template_name(&provisioner.spec);
+        let template = template.and_then(|name| self.pools.templates.get(name));
+        let read = legacy::provisioner(&provisioner, template.map(Arc::as_ref))?;
+        match read.class {
+            Some(class) => self.view.put(Kind::NodeClass(class)),
+            None => self.remove_class("Provisioner", name),
+        };
+        if !self.pools.pools.contains_key(name) {
+            self.view.put(Kind::NodePool(read.pool));
+        }
+        Ok(())
+    }
+
+    /// Reads Provisioners of a template again. One that became unreadable keeps its last state
+    /// until it is itself observed again; only the template changed.
+    fn refresh_users_of(&mut self, template: &str) {
+        let users = self.pools.provisioners.iter();
+        let users = users.filter(|(_, p)| legacy::template_name(&p.spec) == Some(template));
+        for name in users.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
+            if let Err(fault) = self.put_provisioner(&name) {
+                tracing::warn!(%fault, "a Provisioner does not suit its changed template");
+            }
+        }
+    }
+
+    fn remove_class(&mut self, kind: &str, name: &str) -> bool {
+        self.view.remove(&Key::new(ObjectKind::NodeClass, format!("{kind}/{name}")))
+    }
+
+    fn remove_pool(&mut self, name: &str) {
+        self.view.remove(&Key::new(ObjectKind::NodePool, name));
+    }
+}
+
+impl Watched for NodePool {
+    const SOURCE: Source = Source::NodePool;
+
+    fn apply(self, index: &mut Index) -> Result<(), Fault> {
+        let row = pool::pool(&self)?;
+        index.pools.pools.insert(row.name.clone(), Arc::new(self));
+        index.view.put(Kind::NodePool(row));
+        Ok(())
+    }
+
+    fn forget(index: &mut Index, (_, name): &Name) {
+        index.pools.pools.remove(name);
+        index.remove_pool(name);
+        // A Provisioner of that name is no longer hidden; it was readable when it was observed.
+        if let Err(fault) = index.put_provisioner(name) {
+            tracing::warn!(%fault, "the Provisioner behind a removed NodePool cannot be used");
+        }
+    }
+}
+
+impl Watched for Provisioner {
+    const SOURCE: Source = Source::Provisioner;
+
+    fn apply(self, index: &mut Index) -> Result<(), Fault> {
+        let (_, name) = name_of(&self.metadata);
+        index.pools.provisioners.insert(name.clone(), Arc::new(self));
+        index.put_provisioner(&name)
+    }
+
+    fn forget(index: &mut Index, (_, name): &Name) {
+        index.pools.provisioners.remove(name);
+        index.remove_class("Provisioner", name);
+        if !index.pools.pools.contains_key(name) {
+            index.remove_pool(name);
+        }
+    }
+}
+
+impl Watched for EC2NodeClass {
+    const SOURCE: Source = Source::EC2NodeClass;
+
+    fn apply(self, index: &mut Index) -> Result<(), Fault> {
+        let row = node_class::ec2_node_class(&self)?;
+        let (_, name) = name_of(&self.metadata);
+        index.pools.classes.insert(name, Arc::new(self));
+        index.view.put(Kind::NodeClass(row));
+        Ok(())
+    }
+
+    fn forget(index: &mut Index, (_, name): &Name) {
+        index.pools.classes.remove(name);
+        index.remove_class("EC2NodeClass", name);
+    }
+}
+
+impl Watched for AWSNodeTemplate {
+    const SOURCE: Source = Source::AWSNodeTemplate;
+
+    fn apply(self, index: &mut Index) -> Result<(), Fault> {
+        let row = node_template::node_template(&self)?;
+        let (_, name) = name_of(&self.metadata);
+        index.pools.templates.insert(name.clone(), Arc::new(self));
+        index.view.put(Kind::NodeClass(row));
+        index.refresh_users_of(&name);
+        Ok(())
+    }
+
+    fn forget(index: &mut Index, (_, name): &Name) {
+        index.pools.templates.remove(name);
+        index.remove_class("AWSNodeTemplate", name);
+        index.refresh_users_of(name);
+    }
+}

@@ -1,0 +1,65 @@
+//! The index as its readers and its writers share it.
+//!
+//! Invariant: the lock is never held across an await. Each kind of object has one writer, its
+//! watch; everybody who waits for a change is woken by a counter, and reads the state anew.
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::Index;
+
+/// A handle to the index. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Store {
+    index: Arc<RwLock<Index>>,
+    changes: watch::Sender<u64>,
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        Self { index: Arc::default(), changes: watch::Sender::new(0) }
+    }
+}
+
+impl Store {
+    /// Reads the index.
+    pub fn read<T>(&self, read: impl FnOnce(&Index) -> T) -> T {
+        read(&self.index.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Changes the index and wakes those who wait for changes.
+    pub fn write<T>(&self, write: impl FnOnce(&mut Index) -> T) -> T {
+        let out = self.update(write);
+        self.changes.send_modify(|count| *count = count.wrapping_add(1));
+        out
+    }
+
+    /// Changes what only the caller looks at, and wakes nobody.
+    pub fn update<T>(&self, update: impl FnOnce(&mut Index) -> T) -> T {
+        update(&mut self.index.write().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Counts changes.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Waits until `holds`, at most `patience`; whether it came to hold.
+    pub async fn until(&self, patience: Duration, holds: impl Fn(&Index) -> bool) -> bool {
+        let mut changes = self.changes();
+        let wait = async {
+            loop {
+                changes.mark_unchanged();
+                if self.read(&holds) {
+                    return;
+                }
+                // The sender lives in self, so this cannot fail.
+                let _ = changes.changed().await;
+            }
+        };
+        tokio::time::timeout(patience, wait).await.is_ok()
+    }
+}

@@ -1,0 +1,79 @@
+//! Namespaces and volumes in the index.
+//!
+//! Invariant: a change that some pod may depend on marks the index stale; pods are projected again
+//! when the view is next read, once for any number of changes.
+
+use k8s_openapi::api::core::v1::{Namespace, PersistentVolume, PersistentVolumeClaim};
+use k8s_openapi::api::storage::v1::StorageClass;
+use longshore_proto::types::v1 as wire;
+use longshore_proto::types::v1::ObjectKind;
+use longshore_proto::types::v1::object::Kind;
+
+use super::{Index, Key, Name, Source, Watched, name_of};
+use crate::project::Fault;
+
+impl Watched for Namespace {
+    const SOURCE: Source = Source::Namespace;
+
+    fn apply(self, index: &mut Index) -> Result<(), Fault> {
+        let labels = self.metadata.labels.clone().unwrap_or_default();
+        let (_, name) = name_of(&self.metadata);
+        index.stale |= index.around.namespaces.get(&name) != Some(&labels);
+        index.around.set_namespace(&self);
+        index.view.put(Kind::Namespace(wire::Namespace { name, labels }));
+        Ok(())
+    }
+
+    fn forget(index: &mut Index, (_, name): &Name) {
+        index.stale |= index.around.namespaces.remove(name).is_some();
+        index.view.remove(&Key::new(ObjectKind::Namespace, name));
+    }
+}
+
+impl Watched for PersistentVolumeClaim {
+    const SOURCE: Source = Source::PersistentVolumeClaim;
+
+    fn apply(self, index: &mut Index) -> Result<(), Fault> {
+        let claim = (&self).into();
+        let name = name_of(&self.metadata);
+        index.stale |= index.around.claims.get(&name) != Some(&claim);
+        index.around.claims.insert(name, claim);
+        Ok(())
+    }
+
+    fn forget(index: &mut Index, name: &Name) {
+        index.stale |= index.around.claims.remove(name).is_some();
+    }
+}
+
+impl Watched for PersistentVolume {
+    const SOURCE: Source = Source::PersistentVolume;
+
+    fn apply(self, index: &mut Index) -> Result<(), Fault> {
+        let volume = (&self).into();
+        let (_, name) = name_of(&self.metadata);
+        index.stale |= index.around.volumes.get(&name) != Some(&volume);
+        index.around.volumes.insert(name, volume);
+        Ok(())
+    }
+
+    fn forget(index: &mut Index, (_, name): &Name) {
+        index.stale |= index.around.volumes.remove(name).is_some();
+    }
+}
+
+impl Watched for StorageClass {
+    const SOURCE: Source = Source::StorageClass;
+
+    fn apply(self, index: &mut Index) -> Result<(), Fault> {
+        let class = (&self).into();
+        let (_, name) = name_of(&self.metadata);
+        index.stale |= index.around.classes.get(&name) != Some(&class);
+        index.around.classes.insert(name, class);
+        Ok(())
+    }
+
+    fn forget(index: &mut Index, (_, name): &Name) {
+        index.stale |= index.around.classes.remove(name).is_some();
+    }
+}

@@ -1,0 +1,196 @@
+//! The view that a scheduler is sent: wire objects, what changed since it was last told, a
+//! revision and a digest.
+//!
+//! Invariant: revision grows by one with every object that really changes; an object that is put
+//! again unchanged is no change. What is dirty is a set of keys, so it is bounded by the view.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use longshore_proto::types::v1::object::Kind;
+use longshore_proto::types::v1::object_change::Change;
+use longshore_proto::types::v1::{Object, ObjectChange, ObjectKind, ObjectRef};
+use prost::Message as _;
+use sha2::{Digest as _, Sha256};
+
+/// Kind and key of an object; sorts shapes before the pods that use them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    kind: i32,
+    key: String,
+}
+
+impl Key {
+    /// A key, as `ObjectKind` says what it is.
+    pub fn new(kind: ObjectKind, key: impl Into<String>) -> Self {
+        Self { kind: kind.into(), key: key.into() }
+    }
+
+    /// What the object adds to the digest: the first eight bytes of the SHA-256 of its kind number
+    /// as one byte, a zero byte and its key.
+    fn digest(&self) -> u64 {
+        let mut hash = Sha256::new();
+        hash.update([u8::try_from(self.kind).unwrap_or(u8::MAX), 0]);
+        hash.update(self.key.as_bytes());
+        let bytes = hash.finalize();
+        bytes[..8].iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+    }
+}
+
+impl From<&Key> for ObjectRef {
+    fn from(key: &Key) -> Self {
+        Self { kind: key.kind, key: key.key.clone() }
+    }
+}
+
+/// Key of an object; nothing for one without a kind.
+#[must_use]
+pub fn key_of(object: &Object) -> Option<Key> {
+    let namespaced = |namespace: &str, name: &str| format!("{namespace}/{name}");
+    let (kind, key) = match object.kind.as_ref()? {
+        Kind::PodShape(o) => (ObjectKind::PodShape, o.shape_id.clone()),
+        Kind::Pod(o) => (ObjectKind::Pod, o.uid.clone()),
+        Kind::Node(o) => (ObjectKind::Node, o.name.clone()),
+        Kind::NodeClaim(o) => (ObjectKind::NodeClaim, o.name.clone()),
+        Kind::NodePool(o) => (ObjectKind::NodePool, o.name.clone()),
+        Kind::NodeClass(o) => (ObjectKind::NodeClass, o.name.clone()),
+        Kind::DaemonSet(o) => (ObjectKind::DaemonSet, namespaced(&o.namespace, &o.name)),
+        Kind::DisruptionBudget(o) => {
+            (ObjectKind::DisruptionBudget, namespaced(&o.namespace, &o.name))
+        }
+        Kind::Namespace(o) => (ObjectKind::Namespace, o.name.clone()),
+        Kind::Cluster(_) => (ObjectKind::Cluster, String::new()),
+    };
+    Some(Key::new(kind, key))
+}
+
+/// A step of the view, with the keys it covers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// Revision it applies to.
+    pub base_revision: u64,
+    /// Revision after it.
+    pub revision: u64,
+    /// Upserts first, shapes before pods; then removals, pods before shapes.
+    pub changes: Vec<ObjectChange>,
+    /// What the changes are about.
+    pub keys: Vec<Key>,
+}
+
+/// The view.
+#[derive(Debug, Default)]
+pub struct View {
+    objects: BTreeMap<Key, Object>,
+    dirty: BTreeSet<Key>,
+    told: u64,
+    revision: u64,
+    digest: u64,
+}
+
+impl View {
+    /// Adds or replaces an object; true when that changed the view.
+    pub fn put(&mut self, kind: Kind) -> bool {
+        let object = Object { kind: Some(kind) };
+        let Some(key) = key_of(&object) else { return false };
+        match self.objects.insert(key.clone(), object) {
+            Some(old) if self.objects.get(&key) == Some(&old) => return false,
+            Some(_) => {}
+            None => self.digest = self.digest.wrapping_add(key.digest()),
+        }
+        self.touch(key);
+        true
+    }
+
+    /// Removes an object; true when it was there.
+    pub fn remove(&mut self, key: &Key) -> bool {
+        let found = self.objects.remove(key).is_some();
+        if found {
+            self.digest = self.digest.wrapping_sub(key.digest());
+            self.touch(key.clone());
+        }
+        found
+    }
+
+    fn touch(&mut self, key: Key) {
+        self.revision += 1;
+        self.dirty.insert(key);
+    }
+
+    /// Revision of the view.
+    #[must_use]
+    pub const fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// Number of objects and their digest.
+    #[must_use]
+    pub fn digest(&self) -> (u64, u64) {
+        (u64::try_from(self.objects.len()).unwrap_or(u64::MAX), self.digest)
+    }
+
+    /// True when the receiver of the steps knows everything.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.dirty.is_empty()
+    }
+
+    /// An object.
+    #[must_use]
+    pub fn get(&self, key: &Key) -> Option<&Kind> {
+        self.objects.get(key)?.kind.as_ref()
+    }
+
+    /// Everything, in an order that puts shapes before pods. Nothing is dirty afterwards.
+    pub fn snapshot(&mut self) -> Vec<ObjectChange> {
+        self.dirty.clear();
+        self.told = self.revision;
+        self.objects.values().cloned().map(upsert).collect()
+    }
+
+    /// Marks objects as unknown to a receiver that is at `revision`.
+    pub fn rewind(&mut self, revision: u64, keys: impl IntoIterator<Item = Key>) {
+        self.dirty.extend(keys);
+        self.told = revision;
+    }
+
+    /// The next step, of about `bytes_target`; nothing when the receiver knows everything.
+    pub fn step(&mut self, bytes_target: usize) -> Option<Step> {
+        if self.dirty.is_empty() {
+            return None;
+        }
+        let mut changes = Vec::new();
+        let mut keys = Vec::new();
+        let mut bytes = 0;
+        let present = self.dirty.iter().filter(|key| self.objects.contains_key(key));
+        let gone = self.dirty.iter().rev().filter(|key| !self.objects.contains_key(key));
+        for key in present.chain(gone) {
+            let change = self.change(key);
+            bytes += change.encoded_len();
+            changes.push(change);
+            keys.push(key.clone());
+            if bytes >= bytes_target {
+                break;
+            }
+        }
+        for key in &keys {
+            self.dirty.remove(key);
+        }
+        let base_revision = self.told;
+        // Each dirty key stands for at least one revision, so a part never outruns the view.
+        self.told = if self.dirty.is_empty() { self.revision } else { self.told + 1 };
+        Some(Step { base_revision, revision: self.told, changes, keys })
+    }
+
+    fn change(&self, key: &Key) -> ObjectChange {
+        match self.objects.get(key) {
+            Some(object) => upsert(object.clone()),
+            None => ObjectChange { change: Some(Change::Remove(key.into())) },
+        }
+    }
+}
+
+fn upsert(object: Object) -> ObjectChange {
+    ObjectChange { change: Some(Change::Upsert(object)) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,39 @@
+//! Pod disruption budgets.
+//!
+//! Invariant: the number of disruptions allowed is the API server's own; nothing is recomputed.
+
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use longshore_proto::types::v1::DisruptionBudget;
+
+use super::fault::Fault;
+use super::requirement;
+
+/// A budget.
+///
+/// # Errors
+/// A selector that cannot be read.
+pub fn disruption_budget(budget: &PodDisruptionBudget) -> Result<DisruptionBudget, Fault> {
+    let namespace = budget.metadata.namespace.clone().unwrap_or_default();
+    let name = budget.metadata.name.clone().unwrap_or_default();
+    let spec = budget.spec.clone().unwrap_or_default();
+    let selector = spec.selector.as_ref().map(requirement::selector).transpose().map_err(|f| {
+        f.within("spec.selector").of(format!("PodDisruptionBudget/{namespace}/{name}"))
+    })?;
+    let fully_blocking = spec.max_unavailable.as_ref().is_some_and(|v| is(v, 0, "0%"))
+        || spec.min_available.as_ref().is_some_and(|v| is(v, i32::MAX, "100%"));
+    Ok(DisruptionBudget {
+        namespace,
+        name,
+        selector,
+        disruptions_allowed: budget.status.as_ref().map_or(0, |s| s.disruptions_allowed),
+        fully_blocking,
+    })
+}
+
+fn is(value: &IntOrString, count: i32, percentage: &str) -> bool {
+    match value {
+        IntOrString::Int(n) => *n == count,
+        IntOrString::String(text) => text == percentage,
+    }
+}

@@ -1,0 +1,136 @@
+//! NodePools.
+//!
+//! Invariant: a pool with one field that cannot be read is a fault as a whole: half a pool would
+//! launch what its owner forbade.
+
+use std::collections::BTreeMap;
+
+use longshore_proto::types::v1 as wire;
+use longshore_proto::types::v1::{Disruption, NodeBudget, PoolLimits, Requirement, Taint};
+use prost_types::Duration;
+
+use super::claim::class_name;
+use super::fault::{Fault, FieldFault, FieldResult, Problem};
+use super::quantity::{Rounding, integer};
+use super::requirement;
+use crate::api::node_pool::{Budget, ConsolidationPolicy, Disruption as ApiDisruption};
+use crate::api::{self, NodePool, ResourceList};
+
+/// A pool.
+///
+/// # Errors
+/// The first field that cannot be read.
+pub fn pool(pool: &NodePool) -> Result<wire::NodePool, Fault> {
+    let name = pool.metadata.name.clone().unwrap_or_default();
+    read(pool, &name).map_err(|fault| fault.within("spec").of(format!("NodePool/{name}")))
+}
+
+fn read(pool: &NodePool, name: &str) -> FieldResult<wire::NodePool> {
+    let (spec, template) = (&pool.spec, &pool.spec.template);
+    let requirements = requirements(&template.spec.requirements)
+        .map_err(|f| f.within("template.spec.requirements"))?;
+    Ok(wire::NodePool {
+        name: name.to_owned(),
+        weight: spec.weight.unwrap_or(0),
+        labels: template.metadata.labels.clone(),
+        annotations: template.metadata.annotations.clone(),
+        taints: taints(&template.spec.taints),
+        startup_taints: taints(&template.spec.startup_taints),
+        requirements,
+        node_class: class_name(&template.spec.node_class_ref),
+        expire_after: template.spec.expire_after.duration().and_then(to_wire),
+        termination_grace_period: template
+            .spec
+            .termination_grace_period
+            .as_ref()
+            .and_then(|d| to_wire(d.duration())),
+        limits: limits(&spec.limits).map_err(|f| f.within("limits"))?,
+        disruption: Some(disruption(&spec.disruption).map_err(|f| f.within("disruption"))?),
+        legacy: false,
+        generation: pool.metadata.generation.unwrap_or(0),
+    })
+}
+
+fn to_wire(duration: std::time::Duration) -> Option<Duration> {
+    Duration::try_from(duration).ok()
+}
+
+/// Requirements of a pool or claim.
+///
+/// # Errors
+/// Values that do not suit their operator, or a minimum out of range.
+pub fn requirements(list: &[api::Requirement]) -> FieldResult<Vec<Requirement>> {
+    list.iter()
+        .map(|from| {
+            let operator = requirement::operator_name(from.operator);
+            let parsed = requirement::requirement(&from.key, operator, &from.values)?;
+            let min_values = from.min_values.map(|n| min_values(&from.key, n)).transpose()?;
+            Ok(Requirement { min_values, ..parsed })
+        })
+        .collect()
+}
+
+fn min_values(key: &str, count: i32) -> FieldResult<u32> {
+    let range = 1..=50;
+    u32::try_from(count).ok().filter(|n| range.contains(n)).ok_or_else(|| {
+        FieldFault::new(format!("[{key}].minValues"), Problem::MinValues(count.into()))
+    })
+}
+
+/// Taints of a pool or claim.
+#[must_use]
+pub fn taints(list: &[api::Taint]) -> Vec<Taint> {
+    let taint = |t: &api::Taint| requirement::taint(&t.key, t.value.as_deref(), t.effect.as_str());
+    // The effects of the API's type are all known.
+    list.iter().filter_map(|t| taint(t).ok()).collect()
+}
+
+/// Limits of a pool; nothing when there are none.
+///
+/// # Errors
+/// A quantity that cannot be read.
+pub fn limits(list: &ResourceList) -> FieldResult<Option<PoolLimits>> {
+    let read = |(name, quantity): (&String, &api::Quantity)| {
+        let per_unit = if name == "cpu" { 1000 } else { 1 };
+        let value = integer(&quantity.0, per_unit, Rounding::Down)
+            .map_err(|problem| FieldFault::new(format!("[{name}]"), problem))?;
+        Ok((name.clone(), value))
+    };
+    let values: BTreeMap<_, _> = list.iter().map(read).collect::<FieldResult<_>>()?;
+    Ok((!values.is_empty()).then_some(PoolLimits { values }))
+}
+
+fn disruption(from: &ApiDisruption) -> FieldResult<Disruption> {
+    let policy = match from.consolidation_policy {
+        ConsolidationPolicy::WhenEmpty => wire::ConsolidationPolicy::WhenEmpty,
+        // A plan of ours weighs savings against disruption under either name.
+        ConsolidationPolicy::WhenEmptyOrUnderutilized | ConsolidationPolicy::Balanced => {
+            wire::ConsolidationPolicy::WhenEmptyOrUnderutilized
+        }
+    };
+    let budgets = from.budgets.iter().enumerate().map(|(n, budget)| {
+        node_budget(budget).map_err(|fault| fault.within(format!("budgets[{n}]")))
+    });
+    Ok(Disruption {
+        policy: policy.into(),
+        consolidate_after: from.consolidate_after.duration().and_then(to_wire),
+        budgets: budgets.collect::<FieldResult<_>>()?,
+    })
+}
+
+fn node_budget(from: &Budget) -> FieldResult<NodeBudget> {
+    let digits = from.nodes.strip_suffix('%').unwrap_or(&from.nodes);
+    if digits.parse::<u32>().is_err() {
+        return Err(FieldFault::new("nodes", Problem::Budget(from.nodes.clone())));
+    }
+    if from.schedule.is_some() != from.duration.is_some() {
+        return Err(FieldFault::new("duration", Problem::Missing));
+    }
+    let reasons = from.reasons.iter().flatten();
+    Ok(NodeBudget {
+        nodes: from.nodes.clone(),
+        reasons: reasons.map(|reason| reason.as_str().to_owned()).collect(),
+        schedule: from.schedule.clone().unwrap_or_default(),
+        duration: from.duration.as_ref().and_then(|d| to_wire(d.duration())),
+    })
+}
