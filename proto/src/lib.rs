@@ -4,6 +4,7 @@
 
 pub mod limits;
 pub mod reason;
+pub mod reference;
 
 /// Mounts the generated code of one package.
 macro_rules! package {

@@ -6,6 +6,7 @@ pub mod backoff;
 pub mod client;
 pub mod clock;
 pub mod metrics;
+pub mod process;
 pub mod propagate;
 pub mod server;
 pub mod shutdown;

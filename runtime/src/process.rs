@@ -1,0 +1,80 @@
+//! The frame of every service: runtime, telemetry, signals, supervised tasks, clean end.
+//!
+//! Invariant: a service ends with code 0 when asked to, and with 1 and a message on standard error
+//! when it could not start or an essential task failed.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+
+use crate::metrics::Metrics;
+use crate::tasks::Supervisor;
+use crate::telemetry::{self, TelemetryArgs};
+use crate::{server, shutdown};
+
+/// How long tasks may take to end after the first signal.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Runs a service: `start` puts its tasks on the supervisor; the process lives until they end.
+pub fn run<F, Fut>(service: &'static str, telemetry: &TelemetryArgs, start: F) -> ExitCode
+where
+    F: FnOnce(Supervisor) -> Fut,
+    Fut: Future<Output = anyhow::Result<()>>,
+{
+    let outcome = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")
+        .and_then(|runtime| runtime.block_on(live(service, telemetry, start)));
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            report(service, &error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn live<F, Fut>(
+    service: &'static str,
+    telemetry: &TelemetryArgs,
+    start: F,
+) -> anyhow::Result<()>
+where
+    F: FnOnce(Supervisor) -> Fut,
+    Fut: Future<Output = anyhow::Result<()>>,
+{
+    let guard = telemetry::init(service, telemetry)?;
+    let supervisor = Supervisor::new(shutdown::on_signals()?);
+    let outcome = match start(supervisor.clone()).await {
+        Ok(()) => supervisor.join(GRACE).await,
+        Err(error) => Err(error),
+    };
+    guard.flush();
+    outcome
+}
+
+/// Serves metrics and health when an address is given.
+///
+/// # Errors
+/// When the address cannot be bound.
+pub async fn serve_metrics(
+    address: Option<SocketAddr>,
+    supervisor: &Supervisor,
+) -> anyhow::Result<Metrics> {
+    let metrics = Metrics::new();
+    if let Some(address) = address {
+        let listener = server::bind(address).await?;
+        let serving = metrics.clone().serve(listener, supervisor.token().clone());
+        supervisor.spawn_once("metrics", serving);
+    }
+    Ok(metrics)
+}
+
+#[allow(clippy::print_stderr, reason = "the last word of a failing process, telemetry or not")]
+fn report(service: &str, error: &anyhow::Error) {
+    eprintln!("{service}: {error:#}");
+}
