@@ -1,0 +1,211 @@
+//! Instances and the templates they are launched from.
+//!
+//! Invariant: an order names every offering it accepts; nothing else may be bought for it.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use longshore_proto::capacity::v1::InstancePhase;
+use longshore_proto::types::v1::CapacityType;
+
+use super::CloudError;
+
+/// Buys, lists and ends instances.
+#[async_trait]
+pub trait Fleet: Send + Sync + 'static {
+    /// Buys one instance, or says why not. The same client token buys one instance only.
+    async fn launch(&self, order: &Order) -> Result<Outcome, CloudError>;
+    /// All instances that carry a launch id, terminated ones included for as long as they are listed.
+    async fn instances(&self) -> Result<Vec<Instance>, CloudError>;
+    /// Ends instances; those that are gone already are no error. At most 500 at a time.
+    async fn terminate(&self, instance_ids: &[String]) -> Result<(), CloudError>;
+    /// Creates a launch template unless one of that name exists.
+    async fn ensure_template(&self, template: &Template) -> Result<(), CloudError>;
+    /// Launch templates made by Longshore in this region.
+    async fn templates(&self) -> Result<Vec<TemplateRef>, CloudError>;
+    /// Deletes a launch template; one that is gone already is no error.
+    async fn delete_template(&self, name: &str) -> Result<(), CloudError>;
+}
+
+/// One instance to buy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// Makes repeating harmless; at most 64 characters.
+    pub client_token: String,
+    /// How it is bought.
+    pub capacity_type: CapacityType,
+    /// What is acceptable, by the template it would be launched from.
+    pub offers: Vec<TemplateOffers>,
+    /// Tags of the instance and its volumes.
+    pub tags: BTreeMap<String, String>,
+}
+
+/// Offerings to be launched from one template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TemplateOffers {
+    /// Name of the launch template.
+    pub template: String,
+    /// Offerings, cheapest first.
+    pub offers: Vec<Offer>,
+}
+
+/// One acceptable offering.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// Type.
+    pub instance_type: String,
+    /// Zone name.
+    pub zone: String,
+    /// Subnet in that zone.
+    pub subnet_id: String,
+    /// Rank by price, 0 the cheapest.
+    pub rank: u32,
+}
+
+/// What came of an order. Both parts may be there: a fleet reports the pools it found empty even
+/// when it launched from another.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// What was bought; none when nothing was to be had.
+    pub bought: Option<Bought>,
+    /// What was not to be had, and why.
+    pub shortages: Vec<Shortage>,
+    /// Id of the request.
+    pub request_id: String,
+}
+
+/// An instance just bought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bought {
+    /// Its id.
+    pub instance_id: String,
+    /// Type.
+    pub instance_type: String,
+    /// Zone name.
+    pub zone: String,
+}
+
+/// An offering that was not to be had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shortage {
+    /// Type; empty when the error is about all of them.
+    pub instance_type: String,
+    /// Zone name; empty when the error is about all of them.
+    pub zone: String,
+    /// Subnet; empty when unknown.
+    pub subnet_id: String,
+    /// Why.
+    pub error: CloudError,
+}
+
+/// An instance as it is listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Instance {
+    /// Id.
+    pub instance_id: String,
+    /// State.
+    pub phase: InstancePhase,
+    /// Type.
+    pub instance_type: String,
+    /// Zone name.
+    pub zone: String,
+    /// Zone id, empty when the cloud does not say.
+    pub zone_id: String,
+    /// How it was bought.
+    pub capacity_type: CapacityType,
+    /// Name inside the VPC; empty before it has one.
+    pub private_dns_name: String,
+    /// Image.
+    pub image_id: String,
+    /// Milliseconds since 1970.
+    pub launch_ms: i64,
+    /// Tags.
+    pub tags: BTreeMap<String, String>,
+}
+
+impl Instance {
+    /// Value of a tag; empty when it has none.
+    #[must_use]
+    pub fn tag(&self, key: &str) -> &str {
+        self.tags.get(key).map_or("", String::as_str)
+    }
+
+    /// True while it costs money or may come back.
+    #[must_use]
+    pub fn alive(&self) -> bool {
+        matches!(
+            self.phase,
+            InstancePhase::Pending | InstancePhase::Running | InstancePhase::Stopped
+        )
+    }
+}
+
+/// A launch template to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template {
+    /// Name; carries a hash of the content.
+    pub name: String,
+    /// Image.
+    pub image_id: String,
+    /// Instance profile, by name.
+    pub instance_profile: String,
+    /// Security groups.
+    pub security_group_ids: Vec<String>,
+    /// Whether a public address is given; none leaves it to the subnet.
+    pub public_address: Option<bool>,
+    /// User data in base64; empty means none.
+    pub user_data: String,
+    /// Volumes; empty means the image's own.
+    pub disks: Vec<Disk>,
+    /// Metadata service.
+    pub metadata: InstanceMetadata,
+    /// Detailed monitoring.
+    pub detailed_monitoring: bool,
+    /// Tags of the template and of the network interfaces made from it.
+    pub tags: BTreeMap<String, String>,
+}
+
+/// A volume.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Disk {
+    /// Device name.
+    pub device_name: String,
+    /// Size in GiB; none means the snapshot's.
+    pub size_gib: Option<i32>,
+    /// Kind of volume, for example gp3.
+    pub volume_type: String,
+    /// Operations per second.
+    pub iops: Option<i32>,
+    /// MiB per second.
+    pub throughput_mib_per_second: Option<i32>,
+    /// Encryption; none means the account's default.
+    pub encrypted: Option<bool>,
+    /// KMS key.
+    pub kms_key_id: Option<String>,
+    /// Snapshot.
+    pub snapshot_id: Option<String>,
+    /// Whether it dies with the instance.
+    pub delete_on_termination: bool,
+}
+
+/// Settings of the instance metadata service, in EC2's words.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct InstanceMetadata {
+    /// `enabled` or `disabled`.
+    pub endpoint: String,
+    /// `enabled` or `disabled`.
+    pub ipv6: String,
+    /// Hops a response may travel.
+    pub hop_limit: i32,
+    /// `required` or `optional`.
+    pub tokens: String,
+}
+
+/// A launch template that exists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TemplateRef {
+    /// Name.
+    pub name: String,
+    /// Milliseconds since 1970.
+    pub created_ms: i64,
+}

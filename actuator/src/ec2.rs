@@ -1,0 +1,96 @@
+//! AWS as the cloud: clients, and the traits of [`crate::cloud`] in terms of them.
+//!
+//! Invariant: the only module that sees an AWS type. Everything it needs beyond the standard
+//! controller policy is optional, and its absence is said in words.
+
+mod access;
+mod alias;
+mod errors;
+mod facts;
+mod fleet;
+mod listing;
+mod mail;
+mod market;
+mod network;
+mod selector;
+mod templates;
+
+use std::time::Duration;
+
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_smithy_http_client::tls::Provider;
+use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
+use aws_smithy_types::retry::RetryConfig;
+use aws_smithy_types::timeout::TimeoutConfig;
+
+pub use alias::{Alias, AliasError};
+pub use errors::classify;
+
+/// Longest time to connect.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// Longest time for one attempt; a long poll takes twenty seconds of it.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(40);
+/// Attempts of the SDK at one call, with back-off in between; a client token makes them harmless.
+const ATTEMPTS_MAX: u32 = 4;
+
+/// AWS in one region.
+#[derive(Clone, Debug)]
+pub struct Aws {
+    region: String,
+    ec2: aws_sdk_ec2::Client,
+    eks: aws_sdk_eks::Client,
+    iam: aws_sdk_iam::Client,
+    pricing: aws_sdk_pricing::Client,
+    sqs: aws_sdk_sqs::Client,
+    ssm: aws_sdk_ssm::Client,
+    sts: aws_sdk_sts::Client,
+}
+
+impl Aws {
+    /// Clients for a region, from the standard `AWS_*` variables, profiles and instance metadata.
+    pub async fn connect(region: &str) -> Self {
+        let http = aws_smithy_http_client::Builder::new()
+            .tls_provider(Provider::Rustls(CryptoMode::Ring))
+            .build_https();
+        let timeouts = TimeoutConfig::builder()
+            .connect_timeout(CONNECT_TIMEOUT)
+            .operation_attempt_timeout(ATTEMPT_TIMEOUT)
+            .build();
+        let config = aws_config::defaults(BehaviorVersion::latest())
+            .region(Region::new(region.to_owned()))
+            .http_client(http)
+            .timeout_config(timeouts)
+            .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS_MAX))
+            .load()
+            .await;
+        Self::new(region, &config)
+    }
+
+    /// Clients for a region from a configuration that is there already.
+    #[must_use]
+    pub fn new(region: &str, config: &SdkConfig) -> Self {
+        let pricing = aws_sdk_pricing::config::Builder::from(config)
+            .region(Region::new(pricing_region(region)))
+            .build();
+        Self {
+            region: region.to_owned(),
+            ec2: aws_sdk_ec2::Client::new(config),
+            eks: aws_sdk_eks::Client::new(config),
+            iam: aws_sdk_iam::Client::new(config),
+            pricing: aws_sdk_pricing::Client::from_conf(pricing),
+            sqs: aws_sdk_sqs::Client::new(config),
+            ssm: aws_sdk_ssm::Client::new(config),
+            sts: aws_sdk_sts::Client::new(config),
+        }
+    }
+}
+
+/// Region whose Pricing endpoint speaks for another region; there are four.
+fn pricing_region(region: &str) -> &'static str {
+    match region.split('-').next().unwrap_or_default() {
+        "ap" => "ap-south-1",
+        "cn" => "cn-northwest-1",
+        "eu" => "eu-central-1",
+        _ => "us-east-1",
+    }
+}

@@ -1,0 +1,141 @@
+//! DescribeSubnets, DescribeSecurityGroups, DescribeImages, GetParameter, DescribeCluster.
+//!
+//! Invariant: results are in a stable order, so that equal answers give equal state.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+use aws_sdk_ec2::types::Filter;
+use longshore_proto::types::v1::SelectorTerm;
+
+use super::Aws;
+use super::errors::from_sdk;
+use super::selector::{filter, tag_filters};
+use crate::cloud::{Class, CloudError, EksCluster, Image, Network, SecurityGroup, Subnet};
+
+#[async_trait]
+impl Network for Aws {
+    async fn subnets(&self, terms: &[SelectorTerm]) -> Result<Vec<Subnet>, CloudError> {
+        let mut found = BTreeMap::new();
+        for term in terms {
+            let mut filters = tag_filters(term);
+            filters.extend(by_id("subnet-id", term));
+            let request = self.ec2.describe_subnets().set_filters(Some(filters));
+            let mut pages = request.into_paginator().send();
+            while let Some(page) = pages.next().await {
+                let page = page.map_err(|failure| from_sdk("ec2:DescribeSubnets", &failure))?;
+                let subnets = page.subnets().iter().filter_map(subnet);
+                found.extend(subnets.map(|subnet| (subnet.id.clone(), subnet)));
+            }
+        }
+        Ok(found.into_values().collect())
+    }
+
+    async fn security_groups(
+        &self,
+        terms: &[SelectorTerm],
+    ) -> Result<Vec<SecurityGroup>, CloudError> {
+        let mut found = BTreeMap::new();
+        for term in terms {
+            let mut filters = tag_filters(term);
+            filters.extend(by_id("group-id", term));
+            filters.extend((!term.name.is_empty()).then(|| filter("group-name", &term.name)));
+            let request = self.ec2.describe_security_groups().set_filters(Some(filters));
+            let mut pages = request.into_paginator().send();
+            while let Some(page) = pages.next().await {
+                let page =
+                    page.map_err(|failure| from_sdk("ec2:DescribeSecurityGroups", &failure))?;
+                for group in page.security_groups() {
+                    let Some(id) = group.group_id() else { continue };
+                    let name = group.group_name().unwrap_or_default().to_owned();
+                    found.insert(id.to_owned(), SecurityGroup { id: id.to_owned(), name });
+                }
+            }
+        }
+        Ok(found.into_values().collect())
+    }
+
+    async fn images(&self, terms: &[SelectorTerm]) -> Result<Vec<Image>, CloudError> {
+        let mut found = BTreeMap::new();
+        for term in terms {
+            let mut filters = tag_filters(term);
+            filters.extend(by_id("image-id", term));
+            filters.extend((!term.name.is_empty()).then(|| filter("name", &term.name)));
+            filters.push(filter("state", "available"));
+            let request = self.ec2.describe_images().set_filters(Some(filters));
+            let request = request.set_owners(owners(term)).include_deprecated(true);
+            let answer =
+                request.send().await.map_err(|failure| from_sdk("ec2:DescribeImages", &failure))?;
+            let images = answer.images().iter().filter_map(image);
+            found.extend(images.map(|image| (image.id.clone(), image)));
+        }
+        let mut images: Vec<_> = found.into_values().collect();
+        images.sort_by(|a, b| b.created.cmp(&a.created).then_with(|| a.id.cmp(&b.id)));
+        Ok(images)
+    }
+
+    async fn parameter(&self, name: &str) -> Result<Option<String>, CloudError> {
+        match self.ssm.get_parameter().name(name).send().await {
+            Ok(answer) => Ok(answer.parameter().and_then(|p| p.value()).map(str::to_owned)),
+            Err(failure) => match from_sdk("ssm:GetParameter", &failure) {
+                absent if absent.class == Class::NotFound => Ok(None),
+                failure => Err(failure),
+            },
+        }
+    }
+
+    async fn eks_cluster(&self, name: &str) -> Result<EksCluster, CloudError> {
+        let request = self.eks.describe_cluster().name(name);
+        let answer =
+            request.send().await.map_err(|failure| from_sdk("eks:DescribeCluster", &failure))?;
+        let Some(cluster) = answer.cluster() else { return Ok(EksCluster::default()) };
+        let text = |value: Option<&str>| value.unwrap_or_default().to_owned();
+        let network = cluster.kubernetes_network_config();
+        let authority = cluster.certificate_authority();
+        Ok(EksCluster {
+            endpoint: text(cluster.endpoint()),
+            ca_bundle: text(authority.and_then(|authority| authority.data())),
+            service_cidr: text(
+                network.and_then(|n| n.service_ipv4_cidr().or(n.service_ipv6_cidr())),
+            ),
+            kubernetes_version: text(cluster.version()),
+        })
+    }
+}
+
+fn by_id(filter_name: &str, term: &SelectorTerm) -> Option<Filter> {
+    (!term.id.is_empty()).then(|| filter(filter_name, &term.id))
+}
+
+/// A name without an owner could be anybody's: only the account's own and Amazon's count.
+fn owners(term: &SelectorTerm) -> Option<Vec<String>> {
+    if !term.owner.is_empty() {
+        return Some(vec![term.owner.clone()]);
+    }
+    (!term.name.is_empty()).then(|| vec!["self".to_owned(), "amazon".to_owned()])
+}
+
+fn subnet(found: &aws_sdk_ec2::types::Subnet) -> Option<Subnet> {
+    Some(Subnet {
+        id: found.subnet_id()?.to_owned(),
+        zone: found.availability_zone()?.to_owned(),
+        zone_id: found.availability_zone_id().unwrap_or_default().to_owned(),
+        free_addresses: found.available_ip_address_count().unwrap_or_default(),
+    })
+}
+
+fn image(found: &aws_sdk_ec2::types::Image) -> Option<Image> {
+    let arch = match found.architecture()?.as_str() {
+        "x86_64" => "amd64",
+        "arm64" => "arm64",
+        _ => return None,
+    };
+    let deprecated = found.deprecation_time().and_then(|t| t.parse::<jiff::Timestamp>().ok());
+    Some(Image {
+        id: found.image_id()?.to_owned(),
+        name: found.name().unwrap_or_default().to_owned(),
+        arch: arch.to_owned(),
+        created: found.creation_date().unwrap_or_default().to_owned(),
+        deprecated: deprecated.is_some_and(|time| time <= jiff::Timestamp::now()),
+    })
+}

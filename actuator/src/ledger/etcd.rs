@@ -1,0 +1,162 @@
+//! The ledger in etcd.
+//!
+//! Invariant: every transaction compares the creation revision of the leader's campaign key, so a
+//! deposed leader cannot write even before it has noticed.
+
+use std::fmt;
+use std::time::Duration;
+
+use etcd_client::{Client, Compare, CompareOp, GetOptions, Txn, TxnOp};
+use prost::Message;
+
+use super::record::FenceRecord;
+use super::store::{Batch, Key, StoreError};
+use crate::election::Term;
+
+/// Longest wait for one answer. Shorter than a lease, so that a leader notices in time.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+/// Entries read at a time: about 5 KiB each, well under etcd's and gRPC's message limits.
+const PAGE_ENTRIES: i64 = 400;
+
+/// Entries of one (account, region) in etcd.
+#[derive(Clone)]
+pub struct EtcdStore {
+    client: Client,
+    /// Ends with a slash.
+    prefix: String,
+}
+
+impl fmt::Debug for EtcdStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EtcdStore").field("prefix", &self.prefix).finish_non_exhaustive()
+    }
+}
+
+impl EtcdStore {
+    /// A store under `prefix`, which names account and region and ends with a slash.
+    #[must_use]
+    pub const fn new(client: Client, prefix: String) -> Self {
+        Self { client, prefix }
+    }
+
+    /// All entries, page by page.
+    ///
+    /// # Errors
+    /// When etcd does not answer.
+    pub async fn load(&self) -> Result<Vec<(Key, Vec<u8>)>, StoreError> {
+        let mut found = Vec::new();
+        for kind in ["cluster/", "fence/", "launch/"] {
+            self.load_kind(kind, &mut found).await?;
+        }
+        Ok(found)
+    }
+
+    async fn load_kind(
+        &self,
+        kind: &str,
+        found: &mut Vec<(Key, Vec<u8>)>,
+    ) -> Result<(), StoreError> {
+        let folder = format!("{}{kind}", self.prefix);
+        // One past every key in the folder: the slash replaced by its successor.
+        let end = format!("{}0", folder.trim_end_matches('/'));
+        let mut from = folder.clone().into_bytes();
+        loop {
+            let options = GetOptions::new().with_range(end.clone()).with_limit(PAGE_ENTRIES);
+            let page = answered(self.client.clone().get(from, Some(options))).await?;
+            for entry in page.kvs() {
+                let name = String::from_utf8_lossy(entry.key());
+                if let Some(key) = parse_key(kind, name.trim_start_matches(&folder)) {
+                    found.push((key, entry.value().to_vec()));
+                }
+            }
+            match page.kvs().last() {
+                Some(last) if page.more() => from = [last.key(), b"\0"].concat(),
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// Records a batch.
+    ///
+    /// # Errors
+    /// When the term is over, the fence has moved or etcd does not answer.
+    pub async fn commit(&self, term: &Term, batch: Batch) -> Result<u64, StoreError> {
+        let mut conditions =
+            vec![Compare::create_revision(term.key.clone(), CompareOp::Equal, term.revision)];
+        let mut operations = Vec::with_capacity(batch.entries.len() + 1);
+        let fenced = batch.fence.as_ref().map(|step| step.cluster_id.clone());
+        if let Some(step) = batch.fence {
+            let key = self.path(&Key::Fence(step.cluster_id));
+            conditions.push(fence_unmoved(&key, step.from));
+            operations.push(TxnOp::put(key, step.to.encode_to_vec(), None));
+        }
+        for (key, value) in batch.entries {
+            let path = self.path(&key);
+            operations.push(match value {
+                Some(value) => TxnOp::put(path, value, None),
+                None => TxnOp::delete(path, None),
+            });
+        }
+        let leader = TxnOp::get(term.key.clone(), None);
+        let transaction = Txn::new().when(conditions).and_then(operations).or_else([leader]);
+        let answer = answered(self.client.clone().txn(transaction)).await?;
+        if answer.succeeded() {
+            let revision = answer.header().map_or(0, etcd_client::ResponseHeader::revision);
+            return Ok(u64::try_from(revision).unwrap_or_default());
+        }
+        Err(refusal(&answer, term, fenced))
+    }
+
+    fn path(&self, key: &Key) -> String {
+        match key {
+            Key::Launch(id) => format!("{}launch/{id}", self.prefix),
+            Key::Cluster(id) => format!("{}cluster/{id}", self.prefix),
+            Key::Fence(id) => format!("{}fence/{id}", self.prefix),
+        }
+    }
+}
+
+fn parse_key(kind: &str, id: &str) -> Option<Key> {
+    match kind {
+        "launch/" => Some(Key::Launch(id.to_owned())),
+        "cluster/" => Some(Key::Cluster(id.to_owned())),
+        "fence/" => Some(Key::Fence(id.to_owned())),
+        _ => None,
+    }
+}
+
+fn fence_unmoved(key: &str, from: Option<FenceRecord>) -> Compare {
+    match from {
+        Some(fence) => Compare::value(key, CompareOp::Equal, fence.encode_to_vec()),
+        None => Compare::version(key, CompareOp::Equal, 0),
+    }
+}
+
+/// Which comparison failed: the other branch of the transaction has read the leader's key.
+fn refusal(
+    answer: &etcd_client::TxnResponse,
+    term: &Term,
+    fenced: Option<String>,
+) -> StoreError {
+    let leads = answer.op_responses().into_iter().any(|response| match response {
+        etcd_client::TxnOpResponse::Get(found) => {
+            found.kvs().iter().any(|entry| entry.create_revision() == term.revision)
+        }
+        _ => false,
+    });
+    match fenced {
+        Some(cluster_id) if leads => StoreError::FenceMoved { cluster_id },
+        _ => StoreError::Deposed { term: term.revision },
+    }
+}
+
+async fn answered<T>(
+    call: impl Future<Output = Result<T, etcd_client::Error>>,
+) -> Result<T, StoreError> {
+    match tokio::time::timeout(ANSWER_TIMEOUT, call).await {
+        Ok(answer) => answer.map_err(|error| StoreError::Unavailable(error.to_string())),
+        Err(_) => {
+            Err(StoreError::Unavailable(format!("etcd did not answer within {ANSWER_TIMEOUT:?}")))
+        }
+    }
+}

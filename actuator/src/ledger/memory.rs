@@ -1,0 +1,76 @@
+//! The ledger in memory, for a single actuator: EC2's tags rebuild it after a restart.
+//!
+//! Invariant: compares the same things etcd would, so a deposed writer is refused here too.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use prost::Message;
+
+use super::record::FenceRecord;
+use super::store::{Batch, FenceStep, Key, StoreError};
+use crate::election::Term;
+
+/// Entries in memory. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryStore {
+    inner: Arc<Mutex<Inner>>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    term: i64,
+    revision: u64,
+    entries: BTreeMap<Key, Vec<u8>>,
+}
+
+impl MemoryStore {
+    /// Lets a writer of a new term in; writers of older ones are refused from now on.
+    pub fn crown(&self, term: i64) {
+        self.lock().term = term;
+    }
+
+    /// All entries.
+    #[must_use]
+    pub fn load(&self) -> Vec<(Key, Vec<u8>)> {
+        self.lock().entries.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
+    }
+
+    /// Records a batch.
+    ///
+    /// # Errors
+    /// When the term is not the newest or the fence is not what the writer believes.
+    pub fn commit(&self, term: &Term, batch: Batch) -> Result<u64, StoreError> {
+        let mut inner = self.lock();
+        if inner.term != term.revision {
+            return Err(StoreError::Deposed { term: term.revision });
+        }
+        if let Some(step) = batch.fence {
+            inner.advance(step)?;
+        }
+        for (key, value) in batch.entries {
+            match value {
+                Some(value) => inner.entries.insert(key, value),
+                None => inner.entries.remove(&key),
+            };
+        }
+        inner.revision += 1;
+        Ok(inner.revision)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn advance(&mut self, step: FenceStep) -> Result<(), StoreError> {
+        let key = Key::Fence(step.cluster_id.clone());
+        let current = self.entries.get(&key).cloned();
+        if current != step.from.as_ref().map(FenceRecord::encode_to_vec) {
+            return Err(StoreError::FenceMoved { cluster_id: step.cluster_id });
+        }
+        self.entries.insert(key, step.to.encode_to_vec());
+        Ok(())
+    }
+}

@@ -1,0 +1,168 @@
+//! What the ledger keeps, in the form it is kept: protobuf messages that newer builds can extend.
+//!
+//! Invariant: a field number is never reused; a record that cannot be decoded is an error of the
+//! store, not a record to skip.
+
+use longshore_proto::capacity::v1::{InterruptionKind, LaunchPhase};
+use longshore_proto::types::v1::{CapacityType, ClusterFacts, Launch, NodeClass};
+use prost::{Enumeration, Message};
+
+/// Where a launch stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Enumeration)]
+#[repr(i32)]
+pub enum Phase {
+    /// Recorded; EC2 was not asked, or its answer is unknown.
+    Pending = 0,
+    /// EC2 has launched an instance.
+    Launched = 1,
+    /// The instance is to be terminated.
+    Terminating = 2,
+    /// The instance is gone.
+    Terminated = 3,
+    /// Nothing was launched and nothing will be.
+    Failed = 4,
+}
+
+/// One launch, from the plan that asked for it to the end of its instance.
+#[derive(Clone, PartialEq, Message)]
+pub struct LaunchRecord {
+    /// What was asked for. Candidates are dropped once they are of no more use.
+    #[prost(message, optional, tag = "1")]
+    pub launch: Option<Launch>,
+    /// Cluster it is for.
+    #[prost(string, tag = "2")]
+    pub cluster_id: String,
+    /// Where it stands.
+    #[prost(enumeration = "Phase", tag = "3")]
+    pub phase: i32,
+    /// Number of the latest call to EC2; part of its client token. 0 before the first.
+    #[prost(uint32, tag = "4")]
+    pub attempts: u32,
+    /// Capacity type of a call whose answer is not recorded; unspecified when there is none.
+    #[prost(enumeration = "CapacityType", tag = "5")]
+    pub asked: i32,
+    /// Capacity types that EC2 could not give, in the order they were asked for.
+    #[prost(enumeration = "CapacityType", repeated, tag = "6")]
+    pub refused: Vec<i32>,
+    /// Instance, once launched.
+    #[prost(string, tag = "7")]
+    pub instance_id: String,
+    /// Request id of the call that launched it.
+    #[prost(string, tag = "8")]
+    pub ec2_request_id: String,
+    /// Why it failed, machine-readable.
+    #[prost(string, tag = "9")]
+    pub reason: String,
+    /// Why it failed, for people.
+    #[prost(string, tag = "10")]
+    pub message: String,
+    /// Whether another plan may succeed where it failed.
+    #[prost(bool, tag = "11")]
+    pub retryable: bool,
+    /// Milliseconds since 1970 after which it may not be asked for any more.
+    #[prost(int64, tag = "12")]
+    pub expire_ms: i64,
+    /// Milliseconds since 1970 of the latest move.
+    #[prost(int64, tag = "13")]
+    pub changed_ms: i64,
+    /// True when it was called off before its instance was known.
+    #[prost(bool, tag = "14")]
+    pub cancelled: bool,
+    /// What EC2 announced about its instance, at most one of each kind.
+    #[prost(message, repeated, tag = "15")]
+    pub interruptions: Vec<InterruptionRecord>,
+    /// Plan that asked for it.
+    #[prost(string, tag = "16")]
+    pub plan_id: String,
+    /// Trace that asked for its termination; empty when none did.
+    #[prost(string, tag = "17")]
+    pub termination_traceparent: String,
+}
+
+/// An announcement by EC2.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct InterruptionRecord {
+    /// What was announced.
+    #[prost(enumeration = "InterruptionKind", tag = "1")]
+    pub kind: i32,
+    /// Milliseconds since 1970 at which EC2 announced it.
+    #[prost(int64, tag = "2")]
+    pub time_ms: i64,
+}
+
+/// What is known of a cluster.
+#[derive(Clone, PartialEq, Message)]
+pub struct ClusterRecord {
+    /// Facts that nodes need to join.
+    #[prost(message, optional, tag = "1")]
+    pub facts: Option<ClusterFacts>,
+    /// Its node classes.
+    #[prost(message, repeated, tag = "2")]
+    pub node_classes: Vec<NodeClass>,
+}
+
+/// The newest writer of a cluster.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Message)]
+pub struct FenceRecord {
+    /// Epoch of its session.
+    #[prost(uint64, tag = "1")]
+    pub session_epoch: u64,
+    /// Number of its plan.
+    #[prost(uint64, tag = "2")]
+    pub plan_seq: u64,
+}
+
+impl LaunchRecord {
+    /// A launch that has just been asked for.
+    #[must_use]
+    pub fn new(launch: Launch, cluster_id: &str, expire_ms: i64, now_ms: i64) -> Self {
+        Self {
+            launch: Some(launch),
+            cluster_id: cluster_id.to_owned(),
+            expire_ms,
+            changed_ms: now_ms,
+            ..Self::default()
+        }
+    }
+
+    /// Id of the launch.
+    #[must_use]
+    pub fn launch_id(&self) -> &str {
+        self.launch.as_ref().map_or("", |launch| &launch.launch_id)
+    }
+
+    /// Claim it is for.
+    #[must_use]
+    pub fn claim(&self) -> &str {
+        self.launch.as_ref().map_or("", |launch| &launch.claim)
+    }
+
+    /// EC2 client token of the latest call: the same call repeated launches nothing twice.
+    #[must_use]
+    pub fn client_token(&self) -> String {
+        format!("{}-{}", self.launch_id(), self.attempts)
+    }
+
+    /// True when a call was made whose answer is not recorded.
+    #[must_use]
+    pub fn outcome_unknown(&self) -> bool {
+        self.phase() == Phase::Pending && self.asked() != CapacityType::Unspecified
+    }
+
+    /// True when nothing will change any more.
+    #[must_use]
+    pub fn finished(&self) -> bool {
+        matches!(self.phase(), Phase::Terminated | Phase::Failed)
+    }
+
+    /// The phase as clients know it.
+    #[must_use]
+    pub fn wire_phase(&self) -> LaunchPhase {
+        match self.phase() {
+            Phase::Pending => LaunchPhase::Pending,
+            Phase::Launched | Phase::Terminating => LaunchPhase::Launched,
+            Phase::Terminated => LaunchPhase::Terminated,
+            Phase::Failed => LaunchPhase::Failed,
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! The life of a launch: PENDING, LAUNCHED, TERMINATING, then TERMINATED; or PENDING, then FAILED.
+//!
+//! Invariant: pure. A move that the phase does not allow is an error and changes nothing; a move
+//! made twice changes nothing the second time; finished launches never move.
+
+use longshore_proto::capacity::v1::InterruptionKind;
+use longshore_proto::types::v1::CapacityType;
+use thiserror::Error;
+
+use super::record::{InterruptionRecord, LaunchRecord, Phase};
+
+/// One step in the life of a launch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Move {
+    /// EC2 is about to be asked, with the next client token.
+    Ask(CapacityType),
+    /// EC2 answered that it launches nothing of what was asked.
+    Refused {
+        /// True when the capacity type is not worth asking for again.
+        exhausted: bool,
+    },
+    /// EC2 has launched an instance.
+    Launched {
+        /// Its id.
+        instance_id: String,
+        /// Request id of the answer; empty when the instance was found by its tag.
+        ec2_request_id: String,
+    },
+    /// Nothing was and nothing will be launched.
+    Fail(Failure),
+    /// The launch is not wanted any more.
+    Cancel,
+    /// The instance is not wanted any more.
+    Terminate {
+        /// Trace that asked for it.
+        traceparent: String,
+    },
+    /// The instance is gone.
+    Gone,
+    /// EC2 announced something about the instance.
+    Interrupted {
+        /// What.
+        kind: InterruptionKind,
+        /// Milliseconds since 1970.
+        time_ms: i64,
+    },
+}
+
+/// Why a launch failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Machine-readable.
+    pub reason: String,
+    /// For people: what failed and the way out.
+    pub message: String,
+    /// Whether another plan with other candidates may succeed.
+    pub retryable: bool,
+}
+
+/// A move that the phase does not allow.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("launch {launch_id} is {phase:?} and cannot make the move {attempted:?}")]
+pub struct IllegalMove {
+    /// The launch.
+    pub launch_id: String,
+    /// Its phase.
+    pub phase: Phase,
+    /// What was tried.
+    pub attempted: Box<Move>,
+}
+
+impl LaunchRecord {
+    /// The record after a move.
+    ///
+    /// # Errors
+    /// When the phase does not allow it.
+    pub fn after(&self, step: &Move, now_ms: i64) -> Result<Self, IllegalMove> {
+        let mut next = self.clone();
+        let legal = match step {
+            Move::Ask(capacity_type) => next.ask(*capacity_type),
+            Move::Refused { exhausted } => next.refuse(*exhausted),
+            Move::Launched { instance_id, ec2_request_id } => {
+                next.launched(instance_id, ec2_request_id)
+            }
+            Move::Fail(failure) => next.fail(failure),
+            Move::Cancel => next.cancel(),
+            Move::Terminate { traceparent } => next.terminate(traceparent),
+            Move::Gone => next.gone(),
+            Move::Interrupted { kind, time_ms } => next.interrupted(*kind, *time_ms),
+        };
+        if !legal {
+            return Err(IllegalMove {
+                launch_id: self.launch_id().to_owned(),
+                phase: self.phase(),
+                attempted: Box::new(step.clone()),
+            });
+        }
+        if next != *self {
+            next.changed_ms = now_ms;
+        }
+        Ok(next)
+    }
+
+    fn ask(&mut self, capacity_type: CapacityType) -> bool {
+        if self.phase() != Phase::Pending || self.outcome_unknown() || self.cancelled {
+            return false;
+        }
+        self.attempts += 1;
+        self.set_asked(capacity_type);
+        true
+    }
+
+    fn refuse(&mut self, exhausted: bool) -> bool {
+        if !self.outcome_unknown() {
+            return false;
+        }
+        if exhausted {
+            self.refused.push(self.asked);
+        }
+        self.set_asked(CapacityType::Unspecified);
+        true
+    }
+
+    fn launched(&mut self, instance_id: &str, ec2_request_id: &str) -> bool {
+        if self.phase() != Phase::Pending {
+            return self.instance_id == instance_id && self.phase() != Phase::Failed;
+        }
+        instance_id.clone_into(&mut self.instance_id);
+        ec2_request_id.clone_into(&mut self.ec2_request_id);
+        self.set_asked(CapacityType::Unspecified);
+        self.forget_candidates();
+        self.set_phase(if self.cancelled { Phase::Terminating } else { Phase::Launched });
+        true
+    }
+
+    fn fail(&mut self, failure: &Failure) -> bool {
+        if self.phase() != Phase::Pending {
+            return false;
+        }
+        failure.reason.clone_into(&mut self.reason);
+        failure.message.clone_into(&mut self.message);
+        self.retryable = failure.retryable;
+        self.set_asked(CapacityType::Unspecified);
+        self.forget_candidates();
+        self.set_phase(Phase::Failed);
+        true
+    }
+
+    fn cancel(&mut self) -> bool {
+        match self.phase() {
+            Phase::Pending => self.cancelled = true,
+            Phase::Launched => self.set_phase(Phase::Terminating),
+            Phase::Terminating | Phase::Terminated | Phase::Failed => {}
+        }
+        true
+    }
+
+    fn terminate(&mut self, traceparent: &str) -> bool {
+        match self.phase() {
+            Phase::Launched => {
+                traceparent.clone_into(&mut self.termination_traceparent);
+                self.set_phase(Phase::Terminating);
+                true
+            }
+            Phase::Terminating | Phase::Terminated => true,
+            Phase::Pending | Phase::Failed => false,
+        }
+    }
+
+    fn gone(&mut self) -> bool {
+        match self.phase() {
+            Phase::Launched | Phase::Terminating => {
+                self.set_phase(Phase::Terminated);
+                true
+            }
+            Phase::Terminated => true,
+            Phase::Pending | Phase::Failed => false,
+        }
+    }
+
+    fn interrupted(&mut self, kind: InterruptionKind, time_ms: i64) -> bool {
+        if matches!(self.phase(), Phase::Pending | Phase::Failed) {
+            return false;
+        }
+        let known = self.interruptions.iter().any(|record| record.kind() == kind);
+        if !known && self.phase() != Phase::Terminated {
+            self.interruptions.push(InterruptionRecord { kind: kind.into(), time_ms });
+        }
+        true
+    }
+
+    /// Sixty candidates outweigh everything else in a record and are of no use after the launch.
+    fn forget_candidates(&mut self) {
+        if let Some(launch) = &mut self.launch {
+            launch.candidates = Vec::new();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

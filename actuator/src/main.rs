@@ -1,0 +1,2 @@
+//! The regional actuator's process.
+fn main() {}
