@@ -1,1 +1,46 @@
 //! The simulated region: AWS wire protocols over a model of capacity, prices and faults.
+//!
+//! A request goes one way through the modules: `server` reads it, `wire` recognises it, `dispatch`
+//! finds its handler, a service (`ec2`, `iam`, `sts`, `sqs`, `ssm`, `pricing`, `eks`) answers it from
+//! the `world`, and `wire` writes the reply. `handle` is what a test holds of all this.
+//!
+//! Invariant: the world is changed by calls, by time and by the handle, in one place, under one
+//! lock; one seed and one sequence of calls give one run.
+
+mod calls;
+mod catalogue;
+mod clock;
+mod config;
+mod dispatch;
+mod ec2;
+mod eks;
+mod faults;
+mod handle;
+mod iam;
+mod images;
+mod pricing;
+mod server;
+mod simple;
+mod small_catalogue;
+mod sqs;
+mod ssm;
+mod sts;
+mod wire;
+mod world;
+
+pub use calls::CallRecord;
+pub use catalogue::{GpuFacts, NeuronFacts, TypeFacts};
+pub use config::{
+    ClusterConfig, ImageConfig, PlacementGroupConfig, PrincipalConfig, ProfileConfig, QueueConfig,
+    Quotas, RateLimit, RegionConfig, ReservationConfig, RoleConfig, SecurityGroupConfig,
+    SubnetConfig, Tags, Timing, ZoneConfig,
+};
+pub use faults::{Fault, LaunchFault};
+pub use handle::{Region, RegionError, RegionHandle};
+pub use iam::PolicyError;
+pub use images::{KUBERNETES_VERSIONS, RELEASES, Release};
+pub use simple::{
+    CLUSTER, CONTROLLER_KEY, CONTROLLER_ROLE, NODE_KEY, NODE_PROFILE, NODE_ROLE, SPOT_ROLE,
+};
+pub use wire::AwsError;
+pub use world::{Health, InstanceRecord, Offer};

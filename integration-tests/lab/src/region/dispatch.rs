@@ -1,0 +1,84 @@
+//! From a recognised call to its handler.
+//!
+//! Invariant: the only table of APIs is the `route` of each service; what none of them names is
+//! refused as AWS refuses unknown actions.
+
+use jiff::Timestamp;
+
+use super::calls::CallRecord;
+use super::faults::Fault;
+use super::wire::{AwsError, Body, Request, Result, Service};
+use super::world::{Call, World};
+use super::{ec2, eks, iam, pricing, sqs, ssm, sts};
+
+/// Answers one API.
+pub type Handler = fn(&mut World, &Call<'_>) -> Result<Body>;
+
+/// What came of a call.
+#[derive(Debug)]
+pub struct Answer {
+    /// Request id of the reply.
+    pub request_id: String,
+    /// The reply.
+    pub outcome: Result<Body>,
+    /// The fault scripted for this call, for the parts that the connection has to act out.
+    pub fault: Option<Fault>,
+}
+
+/// Takes a call in: faults, throttling, handler, log.
+pub fn answer(world: &mut World, request: &Request, now: Timestamp) -> Answer {
+    let request_id = world.ids.uuid("request");
+    let api = request.api();
+    let fault = world.faults.take(&api);
+    let outcome = match &fault {
+        Some(Fault::Error(error)) => Err(error.clone()),
+        Some(Fault::Throttle) => Err(AwsError::throttled(request.service.protocol())),
+        Some(Fault::DropBefore) => Err(AwsError::client("ConnectionDropped", "before any effect")),
+        Some(Fault::DropAfter | Fault::Slow(_)) | None => {
+            throttled(world, request, now).and_then(|()| handle(world, request, now))
+        }
+    };
+    let caller = world.caller(request.service, request.access_key_id.as_deref());
+    world.calls.push(CallRecord {
+        api,
+        summary: request.summary(),
+        request_id: request_id.clone(),
+        principal: caller.map(|caller| caller.arn).unwrap_or_default(),
+        at: now,
+        error: outcome.as_ref().err().map(|error| error.code.clone()),
+        client_token: request.params.text("ClientToken").map(str::to_owned),
+    });
+    Answer { request_id, outcome, fault }
+}
+
+/// Runs the handler of a call.
+pub fn handle(world: &mut World, request: &Request, now: Timestamp) -> Result<Body> {
+    let caller = world.caller(request.service, request.access_key_id.as_deref())?;
+    let handler = route(request.service, &request.action).ok_or_else(|| {
+        let message = format!("The action {} is not valid for this web service.", request.action);
+        AwsError::client("InvalidAction", message)
+    })?;
+    handler(world, &Call { request, caller: &caller, now })
+}
+
+fn throttled(world: &mut World, request: &Request, now: Timestamp) -> Result<()> {
+    let api = request.api();
+    match world.config.rate_limits.get(&api).copied() {
+        Some(limit) if !world.buckets.take(&api, limit, now) => {
+            Err(AwsError::throttled(request.service.protocol()))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn route(service: Service, action: &str) -> Option<Handler> {
+    match service {
+        Service::Ec2 => ec2::route(action),
+        Service::Iam => iam::profiles::route(action),
+        Service::Sts => sts::route(action),
+        Service::Sqs => sqs::route(action),
+        Service::Ssm => ssm::route(action),
+        Service::Pricing => pricing::route(action),
+        Service::Eks => eks::route(action),
+    }
+}

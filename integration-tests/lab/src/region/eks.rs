@@ -1,0 +1,48 @@
+//! EKS: DescribeCluster.
+//!
+//! Invariant: read-only.
+
+use serde_json::json;
+
+use super::dispatch::Handler;
+use super::iam::Context;
+use super::wire::{AwsError, Body, Result};
+use super::world::{Call, World};
+
+/// The handler of an EKS API.
+pub fn route(action: &str) -> Option<Handler> {
+    (action == "DescribeCluster").then_some(describe_cluster as Handler)
+}
+
+fn describe_cluster(world: &mut World, call: &Call<'_>) -> Result<Body> {
+    let name = call.request.path.first().map(String::as_str).unwrap_or_default();
+    let config = &world.config;
+    let arn = format!("arn:aws:eks:{}:{}:cluster/{name}", config.name, config.account_id);
+    world.allow(call, &arn, Context::default())?;
+    let found = config.clusters.iter().find(|cluster| cluster.name == name).ok_or_else(|| {
+        let message = format!("No cluster found for name: {name}.");
+        AwsError::with_status(404, "ResourceNotFoundException", message)
+    })?;
+    let subnets: Vec<&str> = config.subnets.iter().map(|subnet| subnet.id.as_str()).collect();
+    Ok(Body::Json(json!({"cluster": {
+        "name": name,
+        "arn": arn,
+        "status": "ACTIVE",
+        "version": found.version,
+        "endpoint": found.endpoint,
+        "certificateAuthority": {"data": found.certificate_authority},
+        "kubernetesNetworkConfig": {
+            "serviceIpv4Cidr": found.service_cidr,
+            "ipFamily": "ipv4",
+        },
+        "resourcesVpcConfig": {
+            "vpcId": config.vpc_id,
+            "subnetIds": subnets,
+            "endpointPublicAccess": true,
+            "endpointPrivateAccess": true,
+        },
+        "accessConfig": {"authenticationMode": "API_AND_CONFIG_MAP"},
+        "platformVersion": "eks.1",
+        "tags": {},
+    }})))
+}

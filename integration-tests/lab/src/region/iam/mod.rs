@@ -1,0 +1,17 @@
+//! IAM as far as an autoscaler meets it: policy evaluation, refusals that decode, instance profiles.
+//!
+//! Invariant: every call is allowed or refused by evaluating policy documents, never by a switch.
+
+mod condition;
+mod context;
+mod denial;
+mod evaluate;
+mod pattern;
+mod policy;
+pub mod profiles;
+
+pub use context::Context;
+pub use denial::{Denial, decode, encode};
+pub use evaluate::{Ask, Verdict, evaluate};
+pub use pattern::matches;
+pub use policy::{Policy, PolicyError};

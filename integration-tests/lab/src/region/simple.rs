@@ -1,0 +1,190 @@
+//! A region that works without further settings: three zones, one VPC, one cluster named `lab`.
+//!
+//! Invariant: what a test needs to find again has a constant here.
+
+use serde_json::json;
+
+use super::catalogue;
+use super::config::{
+    ClusterConfig, PrincipalConfig, ProfileConfig, QueueConfig, Quotas, RegionConfig, RoleConfig,
+    SecurityGroupConfig, SubnetConfig, Tags, Timing, ZoneConfig,
+};
+use super::images;
+
+/// Name of the cluster, its queue, and the value of its discovery tag.
+pub const CLUSTER: &str = "lab";
+/// Access key id of the controller's role, which may do everything.
+pub const CONTROLLER_KEY: &str = "AKIALABCONTROLLER";
+/// Access key id that acts as the node role, as a controller without IRSA would.
+pub const NODE_KEY: &str = "ASIALABNODEROLE";
+/// Role of the controller.
+pub const CONTROLLER_ROLE: &str = "LongshoreController-lab";
+/// Role of the nodes.
+pub const NODE_ROLE: &str = "KarpenterNodeRole-lab";
+/// Instance profile that holds the node role.
+pub const NODE_PROFILE: &str = "KarpenterNodeInstanceProfile-lab";
+/// Service-linked role that spot requests need.
+pub const SPOT_ROLE: &str = "AWSServiceRoleForEC2Spot";
+
+impl RegionConfig {
+    /// A region with zones a, b and c; a private subnet in each, tagged
+    /// `karpenter.sh/discovery=lab`; a node security group with the same tag; EKS images of all
+    /// supported Kubernetes versions; a controller that may do everything; a node role and profile.
+    pub fn simple(region: &str) -> RegionConfig {
+        let zones = zones(region);
+        RegionConfig {
+            name: region.to_owned(),
+            account_id: "111122223333".to_owned(),
+            seed: 1,
+            timing: Timing::default(),
+            quotas: Quotas::default(),
+            vpc_id: "vpc-0a1b2c3d4e5f60718".to_owned(),
+            subnets: subnets(&zones),
+            security_groups: security_groups(),
+            images: images::released(),
+            parameters: images::parameters(),
+            roles: roles(),
+            instance_profiles: vec![ProfileConfig {
+                name: NODE_PROFILE.to_owned(),
+                path: "/".to_owned(),
+                role: Some(NODE_ROLE.to_owned()),
+                tags: Tags::new(),
+            }],
+            principals: principals(),
+            queues: vec![QueueConfig {
+                name: CLUSTER.to_owned(),
+                retention_s: 300,
+                visibility_s: 30,
+                receives_events: true,
+            }],
+            clusters: vec![cluster(region)],
+            instance_types: catalogue::types_of(region, &zones),
+            reservations: Vec::new(),
+            placement_groups: Vec::new(),
+            rate_limits: std::collections::BTreeMap::new(),
+            zones,
+        }
+    }
+}
+
+fn zones(region: &str) -> Vec<ZoneConfig> {
+    let code = zone_code(region);
+    ["a", "b", "c"]
+        .iter()
+        .zip(1..)
+        .map(|(letter, number)| ZoneConfig {
+            name: format!("{region}{letter}"),
+            id: format!("{code}-az{number}"),
+        })
+        .collect()
+}
+
+/// The short form in zone ids: `us-east-1` gives `use1`, `ap-northeast-2` gives `apne2`.
+fn zone_code(region: &str) -> String {
+    region.split('-').enumerate().map(|(index, part)| shorten(index, part)).collect()
+}
+
+fn shorten(index: usize, part: &str) -> String {
+    match (index, part) {
+        (0, area) => area.to_owned(),
+        (_, "northeast") => "ne".to_owned(),
+        (_, "northwest") => "nw".to_owned(),
+        (_, "southeast") => "se".to_owned(),
+        (_, "southwest") => "sw".to_owned(),
+        (_, other) => other.chars().take(1).collect(),
+    }
+}
+
+fn subnets(zones: &[ZoneConfig]) -> Vec<SubnetConfig> {
+    zones
+        .iter()
+        .zip(0u32..)
+        .map(|(zone, index)| SubnetConfig {
+            id: format!("subnet-{:017x}", 0xa0 + index),
+            zone: zone.name.clone(),
+            cidr: format!("10.0.{}.0/19", 32 * index),
+            free_addresses: 8187,
+            tags: tags(&[
+                ("Name", &format!("lab-private-{}", zone.name)),
+                ("karpenter.sh/discovery", CLUSTER),
+            ]),
+        })
+        .collect()
+}
+
+fn security_groups() -> Vec<SecurityGroupConfig> {
+    vec![
+        SecurityGroupConfig {
+            id: "sg-00000000000000001".to_owned(),
+            name: "lab-node".to_owned(),
+            tags: tags(&[("Name", "lab-node"), ("karpenter.sh/discovery", CLUSTER)]),
+        },
+        SecurityGroupConfig {
+            id: "sg-00000000000000002".to_owned(),
+            name: "default".to_owned(),
+            tags: Tags::new(),
+        },
+    ]
+}
+
+fn roles() -> Vec<RoleConfig> {
+    let everything = json!({
+        "Version": "2012-10-17",
+        "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}],
+    });
+    let node = json!({
+        "Version": "2012-10-17",
+        "Statement": [{
+            "Effect": "Allow",
+            "Action": ["ec2:Describe*", "ecr:GetAuthorizationToken", "eks:DescribeCluster"],
+            "Resource": "*",
+        }],
+    });
+    let role = |name: &str, path: &str, policies| RoleConfig {
+        name: name.to_owned(),
+        path: path.to_owned(),
+        policies,
+    };
+    vec![
+        role(CONTROLLER_ROLE, "/", vec![everything]),
+        role(NODE_ROLE, "/", vec![node]),
+        role(SPOT_ROLE, "/aws-service-role/spot.amazonaws.com/", Vec::new()),
+    ]
+}
+
+fn principals() -> Vec<PrincipalConfig> {
+    let principal = |key: &str, role: &str, session: &str| PrincipalConfig {
+        access_key_id: key.to_owned(),
+        role: role.to_owned(),
+        session: session.to_owned(),
+    };
+    vec![
+        principal(CONTROLLER_KEY, CONTROLLER_ROLE, "longshore"),
+        principal(NODE_KEY, NODE_ROLE, "i-0123456789abcdef0"),
+    ]
+}
+
+fn cluster(region: &str) -> ClusterConfig {
+    ClusterConfig {
+        name: CLUSTER.to_owned(),
+        endpoint: format!("https://lab.gr7.{region}.eks.amazonaws.com"),
+        certificate_authority: "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg==".to_owned(),
+        version: "1.34".to_owned(),
+        service_cidr: "10.100.0.0/16".to_owned(),
+    }
+}
+
+fn tags(pairs: &[(&str, &str)]) -> Tags {
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::zone_code;
+
+    #[test]
+    fn zone_codes_are_the_published_ones() {
+        let codes = ["us-east-1", "ap-northeast-2", "eu-central-1", "us-gov-west-1"].map(zone_code);
+        assert_eq!(codes, ["use1", "apne2", "euc1", "usgw1"]);
+    }
+}
