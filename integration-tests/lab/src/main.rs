@@ -30,7 +30,7 @@ struct Args {
 async fn main() -> anyhow::Result<()> {
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let args = Args::parse();
-    let mut config = RegionConfig::simple(&args.region);
+    let mut config = RegionConfig::simple(&args.region)?;
     config.seed = args.seed;
     if args.realistic {
         config.timing = Timing::realistic();

@@ -1,94 +1,44 @@
 //! Instance types as this region sells them: hardware, zones, prices.
 //!
-//! Invariant: the only place that knows where the facts come from.
+//! Invariant: the only place that reads the embedded facts; they are what EC2 reports, unchanged.
 
 use std::collections::BTreeMap;
 
-use super::config::ZoneConfig;
-use super::small_catalogue;
+use longshore_ec2_data::{Arch, DataError, Dataset, InstanceType, Offering, Region};
 
-/// One instance type with its prices. Values are EC2's, in EC2's units.
+use super::config::ZoneConfig;
+
+/// One instance type with its prices here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeFacts {
-    /// Type name, for example `m5.large`.
-    pub name: String,
-    /// vCPUs.
-    pub vcpus: u32,
-    /// Memory in MiB as EC2 states it; the operating system sees less.
-    pub memory_mib: u64,
-    /// EC2 architecture: `x86_64` or `arm64`.
-    pub architecture: String,
-    /// Maker of the processor: `Intel`, `AMD`, `AWS`.
-    pub manufacturer: String,
-    /// Sustained clock speed in MHz.
-    pub clock_mhz: u32,
-    /// `nitro`, `xen`, or empty for bare metal.
-    pub hypervisor: String,
-    /// A whole machine.
-    pub bare_metal: bool,
-    /// Earns CPU credits.
-    pub burstable: bool,
-    /// Of the current generation.
-    pub current_generation: bool,
-    /// Most network interfaces.
-    pub interfaces: u32,
-    /// IPv4 addresses of each interface.
-    pub ipv4_per_interface: u32,
-    /// Baseline network bandwidth in Mbit/s.
-    pub network_mbps: Option<u32>,
-    /// Encrypts traffic between instances.
-    pub encryption_in_transit: bool,
-    /// Most EFA interfaces; 0 for none.
-    pub efa_interfaces: u32,
-    /// Highest EBS bandwidth in Mbit/s.
-    pub ebs_mbps: Option<u32>,
-    /// Local disks together in GB; 0 for none.
-    pub local_storage_gb: u64,
-    /// GPUs.
-    pub gpus: Vec<GpuFacts>,
-    /// AWS Neuron devices.
-    pub neurons: Vec<NeuronFacts>,
+    /// What EC2 says of the type in any region.
+    pub hardware: InstanceType,
     /// On-demand price for Linux.
     pub price_micro_usd_per_hour: u64,
     /// Zones that sell it, by name, with the spot price there; `None` where not sold as spot.
     pub zones: BTreeMap<String, Option<u64>>,
-}
-
-/// GPUs of one model.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GpuFacts {
-    /// Model.
-    pub name: String,
-    /// Maker.
-    pub manufacturer: String,
-    /// How many.
-    pub count: u32,
-    /// Memory of each in MiB.
-    pub memory_mib: u64,
-}
-
-/// Neuron devices of one model.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NeuronFacts {
-    /// Model.
-    pub name: String,
-    /// How many.
-    pub count: u32,
-    /// Cores of each.
-    pub cores_per_device: u32,
-    /// Memory of each in MiB.
-    pub memory_mib: u64,
+    /// Share of spot instances interrupted in a month, in percent, where that is known.
+    pub interruption_percent: Option<u32>,
 }
 
 impl TypeFacts {
-    /// Kubernetes' name of the architecture.
-    pub fn kubernetes_arch(&self) -> &'static str {
-        if self.architecture == "arm64" { "arm64" } else { "amd64" }
+    /// Type name, for example `m5.large`.
+    pub fn name(&self) -> &str {
+        self.hardware.name()
+    }
+
+    /// EC2's name of the architecture.
+    pub fn architecture(&self) -> &'static str {
+        match self.hardware.arch {
+            Arch::Amd64 => "x86_64",
+            Arch::Arm64 => "arm64",
+        }
     }
 
     /// Most pods with one address each: interfaces × (addresses − 1) + 2, the VPC CNI's formula.
     pub fn eni_max_pods(&self) -> u32 {
-        self.interfaces * self.ipv4_per_interface.saturating_sub(1) + 2
+        let addresses = self.hardware.network.ipv4_per_interface.saturating_sub(1);
+        self.hardware.default_card_interfaces() * addresses + 2
     }
 
     /// True when any zone sells it as spot.
@@ -97,7 +47,37 @@ impl TypeFacts {
     }
 }
 
+/// Zones of a region.
+///
+/// # Errors
+/// When there is no data for the region.
+pub fn zones_of(region: &str) -> Result<Vec<ZoneConfig>, DataError> {
+    let zones = Dataset::embedded()?.region(region)?.zones().iter();
+    Ok(zones
+        .map(|zone| ZoneConfig { name: zone.name.to_string(), id: zone.id.to_string() })
+        .collect())
+}
+
 /// Types sold in a region, sorted by name.
-pub fn types_of(region: &str, zones: &[ZoneConfig]) -> Vec<TypeFacts> {
-    small_catalogue::types_of(region, zones)
+///
+/// # Errors
+/// When there is no data for the region.
+pub fn types_of(region: &str) -> Result<Vec<TypeFacts>, DataError> {
+    let dataset = Dataset::embedded()?;
+    let sold_in = dataset.region(region)?;
+    let catalogue = dataset.catalogue(region)?;
+    Ok(catalogue.map(|(hardware, offering)| facts(sold_in, hardware, offering)).collect())
+}
+
+fn facts(region: &Region, hardware: &InstanceType, offering: &Offering) -> TypeFacts {
+    let in_zone = |sold: &longshore_ec2_data::ZoneOffering| {
+        let zone = region.zones().get(sold.zone)?;
+        Some((zone.name.to_string(), sold.spot.map(|price| price.micro_usd_per_hour)))
+    };
+    TypeFacts {
+        hardware: hardware.clone(),
+        price_micro_usd_per_hour: offering.on_demand.micro_usd_per_hour,
+        zones: offering.zones.iter().filter_map(in_zone).collect(),
+        interruption_percent: offering.interruption.map(|band| band.upper_percent()),
+    }
 }

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use longshore_ec2_data::DataError;
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -29,6 +30,9 @@ pub enum RegionError {
     /// A role carries a policy document that cannot be evaluated.
     #[error("region: {0}")]
     Policy(#[from] PolicyError),
+    /// There are no facts about the region.
+    #[error("region: {0}")]
+    Data(#[from] DataError),
     /// No such instance.
     #[error("region: no instance {0}; ids come from launches in this region")]
     NoInstance(String),

@@ -21,7 +21,6 @@ mod images;
 mod pricing;
 mod server;
 mod simple;
-mod small_catalogue;
 mod sqs;
 mod ssm;
 mod sts;
@@ -29,7 +28,7 @@ mod wire;
 mod world;
 
 pub use calls::CallRecord;
-pub use catalogue::{GpuFacts, NeuronFacts, TypeFacts};
+pub use catalogue::TypeFacts;
 pub use config::{
     ClusterConfig, ImageConfig, PlacementGroupConfig, PrincipalConfig, ProfileConfig, QueueConfig,
     Quotas, RateLimit, RegionConfig, ReservationConfig, RoleConfig, SecurityGroupConfig,

@@ -60,15 +60,19 @@ fn page_start(json: &Value) -> Result<usize> {
 
 /// Products of a type: shared tenancy, and dedicated for bare metal.
 fn products(world: &World, facts: &TypeFacts) -> Vec<(BTreeMap<&'static str, String>, u64)> {
-    let price = world.price_of(&Offer::new(&facts.name, "", false));
-    let family =
-        if facts.bare_metal { "Compute Instance (bare metal)" } else { "Compute Instance" };
-    let tenancies: &[&str] = if facts.bare_metal { &["Shared", "Dedicated"] } else { &["Shared"] };
+    let price = world.price_of(&Offer::new(facts.name(), "", false));
+    let family = if facts.hardware.bare_metal {
+        "Compute Instance (bare metal)"
+    } else {
+        "Compute Instance"
+    };
+    let tenancies: &[&str] =
+        if facts.hardware.bare_metal { &["Shared", "Dedicated"] } else { &["Shared"] };
     tenancies
         .iter()
         .map(|tenancy| {
             let attributes = [
-                ("instanceType", facts.name.as_str()),
+                ("instanceType", facts.name()),
                 ("regionCode", world.config.name.as_str()),
                 ("servicecode", "AmazonEC2"),
                 ("serviceCode", "AmazonEC2"),

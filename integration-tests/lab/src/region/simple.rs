@@ -1,7 +1,8 @@
-//! A region that works without further settings: three zones, one VPC, one cluster named `lab`.
+//! A region that works without further settings: one VPC over three zones, one cluster named `lab`.
 //!
 //! Invariant: what a test needs to find again has a constant here.
 
+use longshore_ec2_data::DataError;
 use serde_json::json;
 
 use super::catalogue;
@@ -26,13 +27,19 @@ pub const NODE_PROFILE: &str = "KarpenterNodeInstanceProfile-lab";
 /// Service-linked role that spot requests need.
 pub const SPOT_ROLE: &str = "AWSServiceRoleForEC2Spot";
 
+/// Zones that have a subnet.
+const SUBNETS: u32 = 3;
+
 impl RegionConfig {
-    /// A region with zones a, b and c; a private subnet in each, tagged
+    /// The region as the embedded data knows it; a private subnet in each of its first three zones, tagged
     /// `karpenter.sh/discovery=lab`; a node security group with the same tag; EKS images of all
     /// supported Kubernetes versions; a controller that may do everything; a node role and profile.
-    pub fn simple(region: &str) -> RegionConfig {
-        let zones = zones(region);
-        RegionConfig {
+    ///
+    /// # Errors
+    /// When there is no data for a region of that name.
+    pub fn simple(region: &str) -> Result<RegionConfig, DataError> {
+        let zones = catalogue::zones_of(region)?;
+        Ok(RegionConfig {
             name: region.to_owned(),
             account_id: "111122223333".to_owned(),
             seed: 1,
@@ -58,47 +65,19 @@ impl RegionConfig {
                 receives_events: true,
             }],
             clusters: vec![cluster(region)],
-            instance_types: catalogue::types_of(region, &zones),
+            instance_types: catalogue::types_of(region)?,
             reservations: Vec::new(),
             placement_groups: Vec::new(),
             rate_limits: std::collections::BTreeMap::new(),
             zones,
-        }
-    }
-}
-
-fn zones(region: &str) -> Vec<ZoneConfig> {
-    let code = zone_code(region);
-    ["a", "b", "c"]
-        .iter()
-        .zip(1..)
-        .map(|(letter, number)| ZoneConfig {
-            name: format!("{region}{letter}"),
-            id: format!("{code}-az{number}"),
         })
-        .collect()
-}
-
-/// The short form in zone ids: `us-east-1` gives `use1`, `ap-northeast-2` gives `apne2`.
-fn zone_code(region: &str) -> String {
-    region.split('-').enumerate().map(|(index, part)| shorten(index, part)).collect()
-}
-
-fn shorten(index: usize, part: &str) -> String {
-    match (index, part) {
-        (0, area) => area.to_owned(),
-        (_, "northeast") => "ne".to_owned(),
-        (_, "northwest") => "nw".to_owned(),
-        (_, "southeast") => "se".to_owned(),
-        (_, "southwest") => "sw".to_owned(),
-        (_, other) => other.chars().take(1).collect(),
     }
 }
 
 fn subnets(zones: &[ZoneConfig]) -> Vec<SubnetConfig> {
     zones
         .iter()
-        .zip(0u32..)
+        .zip(0u32..SUBNETS)
         .map(|(zone, index)| SubnetConfig {
             id: format!("subnet-{:017x}", 0xa0 + index),
             zone: zone.name.clone(),
@@ -176,15 +155,4 @@ fn cluster(region: &str) -> ClusterConfig {
 
 fn tags(pairs: &[(&str, &str)]) -> Tags {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::zone_code;
-
-    #[test]
-    fn zone_codes_are_the_published_ones() {
-        let codes = ["us-east-1", "ap-northeast-2", "eu-central-1", "us-gov-west-1"].map(zone_code);
-        assert_eq!(codes, ["use1", "apne2", "euc1", "usgw1"]);
-    }
 }

@@ -48,13 +48,13 @@ impl World {
     /// EC2's code for the first check that fails.
     pub fn admit(&mut self, call: &Call<'_>, candidate: &Candidate) -> Result<()> {
         let facts = self.type_of(candidate)?;
-        let architecture = facts.architecture.clone();
+        let architecture = facts.architecture();
         self.require_image(candidate)?;
         self.require_groups(candidate)?;
         self.require_profile(candidate)?;
         self.authorize_launch(call, candidate)?;
         self.require_offer(candidate)?;
-        self.require_architecture(candidate, &architecture)?;
+        self.require_architecture(candidate, architecture)?;
         if candidate.offer.spot {
             self.require_spot_role(call)?;
             self.require_price(candidate)?;

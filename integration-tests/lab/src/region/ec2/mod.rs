@@ -21,6 +21,7 @@ mod status;
 mod tags;
 mod template_data;
 mod templates;
+mod type_xml;
 mod types;
 
 use super::dispatch::Handler;

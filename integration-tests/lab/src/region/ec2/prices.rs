@@ -44,18 +44,18 @@ fn history(world: &World, params: &Params, now: Timestamp) -> Result<Vec<Row>> {
     for facts in world.types.values() {
         for (zone, price) in &facts.zones {
             let Some(price) = price else { continue };
-            let named = (types.is_empty() || types.contains(&facts.name))
+            let named = (types.is_empty() || types.iter().any(|name| name == facts.name()))
                 && zone_wanted.is_none_or(|wanted| wanted == zone);
             if !named {
                 continue;
             }
-            let moments = prices_between(world, (&facts.name, zone, *price), (start, end));
+            let moments = prices_between(world, (facts.name(), zone, *price), (start, end));
             for product in PRODUCTS {
                 if !products.is_empty() && !products.iter().any(|wanted| wanted == product) {
                     continue;
                 }
                 rows.extend(moments.iter().map(|&(at, micro_usd_per_hour)| Row {
-                    instance_type: facts.name.clone(),
+                    instance_type: facts.name().to_owned(),
                     zone: zone.clone(),
                     product,
                     micro_usd_per_hour,

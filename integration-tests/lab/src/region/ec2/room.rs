@@ -26,7 +26,7 @@ impl World {
         if let Some((code, message)) = self.faults.refusal(&candidate.offer) {
             return Err(AwsError::client(code, message));
         }
-        let vcpus = self.type_of(candidate)?.vcpus;
+        let vcpus = self.type_of(candidate)?.hardware.vcpus;
         room.take(self, candidate, vcpus)
     }
 

@@ -24,8 +24,8 @@ pub enum Protocol {
     Ec2Query,
     /// Query with XML replies (IAM, STS); the namespace is the service's own.
     Query(&'static str),
-    /// JSON 1.0 or 1.1 with an `X-Amz-Target` header.
-    Json,
+    /// JSON with an `X-Amz-Target` header; the version is part of the content type.
+    Json(&'static str),
     /// REST with JSON bodies (EKS).
     RestJson,
 }
@@ -69,7 +69,7 @@ impl AwsError {
                 AwsError::with_status(503, "RequestLimitExceeded", "Request limit exceeded.")
             }
             Protocol::Query(_) => AwsError::client("Throttling", "Rate exceeded"),
-            Protocol::Json | Protocol::RestJson => {
+            Protocol::Json(_) | Protocol::RestJson => {
                 AwsError::client("ThrottlingException", "Rate exceeded")
             }
         }

@@ -45,7 +45,7 @@ pub fn render(
 fn content_type(protocol: Protocol) -> &'static str {
     match protocol {
         Protocol::Ec2Query | Protocol::Query(_) => "text/xml;charset=UTF-8",
-        Protocol::Json => "application/x-amz-json-1.1",
+        Protocol::Json(content_type) => content_type,
         Protocol::RestJson => "application/json",
     }
 }
@@ -60,7 +60,7 @@ fn xml_document(request: &Request, request_id: &str, children: &[Element]) -> St
              <ResponseMetadata><RequestId>{request_id}</RequestId></ResponseMetadata>\
              </{action}Response>"
         ),
-        Protocol::Ec2Query | Protocol::Json | Protocol::RestJson => format!(
+        Protocol::Ec2Query | Protocol::Json(_) | Protocol::RestJson => format!(
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<{action}Response \
              xmlns=\"{EC2_NAMESPACE}\"><requestId>{request_id}</requestId>{inner}\
              </{action}Response>"
@@ -81,7 +81,7 @@ fn error_document(protocol: Protocol, request_id: &str, error: &AwsError) -> Str
             "<ErrorResponse xmlns=\"{namespace}\"><Error><Type>Sender</Type>{fields}</Error>\
              <RequestId>{request_id}</RequestId></ErrorResponse>"
         ),
-        Protocol::Json | Protocol::RestJson => {
+        Protocol::Json(_) | Protocol::RestJson => {
             json!({"__type": error.code, "message": error.message}).to_string()
         }
     }
@@ -90,7 +90,7 @@ fn error_document(protocol: Protocol, request_id: &str, error: &AwsError) -> Str
 fn error_headers(reply: &mut Response<Full<Bytes>>, protocol: Protocol, error: &AwsError) {
     match protocol {
         Protocol::RestJson => set_header(reply, "x-amzn-errortype", &error.code),
-        Protocol::Json => {
+        Protocol::Json(_) => {
             // SQS clients made for its older protocol read the code from here.
             let legacy = match error.code.as_str() {
                 "QueueDoesNotExist" => "AWS.SimpleQueueService.NonExistentQueue",

@@ -54,7 +54,8 @@ impl Service {
             Service::Ec2 => Protocol::Ec2Query,
             Service::Iam => Protocol::Query("https://iam.amazonaws.com/doc/2010-05-08/"),
             Service::Sts => Protocol::Query("https://sts.amazonaws.com/doc/2011-06-15/"),
-            Service::Sqs | Service::Ssm | Service::Pricing => Protocol::Json,
+            Service::Sqs => Protocol::Json("application/x-amz-json-1.0"),
+            Service::Ssm | Service::Pricing => Protocol::Json("application/x-amz-json-1.1"),
             Service::Eks => Protocol::RestJson,
         }
     }

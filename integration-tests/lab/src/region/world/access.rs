@@ -150,7 +150,7 @@ impl World {
             }
             Protocol::Query(_) => AwsError::with_status(403, "AccessDenied", sentence),
             Protocol::RestJson => AwsError::with_status(403, "AccessDeniedException", sentence),
-            Protocol::Json => AwsError::client("AccessDeniedException", sentence),
+            Protocol::Json(_) => AwsError::client("AccessDeniedException", sentence),
         }
     }
 
@@ -183,7 +183,7 @@ fn unknown_credentials(service: Service) -> AwsError {
             "InvalidClientTokenId",
             "The security token included in the request is invalid.",
         ),
-        Protocol::Json | Protocol::RestJson => AwsError::with_status(
+        Protocol::Json(_) | Protocol::RestJson => AwsError::with_status(
             403,
             "UnrecognizedClientException",
             "The security token included in the request is invalid.",

@@ -48,7 +48,7 @@ impl World {
         let volumes = self.volumes(&order);
         let facts = self.types.get(&order.offer.instance_type);
         let record = InstanceRecord {
-            vcpus: facts.map_or(0, |facts| facts.vcpus),
+            vcpus: facts.map_or(0, |facts| facts.hardware.vcpus),
             seen,
             subnet_id: order.subnet_id,
             group_ids: order.data.group_ids,
@@ -75,13 +75,13 @@ impl World {
 
     fn machine(&mut self, order: &LaunchOrder, private_ip: &str) -> Instance {
         let facts = self.types.get(&order.offer.instance_type);
-        let memory = facts.map_or(0, |facts| facts.memory_mib) * 1024 * 1024;
+        let memory = facts.map_or(0, |facts| facts.hardware.memory_mib) * 1024 * 1024;
         let seen_memory = memory / 1000 * (1000 - HIDDEN_MEMORY_PERMILLE);
         Instance {
             instance_type: order.offer.instance_type.clone(),
             zone: order.offer.zone.clone(),
             zone_id: self.zone_id(&order.offer.zone),
-            arch: facts.map_or("amd64", |facts| facts.kubernetes_arch()).to_owned(),
+            arch: facts.map_or("amd64", |facts| facts.hardware.arch.as_str()).to_owned(),
             spot: order.offer.spot,
             state: InstanceState::Pending,
             private_dns_name: self.dns_name(private_ip),
@@ -90,7 +90,7 @@ impl World {
             user_data: order.data.user_data.clone(),
             instance_profile: order.data.profile_name.clone(),
             tags: order.tags.clone(),
-            cpu_millis: facts.map_or(0, |facts| i64::from(facts.vcpus) * 1000),
+            cpu_millis: facts.map_or(0, |facts| i64::from(facts.hardware.vcpus) * 1000),
             memory_bytes: i64::try_from(seen_memory).unwrap_or(i64::MAX),
             eni_max_pods: facts.map_or(0, |facts| facts.eni_max_pods()),
             instance_id: self.ids.ec2("i"),

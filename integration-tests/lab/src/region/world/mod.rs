@@ -99,7 +99,7 @@ impl World {
     /// When a role carries a policy document that cannot be evaluated.
     pub fn new(config: RegionConfig) -> Result<World, PolicyError> {
         let by_name = |types: &[TypeFacts]| {
-            types.iter().map(|facts| (facts.name.clone(), facts.clone())).collect()
+            types.iter().map(|facts| (facts.name().to_owned(), facts.clone())).collect()
         };
         let queues = config.queues.iter().map(|queue| (queue.name.clone(), Queue::new(queue)));
         Ok(World {
