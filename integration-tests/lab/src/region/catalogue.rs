@@ -4,7 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use longshore_ec2_data::{Arch, DataError, Dataset, InstanceType, Offering, Region};
+use longshore_ec2_data::{
+    Arch, DataError, Dataset, InstanceType, Offering, Region, eni_limited_pods,
+};
 
 use super::config::ZoneConfig;
 
@@ -24,7 +26,7 @@ pub struct TypeFacts {
 impl TypeFacts {
     /// Type name, for example `m5.large`.
     pub fn name(&self) -> &str {
-        self.hardware.name()
+        &self.hardware.name
     }
 
     /// EC2's name of the architecture.
@@ -35,10 +37,9 @@ impl TypeFacts {
         }
     }
 
-    /// Most pods with one address each: interfaces × (addresses − 1) + 2, the VPC CNI's formula.
+    /// Most pods with one address each, as the VPC CNI hands them out.
     pub fn eni_max_pods(&self) -> u32 {
-        let addresses = self.hardware.network.ipv4_per_interface.saturating_sub(1);
-        self.hardware.default_card_interfaces() * addresses + 2
+        u32::try_from(eni_limited_pods(&self.hardware, 0)).unwrap_or(u32::MAX)
     }
 
     /// True when any zone sells it as spot.

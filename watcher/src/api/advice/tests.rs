@@ -1,5 +1,9 @@
 //! Tests of the advice about objects.
 
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use super::{Warning, unknown_fields, warnings};
@@ -60,4 +64,32 @@ fn a_pool_without_limits_is_told() {
     assert!(!no_limit(Kind::NodePool, json!({ "spec": { "limits": { "nodes": 3 } } })));
     assert!(!no_limit(Kind::NodePool, json!({ "spec": { "replicas": 3 } })));
     assert!(!no_limit(Kind::EC2NodeClass, json!({ "spec": {} })));
+}
+
+#[test]
+fn examples_earn_the_warnings_they_are_there_to_show() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/examples");
+    let mut told: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for example in fs::read_dir(folder).unwrap().map(Result::unwrap).filter(|e| e.path().is_dir()) {
+        for file in fs::read_dir(example.path()).unwrap().map(Result::unwrap) {
+            let object: Value =
+                serde_saphyr::from_str(&fs::read_to_string(file.path()).unwrap()).unwrap();
+            let Some(kind) = Kind::of(&object) else { continue };
+            let name = example.file_name().into_string().unwrap();
+            let lines = warnings(kind, &object).into_iter().map(|warning| format!("{warning}"));
+            told.entry(name).or_default().extend(lines);
+        }
+    }
+    let no_limit =
+        |field| format!("this pool has no limit; set spec.{field} to bound what it may cost");
+    let limit = "spec.limit is unknown and will be ignored; did you mean limits?".to_owned();
+    let expected = [
+        ("w0", vec![no_limit("limits.resources")]),
+        ("w1", vec![limit, no_limit("limits")]),
+        ("w1-fixed", vec![]),
+        ("w2", vec![]),
+        ("w2-v1", vec![]),
+        ("w3", vec![no_limit("limits.resources")]),
+    ];
+    assert_eq!(told, expected.map(|(name, lines)| (name.to_owned(), lines)).into());
 }

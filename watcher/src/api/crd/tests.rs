@@ -1,11 +1,15 @@
 //! Tests of the generated definitions.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::{EC2NodeClass, NodeClaim, NodePool, Provisioner};
+use super::super::{
+    AWSNodeTemplate, EC2NodeClass, NodeClaim, NodeOverlay, NodePool, Provisioner, unknown_fields,
+};
 use super::{Kind, decode};
 
 /// Visits every schema of a definition, with its path.
@@ -169,4 +173,68 @@ fn a_claim_encodes_to_what_it_was_decoded_from() {
     let decoded: NodeClaim = decode(claim.clone()).unwrap();
     assert_eq!(decoded.spec.expire_after.duration(), None);
     assert_eq!(json!(decoded), claim);
+}
+
+/// See cases.yaml.
+#[derive(Deserialize)]
+struct Cases {
+    bases: BTreeMap<String, Value>,
+    accepted: Vec<Case>,
+    refused: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+struct Case {
+    kind: String,
+    patch: Value,
+}
+
+impl Cases {
+    fn object(&self, case: &Case) -> (Kind, Value) {
+        let kind = Kind::ALL.into_iter().find(|kind| kind.name() == case.kind).unwrap();
+        let mut spec = self.bases[&case.kind].clone();
+        merge(&mut spec, &case.patch);
+        let object = json!({
+            "apiVersion": kind.api_version(), "kind": kind.name(), "metadata": { "name": "x" },
+            "spec": spec,
+        });
+        (kind, object)
+    }
+}
+
+fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(fields) = patch else { return target.clone_from(patch) };
+    for (name, field) in fields {
+        if field.is_null() {
+            target.as_object_mut().unwrap().remove(name);
+        } else {
+            merge(&mut target[name], field);
+        }
+    }
+}
+
+#[test]
+fn what_the_api_server_accepts_decodes() {
+    let cases: Cases = serde_saphyr::from_str(include_str!("cases.yaml")).unwrap();
+    for case in &cases.accepted {
+        let (kind, object) = cases.object(case);
+        let decoded = match kind {
+            Kind::NodePool => decode::<NodePool>(object).map(|object| json!(object)),
+            Kind::NodeClaim => decode::<NodeClaim>(object).map(|object| json!(object)),
+            Kind::NodeOverlay => decode::<NodeOverlay>(object).map(|object| json!(object)),
+            Kind::EC2NodeClass => decode::<EC2NodeClass>(object).map(|object| json!(object)),
+            Kind::Provisioner => decode::<Provisioner>(object).map(|object| json!(object)),
+            Kind::AWSNodeTemplate => decode::<AWSNodeTemplate>(object).map(|object| json!(object)),
+        };
+        assert!(decoded.is_ok(), "{} {}: {decoded:?}", case.kind, case.patch);
+    }
+}
+
+#[test]
+fn cases_are_refused_for_what_they_say_not_for_slips() {
+    let cases: Cases = serde_saphyr::from_str(include_str!("cases.yaml")).unwrap();
+    for case in cases.accepted.iter().chain(&cases.refused) {
+        let (kind, object) = cases.object(case);
+        assert_eq!(unknown_fields(kind, &object), [], "{} {}", case.kind, case.patch);
+    }
 }
