@@ -14,7 +14,7 @@ mod identity;
 pub(crate) mod object;
 mod patch;
 mod resources;
-mod schedule;
+pub(crate) mod schedule;
 mod schema;
 pub mod selector;
 mod server;

@@ -1,1 +1,91 @@
 //! Kubelets that join a cluster, real or simulated, when their instance boots.
+//!
+//! Invariant: a kubelet learns of its machine from the instance and its user data alone, and acts
+//! on the cluster through the Kubernetes API alone.
+
+pub mod capacity;
+mod client;
+mod dispatch;
+mod handle;
+mod machine;
+pub mod node;
+mod pod;
+pub mod userdata;
+
+use std::time::Duration;
+
+pub use handle::Kubelets;
+pub use node::StaticNode;
+
+/// Annotation: how long a pod's containers run before they exit, `30s`; for ever without it.
+pub const RUNS_FOR: &str = "lab.longshore.dev/runs-for";
+/// Annotation: exit code of containers that end by themselves; 0 without it.
+pub const EXIT_CODE: &str = "lab.longshore.dev/exit-code";
+/// Annotation: how long containers take to become ready after they started, `5s`.
+pub const READY_AFTER: &str = "lab.longshore.dev/ready-after";
+/// Annotation: how long containers take to exit once asked to, `10s`; never longer than the grace.
+pub const STOPS_AFTER: &str = "lab.longshore.dev/stops-after";
+
+/// How kubelets behave. The default is as fast as the API server answers.
+#[derive(Clone, Debug)]
+pub struct KubeletConfig {
+    /// Name of the cluster; machines whose user data names another never join.
+    pub cluster_name: String,
+    /// Address of the API server as user data has to name it; any will do when none.
+    pub cluster_endpoint: Option<String>,
+    /// Region, for the topology label.
+    pub region: String,
+    /// Version the kubelets report.
+    pub kubelet_version: String,
+    /// From the instance running to its Node object: operating system and kubelet start.
+    pub register_delay: Duration,
+    /// From the Node object to Ready: the CNI plugin's start.
+    pub ready_delay: Duration,
+    /// From a pod being bound to its containers running: image pull and start.
+    pub pod_start_delay: Duration,
+    /// From the first request to stop to the exit of a pod's containers, at most its grace.
+    pub pod_stop_delay: Duration,
+    /// How long pods of Jobs run that do not say it themselves.
+    pub job_pod_duration: Duration,
+    /// Pause between renewals of a node's lease.
+    pub lease_interval: Duration,
+    /// Size of the root volume, the node's ephemeral storage.
+    pub root_volume_bytes: i64,
+    /// True to play the cloud controller: Node objects of terminated instances are removed.
+    pub removes_nodes_of_terminated_instances: bool,
+    /// Most requests to the API server at a time.
+    pub requests_in_flight_max: usize,
+}
+
+impl KubeletConfig {
+    /// Kubelets of one cluster in one region, without delays.
+    pub fn new(cluster_name: &str, region: &str) -> Self {
+        Self {
+            cluster_name: cluster_name.to_owned(),
+            cluster_endpoint: None,
+            region: region.to_owned(),
+            kubelet_version: "v1.35.0".to_owned(),
+            register_delay: Duration::ZERO,
+            ready_delay: Duration::ZERO,
+            pod_start_delay: Duration::ZERO,
+            pod_stop_delay: Duration::ZERO,
+            job_pod_duration: Duration::from_secs(1),
+            lease_interval: Duration::from_secs(10),
+            root_volume_bytes: 20 << 30,
+            removes_nodes_of_terminated_instances: true,
+            requests_in_flight_max: 32,
+        }
+    }
+
+    /// The same with the delays seen on EKS: 25 s to register, 10 s to Ready, 2 s to start a pod.
+    #[must_use]
+    pub fn realistic(self) -> Self {
+        Self {
+            register_delay: Duration::from_secs(25),
+            ready_delay: Duration::from_secs(10),
+            pod_start_delay: Duration::from_secs(2),
+            pod_stop_delay: Duration::from_secs(2),
+            ..self
+        }
+    }
+}

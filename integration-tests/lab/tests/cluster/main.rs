@@ -10,6 +10,7 @@
 
 mod access;
 mod deletion;
+mod kubelet;
 mod ownership;
 mod scheduling;
 mod support;

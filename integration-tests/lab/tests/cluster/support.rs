@@ -146,8 +146,8 @@ pub fn node_of(pod: &Pod) -> &str {
 }
 
 pub fn refusal(error: kube::Error) -> kube::core::Status {
-    match error {
-        kube::Error::Api(status) => *status,
-        other => panic!("expected a refusal by the API server, got {other}"),
-    }
+    let kube::Error::Api(status) = error else {
+        panic!("expected a refusal by the API server, got {error}");
+    };
+    *status
 }

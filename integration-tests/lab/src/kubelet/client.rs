@@ -1,0 +1,168 @@
+//! Requests to the API server that are repeated until they succeed or make no sense any more.
+//!
+//! Invariant: at most the configured number of requests is under way; what is gone (404) or was
+//! done already (409 on creation) is no failure.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+use crate::cluster::clock::{micro_stamp, stamp};
+
+/// Pause before the first repetition; doubled each time.
+const BACKOFF_MIN: Duration = Duration::from_millis(50);
+/// Longest pause between repetitions.
+const BACKOFF_MAX: Duration = Duration::from_secs(5);
+/// Seconds after which a lease that was not renewed counts as lost.
+const LEASE_SECONDS: i32 = 40;
+
+/// The kubelets' way to the API server.
+#[derive(Clone)]
+pub struct KubeletClient {
+    client: kube::Client,
+    slots: Arc<Semaphore>,
+}
+
+impl KubeletClient {
+    /// A client with at most `requests_in_flight_max` requests under way.
+    pub fn new(client: kube::Client, requests_in_flight_max: usize) -> Self {
+        Self { client, slots: Arc::new(Semaphore::new(requests_in_flight_max.max(1))) }
+    }
+
+    /// All pods.
+    pub fn pods(&self) -> Api<Pod> {
+        Api::all(self.client.clone())
+    }
+
+    fn nodes(&self) -> Api<Node> {
+        Api::all(self.client.clone())
+    }
+
+    /// Registers a node; one that is there already gets the labels and status of this one.
+    pub async fn register(&self, object: &Value) {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let Ok(node) = serde_json::from_value::<Node>(object.clone()) else {
+            tracing::error!(node = name, "the Node object is malformed");
+            return;
+        };
+        self.insist("create node", || async {
+            match self.nodes().create(&PostParams::default(), &node).await {
+                Err(kube::Error::Api(status)) if status.is_already_exists() => {
+                    let labels = json!({ "metadata": { "labels": object["metadata"]["labels"] } });
+                    let patch = Patch::Merge(labels);
+                    self.nodes().patch(&name, &PatchParams::default(), &patch).await.map(drop)
+                }
+                other => other.map(drop),
+            }
+        })
+        .await;
+        self.patch_node(&name, &json!({ "status": object["status"] })).await;
+    }
+
+    /// Merges a node's status.
+    pub async fn patch_node(&self, name: &str, status: &Value) {
+        self.insist("patch node status", || async {
+            let patch = Patch::Strategic(status);
+            self.nodes().patch_status(name, &PatchParams::default(), &patch).await.map(drop)
+        })
+        .await;
+    }
+
+    /// Removes a node.
+    pub async fn delete_node(&self, name: &str) {
+        self.insist("delete node", || async {
+            self.nodes().delete(name, &DeleteParams::default()).await.map(drop)
+        })
+        .await;
+    }
+
+    /// Creates or renews a node's lease.
+    pub async fn renew_lease(&self, node: &str) {
+        let leases: Api<Lease> = Api::namespaced(self.client.clone(), "kube-node-lease");
+        let now = micro_stamp(Timestamp::now());
+        let lease = json!({
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": { "name": node },
+            "spec": {
+                "holderIdentity": node,
+                "leaseDurationSeconds": LEASE_SECONDS,
+                "renewTime": now,
+            },
+        });
+        let params = PatchParams::apply("kubelet").force();
+        self.insist("renew lease", || async {
+            leases.patch(node, &params, &Patch::Apply(&lease)).await.map(drop)
+        })
+        .await;
+    }
+
+    /// Merges a pod's status.
+    pub async fn patch_pod(&self, pod: &Pod, status: &Value) {
+        let (pods, name) = self.pods_of(pod);
+        self.insist("patch pod status", || async {
+            let patch = Patch::Strategic(status);
+            pods.patch_status(&name, &PatchParams::default(), &patch).await.map(drop)
+        })
+        .await;
+    }
+
+    /// Confirms a pod's end.
+    pub async fn delete_pod(&self, pod: &Pod) {
+        let (pods, name) = self.pods_of(pod);
+        let this_one = Preconditions { uid: pod.metadata.uid.clone(), ..Preconditions::default() };
+        let now = DeleteParams::default().grace_period(0).preconditions(this_one);
+        self.insist("delete pod", || async { pods.delete(&name, &now).await.map(drop) }).await;
+    }
+
+    fn pods_of(&self, pod: &Pod) -> (Api<Pod>, String) {
+        let namespace = pod.metadata.namespace.clone().unwrap_or_default();
+        let pods = Api::namespaced(self.client.clone(), &namespace);
+        (pods, pod.metadata.name.clone().unwrap_or_default())
+    }
+
+    /// Repeats a request until it succeeds or cannot any more.
+    async fn insist<F, R>(&self, what: &'static str, request: F)
+    where
+        F: Fn() -> R,
+        R: Future<Output = Result<(), kube::Error>>,
+    {
+        let mut pause = BACKOFF_MIN;
+        loop {
+            let outcome = match self.slots.acquire().await {
+                Ok(_slot) => request().await,
+                Err(_closed) => return,
+            };
+            match outcome {
+                Ok(()) => return,
+                Err(error) if is_final(&error) => {
+                    tracing::debug!(what, %error, "given up");
+                    return;
+                }
+                Err(error) => tracing::debug!(what, %error, "to be repeated"),
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(BACKOFF_MAX);
+        }
+    }
+}
+
+/// True for answers that a repetition would not change.
+fn is_final(error: &kube::Error) -> bool {
+    if let kube::Error::Api(status) = error {
+        return [400, 404, 405, 409, 410, 415, 422].contains(&status.code);
+    }
+    matches!(error, kube::Error::SerdeError(_) | kube::Error::BuildRequest(_))
+}
+
+/// The present as Kubernetes writes it.
+pub fn now() -> String {
+    stamp(Timestamp::now())
+}
