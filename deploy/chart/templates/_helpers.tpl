@@ -89,31 +89,31 @@ The environment of a program: the one place that knows what each of them reads. 
 {{- define "longshore.env" -}}
 {{- $root := index . 0 -}}
 {{- $program := index . 1 -}}
+{{- $values := $root.Values -}}
 {{- $cluster := dict
   "LONGSHORE_CLUSTER_NAME" (include "longshore.setting" (list $root "clusterName"))
-  "LONGSHORE_CLUSTER_ENDPOINT" (include "longshore.setting" (list $root "clusterEndpoint")) -}}
-{{- $cloud := dict
-  "LONGSHORE_REGION" $root.Values.settings.region
+  "LONGSHORE_CLUSTER_ENDPOINT" (include "longshore.setting" (list $root "clusterEndpoint"))
   "LONGSHORE_INTERRUPTION_QUEUE" (include "longshore.setting" (list $root "interruptionQueue"))
   "LONGSHORE_DEFAULT_INSTANCE_PROFILE" (include "longshore.setting" (list $root "defaultInstanceProfile")) -}}
 {{- $env := dict
-  "LONGSHORE_LOG" $root.Values.logLevel
-  "LONGSHORE_LOG_FORMAT" $root.Values.telemetry.logFormat
-  "LONGSHORE_METRICS_LISTEN" (printf "0.0.0.0:%d" (int $root.Values.controller.metrics.port))
-  "OTEL_EXPORTER_OTLP_ENDPOINT" $root.Values.telemetry.otlpEndpoint -}}
-{{- if eq $program "up" -}}
-{{- $env = merge $env $cluster $cloud -}}
-{{- else if eq $program "watcher" -}}
-{{- $env = merge $env $cluster (dict
-  "LONGSHORE_SCHEDULER_ENDPOINT" (include "longshore.schedulerEndpoint" $root)) -}}
+  "LONGSHORE_LOG" $values.logLevel
+  "LONGSHORE_LOG_FORMAT" $values.telemetry.logFormat
+  "LONGSHORE_METRICS_LISTEN" (printf "0.0.0.0:%d" (int $values.controller.metrics.port))
+  "OTEL_EXPORTER_OTLP_ENDPOINT" $values.telemetry.otlpEndpoint -}}
+{{- if ne $program "scheduler" -}}
+{{- $env = set $env "LONGSHORE_REGION" $values.settings.region -}}
+{{- end -}}
+{{- if has $program (list "up" "watcher") -}}
+{{- $env = merge $env $cluster -}}
+{{- end -}}
+{{- if eq $program "watcher" -}}
+{{- $env = set $env "LONGSHORE_SCHEDULER_ENDPOINT" (include "longshore.schedulerEndpoint" $root) -}}
 {{- else if eq $program "scheduler" -}}
-{{- $env = merge $env (dict
-  "LONGSHORE_LISTEN" "0.0.0.0:7400"
-  "LONGSHORE_ACTUATOR_ENDPOINTS" (include "longshore.actuatorEndpoints" $root)) -}}
-{{- else -}}
-{{- $env = merge $env $cloud (dict
-  "LONGSHORE_LISTEN" "0.0.0.0:7401"
-  "LONGSHORE_ETCD_ENDPOINTS" (join "," $root.Values.actuator.etcdEndpoints)) -}}
+{{- $env = set $env "LONGSHORE_LISTEN" "0.0.0.0:7400" -}}
+{{- $env = set $env "LONGSHORE_ACTUATOR_ENDPOINTS" (include "longshore.actuatorEndpoints" $root) -}}
+{{- else if eq $program "actuator" -}}
+{{- $env = set $env "LONGSHORE_LISTEN" "0.0.0.0:7401" -}}
+{{- $env = set $env "LONGSHORE_ETCD_ENDPOINTS" (join "," $values.actuator.etcdEndpoints) -}}
 {{- end -}}
 {{- range $name, $value := $env }}
 {{- if $value }}
@@ -121,7 +121,19 @@ The environment of a program: the one place that knows what each of them reads. 
   value: {{ $value | quote }}
 {{- end }}
 {{- end }}
-{{- with $root.Values.controller.env }}
+{{- if ne $program "scheduler" }}
+- name: LONGSHORE_IDENTITY
+  valueFrom:
+    fieldRef:
+      fieldPath: metadata.name
+{{- end }}
+{{- if has $program (list "up" "watcher") }}
+- name: LONGSHORE_NAMESPACE
+  valueFrom:
+    fieldRef:
+      fieldPath: metadata.namespace
+{{- end }}
+{{- with $values.controller.env }}
 {{ toYaml . }}
 {{- end }}
 {{- end -}}
