@@ -4,6 +4,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::certificate::{self, PricedRoom};
+use crate::vocabulary::resources::Resources;
+
 /// How a lower bound was proved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BoundKind {
@@ -33,4 +36,48 @@ pub struct LowerBound {
 pub fn units(resource: &str) -> i64 {
     let bytes = matches!(resource, "memory" | "ephemeral-storage");
     if bytes || resource.starts_with("hugepages-") { 1 << 20 } else { 1 }
+}
+
+/// The bound that resource prices prove for a demand, given what can be bought. The prices come from a
+/// solver in floating point, in micro-dollars per hour of one unit as counted in [`Resources`]; they are
+/// rounded down, lowered further if the integer check still refuses them, and given up if that does not
+/// help.
+pub(crate) fn from_prices(
+    prices: &[(String, f64)],
+    demand: &Resources,
+    offers: &[PricedRoom],
+) -> LowerBound {
+    const LOWERINGS: [f64; 3] = [1.0, 1.0 - 1e-9, 1.0 - 1e-6];
+    for lowering in LOWERINGS {
+        let nano = |(name, price): &(String, f64)| (name.clone(), to_nano(name, price * lowering));
+        let mut bound = LowerBound {
+            kind: BoundKind::ResourcePrices,
+            price_micro_usd_per_hour: 0,
+            prices_nano_usd_per_hour: prices.iter().map(nano).collect(),
+            checked: true,
+        };
+        bound.price_micro_usd_per_hour = value(&bound, demand);
+        if certificate::verify(&bound, demand, offers.iter().cloned()).is_ok() {
+            return bound;
+        }
+    }
+    LowerBound::default()
+}
+
+/// What a demand is worth at the bound's prices, rounded down.
+fn value(bound: &LowerBound, demand: &Resources) -> i64 {
+    let each = bound.prices_nano_usd_per_hour.iter().map(|(name, price)| {
+        i128::from(*price) * i128::from(demand.get(name).max(0)) / i128::from(units(name))
+    });
+    i64::try_from(each.sum::<i128>() / 1_000).unwrap_or(0)
+}
+
+/// Price of `units` of a resource in whole nano-dollars, rounded down; saturates.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "a price too large to represent saturates and is then refused by the check"
+)]
+fn to_nano(name: &str, micro_usd_per_unit: f64) -> i64 {
+    (micro_usd_per_unit * units(name) as f64 * 1_000.0).floor().max(0.0) as i64
 }

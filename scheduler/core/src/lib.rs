@@ -8,6 +8,8 @@
 //! from facts to decisions), then `pack` and `disrupt`. [`check`] and [`certificate`] trust none of it.
 
 pub mod bound;
+pub mod certificate;
+mod pack;
 pub mod plan;
 pub mod reason;
 pub mod vocabulary;

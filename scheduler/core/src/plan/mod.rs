@@ -3,8 +3,90 @@
 //! Invariant: a plan is complete. Every pod to place is in `placements` or in `unplaced`; every
 //! launch names its closed set of offerings; every disruption names where its pods go.
 
+mod assemble;
+mod candidates;
+mod explain;
+mod goods;
+mod hosts;
+mod market;
+mod model;
+mod place;
+mod rows;
+mod scene;
+mod substitutes;
 mod types;
+mod worth;
 
+pub use candidates::{CANDIDATES_MAX, LaunchQuery, launch_candidates};
 pub use types::{
     Candidate, Disruption, Effort, NewNode, Placement, Plan, PlanInput, Target, Unplaced,
 };
+
+use crate::reason::{Obstacle, Reason};
+use crate::vocabulary::ids::ShapeId;
+use assemble::Queue;
+use explain::Explainer;
+use goods::Goods;
+use model::Model;
+use place::{Placed, Placer};
+use scene::Scene;
+
+/// Decides what to launch, where pods go, and what to take out of service.
+#[must_use]
+pub fn plan(input: &PlanInput) -> Plan {
+    let model = Model::new(input);
+    let goods = Goods::new(&model);
+    let mut scene = Scene::new(&model, &goods);
+    let placer = Placer { model: &model, goods: &goods, effort: input.effort };
+    let placed = placer.place(&mut scene, &schedulable(&model));
+    let mut plan = Plan::default();
+    let explainer = Explainer { model: &model, goods: &goods, scene: &scene };
+    answer_pods(&explainer, &placed, &mut plan);
+    worth::add(&model, &goods, &mut plan);
+    plan
+}
+
+/// Why pods of a shape can or cannot get a new node of each pool, whether or not any is waiting. None
+/// when the shape is unknown.
+#[must_use]
+pub fn explain_shape(input: &PlanInput, shape: &ShapeId) -> Option<Reason> {
+    let model = Model::new(input);
+    let goods = Goods::new(&model);
+    let scene = Scene::new(&model, &goods);
+    let shape = model.shapes.iter().position(|known| known.id == *shape)?;
+    let explainer = Explainer { model: &model, goods: &goods, scene: &scene };
+    Some(explainer.reason(shape, &Obstacle::None))
+}
+
+/// Pods of each shape that can be placed at all.
+fn schedulable(model: &Model<'_>) -> Vec<i64> {
+    let count = |shape: usize| match model.shapes[shape].unschedulable {
+        Some(_) => 0,
+        None => i64::try_from(model.demand[shape].len()).unwrap_or(i64::MAX),
+    };
+    (0..model.shapes.len()).map(count).collect()
+}
+
+/// Names every pod's place, or the reason why it has none.
+fn answer_pods(explainer: &Explainer<'_, '_, '_>, placed: &Placed, plan: &mut Plan) {
+    let (model, goods) = (explainer.model, explainer.goods);
+    let mut queue = Queue::new(&model.demand);
+    plan.placements = assemble::placements(model, &placed.hosts, &mut queue);
+    let (launches, new) = assemble::launches(model, goods, &placed.nodes, &mut queue, 0);
+    plan.launches = launches;
+    plan.placements.extend(new);
+    plan.placements.sort_unstable();
+    for shape in 0..model.shapes.len() {
+        let rest = queue.take(shape, i64::MAX, None);
+        if rest.is_empty() {
+            continue;
+        }
+        let last = placed.unplaced.iter().find(|refused| refused.shape == shape);
+        let last = last.map_or(&Obstacle::NoPoolAdmits, |refused| &refused.obstacle);
+        plan.unplaced.push(Unplaced {
+            shape: model.shapes[shape].id.clone(),
+            pods: rest.iter().map(|pod| pod.uid.clone()).collect(),
+            reason: explainer.reason(shape, last),
+        });
+    }
+}

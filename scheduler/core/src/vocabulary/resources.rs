@@ -76,13 +76,13 @@ impl Resources {
 
     /// The larger of both in each dimension.
     #[must_use]
-    pub fn max(&self, other: &Self) -> Self {
+    pub fn larger(&self, other: &Self) -> Self {
         self.combine(other, Ord::max)
     }
 
     /// The smaller of both in each dimension.
     #[must_use]
-    pub fn min(&self, other: &Self) -> Self {
+    pub fn smaller(&self, other: &Self) -> Self {
         self.combine(other, Ord::min)
     }
 

@@ -29,6 +29,8 @@ pub struct NodeClaim {
     pub taints: Vec<Taint>,
     /// Taints that something removes after start-up.
     pub startup_taints: Vec<Taint>,
+    /// Most that a candidate may cost; none means no ceiling.
+    pub max_price_micro_usd_per_hour: Option<i64>,
     /// `spec.providerID`; empty before launch.
     pub provider_id: String,
     /// Node that registered for it.

@@ -7,4 +7,5 @@ pub mod claim;
 pub mod node;
 pub mod pod;
 pub mod shape;
+pub(crate) mod topology;
 pub mod view;

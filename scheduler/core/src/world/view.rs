@@ -4,7 +4,7 @@
 //! indexes always equal what a full pass over the objects would give. A snapshot is a reference: the
 //! view copies itself on the next change, so a plan can be made while changes come in.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::budget::{DaemonSet, DisruptionBudget};
@@ -55,6 +55,9 @@ pub enum ObjectRef {
     Budget(ObjectKey),
 }
 
+/// Pods by UID.
+pub type PodSet = BTreeMap<PodUid, Arc<Pod>>;
+
 /// Everything known about a cluster at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct World {
@@ -72,8 +75,8 @@ pub struct World {
     pub daemon_sets: BTreeMap<ObjectKey, DaemonSet>,
     /// Disruption budgets.
     pub budgets: BTreeMap<ObjectKey, DisruptionBudget>,
-    pending: BTreeMap<ShapeId, BTreeSet<PodUid>>,
-    by_node: BTreeMap<NodeName, BTreeSet<PodUid>>,
+    pending: BTreeMap<ShapeId, PodSet>,
+    by_node: BTreeMap<NodeName, PodSet>,
 }
 
 /// A cluster kept in step by changes.
@@ -133,13 +136,13 @@ impl ClusterView {
 
 impl World {
     /// Pods that wait for a node, by shape.
-    pub fn pending(&self) -> impl Iterator<Item = (&ShapeId, &BTreeSet<PodUid>)> {
+    pub fn pending(&self) -> impl Iterator<Item = (&ShapeId, &PodSet)> {
         self.pending.iter()
     }
 
     /// Pods bound to a node, in order of UID.
     pub fn pods_on(&self, node: &NodeName) -> impl Iterator<Item = &Arc<Pod>> {
-        self.by_node.get(node).into_iter().flatten().filter_map(|uid| self.pods.get(uid))
+        self.by_node.get(node).into_iter().flat_map(BTreeMap::values)
     }
 
     /// The shape of a pod; none when it has not arrived, and then the pod is not planned.
@@ -192,12 +195,13 @@ impl World {
 
     fn put_pod(&mut self, pod: Pod) {
         self.unlink_pod(&pod.uid);
-        let uid = pod.uid.clone();
-        match &pod.node {
-            Some(node) => self.by_node.entry(node.clone()).or_default().insert(uid.clone()),
-            None => self.pending.entry(pod.shape.clone()).or_default().insert(uid.clone()),
+        let pod = Arc::new(pod);
+        let set = match &pod.node {
+            Some(node) => self.by_node.entry(node.clone()).or_default(),
+            None => self.pending.entry(pod.shape.clone()).or_default(),
         };
-        self.pods.insert(uid, Arc::new(pod));
+        set.insert(pod.uid.clone(), Arc::clone(&pod));
+        self.pods.insert(pod.uid.clone(), pod);
     }
 
     fn unlink_pod(&mut self, uid: &PodUid) {
@@ -221,7 +225,7 @@ impl World {
     }
 }
 
-fn unlink<K: Ord>(index: &mut BTreeMap<K, BTreeSet<PodUid>>, key: &K, uid: &PodUid) {
+fn unlink<K: Ord>(index: &mut BTreeMap<K, PodSet>, key: &K, uid: &PodUid) {
     if let Some(uids) = index.get_mut(key) {
         uids.remove(uid);
         if uids.is_empty() {

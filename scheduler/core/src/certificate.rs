@@ -1,0 +1,89 @@
+//! The check of a lower bound, in integers, by whoever does not trust the solver.
+//!
+//! Invariant: shares no code with the solver. If every offer's room is worth no more than its price at
+//! the given resource prices, then no purchase that covers a demand costs less than what the demand is
+//! worth at those prices: add the inequalities up over whatever is bought.
+
+use crate::bound::{BoundKind, LowerBound, units};
+use crate::vocabulary::resources::Resources;
+
+/// Nano-dollars in a micro-dollar.
+const NANO_PER_MICRO: i128 = 1_000;
+
+/// What can be bought, for the purpose of a bound.
+#[derive(Clone, Debug)]
+pub struct PricedRoom {
+    /// What one node leaves for pods.
+    pub room: Resources,
+    /// What it costs, in micro-dollars per hour.
+    pub price_micro_usd_per_hour: i64,
+}
+
+/// Why a certificate is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CertificateError {
+    /// A resource price is negative.
+    #[error("the price of {resource} is negative; prices must be at least zero")]
+    NegativePrice {
+        /// Resource name.
+        resource: String,
+    },
+    /// Some offer sells its room for less than the prices say.
+    #[error("a node for {price} µ$/h has room worth more than that at the given resource prices")]
+    OfferTooCheap {
+        /// Price of the offer.
+        price: i64,
+    },
+    /// The bound is larger than what the demand is worth.
+    #[error("the bound {claimed} µ$/h exceeds the value {proved} µ$/h of the demand")]
+    BoundTooLarge {
+        /// The bound as reported.
+        claimed: i64,
+        /// What the prices prove.
+        proved: i64,
+    },
+}
+
+/// Checks that `bound` holds for `demand` when only `offers` can be bought.
+///
+/// # Errors
+/// The first inequality that does not hold.
+pub fn verify(
+    bound: &LowerBound,
+    demand: &Resources,
+    offers: impl IntoIterator<Item = PricedRoom>,
+) -> Result<(), CertificateError> {
+    let prices = &bound.prices_nano_usd_per_hour;
+    if let Some((resource, _)) = prices.iter().find(|(_, price)| **price < 0) {
+        return Err(CertificateError::NegativePrice { resource: resource.clone() });
+    }
+    for offer in offers {
+        let price = i128::from(offer.price_micro_usd_per_hour) * NANO_PER_MICRO;
+        if worth(bound, &offer.room, Rounding::Up) > price {
+            return Err(CertificateError::OfferTooCheap { price: offer.price_micro_usd_per_hour });
+        }
+    }
+    let proved = worth(bound, demand, Rounding::Down) / NANO_PER_MICRO;
+    let proved = i64::try_from(proved).unwrap_or(i64::MAX);
+    let claimed = bound.price_micro_usd_per_hour;
+    if bound.kind != BoundKind::None && claimed > proved {
+        return Err(CertificateError::BoundTooLarge { claimed, proved });
+    }
+    Ok(())
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Rounding {
+    Up,
+    Down,
+}
+
+/// Worth of an amount in nano-dollars per hour, each resource rounded as told.
+fn worth(bound: &LowerBound, amount: &Resources, rounding: Rounding) -> i128 {
+    let each = bound.prices_nano_usd_per_hour.iter().map(|(resource, price)| {
+        let unit = i128::from(units(resource));
+        let value = i128::from(*price) * i128::from(amount.get(resource).max(0));
+        if rounding == Rounding::Up { (value + unit - 1) / unit } else { value / unit }
+    });
+    each.sum()
+}

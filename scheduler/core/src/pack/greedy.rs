@@ -1,0 +1,111 @@
+//! The greedy: buy the pattern with the least price for its value, as often as it fits what is left.
+//!
+//! Invariant: a pattern's ratio never improves while rows run out, so one computed earlier stays a
+//! valid floor and only those that lost a row are computed again.
+
+use super::ledger::Ledger;
+use super::pattern::{self, Pattern, Supply};
+use super::problem::{Packed, Problem};
+use super::tail;
+
+/// A solution and what it leaves.
+#[derive(Clone, Debug)]
+pub(crate) struct Solution {
+    /// Nodes to buy.
+    pub(crate) packed: Vec<Packed>,
+    /// Pods of each row without a place.
+    pub(crate) left: Vec<i64>,
+}
+
+/// What a greedy works with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Task<'a> {
+    /// The problem.
+    pub(crate) problem: &'a Problem,
+    /// Bins to choose from.
+    pub(crate) bins: &'a [usize],
+    /// Value of one pod of each row.
+    pub(crate) values: &'a [f64],
+}
+
+/// Packs what is left and draws on the ledger.
+pub(crate) fn pack(task: Task<'_>, left: Vec<i64>, ledger: &mut Ledger) -> Solution {
+    let mut solution = Solution { packed: Vec::new(), left };
+    let mut offers: Vec<Option<Pattern>> =
+        task.bins.iter().map(|bin| task.pattern(*bin, &solution.left, ledger)).collect();
+    let mut best: Option<(i64, Solution)> = None;
+    let mut spent = 0;
+    while let Some(at) = cheapest(&offers) {
+        let Some(copies) = task.copies(offers[at].as_ref(), &solution.left, ledger) else {
+            offers[at] = task.pattern(task.bins[at], &solution.left, ledger);
+            continue;
+        };
+        consider_tail(task, &solution, ledger, spent, &mut best);
+        let Some(offer) = &offers[at] else { break };
+        let packed = Packed { bin: offer.bin, load: offer.load.clone(), copies };
+        take(&packed, &mut solution.left);
+        ledger.charge(&task.problem.bins[packed.bin], copies);
+        spent += task.problem.bins[packed.bin].price * copies;
+        solution.packed.push(packed);
+    }
+    match best {
+        Some((price, ended)) if price < spent || !is_done(&solution.left) => {
+            for packed in &solution.packed {
+                ledger.charge(&task.problem.bins[packed.bin], -packed.copies);
+            }
+            ledger.charge_all(task.problem, &ended.packed);
+            ended
+        }
+        _ => solution,
+    }
+}
+
+/// Remembers the solution that ends here by the cheapest one or two nodes for all the rest.
+fn consider_tail(
+    task: Task<'_>,
+    solution: &Solution,
+    ledger: &Ledger,
+    spent: i64,
+    best: &mut Option<(i64, Solution)>,
+) {
+    let Some(ending) = tail::finish(task, &solution.left, ledger) else { return };
+    let price = spent + task.problem.price(&ending);
+    if best.as_ref().is_none_or(|(known, _)| price < *known) {
+        let packed = solution.packed.iter().cloned().chain(ending).collect();
+        *best = Some((price, Solution { packed, left: vec![0; solution.left.len()] }));
+    }
+}
+
+impl Task<'_> {
+    fn pattern(&self, bin: usize, left: &[i64], ledger: &Ledger) -> Option<Pattern> {
+        if ledger.copies(&self.problem.bins[bin]) == 0 {
+            return None;
+        }
+        pattern::best(self.problem, bin, Supply { left, values: self.values })
+    }
+
+    /// How often an offer can be bought; none when it must be computed again.
+    fn copies(&self, offer: Option<&Pattern>, left: &[i64], ledger: &Ledger) -> Option<i64> {
+        let offer = offer?;
+        let rows = offer.load.iter().map(|(row, count)| left[*row] / count).min().unwrap_or(0);
+        let copies = rows.min(ledger.copies(&self.problem.bins[offer.bin]));
+        (copies > 0).then_some(copies)
+    }
+}
+
+fn cheapest(offers: &[Option<Pattern>]) -> Option<usize> {
+    let known = offers.iter().enumerate().filter_map(|(at, o)| o.as_ref().map(|o| (at, o)));
+    known.min_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio).then(a.0.cmp(&b.0))).map(|(at, _)| at)
+}
+
+/// Subtracts the pods of equal nodes from what is left.
+pub(crate) fn take(packed: &Packed, left: &mut [i64]) {
+    for (row, count) in &packed.load {
+        left[*row] -= count * packed.copies;
+    }
+}
+
+/// True when nothing is left.
+pub(crate) fn is_done(left: &[i64]) -> bool {
+    left.iter().all(|count| *count == 0)
+}

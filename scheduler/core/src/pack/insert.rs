@@ -1,0 +1,202 @@
+//! One pod at a time onto nodes that may still grow: for small batches, and for pods that must join
+//! others on their node.
+//!
+//! Invariant: every node stays valid after every pod; growing keeps its tier, so NodePool weights hold.
+
+use super::greedy::Solution;
+use super::ledger::Ledger;
+use super::problem::{Load, Packed, Problem};
+use super::rules::NodeState;
+use super::tail::Fit;
+use super::vector::{self, Vector};
+
+/// What to do when no open node has room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Habit {
+    /// Whatever adds least to the price.
+    Cheapest,
+    /// Grow an open node as long as something larger exists, as a scheduler does that keeps every
+    /// type open until launch.
+    Grow,
+}
+
+/// Nodes that are being filled.
+pub(crate) struct Nodes<'a> {
+    problem: &'a Problem,
+    bins: &'a [usize],
+    open: Vec<Open>,
+    begun: Vec<bool>,
+}
+
+struct Open {
+    bin: usize,
+    load: Load,
+    room: Vector,
+    state: NodeState,
+}
+
+enum Step {
+    Join(usize),
+    Grow(usize, usize),
+    New(usize),
+}
+
+impl<'a> Nodes<'a> {
+    /// Starts from the nodes of a solution. `begun` says which node rules have members elsewhere.
+    pub(crate) fn new(
+        problem: &'a Problem,
+        bins: &'a [usize],
+        packed: &[Packed],
+        begun: Vec<bool>,
+    ) -> Self {
+        let mut nodes = Self { problem, bins, open: Vec::new(), begun };
+        for entry in packed {
+            for _ in 0..entry.copies {
+                nodes.reopen(entry);
+            }
+        }
+        nodes
+    }
+
+    /// Places as many pods of a row as possible and returns how many remain.
+    pub(crate) fn insert(
+        &mut self,
+        row: usize,
+        count: i64,
+        habit: Habit,
+        ledger: &mut Ledger,
+    ) -> i64 {
+        for remaining in (1..=count).rev() {
+            let Some(step) = self.step(row, habit, ledger) else { return remaining };
+            let at = self.carry_out(&step, ledger);
+            let shape = self.problem.rows[row].shape;
+            let open = &mut self.open[at];
+            vector::add(&mut open.room, &self.problem.rows[row].request, -1);
+            self.problem.rules.record(shape, 1, &mut open.state);
+            self.problem.rules.mark_begun(shape, &mut self.begun);
+            match open.load.iter_mut().find(|(known, _)| *known == row) {
+                Some((_, count)) => *count += 1,
+                None => open.load.push((row, 1)),
+            }
+        }
+        0
+    }
+
+    /// The nodes as a solution, equal ones together.
+    pub(crate) fn finish(self, left: Vec<i64>) -> Solution {
+        let mut packed: Vec<Packed> = Vec::new();
+        for mut open in self.open {
+            open.load.sort_unstable();
+            match packed.iter_mut().find(|p| p.bin == open.bin && p.load == open.load) {
+                Some(equal) => equal.copies += 1,
+                None => packed.push(Packed { bin: open.bin, load: open.load, copies: 1 }),
+            }
+        }
+        Solution { packed, left }
+    }
+
+    fn reopen(&mut self, entry: &Packed) {
+        let bin = &self.problem.bins[entry.bin];
+        let mut state = self.problem.starts[bin.start].clone();
+        let mut room = bin.room.clone();
+        for (row, count) in &entry.load {
+            let row = &self.problem.rows[*row];
+            vector::add(&mut room, &row.request, -count);
+            self.problem.rules.record(row.shape, *count, &mut state);
+            self.problem.rules.mark_begun(row.shape, &mut self.begun);
+        }
+        self.open.push(Open { bin: entry.bin, load: entry.load.clone(), room, state });
+    }
+
+    fn step(&self, row: usize, habit: Habit, ledger: &Ledger) -> Option<Step> {
+        let first = self.problem.rules.may_begin(self.problem.rows[row].shape, &self.begun);
+        let willing: Vec<usize> =
+            (0..self.open.len()).filter(|at| self.is_willing(*at, row, first)).collect();
+        let request = &self.problem.rows[row].request;
+        if let Some(at) = willing.iter().find(|at| vector::fits(request, &self.open[**at].room)) {
+            return Some(Step::Join(*at));
+        }
+        let grow = willing
+            .iter()
+            .filter_map(|at| {
+                self.larger(*at, row, ledger).map(|bin| (self.extra(*at, bin), *at, bin))
+            })
+            .min();
+        let new = self.cheapest_new(row, first, ledger);
+        match (grow, new) {
+            (Some((extra, at, bin)), Some(new)) => {
+                let dearer = extra > self.problem.bins[new].price;
+                let buy = habit == Habit::Cheapest && dearer;
+                Some(if buy { Step::New(new) } else { Step::Grow(at, bin) })
+            }
+            (Some((_, at, bin)), None) => Some(Step::Grow(at, bin)),
+            (None, new) => new.map(Step::New),
+        }
+    }
+
+    fn is_willing(&self, at: usize, row: usize, first: bool) -> bool {
+        let open = &self.open[at];
+        let shape = self.problem.rows[row].shape;
+        self.problem.rules.allowance(shape, &open.state, first) > 0
+    }
+
+    /// The cheapest bin of the node's tier that holds its load and one pod of the row.
+    fn larger(&self, at: usize, row: usize, ledger: &Ledger) -> Option<usize> {
+        let open = &self.open[at];
+        let current = &self.problem.bins[open.bin];
+        let mut load = open.load.clone();
+        load.push((row, 1));
+        let weight = self.problem.weight(&load);
+        let mut after = ledger.clone();
+        after.charge(current, -1);
+        let holds = |bin: &usize| {
+            let kind = &self.problem.bins[*bin];
+            kind.tier == current.tier
+                && kind.start == current.start
+                && vector::fits(&weight, &kind.room)
+                && load.iter().all(|(row, _)| self.problem.admits(*bin, *row))
+                && after.copies(kind) > 0
+        };
+        self.bins.iter().copied().find(holds)
+    }
+
+    fn extra(&self, at: usize, bin: usize) -> i64 {
+        self.problem.bins[bin].price - self.problem.bins[self.open[at].bin].price
+    }
+
+    fn cheapest_new(&self, row: usize, first: bool, ledger: &Ledger) -> Option<usize> {
+        let load = [(row, 1)];
+        let shape = self.problem.rows[row].shape;
+        let fit = Fit::of(self.problem, &load);
+        let begins = |bin: &usize| {
+            let kind = &self.problem.bins[*bin];
+            let state = &self.problem.starts[kind.start];
+            let begins = first && self.problem.rules.allowance(shape, state, true) > 0;
+            let room = vector::fits(&self.problem.rows[row].request, &kind.room);
+            (fit.holds(kind) || (begins && room && self.problem.admits(*bin, row)))
+                && ledger.copies(kind) > 0
+        };
+        self.bins.iter().copied().find(begins)
+    }
+
+    fn carry_out(&mut self, step: &Step, ledger: &mut Ledger) -> usize {
+        match *step {
+            Step::Join(at) => at,
+            Step::Grow(at, bin) => {
+                let open = &mut self.open[at];
+                let (old, new) = (&self.problem.bins[open.bin], &self.problem.bins[bin]);
+                ledger.charge(old, -1);
+                ledger.charge(new, 1);
+                vector::add(&mut open.room, &old.room, -1);
+                vector::add(&mut open.room, &new.room, 1);
+                open.bin = bin;
+                at
+            }
+            Step::New(bin) => {
+                ledger.charge(&self.problem.bins[bin], 1);
+                self.reopen(&Packed { bin, load: Vec::new(), copies: 1 });
+                self.open.len() - 1
+            }
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Packing: rows of equal pods onto bins that can be bought, as cheaply as can be found.
+//!
+//! Invariant: this module knows counts, vectors and prices only. Names, labels and selectors have been
+//! resolved to numbers before; the work grows with kinds of pod and of bin, not with pods.
+
+pub(crate) mod columns;
+pub(crate) mod greedy;
+pub(crate) mod insert;
+pub(crate) mod ledger;
+pub(crate) mod lp;
+pub(crate) mod pattern;
+pub(crate) mod prices;
+pub(crate) mod problem;
+pub(crate) mod rules;
+pub(crate) mod skyline;
+pub(crate) mod solve;
+pub(crate) mod tail;
+pub(crate) mod vector;

@@ -1,0 +1,98 @@
+//! A packing problem: rows of equal pods, bins that can be bought, and who may go where.
+//!
+//! Invariant: immutable while it is solved; all indexes refer to its own lists.
+
+use super::ledger::Budget;
+use super::rules::{NodeRules, NodeState};
+use super::vector::Vector;
+
+/// Equal pods that wait for a place.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    /// Shape of the pods, for node rules.
+    pub(crate) shape: usize,
+    /// What one of them requests.
+    pub(crate) request: Vector,
+    /// How many there are.
+    pub(crate) count: i64,
+}
+
+/// A kind of node that can be bought.
+#[derive(Clone, Debug)]
+pub(crate) struct Bin {
+    /// Price of one, in micro-dollars per hour.
+    pub(crate) price: i64,
+    /// What pods may use, after DaemonSets.
+    pub(crate) room: Vector,
+    /// Bins of one group admit the same rows.
+    pub(crate) group: usize,
+    /// NodePool weight tier; smaller is tried first.
+    pub(crate) tier: usize,
+    /// Budget that it draws on.
+    pub(crate) budget: usize,
+    /// What one of them draws, in the order of the budget's limits.
+    pub(crate) charge: Vector,
+    /// Reservation budget that it draws one unit of.
+    pub(crate) reservation: Option<usize>,
+    /// What it holds of each node rule before any pod: DaemonSets.
+    pub(crate) start: usize,
+}
+
+/// The problem.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    /// Rows.
+    pub(crate) rows: Vec<Row>,
+    /// Bins, in a fixed order.
+    pub(crate) bins: Vec<Bin>,
+    /// For each group, whether it admits each row.
+    pub(crate) admits: Vec<Vec<bool>>,
+    /// Limits of pools, then reservations.
+    pub(crate) budgets: Vec<Budget>,
+    /// Rules about sharing a node.
+    pub(crate) rules: NodeRules,
+    /// States that bins start with.
+    pub(crate) starts: Vec<NodeState>,
+    /// For each tier, bins worth considering: no other bin of the group has as much for less.
+    pub(crate) skyline: Vec<Vec<usize>>,
+}
+
+/// Pods of some rows that share a node.
+pub(crate) type Load = Vec<(usize, i64)>;
+
+/// Equal nodes of a solution.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Packed {
+    /// Bin they are.
+    pub(crate) bin: usize,
+    /// Pods on each.
+    pub(crate) load: Load,
+    /// How many of them; at least 1.
+    pub(crate) copies: i64,
+}
+
+impl Problem {
+    /// True when the bin may hold pods of the row.
+    pub(crate) fn admits(&self, bin: usize, row: usize) -> bool {
+        self.admits[self.bins[bin].group][row]
+    }
+
+    /// What a load requests in all.
+    pub(crate) fn weight(&self, load: &[(usize, i64)]) -> Vector {
+        let mut sum = vec![0; self.bins.first().map_or(0, |bin| bin.room.len())];
+        for (row, count) in load {
+            super::vector::add(&mut sum, &self.rows[*row].request, *count);
+        }
+        sum
+    }
+
+    /// Number of each row's pods.
+    pub(crate) fn counts(&self) -> Vec<i64> {
+        self.rows.iter().map(|row| row.count).collect()
+    }
+
+    /// Price of a solution.
+    pub(crate) fn price(&self, packed: &[Packed]) -> i64 {
+        packed.iter().map(|p| self.bins[p.bin].price.saturating_mul(p.copies)).sum()
+    }
+}

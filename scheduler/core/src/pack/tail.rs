@@ -1,0 +1,141 @@
+//! The tail: the rest on one node or two, and each node as small as its load allows.
+//!
+//! Invariant: never makes a solution dearer and never moves a pod to a node that refuses it.
+
+use super::greedy::{Task, take};
+use super::ledger::Ledger;
+use super::pattern::{self, STRATEGIES, Supply};
+use super::problem::{Load, Packed, Problem};
+use super::vector;
+
+/// All that is left on the cheapest one or two nodes; none when more are needed.
+pub(crate) fn finish(task: Task<'_>, left: &[i64], ledger: &Ledger) -> Option<Vec<Packed>> {
+    let load = load_of(left);
+    let whole = Fit::of(task.problem, &load);
+    // Two nodes hold at most twice the largest room: a cheap test that most steps fail.
+    let possible = task.bins.iter().any(|bin| whole.is_within_twice(&task.problem.bins[*bin].room));
+    if load.is_empty() || !possible {
+        return None;
+    }
+    let single = whole.cheapest(task.bins, ledger, i64::MAX).map(|bin| (bin, load));
+    let mut best: Option<Vec<Packed>> = single.map(|(bin, load)| vec![one(bin, load)]);
+    for bin in task.bins {
+        let limit = best.as_ref().map_or(i64::MAX, |best| task.problem.price(best));
+        if let Some(pair) = pair(task, *bin, left, ledger, limit) {
+            best = Some(pair);
+        }
+    }
+    best
+}
+
+/// This bin and the cheapest for what it leaves, for less than `limit`.
+fn pair(
+    task: Task<'_>,
+    bin: usize,
+    left: &[i64],
+    ledger: &Ledger,
+    limit: i64,
+) -> Option<Vec<Packed>> {
+    let kind = &task.problem.bins[bin];
+    let mut rest_limit = limit.saturating_sub(kind.price);
+    if rest_limit <= 0 || ledger.copies(kind) == 0 {
+        return None;
+    }
+    let mut best = None;
+    for strategy in STRATEGIES {
+        let supply = Supply { left, values: task.values };
+        let Some(first) = pattern::fill(task.problem, bin, supply, strategy) else { continue };
+        let first = one(bin, first.load);
+        let mut rest = left.to_vec();
+        take(&first, &mut rest);
+        let rest = load_of(&rest);
+        let mut after = ledger.clone();
+        after.charge(kind, 1);
+        let fit = Fit::of(task.problem, &rest);
+        if let Some(second) = fit.cheapest(task.bins, &after, rest_limit) {
+            rest_limit = task.problem.bins[second].price;
+            best = Some(vec![first, one(second, rest)]);
+        }
+    }
+    best
+}
+
+/// Moves every node to the cheapest bin of its tier that holds its load.
+pub(crate) fn right_size(problem: &Problem, packed: &mut [Packed], ledger: &mut Ledger) {
+    for entry in packed {
+        let current = &problem.bins[entry.bin];
+        let fit = Fit::of(problem, &entry.load);
+        let line = &problem.skyline[current.tier];
+        let holds = |bin: &&usize| {
+            let bin = &problem.bins[**bin];
+            bin.price < current.price && fit.holds(bin)
+        };
+        let smaller = line.iter().filter(holds).find(|bin| {
+            ledger.charge(current, -entry.copies);
+            let enough = ledger.copies(&problem.bins[**bin]) >= entry.copies;
+            ledger.charge(current, entry.copies);
+            enough
+        });
+        if let Some(bin) = smaller {
+            ledger.charge(current, -entry.copies);
+            ledger.charge(&problem.bins[*bin], entry.copies);
+            entry.bin = *bin;
+        }
+    }
+}
+
+/// What it takes to hold a load.
+pub(crate) struct Fit<'a> {
+    problem: &'a Problem,
+    load: &'a [(usize, i64)],
+    weight: vector::Vector,
+    /// True when a node rule touches the load, so that each bin must be asked.
+    ruled: bool,
+}
+
+impl<'a> Fit<'a> {
+    /// For a load.
+    pub(crate) fn of(problem: &'a Problem, load: &'a [(usize, i64)]) -> Self {
+        let ruled = load.iter().any(|(row, _)| !problem.rules.is_free(problem.rows[*row].shape));
+        Self { problem, load, weight: problem.weight(load), ruled }
+    }
+
+    /// The first, which is the cheapest, of the bins that holds the load for less than `limit`.
+    pub(crate) fn cheapest(&self, bins: &[usize], ledger: &Ledger, limit: i64) -> Option<usize> {
+        let kinds = bins.iter().map(|index| (*index, &self.problem.bins[*index]));
+        kinds
+            .take_while(|(_, bin)| bin.price < limit)
+            .find(|(_, bin)| self.holds(bin) && ledger.copies(bin) > 0)
+            .map(|(index, _)| index)
+    }
+
+    /// True when the bin holds the load.
+    pub(crate) fn holds(&self, bin: &super::problem::Bin) -> bool {
+        vector::fits(&self.weight, &bin.room)
+            && self.load.iter().all(|(row, _)| self.problem.admits[bin.group][*row])
+            && (!self.ruled || self.rules_allow(bin.start))
+    }
+
+    fn rules_allow(&self, start: usize) -> bool {
+        let rules = &self.problem.rules;
+        let mut state = self.problem.starts[start].clone();
+        self.load.iter().all(|(row, count)| {
+            let shape = self.problem.rows[*row].shape;
+            let allowed = rules.allowance(shape, &state, false) >= *count;
+            rules.record(shape, *count, &mut state);
+            allowed
+        })
+    }
+
+    fn is_within_twice(&self, room: &[i64]) -> bool {
+        self.weight.iter().zip(room).all(|(need, have)| *need <= have.saturating_mul(2))
+    }
+}
+
+fn one(bin: usize, load: Load) -> Packed {
+    Packed { bin, load, copies: 1 }
+}
+
+fn load_of(left: &[i64]) -> Load {
+    left.iter().copied().enumerate().filter(|(_, count)| *count > 0).collect()
+}

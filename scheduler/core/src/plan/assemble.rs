@@ -1,0 +1,173 @@
+//! From counts back to names: which pod goes where, and what exactly is launched.
+//!
+//! Invariant: pods of one shape are handed out in order of UID, first to the nodes they are nominated
+//! to already, so that planning again does not shuffle them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::candidates::candidate;
+use super::goods::Goods;
+use super::market::written_labels;
+use super::model::Model;
+use super::place::Bought;
+use super::scene::OnHost;
+use super::types::{NewNode, Placement, Target};
+use crate::vocabulary::ids::NodeName;
+use crate::vocabulary::labels::{CAPACITY_TYPE, INSTANCE_TYPE, ZONE};
+use crate::vocabulary::requirement::Requirement;
+use crate::vocabulary::resources::Resources;
+use crate::world::pod::Pod;
+
+/// Pods of each shape that wait to be handed out.
+#[derive(Debug)]
+pub(crate) struct Queue<'a> {
+    shapes: Vec<ShapeQueue<'a>>,
+}
+
+#[derive(Debug, Default)]
+struct ShapeQueue<'a> {
+    pods: Vec<Option<&'a Arc<Pod>>>,
+    next: usize,
+    nominated: BTreeMap<&'a NodeName, Vec<usize>>,
+}
+
+impl<'a> Queue<'a> {
+    /// Queues pods by shape, each in order of UID.
+    pub(crate) fn new(pods: &[Vec<&'a Arc<Pod>>]) -> Self {
+        Self { shapes: pods.iter().map(|pods| ShapeQueue::new(pods)).collect() }
+    }
+
+    /// The next pods of a shape, those nominated to `node` first.
+    pub(crate) fn take(
+        &mut self,
+        shape: usize,
+        count: i64,
+        node: Option<&NodeName>,
+    ) -> Vec<&'a Arc<Pod>> {
+        (0..count).map_while(|_| self.shapes[shape].take(node)).collect()
+    }
+}
+
+impl<'a> ShapeQueue<'a> {
+    fn new(pods: &[&'a Arc<Pod>]) -> Self {
+        let mut nominated: BTreeMap<&NodeName, Vec<usize>> = BTreeMap::new();
+        for (at, pod) in pods.iter().enumerate().rev() {
+            if let Some(node) = &pod.nominated_node {
+                nominated.entry(node).or_default().push(at);
+            }
+        }
+        Self { pods: pods.iter().copied().map(Some).collect(), next: 0, nominated }
+    }
+
+    fn take(&mut self, node: Option<&NodeName>) -> Option<&'a Arc<Pod>> {
+        if let Some(waiting) = node.and_then(|node| self.nominated.get_mut(node)) {
+            while let Some(at) = waiting.pop() {
+                if let Some(pod) = self.pods[at].take() {
+                    return Some(pod);
+                }
+            }
+        }
+        while self.next < self.pods.len() {
+            self.next += 1;
+            if let Some(pod) = self.pods[self.next - 1].take() {
+                return Some(pod);
+            }
+        }
+        None
+    }
+}
+
+/// Names the pods on hosts.
+pub(crate) fn placements(
+    model: &Model<'_>,
+    there: &[OnHost],
+    queue: &mut Queue<'_>,
+) -> Vec<Placement> {
+    let mut placements = Vec::new();
+    for OnHost { host, shape, count } in there {
+        let host = &model.hosts[*host];
+        let node = host.node.map(|node| &node.name);
+        let pods = queue.take(*shape, *count, node);
+        let target = &host.target;
+        placements
+            .extend(pods.iter().map(|p| Placement { pod: p.uid.clone(), target: target.clone() }));
+    }
+    placements
+}
+
+/// Names the pods on new nodes and spells each node out; indexes of targets start at `first`.
+pub(crate) fn launches(
+    model: &Model<'_>,
+    goods: &Goods<'_, '_>,
+    bought: &[Bought],
+    queue: &mut Queue<'_>,
+    first: usize,
+) -> (Vec<NewNode>, Vec<Placement>) {
+    let (mut nodes, mut placements) = (Vec::new(), Vec::new());
+    for group in bought {
+        let Some(template) = new_node(model, goods, group) else { continue };
+        for _ in 0..group.copies {
+            let mut node = template.clone();
+            for (shape, count) in &group.load {
+                let pods = queue.take(*shape, *count, None);
+                node.pods.extend(pods.iter().map(|pod| pod.uid.clone()));
+            }
+            node.pods.sort_unstable();
+            let target = Target::New(first + nodes.len());
+            let place = |pod: &_| Placement { pod: Clone::clone(pod), target: target.clone() };
+            placements.extend(node.pods.iter().map(place));
+            nodes.push(node);
+        }
+    }
+    (nodes, placements)
+}
+
+/// A node as its launch describes it, without pods.
+fn new_node(model: &Model<'_>, goods: &Goods<'_, '_>, group: &Bought) -> Option<NewNode> {
+    let planned = *group.offers.first()?;
+    let offer = &goods.offers[planned];
+    let stall = &model.market.stalls[offer.stall];
+    let candidates: Vec<_> = group
+        .offers
+        .iter()
+        .map(|at| candidate(stall.types[goods.offers[*at].kind], goods.offers[*at].offering))
+        .collect();
+    let labels = written_labels(&stall.flavours[offer.flavour]);
+    let mut requirements = stall.pool.requirements.clone();
+    for (key, value) in &labels {
+        requirements.add(key, Requirement::equals(value));
+    }
+    let names = candidates.iter().map(|c| c.instance_type.as_str());
+    requirements.add(INSTANCE_TYPE, Requirement::one_of(names));
+    requirements.add(ZONE, Requirement::one_of(candidates.iter().map(|c| c.zone.as_str())));
+    let kinds = candidates.iter().map(|c| c.capacity_type.label());
+    requirements.add(CAPACITY_TYPE, Requirement::one_of(kinds));
+    let pool = stall.pool;
+    Some(NewNode {
+        pool: pool.name.clone(),
+        node_class: pool.node_class.clone(),
+        requirements,
+        max_price_micro_usd_per_hour: candidates.last()?.price_micro_usd_per_hour,
+        candidates,
+        requests: requests(model, goods, planned, &group.load),
+        labels,
+        annotations: pool.annotations.clone(),
+        taints: pool.taints.clone(),
+        startup_taints: pool.startup_taints.clone(),
+        pods: Vec::new(),
+    })
+}
+
+/// What a node carries: its pods and its DaemonSets.
+fn requests(
+    model: &Model<'_>,
+    goods: &Goods<'_, '_>,
+    planned: usize,
+    load: &[(usize, i64)],
+) -> Resources {
+    let daemons = goods.facts[planned].daemons.iter().map(|shape| (*shape, 1));
+    let all = load.iter().copied().chain(daemons);
+    let each = all.map(|(shape, count)| model.shapes[shape].requests.times(count));
+    each.fold(Resources::default(), |sum, amount| sum.plus(&amount))
+}

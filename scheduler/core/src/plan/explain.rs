@@ -1,0 +1,200 @@
+//! Why a shape cannot be placed on a new node: each pool's first obstacle, with the closest miss.
+//!
+//! Invariant: the steps are those of placing, in the same order, so an explanation never names
+//! something that placing would have allowed.
+
+use super::goods::{Goods, used};
+use super::market::Stall;
+use super::model::Model;
+use super::scene::Scene;
+use crate::pack::vector;
+use crate::reason::{Obstacle, Reason};
+use crate::vocabulary::catalogue::InstanceType;
+use crate::vocabulary::ids::InstanceTypeName;
+use crate::vocabulary::requirement::Requirement;
+use crate::vocabulary::requirements::Requirements;
+use crate::vocabulary::resources::Resources;
+use crate::vocabulary::taint::untolerated;
+
+/// Explains for one plan.
+pub(crate) struct Explainer<'g, 'm, 'a> {
+    /// The world.
+    pub(crate) model: &'m Model<'a>,
+    /// What can be bought.
+    pub(crate) goods: &'g Goods<'m, 'a>,
+    /// What is left.
+    pub(crate) scene: &'g Scene,
+}
+
+/// A shape and where its placing ended.
+#[derive(Clone, Copy)]
+struct Case<'c> {
+    shape: usize,
+    last: &'c Obstacle,
+}
+
+impl Explainer<'_, '_, '_> {
+    /// The tree for a shape whose placing ended at `last`.
+    pub(crate) fn reason(&self, shape: usize, last: &Obstacle) -> Reason {
+        let kind = self.model.shapes[shape];
+        let owner = if kind.owner.is_empty() { kind.id.as_str() } else { kind.owner.as_str() };
+        let subject = format!("Pods/{}/{owner}", kind.namespace);
+        if let Some(why) = &kind.unschedulable {
+            return Reason::leaf(subject, Obstacle::Declared { why: why.clone() });
+        }
+        let alternatives = kind.node_alternatives();
+        if alternatives.is_empty() {
+            return Reason::leaf(subject, Obstacle::Contradiction);
+        }
+        if self.model.market.stalls.is_empty() {
+            return Reason::leaf(subject, Obstacle::NoPool);
+        }
+        let causes: Vec<Reason> = (0..self.model.market.stalls.len())
+            .map(|stall| self.pool_reason(stall, Case { shape, last }, &alternatives))
+            .collect();
+        Reason { subject, obstacle: Obstacle::NoPoolAdmits, causes }
+    }
+
+    fn pool_reason(&self, stall: usize, case: Case<'_>, alternatives: &[Requirements]) -> Reason {
+        let pool = self.model.market.stalls[stall].pool;
+        // The alternative that comes furthest is the one worth telling.
+        let each = alternatives.iter().map(|wanted| self.obstacle(stall, case, wanted));
+        let furthest = each.max_by_key(|(depth, _)| *depth);
+        let obstacle = furthest.map_or(Obstacle::Contradiction, |(_, obstacle)| obstacle);
+        Reason::leaf(format!("NodePool/{}", pool.name), obstacle)
+    }
+
+    /// How far one alternative comes and what stops it there.
+    fn obstacle(&self, at: usize, case: Case<'_>, wanted: &Requirements) -> (u8, Obstacle) {
+        let stall = &self.model.market.stalls[at];
+        let kind = self.model.shapes[case.shape];
+        if let Some(closed) = &stall.closed {
+            return (0, closed.clone());
+        }
+        if let Some(taint) = untolerated(&stall.pool.taints, &kind.tolerations) {
+            return (1, Obstacle::Taint { taint: taint.clone() });
+        }
+        if let Some(conflict) = wanted.conflict_with_offer(&stall.requirements) {
+            let (key, wanted, offered) = (conflict.key, conflict.wanted, conflict.offered);
+            return (2, Obstacle::Requirement { key, wanted, offered });
+        }
+        let matching: Vec<&InstanceType> =
+            stall.types.iter().copied().filter(|t| stall.type_admits(t, wanted)).collect();
+        if matching.is_empty() {
+            return (3, no_type(stall, wanted));
+        }
+        if let Some(large) = self.too_large(&matching, &kind.requests) {
+            return (4, large);
+        }
+        self.offer_obstacle(at, case, wanted, &matching)
+    }
+
+    /// What stops a shape that some type of the pool would hold.
+    fn offer_obstacle(
+        &self,
+        at: usize,
+        Case { shape, last }: Case<'_>,
+        wanted: &Requirements,
+        matching: &[&InstanceType],
+    ) -> (u8, Obstacle) {
+        let answers = self.goods.ask_all(shape, std::slice::from_ref(wanted));
+        let request = &self.model.requests[shape];
+        let admitted = |offer: &usize| {
+            self.goods.offers[*offer].stall == at && self.goods.admits(&answers, *offer)
+        };
+        let offers: Vec<usize> = (0..self.goods.offers.len()).filter(admitted).collect();
+        let holds = |offer: &&usize| vector::fits(request, &self.goods.facts[**offer].room);
+        let holding: Vec<usize> = offers.iter().filter(holds).copied().collect();
+        if holding.is_empty() {
+            let types = matching.len();
+            let none = Obstacle::NoOffering { types };
+            return (5, self.daemons_in_the_way(&offers, shape).unwrap_or(none));
+        }
+        match self.limit(at, &holding) {
+            Some(limit) => (6, limit),
+            None => (7, last.clone()),
+        }
+    }
+
+    fn too_large(&self, matching: &[&InstanceType], requests: &Resources) -> Option<Obstacle> {
+        let short =
+            |instance: &&InstanceType| requests.first_misfit(&instance.allocatable()).is_some();
+        if !matching.iter().all(short) {
+            return None;
+        }
+        // The resource that even the best type lacks, else the one short on the largest type.
+        let best = |name: &str| matching.iter().max_by_key(|i| i.allocatable().get(name));
+        let hopeless = requests.names().find(|name| {
+            best(name).is_some_and(|i| i.allocatable().get(name) < requests.get(name))
+        });
+        let largest = matching.iter().max_by_key(|i| (i.allocatable().cpu_millis, &i.name))?;
+        let allocatable = largest.allocatable();
+        let resource = hopeless.or_else(|| requests.first_misfit(&allocatable))?;
+        let instance = best(resource).filter(|_| hopeless.is_some()).unwrap_or(largest);
+        Some(too_large(resource, requests, &instance.allocatable(), &instance.name))
+    }
+
+    fn daemons_in_the_way(&self, offers: &[usize], shape: usize) -> Option<Obstacle> {
+        let requests = &self.model.shapes[shape].requests;
+        let names = self.model.dims.names();
+        let largest = offers.iter().max_by_key(|offer| self.goods.facts[**offer].room.clone())?;
+        let facts = &self.goods.facts[*largest];
+        let request = &self.model.requests[shape];
+        let dim = (0..names.len()).find(|d| request[*d] > 0 && request[*d] > facts.room[*d])?;
+        let mut left = Resources::default();
+        left.set(&names[dim], facts.room[dim]);
+        let offer = &self.goods.offers[*largest];
+        let instance = self.model.market.stalls[offer.stall].types[offer.kind];
+        Some(too_large(&names[dim], requests, &left, &instance.name))
+    }
+
+    fn limit(&self, at: usize, holding: &[usize]) -> Option<Obstacle> {
+        let stall = &self.model.market.stalls[at];
+        let left = &self.scene.budgets[at].left;
+        let fits = |offer: &usize| vector::fits(&self.goods.facts[*offer].charge, left);
+        if holding.iter().any(fits) {
+            return None;
+        }
+        let mut limits = stall.pool.limits.iter().enumerate();
+        limits.find_map(|(index, (name, limit))| {
+            let needed = holding.iter().map(|o| self.goods.facts[*o].charge[index]).min()?;
+            let used = limit.saturating_sub(left[index]).max(used(self.model, stall, name));
+            (needed > left[index]).then(|| Obstacle::Limit {
+                resource: name.clone(),
+                limit: *limit,
+                used,
+                needed,
+            })
+        })
+    }
+}
+
+fn too_large(
+    resource: &str,
+    requests: &Resources,
+    room: &Resources,
+    name: &InstanceTypeName,
+) -> Obstacle {
+    Obstacle::TooLarge {
+        resource: resource.to_owned(),
+        requested: requests.get(resource),
+        largest: room.get(resource),
+        instance_type: name.clone(),
+    }
+}
+
+/// The requirement that rules out every type of the pool, or most of them.
+fn no_type(stall: &Stall<'_>, wanted: &Requirements) -> Obstacle {
+    let both = stall.requirements.and(wanted);
+    let rules_out = |requirement: &(&str, &Requirement)| {
+        let (key, wanted) = *requirement;
+        let only: Requirements = [(key.to_owned(), wanted.clone())].into_iter().collect();
+        stall.types.iter().filter(|instance| !stall.type_admits(instance, &only)).count()
+    };
+    let worst = both.iter().max_by_key(rules_out);
+    let (key, wanted) = worst.map_or_else(
+        || (String::new(), Requirement::exists()),
+        |(key, wanted)| (key.to_owned(), wanted.clone()),
+    );
+    Obstacle::NoInstanceType { key, wanted }
+}

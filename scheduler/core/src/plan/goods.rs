@@ -1,0 +1,257 @@
+//! Every offer with what it leaves for pods, what it draws on limits, and who may use it.
+//!
+//! Invariant: answers about requirements are computed once for each distinct question and kept for the
+//! plan; an offer admits a question exactly when flavour, type and offering all do.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::market::{Offer, Stall, offering_admits};
+use super::model::Model;
+use crate::pack::ledger::Budget;
+use crate::pack::rules::NodeState;
+use crate::pack::vector::{self, Vector};
+use crate::vocabulary::catalogue::Offering;
+use crate::vocabulary::requirements::Requirements;
+use crate::vocabulary::taint::{Toleration, untolerated};
+
+/// The market with everything that does not depend on what is being packed.
+pub(crate) struct Goods<'m, 'a> {
+    model: &'m Model<'a>,
+    /// All offers.
+    pub(crate) offers: Vec<Offer<'a>>,
+    /// Facts of each offer.
+    pub(crate) facts: Vec<Facts>,
+    /// Node-rule states that offers start with.
+    pub(crate) starts: Vec<NodeState>,
+    /// Limits of each stall, then reservations.
+    pub(crate) budgets: Vec<Budget>,
+    kinds: Vec<&'a Offering>,
+    known: RefCell<BTreeMap<Question, Rc<Answer>>>,
+}
+
+/// Facts of one offer.
+#[derive(Clone, Debug)]
+pub(crate) struct Facts {
+    /// What pods may use.
+    pub(crate) room: Vector,
+    /// What it draws on the limits of its pool.
+    pub(crate) charge: Vector,
+    /// Reservation it draws on, as an index of the budgets.
+    pub(crate) reservation: Option<usize>,
+    /// Index of the state it starts with.
+    pub(crate) start: usize,
+    /// Index of its offering's kind: zone, capacity type, reservation.
+    pub(crate) kind: usize,
+    /// Requests of its DaemonSets, as shapes.
+    pub(crate) daemons: Rc<Vec<usize>>,
+}
+
+type Question = (Requirements, Vec<Toleration>);
+
+/// Which flavours, types and kinds of offering admit a question.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    stalls: Vec<(Vec<bool>, Vec<bool>)>,
+    kinds: Vec<bool>,
+}
+
+impl Answer {
+    fn admits(&self, offer: &Offer<'_>, kind: usize) -> bool {
+        let (flavours, types) = &self.stalls[offer.stall];
+        self.kinds[kind] && types[offer.kind] && flavours[offer.flavour]
+    }
+}
+
+impl<'m, 'a> Goods<'m, 'a> {
+    /// Lays out the market.
+    pub(crate) fn new(model: &'m Model<'a>) -> Self {
+        let offers = model.market.offers();
+        let mut goods = Self {
+            model,
+            facts: Vec::with_capacity(offers.len()),
+            offers,
+            starts: Vec::new(),
+            budgets: model.market.stalls.iter().map(|stall| limit(model, stall)).collect(),
+            kinds: Vec::new(),
+            known: RefCell::default(),
+        };
+        goods.add_facts();
+        goods
+    }
+
+    /// Who admits these requirements together with these tolerations.
+    pub(crate) fn ask(&self, wanted: &Requirements, tolerations: &[Toleration]) -> Rc<Answer> {
+        let question = (wanted.clone(), tolerations.to_vec());
+        if let Some(known) = self.known.borrow().get(&question) {
+            return Rc::clone(known);
+        }
+        let answer = Rc::new(self.answer(wanted, tolerations));
+        self.known.borrow_mut().insert(question, Rc::clone(&answer));
+        answer
+    }
+
+    /// Answers for each alternative of a shape.
+    pub(crate) fn ask_all(&self, shape: usize, alternatives: &[Requirements]) -> Vec<Rc<Answer>> {
+        let tolerations = &self.model.shapes[shape].tolerations;
+        alternatives.iter().map(|wanted| self.ask(wanted, tolerations)).collect()
+    }
+
+    /// True when some answer admits the offer.
+    pub(crate) fn admits(&self, answers: &[Rc<Answer>], offer: usize) -> bool {
+        let kind = self.facts[offer].kind;
+        answers.iter().any(|answer| answer.admits(&self.offers[offer], kind))
+    }
+
+    /// Value of a label on the node of an offer.
+    pub(crate) fn label(&self, offer: usize, key: &str) -> Option<&str> {
+        let offer = &self.offers[offer];
+        self.model.market.stalls[offer.stall].label(offer, key)
+    }
+
+    /// Price of an offer, in micro-dollars per hour.
+    pub(crate) fn price(&self, offer: usize) -> i64 {
+        self.offers[offer].offering.price_micro_usd_per_hour
+    }
+
+    /// The cheapest price at which one pod can have a node in each domain of a topology key.
+    pub(crate) fn domains(
+        &self,
+        shape: usize,
+        alternatives: &[Requirements],
+        key: &str,
+    ) -> BTreeMap<String, i64> {
+        let answers = self.ask_all(shape, alternatives);
+        let request = &self.model.requests[shape];
+        let mut domains: BTreeMap<String, i64> = BTreeMap::new();
+        for offer in 0..self.offers.len() {
+            if !self.admits(&answers, offer) || !vector::fits(request, &self.facts[offer].room) {
+                continue;
+            }
+            let Some(domain) = self.label(offer, key) else { continue };
+            let price = self.price(offer);
+            match domains.get_mut(domain) {
+                Some(least) => *least = price.min(*least),
+                None => drop(domains.insert(domain.to_owned(), price)),
+            }
+        }
+        domains
+    }
+
+    fn answer(&self, wanted: &Requirements, tolerations: &[Toleration]) -> Answer {
+        let stalls = self.model.market.stalls.iter().map(|stall| {
+            let tolerated = untolerated(&stall.pool.taints, tolerations).is_none();
+            let flavours = 0..stall.flavours.len();
+            let types = stall.types.iter();
+            (
+                flavours.map(|f| tolerated && stall.flavour_admits(f, wanted)).collect(),
+                types.map(|instance| stall.type_admits(instance, wanted)).collect(),
+            )
+        });
+        let kinds = self.kinds.iter().map(|offering| offering_admits(offering, wanted));
+        Answer { stalls: stalls.collect(), kinds: kinds.collect() }
+    }
+
+    fn add_facts(&mut self) {
+        let mut kinds = BTreeMap::new();
+        let mut reservations = BTreeMap::new();
+        let mut kind_of = Vec::with_capacity(self.offers.len());
+        for offer in &self.offers {
+            let Offering { zone, zone_id, capacity_type, reservation, .. } = offer.offering;
+            let id = reservation.as_ref().map(|reservation| &reservation.id);
+            let next = self.kinds.len();
+            let kind = *kinds.entry((zone, zone_id, *capacity_type, id)).or_insert(next);
+            if kind == next {
+                self.kinds.push(offer.offering);
+            }
+            let budget = reservation.as_ref().map(|reservation| {
+                *reservations.entry(&reservation.id).or_insert_with(|| {
+                    self.budgets.push(Budget { left: vec![reservation.remaining] });
+                    self.budgets.len() - 1
+                })
+            });
+            kind_of.push((kind, budget));
+        }
+        let mut daemons = DaemonSets::new(self);
+        for (offer, (kind, reservation)) in kind_of.into_iter().enumerate() {
+            let facts = daemons.facts(self, offer, kind, reservation);
+            self.facts.push(facts);
+        }
+        self.starts = daemons.starts;
+    }
+}
+
+/// Sets of DaemonSets that run together on some offer.
+struct DaemonSets {
+    answers: Vec<(usize, Vec<Rc<Answer>>)>,
+    sets: Vec<Rc<Vec<usize>>>,
+    starts: Vec<NodeState>,
+}
+
+impl DaemonSets {
+    fn new(goods: &Goods<'_, '_>) -> Self {
+        let ask = |shape: &usize| {
+            let alternatives = goods.model.shapes[*shape].node_alternatives();
+            (*shape, goods.ask_all(*shape, &alternatives))
+        };
+        let answers = goods.model.daemons.iter().map(ask).collect();
+        Self { answers, sets: Vec::new(), starts: Vec::new() }
+    }
+
+    fn facts(
+        &mut self,
+        goods: &Goods<'_, '_>,
+        at: usize,
+        kind: usize,
+        reservation: Option<usize>,
+    ) -> Facts {
+        let offer = &goods.offers[at];
+        let stall = &goods.model.market.stalls[offer.stall];
+        let instance = stall.types[offer.kind];
+        let runs = |(shape, answers): &(usize, Vec<Rc<Answer>>)| {
+            answers.iter().any(|answer| answer.admits(offer, kind)).then_some(*shape)
+        };
+        let running: Vec<usize> = self.answers.iter().filter_map(runs).collect();
+        let start = self.start(goods, running);
+        let mut room = goods.model.dims.vector(&instance.allocatable());
+        for daemon in self.sets[start].iter() {
+            vector::add(&mut room, &goods.model.requests[*daemon], -1);
+        }
+        let charge = stall.pool.limits.keys().map(|name| match name.as_str() {
+            "nodes" => 1,
+            name => instance.capacity.get(name),
+        });
+        let daemons = Rc::clone(&self.sets[start]);
+        Facts { room, charge: charge.collect(), reservation, start, kind, daemons }
+    }
+
+    fn start(&mut self, goods: &Goods<'_, '_>, running: Vec<usize>) -> usize {
+        if let Some(known) = self.sets.iter().position(|set| **set == running) {
+            return known;
+        }
+        let mut state = NodeState::default();
+        for shape in &running {
+            goods.model.topology.node_rules.record(*shape, 1, &mut state);
+        }
+        self.sets.push(Rc::new(running));
+        self.starts.push(state);
+        self.sets.len() - 1
+    }
+}
+
+/// What the pool's limits still allow, in order of resource name.
+fn limit(model: &Model<'_>, stall: &Stall<'_>) -> Budget {
+    let used = |name: &str| used(model, stall, name);
+    let limits = stall.pool.limits.iter();
+    Budget { left: limits.map(|(name, limit)| limit.saturating_sub(used(name)).max(0)).collect() }
+}
+
+/// What a pool's nodes and claims already draw on a limit.
+pub(crate) fn used(model: &Model<'_>, stall: &Stall<'_>, name: &str) -> i64 {
+    let owned = |host: &&super::hosts::Host<'_>| {
+        host.claim.as_ref().is_some_and(|claim| claim.pool == stall.pool.name)
+    };
+    let hosts = model.hosts.iter().filter(owned);
+    hosts.map(|host| if name == "nodes" { 1 } else { host.capacity.get(name) }).sum()
+}

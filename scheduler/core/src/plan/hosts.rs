@@ -1,0 +1,301 @@
+//! Hosts: nodes that exist and claims whose node is still coming, with the room they have.
+//!
+//! Invariant: a host's room already subtracts what runs there and the DaemonSet pods still to come.
+//! Pods of hosts that are leaving are demand, not load; pods of all other hosts are counted in the
+//! topology, whether or not the host takes new ones.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::candidates::{LaunchQuery, launch_candidates};
+use super::market::node_labels;
+use super::model::Model;
+use super::types::Target;
+use crate::pack::rules::NodeState;
+use crate::pack::vector::{self, Vector};
+use crate::vocabulary::catalogue::{CapacityType, Catalogue, InstanceType, Offering};
+use crate::vocabulary::labels;
+use crate::vocabulary::requirement::Requirement;
+use crate::vocabulary::requirements::Requirements;
+use crate::vocabulary::resources::Resources;
+use crate::vocabulary::taint::{Taint, untolerated};
+use crate::world::claim::NodeClaim;
+use crate::world::node::Node;
+use crate::world::pod::Pod;
+use crate::world::shape::PodShape;
+use crate::world::topology::NodeFilter;
+
+/// A place that pods may be on already.
+#[derive(Clone, Debug)]
+pub(crate) struct Host<'a> {
+    /// How placements name it.
+    pub(crate) target: Target,
+    /// Its node, when there is one.
+    pub(crate) node: Option<&'a Node>,
+    /// Its claim, when it is ours.
+    pub(crate) claim: Option<Arc<NodeClaim>>,
+    /// What its labels are or may become.
+    pub(crate) offers: Requirements,
+    /// Taints that count now.
+    pub(crate) taints: Vec<Taint>,
+    /// True when new pods may be placed there.
+    pub(crate) open: bool,
+    /// True when it is on its way out, so that its pods are to be placed elsewhere.
+    pub(crate) leaving: bool,
+    /// What is free.
+    pub(crate) room: Vector,
+    /// What it holds of the node rules.
+    pub(crate) state: NodeState,
+    /// Pods that stay, by shape.
+    pub(crate) pods: BTreeMap<usize, i64>,
+    /// Price, when known, in micro-dollars per hour.
+    pub(crate) price: Option<i64>,
+    /// What limits count: the largest it can turn out to be.
+    pub(crate) capacity: Resources,
+}
+
+impl Host<'_> {
+    /// The value of a label, when it is certain.
+    pub(crate) fn label(&self, key: &str) -> Option<&str> {
+        self.offers.get(key).and_then(Requirement::single)
+    }
+
+    /// True when a spread rule looks at this node.
+    pub(crate) fn counts_for(&self, filter: &NodeFilter) -> bool {
+        let alternatives = filter.alternatives.as_ref();
+        let tolerations = filter.tolerations.as_ref();
+        alternatives.is_none_or(|all| all.iter().any(|wanted| wanted.cover(&self.offers)))
+            && tolerations.is_none_or(|t| untolerated(&self.taints, t).is_none())
+    }
+
+    /// True when pods of the shape may run there as far as labels and taints say.
+    pub(crate) fn admits(&self, shape: &PodShape, alternatives: &[Requirements]) -> bool {
+        alternatives.iter().any(|wanted| wanted.cover(&self.offers))
+            && untolerated(&self.taints, &shape.tolerations).is_none()
+    }
+}
+
+/// All hosts; pods of leaving ones are added to the demand, all others are counted.
+pub(crate) fn all<'a>(model: &mut Model<'a>) -> Vec<Host<'a>> {
+    let input = model.input;
+    let mut hosts: Vec<Host<'a>> =
+        input.world.nodes.values().map(|node| of_node(model, node)).collect();
+    let registered: BTreeSet<_> = model.claim_of.values().map(|claim| claim.name.clone()).collect();
+    let coming = input.world.claims.values().filter(|claim| !registered.contains(&claim.name));
+    hosts.extend(coming.map(|claim| of_claim(model, claim)));
+    for host in &mut hosts {
+        settle_pods(model, host);
+        count(model, host);
+    }
+    // Initialised before uninitialised before coming; within these the least room first, so that
+    // nearly empty nodes stay empty.
+    hosts.sort_by_cached_key(|host| {
+        let rank = match (&host.node, &host.claim) {
+            (Some(_), None) => 0,
+            (Some(_), Some(claim)) => u8::from(claim.initialized_ms.is_none()),
+            (None, _) => 2,
+        };
+        (rank, host.room.clone(), host.target.clone())
+    });
+    hosts
+}
+
+fn of_node<'a>(model: &Model<'a>, node: &'a Node) -> Host<'a> {
+    let claim = model.claim_of.get(&node.name).cloned();
+    let settling = claim.as_ref().filter(|claim| claim.initialized_ms.is_none());
+    let mut labels = node.labels.clone();
+    let mut taints = node.taints.clone();
+    if let Some(claim) = settling {
+        labels.extend(claim.labels.clone());
+        let starting = |taint: &Taint| claim.startup_taints.iter().any(|t| t.same_as(taint));
+        taints.extend(claim.taints.iter().filter(|t| !node.taints.contains(t)).cloned());
+        taints.retain(|taint| !taint.is_ephemeral() && !starting(taint));
+    }
+    labels.entry(labels::HOSTNAME.to_owned()).or_insert_with(|| node.name.to_string());
+    let instance = node.provider_id.rsplit('/').next().unwrap_or_default();
+    let interrupted = model.input.interrupted_instances.contains(instance);
+    let leaving = node.deleting || interrupted || claim.as_ref().is_some_and(|c| c.is_leaving());
+    let usable = node.ready || settling.is_some();
+    let capacity = if node.capacity.is_zero() { &node.allocatable } else { &node.capacity };
+    let foreseen = settling.map_or(&node.allocatable, |claim| &claim.allocatable);
+    let mut host = Host {
+        target: Target::Node(node.name.clone()),
+        node: Some(node),
+        offers: Requirements::from_labels(&labels),
+        taints,
+        open: usable && !node.cordoned && !leaving && !node.is_fargate(),
+        leaving: leaving && !node.is_fargate(),
+        room: model.dims.vector(&node.allocatable.larger(foreseen)),
+        state: NodeState::default(),
+        pods: BTreeMap::new(),
+        price: None,
+        capacity: capacity.clone(),
+        claim,
+    };
+    host.price = price_of(model, &host);
+    host
+}
+
+fn of_claim<'a>(model: &Model<'a>, claim: &Arc<NodeClaim>) -> Host<'a> {
+    let catalogue = catalogue_of(model, claim);
+    let possible = catalogue.map(|c| possible(claim, c)).unwrap_or_default();
+    let mut offers = claim.requirements.and(&Requirements::from_labels(&claim.labels));
+    narrow(&mut offers, &possible);
+    let sum = |pick: fn(&InstanceType) -> Resources,
+               with: fn(&Resources, &Resources) -> Resources| {
+        possible.iter().map(|(instance, _)| pick(instance)).reduce(|a, b| with(&a, &b))
+    };
+    let capacity = sum(|i| i.capacity.clone(), Resources::larger);
+    // Before launch only what the claim was made for is certain, and what every candidate has.
+    let least = sum(InstanceType::allocatable, Resources::smaller);
+    let known = !claim.allocatable.is_zero();
+    let room = if known { claim.allocatable.clone() } else { least.unwrap_or_default() };
+    Host {
+        target: Target::Claim(claim.name.clone()),
+        node: None,
+        offers,
+        taints: claim.taints.clone(),
+        open: !claim.is_leaving(),
+        leaving: claim.is_leaving(),
+        room: model.dims.vector(&room.larger(&claim.requests)),
+        state: NodeState::default(),
+        pods: BTreeMap::new(),
+        price: possible.iter().map(|(_, offering)| offering.price_micro_usd_per_hour).min(),
+        capacity: capacity.unwrap_or_else(|| room.larger(&claim.requests)),
+        claim: Some(Arc::clone(claim)),
+    }
+}
+
+/// What a claim may turn into: what was launched, or every candidate it still has.
+fn possible<'c>(
+    claim: &NodeClaim,
+    catalogue: &'c Catalogue,
+) -> Vec<(&'c InstanceType, &'c Offering)> {
+    if let Some(instance) = claim.instance_type.as_ref().and_then(|n| catalogue.types.get(n)) {
+        let zone = claim.zone.as_ref();
+        let offering = instance.offerings.iter().find(|o| {
+            zone.is_none_or(|zone| *zone == o.zone)
+                && claim.capacity_type.is_none_or(|kind| kind == o.capacity_type)
+        });
+        return offering.map(|offering| (instance, offering)).into_iter().collect();
+    }
+    let query = LaunchQuery {
+        requirements: &claim.requirements,
+        requests: &claim.requests,
+        zones: None,
+        max_price_micro_usd_per_hour: claim.max_price_micro_usd_per_hour,
+    };
+    let candidates = launch_candidates(query, catalogue);
+    let find = |c: &super::types::Candidate| {
+        let instance = catalogue.types.get(&c.instance_type)?;
+        let offering =
+            catalogue.offering(c.instance_type.as_str(), c.zone.as_str(), c.capacity_type)?;
+        Some((instance, offering))
+    };
+    candidates.iter().filter_map(find).collect()
+}
+
+/// Narrows each label to the values that the possible outcomes share among them.
+fn narrow(offers: &mut Requirements, possible: &[(&InstanceType, &Offering)]) {
+    let mut values: BTreeMap<&str, (usize, BTreeSet<&str>)> = BTreeMap::new();
+    for (instance, offering) in possible {
+        for (key, value) in node_labels(instance, offering) {
+            let (seen, set) = values.entry(key).or_default();
+            *seen += 1;
+            set.insert(value);
+        }
+    }
+    for (key, (seen, set)) in values {
+        if seen == possible.len() {
+            offers.add(key, Requirement::one_of(set));
+        }
+    }
+}
+
+fn catalogue_of<'a>(model: &Model<'a>, claim: &NodeClaim) -> Option<&'a Catalogue> {
+    let pool = model.input.world.pools.get(&claim.pool)?;
+    model.input.catalogues.get(&pool.catalogue).map(AsRef::as_ref)
+}
+
+/// Price of the offering that a node of ours runs on.
+fn price_of(model: &Model<'_>, host: &Host<'_>) -> Option<i64> {
+    let claim = host.claim.as_ref()?;
+    let catalogue = catalogue_of(model, claim)?;
+    let kind = claim.instance_type.as_ref().map(|name| name.as_str());
+    let zone =
+        claim.zone.as_ref().map(|zone| zone.as_str()).or_else(|| host.label(labels::ZONE))?;
+    let bought = host.label(labels::CAPACITY_TYPE).and_then(CapacityType::from_label);
+    let offering = catalogue.offering(
+        kind.or_else(|| host.label(labels::INSTANCE_TYPE))?,
+        zone,
+        claim.capacity_type.or(bought)?,
+    );
+    offering.map(|offering| offering.price_micro_usd_per_hour)
+}
+
+/// Subtracts what runs on the host, or hands it over to the demand when the host is leaving.
+fn settle_pods<'a>(model: &mut Model<'a>, host: &mut Host<'a>) {
+    let mut daemons_here: BTreeSet<(&str, &str)> = BTreeSet::new();
+    if let Some(node) = host.node {
+        for pod in model.input.world.pods_on(&node.name) {
+            let Some(shape) = model.shape_of(pod) else { continue };
+            let kind = model.shapes[shape];
+            if kind.is_daemon {
+                daemons_here.insert((&kind.namespace, &kind.owner));
+            }
+            if host.leaving && must_move(model, host, pod, shape) {
+                model.demand[shape].push(pod);
+            } else {
+                *host.pods.entry(shape).or_default() += 1;
+                vector::add(&mut host.room, &model.requests[shape], -1);
+            }
+        }
+    }
+    for daemon in &model.daemons {
+        let kind = model.shapes[*daemon];
+        let here = daemons_here.contains(&(kind.namespace.as_str(), kind.owner.as_str()));
+        if !here && host.admits(kind, &kind.node_alternatives()) {
+            let free = host.room.clone();
+            vector::add(&mut host.room, &model.requests[*daemon], -1);
+            raise_to_zero(&mut host.room, &free);
+        }
+    }
+}
+
+/// DaemonSet pods to come never make the room negative; what already runs may have.
+fn raise_to_zero(room: &mut [i64], before: &[i64]) {
+    for (now, before) in room.iter_mut().zip(before) {
+        *now = (*now).max((*before).min(0));
+    }
+}
+
+/// Whether a pod of a leaving host needs another place now. One that refuses eviction keeps its node
+/// for as long as the node can choose.
+fn must_move(model: &Model<'_>, host: &Host<'_>, pod: &Pod, shape: usize) -> bool {
+    if model.stays_with_node(shape) || pod.deleting {
+        return false;
+    }
+    let taken_away = host.node.is_some_and(|node| {
+        let instance = node.provider_id.rsplit('/').next().unwrap_or_default();
+        model.input.interrupted_instances.contains(instance)
+    });
+    let kind = model.shapes[shape];
+    let blocked = || {
+        let budgets = model.input.world.budgets.values();
+        pod.do_not_disrupt.in_force(model.input.now_ms)
+            || budgets.into_iter().any(|b| b.fully_blocking && b.covers(kind))
+    };
+    taken_away || host.claim.as_ref().is_some_and(|claim| claim.interrupted) || !blocked()
+}
+
+/// Counts what stays in the topology.
+fn count(model: &mut Model<'_>, host: &mut Host<'_>) {
+    let topology = &mut model.topology;
+    for (shape, count) in &host.pods {
+        topology.node_rules.record(*shape, *count, &mut host.state);
+    }
+    for (shape, count) in &host.pods {
+        let place: &Host<'_> = host;
+        topology.record(*shape, *count, |key| place.label(key), |filter| place.counts_for(filter));
+    }
+}

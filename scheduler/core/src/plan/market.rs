@@ -1,0 +1,268 @@
+//! What can be bought: every available offering of every pool, with the labels its node would have.
+//!
+//! Invariant: every offer is concrete. Label keys that a pool leaves open are settled by flavours, one
+//! for each combination of values that some shape asks for, so no label is decided by chance.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::types::PlanInput;
+use crate::reason::Obstacle;
+use crate::vocabulary::catalogue::{Catalogue, InstanceType, Offering};
+use crate::vocabulary::labels::{self, Labels, is_well_known};
+use crate::vocabulary::pool::NodePool;
+use crate::vocabulary::requirement::Requirement;
+use crate::vocabulary::requirements::Requirements;
+use crate::world::shape::PodShape;
+
+/// Most flavours of one pool; further combinations stay unplaced with their reason.
+const FLAVOURS_MAX: usize = 64;
+
+/// Keys that an offering decides.
+const OFFERING_KEYS: [&str; 4] =
+    [labels::ZONE, labels::ZONE_ID, labels::CAPACITY_TYPE, labels::RESERVATION_ID];
+
+/// All pools with what they can buy, heaviest weight first, then by name.
+#[derive(Debug)]
+pub(crate) struct Market<'a> {
+    /// Pools.
+    pub(crate) stalls: Vec<Stall<'a>>,
+    /// Number of weight tiers.
+    pub(crate) tiers: usize,
+}
+
+/// One pool in the market.
+#[derive(Debug)]
+pub(crate) struct Stall<'a> {
+    /// The pool.
+    pub(crate) pool: &'a NodePool,
+    /// Rank of its weight, heaviest first.
+    pub(crate) tier: usize,
+    /// Why it sells nothing at all, when so.
+    pub(crate) closed: Option<Obstacle>,
+    /// Labels that its nodes may have apart from those of type and offering; the first is the
+    /// default.
+    pub(crate) flavours: Vec<Labels>,
+    /// Types that its requirements allow, in order of name.
+    pub(crate) types: Vec<&'a InstanceType>,
+    /// Label keys that instance types decide.
+    type_keys: BTreeSet<&'a str>,
+    /// Requirements and labels of the pool in one.
+    pub(crate) requirements: Requirements,
+}
+
+/// Something to buy: indexes into the stall, and the offering.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Offer<'a> {
+    /// Index of the stall.
+    pub(crate) stall: usize,
+    /// Index of the flavour.
+    pub(crate) flavour: usize,
+    /// Index of the type.
+    pub(crate) kind: usize,
+    /// The offering.
+    pub(crate) offering: &'a Offering,
+}
+
+impl<'a> Market<'a> {
+    /// Opens the market for the shapes that may buy.
+    pub(crate) fn open(input: &'a PlanInput, shapes: &[&PodShape]) -> Self {
+        let mut pools: Vec<&NodePool> = input.world.pools.values().map(AsRef::as_ref).collect();
+        pools.sort_by(|a, b| b.weight.cmp(&a.weight).then(a.name.cmp(&b.name)));
+        let weights: BTreeSet<i32> = pools.iter().map(|pool| pool.weight).collect();
+        let tier = |pool: &NodePool| weights.iter().rev().take_while(|w| **w > pool.weight).count();
+        let stall = |pool: &&'a NodePool| {
+            let catalogue = input.catalogues.get(&pool.catalogue).map(AsRef::as_ref);
+            Stall::new(pool, tier(pool), catalogue, shapes)
+        };
+        Self { stalls: pools.iter().map(stall).collect(), tiers: weights.len() }
+    }
+
+    /// Everything that can be bought now.
+    pub(crate) fn offers(&self) -> Vec<Offer<'a>> {
+        let mut offers = Vec::new();
+        for (stall, shop) in self.stalls.iter().enumerate().filter(|(_, s)| s.closed.is_none()) {
+            for flavour in 0..shop.flavours.len() {
+                for (kind, instance) in shop.types.iter().enumerate() {
+                    let sold = instance.offerings.iter().filter(|o| o.available && shop.sells(o));
+                    offers.extend(sold.map(|offering| Offer { stall, flavour, kind, offering }));
+                }
+            }
+        }
+        offers
+    }
+}
+
+impl<'a> Stall<'a> {
+    fn new(
+        pool: &'a NodePool,
+        tier: usize,
+        catalogue: Option<&'a Catalogue>,
+        shapes: &[&PodShape],
+    ) -> Self {
+        let mut requirements = pool.requirements.and(&Requirements::from_labels(&pool.labels));
+        requirements.add(labels::NODE_POOL, Requirement::equals(pool.name.as_str()));
+        let mut stall = Self {
+            pool,
+            tier,
+            closed: closed(pool, catalogue, &requirements),
+            flavours: Vec::new(),
+            types: Vec::new(),
+            type_keys: BTreeSet::from([labels::INSTANCE_TYPE]),
+            requirements,
+        };
+        if let Some(catalogue) = catalogue {
+            let types = catalogue.types.values();
+            stall.type_keys.extend(types.clone().flat_map(|t| t.labels.keys().map(String::as_str)));
+            stall.types = types.filter(|t| stall.type_admits(t, &stall.requirements)).collect();
+        }
+        stall.add_flavours(shapes);
+        stall
+    }
+
+    /// True when the pool may buy this offering.
+    pub(crate) fn sells(&self, offering: &Offering) -> bool {
+        let zones = self.pool.zones.as_ref();
+        zones.is_none_or(|zones| zones.contains(&offering.zone))
+            && offering.reservation.as_ref().is_none_or(|reservation| reservation.remaining > 0)
+            && offering_admits(offering, &self.requirements)
+    }
+
+    /// True when the type's labels meet the requirements that types decide.
+    pub(crate) fn type_admits(&self, instance: &InstanceType, wanted: &Requirements) -> bool {
+        self.type_conflict(instance, wanted).is_none()
+    }
+
+    /// The first requirement that the type does not meet, among those that types decide.
+    pub(crate) fn type_conflict<'w>(
+        &self,
+        instance: &InstanceType,
+        wanted: &'w Requirements,
+    ) -> Option<(&'w str, &'w Requirement)> {
+        wanted
+            .iter()
+            .filter(|(key, _)| self.type_keys.contains(key))
+            .find(|(key, wanted)| !wanted.allows(type_label(instance, key)))
+    }
+
+    /// True when a flavour meets the requirements that neither type nor offering decides.
+    pub(crate) fn flavour_admits(&self, flavour: usize, wanted: &Requirements) -> bool {
+        let labels = &self.flavours[flavour];
+        self.open_keys(wanted).all(|(key, wanted)| match labels.get(key) {
+            Some(value) => wanted.allows(Some(value)),
+            None => wanted.allows_absent() || is_well_known(key),
+        })
+    }
+
+    /// The label of an offer for a key.
+    pub(crate) fn label<'l>(&'l self, offer: &Offer<'l>, key: &str) -> Option<&'l str> {
+        if OFFERING_KEYS.contains(&key) {
+            return offering_label(offer.offering, key);
+        }
+        let instance = self.types[offer.kind];
+        if self.type_keys.contains(key) {
+            return type_label(instance, key);
+        }
+        self.flavours[offer.flavour].get(key).map(String::as_str)
+    }
+
+    fn open_keys<'r>(
+        &self,
+        requirements: &'r Requirements,
+    ) -> impl Iterator<Item = (&'r str, &'r Requirement)> {
+        let decided = |key: &str| OFFERING_KEYS.contains(&key) || self.type_keys.contains(key);
+        requirements.iter().filter(move |(key, _)| !decided(key))
+    }
+
+    /// The default flavour, and one for each combination of open labels that a shape asks for.
+    fn add_flavours(&mut self, shapes: &[&PodShape]) {
+        self.flavours = vec![self.flavour(&Requirements::new())];
+        for shape in shapes {
+            for wanted in shape.node_alternatives() {
+                if self.flavours.len() >= FLAVOURS_MAX {
+                    return;
+                }
+                if wanted.conflict_with_offer(&self.requirements).is_none() {
+                    let flavour = self.flavour(&wanted);
+                    if !self.flavours.contains(&flavour) {
+                        self.flavours.push(flavour);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Labels for nodes whose pods want this of the open keys.
+    fn flavour(&self, wanted: &Requirements) -> Labels {
+        let mut labels = Labels::new();
+        for (key, offered) in self.open_keys(&self.requirements) {
+            let asked = wanted.get(key);
+            let agreed = asked.map_or_else(|| offered.clone(), |asked| offered.intersect(asked));
+            // An open set is only narrowed to a value when somebody asks for one.
+            let settle = agreed.listed().is_some() || asked.is_some_and(|a| !a.allows_absent());
+            if let Some(value) = settle.then(|| agreed.example()).flatten() {
+                labels.insert(key.to_owned(), value);
+            }
+        }
+        labels.insert(labels::REGISTERED.to_owned(), "true".to_owned());
+        labels.insert(labels::INITIALIZED.to_owned(), "true".to_owned());
+        labels
+    }
+}
+
+/// Labels of a flavour that are written to the node.
+pub(crate) fn written_labels(flavour: &Labels) -> Labels {
+    let simulated = [labels::REGISTERED, labels::INITIALIZED];
+    let kept = flavour.iter().filter(|(key, _)| !simulated.contains(&key.as_str()));
+    kept.map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+/// True when the offering meets the requirements that offerings decide.
+pub(crate) fn offering_admits(offering: &Offering, wanted: &Requirements) -> bool {
+    OFFERING_KEYS.iter().all(|key| {
+        wanted.get(key).is_none_or(|wanted| wanted.allows(offering_label(offering, key)))
+    })
+}
+
+fn closed(
+    pool: &NodePool,
+    catalogue: Option<&Catalogue>,
+    requirements: &Requirements,
+) -> Option<Obstacle> {
+    match (&pool.not_ready, catalogue) {
+        (Some(why), _) => Some(Obstacle::PoolNotReady { why: why.clone() }),
+        (None, None) => Some(Obstacle::NoCatalogue),
+        (None, Some(_)) => requirements.is_contradictory().then_some(Obstacle::Contradiction),
+    }
+}
+
+fn type_label<'a>(instance: &'a InstanceType, key: &str) -> Option<&'a str> {
+    match key {
+        labels::INSTANCE_TYPE => Some(instance.name.as_str()),
+        _ => instance.labels.get(key).map(String::as_str),
+    }
+}
+
+fn offering_label<'a>(offering: &'a Offering, key: &str) -> Option<&'a str> {
+    match key {
+        labels::ZONE => Some(offering.zone.as_str()),
+        labels::ZONE_ID => Some(offering.zone_id.as_str()).filter(|id| !id.is_empty()),
+        labels::CAPACITY_TYPE => Some(offering.capacity_type.label()),
+        _ => offering.reservation.as_ref().map(|reservation| reservation.id.as_str()),
+    }
+}
+
+/// Every label that a node of this type and offering carries, by key.
+pub(crate) fn node_labels<'a>(
+    instance: &'a InstanceType,
+    offering: &'a Offering,
+) -> BTreeMap<&'a str, &'a str> {
+    let mut all: BTreeMap<&str, &str> =
+        instance.labels.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+    all.insert(labels::INSTANCE_TYPE, instance.name.as_str());
+    for key in OFFERING_KEYS {
+        if let Some(value) = offering_label(offering, key) {
+            all.insert(key, value);
+        }
+    }
+    all
+}

@@ -1,0 +1,116 @@
+//! The world with names resolved to indexes: what every later step of a plan reads.
+//!
+//! Invariant: built once for each plan, from the input alone; shapes are numbered in order of id and
+//! hosts in order of preference.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::hosts::{self, Host};
+use super::market::Market;
+use super::types::PlanInput;
+use crate::pack::vector::{Dims, Vector};
+use crate::vocabulary::ids::{NodeName, ShapeId};
+use crate::world::claim::NodeClaim;
+use crate::world::pod::Pod;
+use crate::world::shape::PodShape;
+use crate::world::topology::Topology;
+
+/// The resolved world.
+#[derive(Debug)]
+pub(crate) struct Model<'a> {
+    /// What it was made from.
+    pub(crate) input: &'a PlanInput,
+    /// All shapes.
+    pub(crate) shapes: Vec<&'a PodShape>,
+    index: BTreeMap<&'a ShapeId, usize>,
+    /// Resources in use.
+    pub(crate) dims: Dims,
+    /// What one pod of each shape requests.
+    pub(crate) requests: Vec<Vector>,
+    /// Pods to place, by shape, in order of UID.
+    pub(crate) demand: Vec<Vec<&'a Arc<Pod>>>,
+    /// Existing and coming nodes.
+    pub(crate) hosts: Vec<Host<'a>>,
+    /// What can be bought.
+    pub(crate) market: Market<'a>,
+    /// Rules between pods, with everything that stays counted.
+    pub(crate) topology: Topology,
+    /// Shapes of DaemonSets.
+    pub(crate) daemons: Vec<usize>,
+    /// Claims by the node they made.
+    pub(crate) claim_of: BTreeMap<NodeName, Arc<NodeClaim>>,
+}
+
+impl<'a> Model<'a> {
+    /// Resolves the input.
+    pub(crate) fn new(input: &'a PlanInput) -> Self {
+        let world = input.world.as_ref();
+        let shapes: Vec<&PodShape> = world.shapes.values().map(AsRef::as_ref).collect();
+        let index: BTreeMap<&ShapeId, usize> =
+            world.shapes.keys().enumerate().map(|(at, id)| (id, at)).collect();
+        let dims = Dims::of(shapes.iter().filter(|s| !s.is_daemon).map(|s| &s.requests));
+        let daemons: BTreeSet<usize> =
+            world.daemon_sets.values().filter_map(|set| index.get(&set.shape).copied()).collect();
+        let mut model = Self {
+            input,
+            requests: shapes.iter().map(|shape| dims.vector(&shape.requests)).collect(),
+            demand: vec![Vec::new(); shapes.len()],
+            hosts: Vec::new(),
+            market: Market { stalls: Vec::new(), tiers: 0 },
+            topology: Topology::of(&shapes),
+            daemons: daemons.into_iter().collect(),
+            claim_of: world.claims_by_node(),
+            shapes,
+            index,
+            dims,
+        };
+        model.add_pending();
+        model.hosts = hosts::all(&mut model);
+        model.sort_demand();
+        let buyers: Vec<&PodShape> = model.buyers().map(|shape| model.shapes[shape]).collect();
+        model.market = Market::open(input, &buyers);
+        model
+    }
+
+    /// Index of a pod's shape; none when the shape has not arrived.
+    pub(crate) fn shape_of(&self, pod: &Pod) -> Option<usize> {
+        self.index.get(&pod.shape).copied()
+    }
+
+    /// True when pods of the shape belong to their node: DaemonSet and mirror pods.
+    pub(crate) fn stays_with_node(&self, shape: usize) -> bool {
+        self.shapes[shape].is_daemon || self.shapes[shape].owner.starts_with("Node/")
+    }
+
+    /// Shapes that may need a node: those with pods to place and those that may have to move.
+    fn buyers(&self) -> impl Iterator<Item = usize> {
+        let moving = self.hosts.iter().flat_map(|host| host.pods.keys().copied());
+        let waiting = (0..self.shapes.len()).filter(|shape| !self.demand[*shape].is_empty());
+        let all: BTreeSet<usize> = moving.chain(waiting).collect();
+        all.into_iter().filter(|shape| !self.shapes[*shape].is_daemon)
+    }
+
+    fn add_pending(&mut self) {
+        for (id, pods) in self.input.world.pending() {
+            let Some(shape) = self.index.get(id).copied() else { continue };
+            if !self.stays_with_node(shape) {
+                let waiting = pods.values().filter(|pod| waits_for_us(pod));
+                self.demand[shape].extend(waiting);
+            }
+        }
+    }
+
+    fn sort_demand(&mut self) {
+        for pods in &mut self.demand {
+            pods.sort_by(|a, b| a.uid.cmp(&b.uid));
+        }
+    }
+}
+
+/// A pod without a node is ours when kube-scheduler has given up on it or we have nominated it; gated
+/// pods and those that preemption is making room for are not.
+fn waits_for_us(pod: &Pod) -> bool {
+    let ours = pod.unschedulable || pod.nominated_node.is_some();
+    ours && !pod.preempting && !pod.deleting
+}

@@ -1,0 +1,88 @@
+//! What a plan costs, and the proof of how little it could cost.
+//!
+//! Invariant: the bound is about exactly the pods that the launches carry and exactly the offers that
+//! are available; constraints are dropped, never added, so it can only be too low.
+
+use super::goods::Goods;
+use super::model::Model;
+use super::types::Plan;
+use crate::bound::{self, LowerBound};
+use crate::certificate::PricedRoom;
+use crate::pack::prices;
+use crate::pack::vector::{self, Vector};
+use crate::vocabulary::ids::PodUid;
+use crate::vocabulary::resources::Resources;
+
+/// Adds prices, bound and gap.
+pub(crate) fn add(model: &Model<'_>, goods: &Goods<'_, '_>, plan: &mut Plan) {
+    let cheapest = |node: &super::NewNode| node.candidates[0].price_micro_usd_per_hour;
+    plan.launch_price_micro_usd_per_hour = plan.launches.iter().map(cheapest).sum();
+    let gone = |host: &super::hosts::Host<'_>| {
+        let name = host.node.map(|node| &node.name);
+        host.leaving
+            || plan.disruptions.iter().any(|d| name.is_some_and(|name| d.nodes.contains(name)))
+    };
+    let staying = model.hosts.iter().filter(|host| !gone(host));
+    let fleet: i64 = staying.filter_map(|host| host.price).sum();
+    plan.fleet_price_micro_usd_per_hour = fleet + plan.launch_price_micro_usd_per_hour;
+    plan.bound = lower_bound(model, goods, plan);
+    let bound = i128::from(plan.bound.price_micro_usd_per_hour);
+    let over = i128::from(plan.launch_price_micro_usd_per_hour) - bound;
+    let ppm = (over * 1_000_000).checked_div(bound).unwrap_or(0);
+    plan.gap_ppm = i64::try_from(ppm).unwrap_or(i64::MAX);
+}
+
+fn lower_bound(model: &Model<'_>, goods: &Goods<'_, '_>, plan: &Plan) -> LowerBound {
+    let launched = plan.launches.iter().flat_map(|node| &node.pods);
+    let demand = demand(model, launched);
+    if demand.iter().all(|amount| *amount == 0) {
+        return LowerBound::default();
+    }
+    let mut rooms: Vec<(i64, &Vector)> =
+        (0..goods.offers.len()).map(|at| (goods.price(at), &goods.facts[at].room)).collect();
+    rooms.sort_unstable();
+    let line = pareto(&rooms).into_iter().map(|(price, room)| (price, room.as_slice()));
+    let prices = prices::of(&demand, line);
+    let names = model.dims.names();
+    let prices: Vec<(String, f64)> = names.iter().cloned().zip(prices).collect();
+    let named = |amounts: &[i64]| {
+        let mut named = Resources::default();
+        for (name, amount) in names.iter().zip(amounts) {
+            named.set(name, *amount);
+        }
+        named
+    };
+    rooms.dedup();
+    let offers: Vec<PricedRoom> = rooms
+        .iter()
+        .map(|(price, room)| PricedRoom { room: named(room), price_micro_usd_per_hour: *price })
+        .collect();
+    bound::from_prices(&prices, &named(&demand), &offers)
+}
+
+/// Requests of some pods in all.
+fn demand<'p>(model: &Model<'_>, pods: impl Iterator<Item = &'p PodUid>) -> Vector {
+    let mut counts = vec![0_i64; model.shapes.len()];
+    for uid in pods {
+        let pod = model.input.world.pods.get(uid);
+        if let Some(shape) = pod.and_then(|pod| model.shape_of(pod)) {
+            counts[shape] += 1;
+        }
+    }
+    let mut demand = vec![0; model.dims.names().len()];
+    for (shape, count) in counts.into_iter().enumerate().filter(|(_, count)| *count > 0) {
+        vector::add(&mut demand, &model.requests[shape], count);
+    }
+    demand
+}
+
+/// Of offers in order of price, those that no cheaper one matches in every resource.
+fn pareto<'r>(rooms: &[(i64, &'r Vector)]) -> Vec<(i64, &'r Vector)> {
+    let mut kept: Vec<(i64, &Vector)> = Vec::new();
+    for (price, room) in rooms {
+        if !kept.iter().any(|(_, other)| vector::fits(room, other)) {
+            kept.push((*price, room));
+        }
+    }
+    kept
+}
