@@ -121,6 +121,10 @@ pub struct Index {
     relisting: BTreeMap<Source, BTreeSet<Name>>,
     listed: BTreeSet<Source>,
     fresh_pending: Vec<String>,
+    /// UIDs of the pods that each claim was made for.
+    planned: BTreeMap<String, Vec<String>>,
+    /// Nodes that pods came to or left, since that was last written down.
+    touched: BTreeSet<String>,
 }
 
 impl Index {
@@ -210,6 +214,43 @@ impl Index {
     /// Takes the UIDs of the pods that have been seen waiting for the first time.
     pub fn take_fresh_pending(&mut self) -> Vec<String> {
         std::mem::take(&mut self.fresh_pending)
+    }
+
+    /// Notes which pods a claim is for.
+    pub fn plan_for(&mut self, claim: &str, pods: &[String]) {
+        self.planned.insert(claim.to_owned(), pods.to_vec());
+    }
+
+    /// Pods that a claim is for and that still exist.
+    pub fn planned_for<'a>(&'a self, claim: &str) -> impl Iterator<Item = &'a PodEntry> + use<'a> {
+        let uids = self.planned.get(claim).into_iter().flatten();
+        uids.filter_map(|uid| self.pods.get(uid))
+    }
+
+    /// Claims whose pods are not known to run yet.
+    pub fn planned_claims(&self) -> impl Iterator<Item = &str> {
+        self.planned.keys().map(String::as_str)
+    }
+
+    /// The pods of a claim run.
+    pub fn plan_done(&mut self, claim: &str) {
+        self.planned.remove(claim);
+    }
+
+    /// True when pods came to a node or left it, and that is not written down yet.
+    #[must_use]
+    pub fn is_touched(&self, node: &str) -> bool {
+        self.touched.contains(node)
+    }
+
+    /// Notes that pods came to a node or left it.
+    pub fn touch(&mut self, node: &str) {
+        self.touched.insert(node.to_owned());
+    }
+
+    /// It is written down.
+    pub fn untouch(&mut self, node: &str) {
+        self.touched.remove(node);
     }
 
     fn use_shape(&mut self, shape: PodShape) {

@@ -4,6 +4,19 @@
 //! Invariant: talks to the Kubernetes API and to its scheduler, and to nothing else.
 
 pub mod api;
+pub mod args;
+pub mod directives;
+pub mod events;
+pub mod facts;
 pub mod index;
+pub mod lease;
+pub mod lifecycle;
 pub mod names;
+pub mod observe;
+pub mod patch;
 pub mod project;
+pub mod service;
+pub mod session;
+
+pub use args::{Args, Config};
+pub use service::{Watcher, run};

@@ -30,6 +30,7 @@ impl Watched for Node {
 
     fn forget(index: &mut Index, (_, name): &Name) {
         index.nodes.remove(name);
+        index.touched.remove(name);
         index.view.remove(&Key::new(ObjectKind::Node, name));
     }
 }
@@ -48,6 +49,7 @@ impl Watched for NodeClaim {
 
     fn forget(index: &mut Index, (_, name): &Name) {
         index.claims.remove(name);
+        index.planned.remove(name);
         index.view.remove(&Key::new(ObjectKind::NodeClaim, name));
     }
 }

@@ -91,6 +91,7 @@ impl Watched for Pod {
     fn forget(index: &mut Index, name: &Name) {
         let Some(uid) = index.pod_names.remove(name) else { return };
         let Some(entry) = index.pods.remove(&uid) else { return };
+        index.touch_by(&entry);
         index.unbind(&entry.row);
         index.view.remove(&Key::new(ObjectKind::Pod, uid));
         index.drop_shape(&entry.row.shape_id);
@@ -141,6 +142,11 @@ impl Index {
         let entry = PodEntry { row: row.clone(), facts, source };
         let waits = entry.waits() && !shape.daemon;
         let shape_id = row.shape_id.clone();
+        let bound_to = |entry: &PodEntry| entry.row.node_name.clone();
+        let moved = self.pods.get(&row.uid).map(bound_to).as_ref() != Some(&row.node_name);
+        if moved {
+            self.touch_by(&entry);
+        }
         let old = self.pods.insert(row.uid.clone(), entry);
         if old.as_ref().is_none_or(|old| old.row.shape_id != shape_id) {
             self.use_shape(shape);
@@ -158,6 +164,15 @@ impl Index {
         self.view.put(Kind::Pod(row));
         if let Some(old) = old.filter(|old| old.row.shape_id != shape_id) {
             self.drop_shape(&old.row.shape_id);
+        }
+    }
+
+    /// Notes that a pod came to its node or left it. What is there when the watcher starts is no
+    /// event: it would set every clock back.
+    fn touch_by(&mut self, entry: &PodEntry) {
+        let counts = !entry.row.node_name.is_empty() && !entry.facts.daemon && !entry.facts.mirror;
+        if counts && self.listed.contains(&Source::Pod) {
+            self.touched.insert(entry.row.node_name.clone());
         }
     }
 

@@ -47,7 +47,10 @@ fn name(name: &str) -> Name {
 fn step(index: &mut Index) -> Vec<String> {
     let Some(step) = index.settled().step(usize::MAX) else { return Vec::new() };
     let line = |c: &longshore_proto::types::v1::ObjectChange| match c.change.as_ref().unwrap() {
-        Change::Upsert(o) => format!("+{:?}", view::key_of(o).unwrap()),
+        Change::Upsert(o) => {
+            let kind = o.kind.as_ref().unwrap();
+            format!("+{:?}", longshore_proto::reference::of(kind).kind())
+        }
         Change::Remove(r) => format!("-{:?}", r.kind()),
     };
     step.changes.iter().map(line).collect()

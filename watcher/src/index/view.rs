@@ -6,11 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use longshore_proto::reference::{self, Digest};
 use longshore_proto::types::v1::object::Kind;
 use longshore_proto::types::v1::object_change::Change;
 use longshore_proto::types::v1::{Object, ObjectChange, ObjectKind, ObjectRef};
 use prost::Message as _;
-use sha2::{Digest as _, Sha256};
 
 /// Kind and key of an object; sorts shapes before the pods that use them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,16 +24,6 @@ impl Key {
     pub fn new(kind: ObjectKind, key: impl Into<String>) -> Self {
         Self { kind: kind.into(), key: key.into() }
     }
-
-    /// What the object adds to the digest: the first eight bytes of the SHA-256 of its kind number
-    /// as one byte, a zero byte and its key.
-    fn digest(&self) -> u64 {
-        let mut hash = Sha256::new();
-        hash.update([u8::try_from(self.kind).unwrap_or(u8::MAX), 0]);
-        hash.update(self.key.as_bytes());
-        let bytes = hash.finalize();
-        bytes[..8].iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
-    }
 }
 
 impl From<&Key> for ObjectRef {
@@ -42,25 +32,10 @@ impl From<&Key> for ObjectRef {
     }
 }
 
-/// Key of an object; nothing for one without a kind.
-#[must_use]
-pub fn key_of(object: &Object) -> Option<Key> {
-    let namespaced = |namespace: &str, name: &str| format!("{namespace}/{name}");
-    let (kind, key) = match object.kind.as_ref()? {
-        Kind::PodShape(o) => (ObjectKind::PodShape, o.shape_id.clone()),
-        Kind::Pod(o) => (ObjectKind::Pod, o.uid.clone()),
-        Kind::Node(o) => (ObjectKind::Node, o.name.clone()),
-        Kind::NodeClaim(o) => (ObjectKind::NodeClaim, o.name.clone()),
-        Kind::NodePool(o) => (ObjectKind::NodePool, o.name.clone()),
-        Kind::NodeClass(o) => (ObjectKind::NodeClass, o.name.clone()),
-        Kind::DaemonSet(o) => (ObjectKind::DaemonSet, namespaced(&o.namespace, &o.name)),
-        Kind::DisruptionBudget(o) => {
-            (ObjectKind::DisruptionBudget, namespaced(&o.namespace, &o.name))
-        }
-        Kind::Namespace(o) => (ObjectKind::Namespace, o.name.clone()),
-        Kind::Cluster(_) => (ObjectKind::Cluster, String::new()),
-    };
-    Some(Key::new(kind, key))
+impl From<ObjectRef> for Key {
+    fn from(reference: ObjectRef) -> Self {
+        Self { kind: reference.kind, key: reference.key }
+    }
 }
 
 /// A step of the view, with the keys it covers.
@@ -83,19 +58,20 @@ pub struct View {
     dirty: BTreeSet<Key>,
     told: u64,
     revision: u64,
-    digest: u64,
+    digest: Digest,
 }
 
 impl View {
     /// Adds or replaces an object; true when that changed the view.
     pub fn put(&mut self, kind: Kind) -> bool {
+        let reference = reference::of(&kind);
+        let key = Key::from(reference.clone());
         let object = Object { kind: Some(kind) };
-        let Some(key) = key_of(&object) else { return false };
-        match self.objects.insert(key.clone(), object) {
-            Some(old) if self.objects.get(&key) == Some(&old) => return false,
-            Some(_) => {}
-            None => self.digest = self.digest.wrapping_add(key.digest()),
+        if self.objects.get(&key) == Some(&object) {
+            return false;
         }
+        self.digest.add(&reference);
+        self.objects.insert(key.clone(), object);
         self.touch(key);
         true
     }
@@ -104,7 +80,7 @@ impl View {
     pub fn remove(&mut self, key: &Key) -> bool {
         let found = self.objects.remove(key).is_some();
         if found {
-            self.digest = self.digest.wrapping_sub(key.digest());
+            self.digest.remove(&key.into());
             self.touch(key.clone());
         }
         found
@@ -124,7 +100,7 @@ impl View {
     /// Number of objects and their digest.
     #[must_use]
     pub fn digest(&self) -> (u64, u64) {
-        (u64::try_from(self.objects.len()).unwrap_or(u64::MAX), self.digest)
+        self.digest.value()
     }
 
     /// True when the receiver of the steps knows everything.

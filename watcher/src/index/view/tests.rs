@@ -20,7 +20,7 @@ fn kinds(step: &Step) -> Vec<String> {
     step.changes
         .iter()
         .map(|c| match c.change.as_ref().unwrap() {
-            Change::Upsert(o) => format!("+{}", key_of(o).unwrap().key),
+            Change::Upsert(o) => format!("+{}", reference::of(o.kind.as_ref().unwrap()).key),
             Change::Remove(r) => format!("-{}", r.key),
         })
         .collect()
@@ -50,10 +50,6 @@ fn the_digest_depends_on_the_set_of_keys_alone() {
     assert_ne!(forward.digest(), backward.digest());
     backward.remove(&Key::new(ObjectKind::Namespace, "d"));
     assert_eq!(forward.digest(), backward.digest());
-    for name in ["a", "b", "c"] {
-        forward.remove(&Key::new(ObjectKind::Namespace, name));
-    }
-    assert_eq!(forward.digest(), (0, 0));
 }
 
 #[test]

@@ -1,0 +1,161 @@
+//! Arguments, as strings, and what they come to.
+//!
+//! Invariant: what is wrong with an argument is said before anything starts.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Parser;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use longshore_runtime::client;
+use longshore_runtime::telemetry::TelemetryArgs;
+
+/// Observes one cluster and carries out what a scheduler plans for it.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "longshore-watcher", version)]
+pub struct Args {
+    /// Name of the cluster, unique among all that the scheduler serves; tags and user data spell
+    /// it alike.
+    #[arg(long, env = "LONGSHORE_CLUSTER_NAME")]
+    pub cluster_name: String,
+    /// Address of the scheduler.
+    #[arg(long, env = "LONGSHORE_SCHEDULER_ENDPOINT", value_name = "URL")]
+    pub scheduler_endpoint: String,
+    /// API server as nodes reach it; asked of EKS when absent.
+    #[arg(long, env = "LONGSHORE_CLUSTER_ENDPOINT", value_name = "URL")]
+    pub cluster_endpoint: Option<String>,
+    /// Queue with interruption notices; without one, interruptions are not handled.
+    #[arg(long, env = "LONGSHORE_INTERRUPTION_QUEUE", value_name = "NAME")]
+    pub interruption_queue: Option<String>,
+    /// Instance profile of legacy node templates that name none.
+    #[arg(long, env = "LONGSHORE_DEFAULT_INSTANCE_PROFILE", value_name = "NAME")]
+    pub default_instance_profile: Option<String>,
+    /// Region of the cluster; taken from its nodes when absent.
+    #[arg(long, env = "LONGSHORE_REGION")]
+    pub region: Option<String>,
+    /// Kubeconfig file; without one, the pod's service account, then the user's own kubeconfig.
+    #[arg(long, env = "LONGSHORE_KUBECONFIG", value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Namespace of the Lease.
+    #[arg(long, env = "LONGSHORE_NAMESPACE", default_value = "kube-system")]
+    pub namespace: String,
+    /// Name of this watcher among its replicas, usually the pod's.
+    #[arg(long, env = "LONGSHORE_IDENTITY", value_name = "NAME")]
+    pub identity: Option<String>,
+    /// Where metrics and health are served.
+    #[arg(long, env = "LONGSHORE_METRICS_LISTEN", value_name = "ADDRESS")]
+    pub metrics_listen: Option<SocketAddr>,
+    /// Logs and traces.
+    #[command(flatten)]
+    pub telemetry: TelemetryArgs,
+}
+
+/// What a watcher needs to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Name of the cluster.
+    pub cluster_name: String,
+    /// Address of the scheduler.
+    pub scheduler_endpoint: String,
+    /// API server as nodes reach it; empty means that EKS is asked.
+    pub cluster_endpoint: String,
+    /// Interruption queue; empty means none.
+    pub interruption_queue: String,
+    /// Instance profile of legacy node templates that name none; empty means none.
+    pub default_instance_profile: String,
+    /// Region; empty means that of the nodes.
+    pub region: String,
+    /// Namespace of the Lease.
+    pub namespace: String,
+    /// Name among replicas.
+    pub identity: String,
+}
+
+impl Config {
+    /// A cluster and its scheduler; everything else at its default.
+    #[must_use]
+    pub fn new(cluster_name: &str, scheduler_endpoint: &str) -> Self {
+        Self {
+            cluster_name: cluster_name.to_owned(),
+            scheduler_endpoint: scheduler_endpoint.to_owned(),
+            cluster_endpoint: String::new(),
+            interruption_queue: String::new(),
+            default_instance_profile: String::new(),
+            region: String::new(),
+            namespace: "kube-system".to_owned(),
+            identity: format!("watcher-{}", std::process::id()),
+        }
+    }
+}
+
+impl Args {
+    /// The arguments, checked.
+    ///
+    /// # Errors
+    /// When one makes no sense; the message says what would.
+    pub fn config(&self) -> anyhow::Result<Config> {
+        let name = &self.cluster_name;
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        anyhow::ensure!(
+            !name.is_empty() && name.len() <= 100 && name.chars().all(plain),
+            "--cluster-name {name:?} is not a cluster's name: letters, digits, - and _ only"
+        );
+        client::check_endpoint(&self.scheduler_endpoint).context("--scheduler-endpoint")?;
+        let text = |value: &Option<String>| value.clone().unwrap_or_default();
+        let mut config = Config::new(name, &self.scheduler_endpoint);
+        config.cluster_endpoint = text(&self.cluster_endpoint);
+        config.interruption_queue = text(&self.interruption_queue);
+        config.default_instance_profile = text(&self.default_instance_profile);
+        config.region = text(&self.region);
+        config.namespace = self.namespace.clone();
+        if let Some(identity) = &self.identity {
+            config.identity = identity.clone();
+        }
+        Ok(config)
+    }
+
+    /// A client of the cluster's API server.
+    ///
+    /// # Errors
+    /// When there is neither a service account nor a usable kubeconfig.
+    pub async fn kube_client(&self) -> anyhow::Result<kube::Client> {
+        let config = match &self.kubeconfig {
+            Some(file) => {
+                let kubeconfig = Kubeconfig::read_from(file)
+                    .with_context(|| format!("kubeconfig {}", file.display()))?;
+                let options = KubeConfigOptions::default();
+                kube::Config::from_custom_kubeconfig(kubeconfig, &options).await?
+            }
+            None => kube::Config::infer().await.context(
+                "no access to a cluster: neither a pod's service account nor a kubeconfig; give \
+                 --kubeconfig",
+            )?,
+        };
+        Ok(kube::Client::try_from(config)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(more: &[&str]) -> anyhow::Result<Config> {
+        let given = ["watcher", "--cluster-name", "c", "--scheduler-endpoint", "http://s:1"];
+        Args::try_parse_from(given.iter().chain(more))?.config()
+    }
+
+    #[test]
+    fn arguments_are_checked() {
+        let config_given = config(&["--region", "us-east-1", "--identity", "w-0"]).unwrap();
+        assert_eq!(config_given.region, "us-east-1");
+        assert_eq!(config_given.identity, "w-0");
+        assert_eq!(config(&[]).unwrap().region, "");
+        let bad = ["watcher", "--cluster-name", "a/b", "--scheduler-endpoint", "http://s:1"];
+        let error = Args::try_parse_from(bad).unwrap().config().unwrap_err();
+        assert!(error.to_string().contains("--cluster-name"));
+        let bad = ["watcher", "--cluster-name", "a", "--scheduler-endpoint", "s"];
+        let error = Args::try_parse_from(bad).unwrap().config().unwrap_err();
+        assert!(format!("{error:#}").contains("--scheduler-endpoint"));
+    }
+}

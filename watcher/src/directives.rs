@@ -1,0 +1,245 @@
+//! Directives of the scheduler, carried out against the API server.
+//!
+//! Invariant: every directive is idempotent, is not started after it has expired, and is answered
+//! exactly once for each time it is sent; no more than a fixed number are under way at once.
+
+pub mod claim;
+pub mod disrupt;
+pub mod event;
+pub mod launch;
+pub mod nominate;
+pub mod register;
+pub mod release;
+pub mod status;
+
+use std::collections::VecDeque;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::StreamExt as _;
+use longshore_proto::cluster::v1::directive::Action;
+use longshore_proto::cluster::v1::{Directive, DirectiveResult, DirectiveStatus};
+use longshore_runtime::clock::now_ms;
+use longshore_runtime::propagate;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tracing::Instrument as _;
+
+use crate::events::Events;
+use crate::index::Store;
+use crate::patch::code;
+use crate::project::duration::millis;
+
+/// Directives under way at once: enough to keep an API server busy, few enough for its fairness.
+const CONCURRENCY: usize = 64;
+/// Results remembered, so that a directive that is sent again is answered again.
+const REMEMBERED: usize = 4096;
+
+/// What carries out directives. Clones share what is remembered.
+#[derive(Clone)]
+pub struct Directives {
+    /// The API server.
+    pub client: kube::Client,
+    /// What is known of the cluster.
+    pub store: Store,
+    /// Where Events go.
+    pub events: Events,
+    remembered: Arc<Mutex<VecDeque<DirectiveResult>>>,
+    /// True once the missing right to nominate pods has been reported.
+    nomination_refused: Arc<AtomicBool>,
+}
+
+/// Why a directive was not carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum DirectiveError {
+    /// It will never be.
+    #[error("{message}")]
+    Refused {
+        /// Machine-readable.
+        reason: &'static str,
+        /// For people.
+        message: String,
+    },
+    /// The API server did not do it; it may later.
+    #[error("{0}")]
+    Api(#[from] kube::Error),
+}
+
+impl DirectiveError {
+    /// A refusal.
+    pub fn refused(reason: &'static str, message: impl Into<String>) -> Self {
+        Self::Refused { reason, message: message.into() }
+    }
+
+    fn class(&self) -> (DirectiveStatus, &'static str) {
+        match self {
+            Self::Refused { reason, .. } => (DirectiveStatus::Refused, reason),
+            Self::Api(error) => match code(error) {
+                Some(403) => (DirectiveStatus::Failed, "FORBIDDEN"),
+                Some(409) => (DirectiveStatus::Failed, "CONFLICT"),
+                Some(400 | 422) => (DirectiveStatus::Refused, "INVALID"),
+                Some(429) => (DirectiveStatus::Failed, "OVERLOADED"),
+                _ => (DirectiveStatus::Failed, "API_SERVER"),
+            },
+        }
+    }
+}
+
+/// Result of one directive.
+pub type Outcome = Result<(), DirectiveError>;
+
+impl Directives {
+    /// What carries out directives against `client`.
+    #[must_use]
+    pub fn new(client: kube::Client, store: Store, events: Events) -> Self {
+        Self {
+            client,
+            store,
+            events,
+            remembered: Arc::default(),
+            nomination_refused: Arc::default(),
+        }
+    }
+
+    /// Carries out what is queued until the queue is closed. Directives under way are dropped with
+    /// this future; whoever asked will ask again.
+    pub async fn run(
+        &self,
+        queue: mpsc::Receiver<Directive>,
+        results: mpsc::Sender<DirectiveResult>,
+    ) {
+        ReceiverStream::new(queue)
+            .for_each_concurrent(CONCURRENCY, |directive| async {
+                let result = self.answer(directive).await;
+                // A closed session wants no results.
+                let _ = results.send(result).await;
+            })
+            .await;
+    }
+
+    async fn answer(&self, directive: Directive) -> DirectiveResult {
+        if let Some(before) = self.recall(&directive.directive_id) {
+            return before;
+        }
+        let expired = directive.expire_time.as_ref().is_some_and(|t| millis(t) <= now_ms());
+        let result = if expired {
+            result(&directive, DirectiveStatus::Expired, "EXPIRED", "its time was over")
+        } else {
+            self.carry_out(&directive).await
+        };
+        self.remember(result.clone());
+        result
+    }
+
+    async fn carry_out(&self, directive: &Directive) -> DirectiveResult {
+        let Some(action) = &directive.action else {
+            let text = "a directive without an action";
+            return result(directive, DirectiveStatus::Refused, "MALFORMED", text);
+        };
+        let span = span(action);
+        propagate::set_parent(&span, traceparent(directive, action));
+        let outcome = self.act(action).instrument(span).await;
+        match outcome {
+            Ok(()) => result(directive, DirectiveStatus::Done, "", ""),
+            Err(error) => {
+                let (status, reason) = error.class();
+                let plan = &directive.plan_id;
+                tracing::warn!(plan, reason, %error, "directive not carried out");
+                result(directive, status, reason, &error.to_string())
+            }
+        }
+    }
+
+    async fn act(&self, action: &Action) -> Outcome {
+        match action {
+            Action::CreateClaim(a) => self.create_claim(a).await,
+            Action::RecordLaunch(a) => self.record_launch(a).await,
+            Action::RecordLaunchFailure(a) => self.record_launch_failure(a).await,
+            Action::RegisterNode(a) => self.register_node(a).await,
+            Action::NominatePods(a) => self.nominate_pods(a).await,
+            Action::DisruptClaim(a) => self.disrupt_claim(a).await,
+            Action::DeleteClaim(a) => self.delete_claim(a).await,
+            Action::ReleaseClaim(a) => self.release_claim(a).await,
+            Action::SetNodeClassStatus(a) => self.set_node_class_status(a).await,
+            Action::SetNodePoolStatus(a) => self.set_node_pool_status(a).await,
+            Action::PublishEvent(a) => self.publish_event(a),
+        }
+    }
+
+    fn recall(&self, id: &str) -> Option<DirectiveResult> {
+        let remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        remembered.iter().rev().find(|result| result.directive_id == id).cloned()
+    }
+
+    fn remember(&self, result: DirectiveResult) {
+        let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        if remembered.len() == REMEMBERED {
+            remembered.pop_front();
+        }
+        remembered.push_back(result);
+    }
+}
+
+fn result(
+    directive: &Directive,
+    status: DirectiveStatus,
+    reason: &str,
+    message: &str,
+) -> DirectiveResult {
+    DirectiveResult {
+        directive_id: directive.directive_id.clone(),
+        status: status.into(),
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+    }
+}
+
+/// The trace a directive belongs to: its own, or that of the claim it creates.
+fn traceparent<'a>(directive: &'a Directive, action: &'a Action) -> &'a str {
+    match action {
+        Action::CreateClaim(create) if directive.traceparent.is_empty() => {
+            create.claim.as_ref().map_or("", |claim| &claim.traceparent)
+        }
+        _ => &directive.traceparent,
+    }
+}
+
+/// Span of an action, with the name it is known by in traces.
+fn span(action: &Action) -> tracing::Span {
+    use tracing::info_span;
+    match action {
+        Action::CreateClaim(a) => {
+            let claim = a.claim.as_ref().map_or("", |claim| &claim.name);
+            info_span!("watcher.create_claim", claim, pods = a.pods.len())
+        }
+        Action::RecordLaunch(a) => {
+            let (claim, instance_type) = (&a.claim, &a.instance_type);
+            info_span!("watcher.record_launch", claim, instance_type, zone = a.zone)
+        }
+        Action::RecordLaunchFailure(a) => {
+            info_span!("watcher.record_launch_failure", claim = a.claim, reason = a.reason)
+        }
+        Action::RegisterNode(a) => {
+            let (claim, node) = (&a.claim, &a.node);
+            info_span!("watcher.register_node", claim, node, pods = a.pods.len())
+        }
+        Action::NominatePods(a) => {
+            info_span!("watcher.nominate_pods", node = a.node, pods = a.pods.len())
+        }
+        Action::DisruptClaim(a) => {
+            let (claim, reason) = (&a.claim, &a.reason);
+            info_span!("watcher.disrupt_claim", claim, reason, cancel = a.cancel)
+        }
+        Action::DeleteClaim(a) => {
+            info_span!("watcher.delete_claim", claim = a.claim, reason = a.reason)
+        }
+        Action::ReleaseClaim(a) => info_span!("watcher.release_claim", claim = a.claim),
+        Action::SetNodeClassStatus(a) => {
+            info_span!("watcher.set_node_class_status", node_class = a.node_class)
+        }
+        Action::SetNodePoolStatus(a) => {
+            info_span!("watcher.set_node_pool_status", pool = a.pool)
+        }
+        Action::PublishEvent(a) => info_span!("watcher.publish_event", reason = a.reason),
+    }
+}

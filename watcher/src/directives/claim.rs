@@ -1,0 +1,223 @@
+//! Creating and deleting NodeClaims.
+//!
+//! Invariant: a claim's launch id is its identity: creating it again with the same id is done, with
+//! another id is refused.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::api::{DeleteParams, ObjectMeta, PostParams};
+use kube::{Api, Resource, ResourceExt as _};
+use longshore_proto::cluster::v1::{CreateClaim, DeleteClaim};
+use longshore_proto::types::v1 as wire;
+
+use super::{DirectiveError, Directives, Outcome};
+use crate::api::keys::{AWS_GROUP, GROUP, conditions};
+use crate::api::node_claim::ResourceRequirements;
+use crate::api::{
+    DurationOrNever, NodeClaim, NodeClaimSpec, NodeClassReference, NodePool, Provisioner, Taint,
+    TaintEffect,
+};
+use crate::events::Happening;
+use crate::index::Index;
+use crate::names;
+use crate::observe::reference;
+use crate::patch::{Part, Wanted, code, edit, found, set_condition};
+use crate::project::claim::api_requirement;
+use crate::project::quantity::quantities;
+
+impl Directives {
+    /// The claims of the cluster.
+    #[must_use]
+    pub fn claims(&self) -> Api<NodeClaim> {
+        Api::all(self.client.clone())
+    }
+
+    /// A claim as it was last seen.
+    #[must_use]
+    pub fn known_claim(&self, name: &str) -> Option<NodeClaim> {
+        self.store.read(|index| index.claim(name).map(|claim| claim.as_ref().clone()))
+    }
+
+    pub(super) async fn create_claim(&self, create: &CreateClaim) -> Outcome {
+        let wanted = create.claim.as_ref();
+        let wanted = wanted.ok_or_else(|| refused("MALFORMED", "no claim in create_claim"))?;
+        let object = self.store.read(|index| object(wanted, index))?;
+        self.store.update(|index| index.plan_for(&wanted.name, &create.pods));
+        match self.claims().create(&PostParams::default(), &object).await {
+            Ok(created) => {
+                self.announce(&created, &create.pods);
+                Ok(())
+            }
+            Err(error) if code(&error) == Some(409) => self.confirm(wanted).await,
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Done before, when the claim of that name is for the same launch.
+    async fn confirm(&self, wanted: &wire::NodeClaim) -> Outcome {
+        let existing = self.claims().get_opt(&wanted.name).await?;
+        let launch = existing.as_ref().and_then(|c| c.annotations().get(names::LAUNCH_ID));
+        if launch == Some(&wanted.launch_id) {
+            return Ok(());
+        }
+        let text = format!("NodeClaim {} exists for another launch", wanted.name);
+        Err(refused("CLAIM_EXISTS", &text))
+    }
+
+    fn announce(&self, claim: &NodeClaim, pods: &[String]) {
+        let name = claim.name_any();
+        let note = format!("a node for this pod is being launched: NodeClaim {name}");
+        let pods = self.store.read(|index| {
+            let pods = pods.iter().filter_map(|uid| index.pod(uid));
+            pods.map(crate::index::pods::PodEntry::reference).collect::<Vec<_>>()
+        });
+        for about in pods {
+            self.events.publish(Happening {
+                about,
+                warning: false,
+                reason: "Nominated".to_owned(),
+                note: note.clone(),
+            });
+        }
+    }
+
+    pub(super) async fn delete_claim(&self, delete: &DeleteClaim) -> Outcome {
+        let name = &delete.claim;
+        let api = self.claims();
+        let wanted = Wanted {
+            kind: conditions::DISRUPTION_REASON,
+            status: Some(true),
+            reason: &delete.reason,
+            message: &delete.message,
+        };
+        let marked = edit(&api, name, Part::Status, self.known_claim(name), |claim| {
+            let generation = claim.metadata.generation;
+            let status = claim.status.get_or_insert_default();
+            set_condition(&mut status.conditions, &wanted, generation);
+        });
+        let Some(claim) = marked.await? else { return Ok(()) };
+        if claim.metadata.deletion_timestamp.is_some() {
+            return Ok(());
+        }
+        found(api.delete(name, &DeleteParams::default()).await)?;
+        self.events.publish(Happening {
+            about: reference::<NodeClaim>(&claim.metadata),
+            warning: false,
+            reason: delete.reason.clone(),
+            note: format!("draining and terminating the node: {}", delete.message),
+        });
+        Ok(())
+    }
+}
+
+fn refused(reason: &'static str, message: &str) -> DirectiveError {
+    DirectiveError::refused(reason, message)
+}
+
+/// The NodeClaim object for a claim.
+fn object(wanted: &wire::NodeClaim, index: &Index) -> Result<NodeClaim, DirectiveError> {
+    let spec = NodeClaimSpec {
+        taints: taints(&wanted.taints),
+        startup_taints: taints(&wanted.startup_taints),
+        requirements: wanted.requirements.iter().filter_map(api_requirement).collect(),
+        resources: requests(wanted.requests.as_ref()),
+        node_class_ref: class_reference(&wanted.node_class)?,
+        termination_grace_period: wanted
+            .termination_grace_period
+            .and_then(|d| std::time::Duration::try_from(d).ok())
+            .map(Into::into),
+        expire_after: wanted
+            .expire_after
+            .and_then(|d| std::time::Duration::try_from(d).ok())
+            .map_or(DurationOrNever::NEVER, Into::into),
+    };
+    let metadata = ObjectMeta {
+        name: Some(wanted.name.clone()),
+        labels: Some(labels(wanted)),
+        annotations: Some(annotations(wanted, index)),
+        finalizers: Some(vec![names::TERMINATION.to_owned()]),
+        owner_references: owner(&wanted.pool, index).map(|owner| vec![owner]),
+        ..ObjectMeta::default()
+    };
+    Ok(NodeClaim { metadata, spec, status: None })
+}
+
+fn labels(wanted: &wire::NodeClaim) -> BTreeMap<String, String> {
+    let mut labels = wanted.labels.clone();
+    if !wanted.pool.is_empty() {
+        labels.insert(names::NODE_POOL.to_owned(), wanted.pool.clone());
+    }
+    labels
+}
+
+fn annotations(wanted: &wire::NodeClaim, index: &Index) -> BTreeMap<String, String> {
+    let ours = [
+        (names::LAUNCH_ID, wanted.launch_id.clone()),
+        (names::TRACEPARENT, traceparent(wanted)),
+        (names::MAX_PRICE, price(wanted.max_price_micro_usd_per_hour)),
+    ];
+    let mut all = index.pool_annotations(&wanted.pool);
+    let set = ours.into_iter().filter(|(_, value)| !value.is_empty());
+    all.extend(set.map(|(key, value)| (key.to_owned(), value)));
+    all
+}
+
+fn traceparent(wanted: &wire::NodeClaim) -> String {
+    if wanted.traceparent.is_empty() {
+        longshore_runtime::propagate::current_traceparent()
+    } else {
+        wanted.traceparent.clone()
+    }
+}
+
+fn price(micro_usd_per_hour: i64) -> String {
+    if micro_usd_per_hour > 0 { micro_usd_per_hour.to_string() } else { String::new() }
+}
+
+fn taints(list: &[wire::Taint]) -> Vec<Taint> {
+    let taint = |t: &wire::Taint| {
+        let effect = match t.effect() {
+            wire::TaintEffect::NoSchedule => TaintEffect::NoSchedule,
+            wire::TaintEffect::PreferNoSchedule => TaintEffect::PreferNoSchedule,
+            wire::TaintEffect::NoExecute => TaintEffect::NoExecute,
+            wire::TaintEffect::Unspecified => return None,
+        };
+        let value = (!t.value.is_empty()).then(|| t.value.clone());
+        Some(Taint { key: t.key.clone(), value, effect, time_added: None })
+    };
+    list.iter().filter_map(taint).collect()
+}
+
+fn requests(resources: Option<&wire::Resources>) -> ResourceRequirements {
+    let requests = resources.map(quantities).unwrap_or_default();
+    let requests = requests.into_iter().map(|(name, quantity)| (name, quantity.into()));
+    ResourceRequirements { requests: requests.collect() }
+}
+
+fn class_reference(name: &str) -> Result<NodeClassReference, DirectiveError> {
+    let (kind, name) =
+        name.split_once('/').ok_or_else(|| refused("MALFORMED", "node_class must be Kind/name"))?;
+    let group = if kind == "Provisioner" { GROUP } else { AWS_GROUP };
+    Ok(NodeClassReference { group: group.to_owned(), kind: kind.to_owned(), name: name.to_owned() })
+}
+
+/// The pool as owner, so that deleting it deletes its claims.
+fn owner(pool: &str, index: &Index) -> Option<OwnerReference> {
+    let pools = index.pools();
+    let owner = pools.pool(pool).and_then(|pool| pool.controller_owner_ref(&()));
+    let owner = owner.or_else(|| pools.provisioner(pool)?.controller_owner_ref(&()))?;
+    Some(OwnerReference { controller: None, block_owner_deletion: Some(true), ..owner })
+}
+
+impl Index {
+    /// Annotations that nodes of a pool carry.
+    #[must_use]
+    pub fn pool_annotations(&self, name: &str) -> BTreeMap<String, String> {
+        let pool: Option<&NodePool> = self.pools().pool(name).map(AsRef::as_ref);
+        let provisioner: Option<&Provisioner> = self.pools().provisioner(name).map(AsRef::as_ref);
+        pool.map(|pool| pool.spec.template.metadata.annotations.clone())
+            .or_else(|| provisioner.map(|provisioner| provisioner.spec.annotations.clone()))
+            .unwrap_or_default()
+    }
+}

@@ -1,0 +1,118 @@
+//! Taking a new node into service.
+//!
+//! Invariant: the order. Labels and taints are synced and the waiting pods nominated while the node
+//! still repels them; only when the nominations are seen does karpenter.sh/unregistered go. So
+//! kube-scheduler binds what was planned where it was planned.
+
+use k8s_openapi::api::core::v1::{Node, Taint as CoreTaint};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::{Api, Resource as _, ResourceExt as _};
+use longshore_proto::cluster::v1::RegisterNode;
+
+use super::{DirectiveError, Directives, Outcome};
+use crate::api::keys::conditions;
+use crate::api::{NodeClaim, Taint};
+use crate::names;
+use crate::patch::{Part, Wanted, add_finalizer, edit, set_condition};
+
+impl Directives {
+    /// The nodes of the cluster.
+    #[must_use]
+    pub fn nodes(&self) -> Api<Node> {
+        Api::all(self.client.clone())
+    }
+
+    /// A node as it was last seen.
+    #[must_use]
+    pub fn known_node(&self, name: &str) -> Option<Node> {
+        self.store.read(|index| index.node(name).map(|node| node.as_ref().clone()))
+    }
+
+    pub(super) async fn register_node(&self, register: &RegisterNode) -> Outcome {
+        let name = &register.node;
+        let known = self.known_claim(&register.claim);
+        let claim = match known {
+            Some(claim) => claim,
+            None => self.claims().get_opt(&register.claim).await?.ok_or_else(|| {
+                let text = format!("NodeClaim {} does not exist any more", register.claim);
+                DirectiveError::refused("NOT_FOUND", text)
+            })?,
+        };
+        let api = self.nodes();
+        let syncing =
+            edit(&api, name, Part::Main, self.known_node(name), |node| sync(node, &claim));
+        let (synced, ()) = futures::join!(syncing, self.nominate(name, &register.pods));
+        let node = synced?.ok_or_else(|| {
+            DirectiveError::refused("NOT_FOUND", format!("Node {name} does not exist any more"))
+        })?;
+        edit(&api, name, Part::Main, Some(node), admit).await?;
+        self.store.update(|index| index.plan_for(&register.claim, &register.pods));
+        self.record_registration(&claim, name).await
+    }
+
+    async fn record_registration(&self, claim: &NodeClaim, node: &str) -> Outcome {
+        let name = claim.name_any();
+        edit(&self.claims(), &name, Part::Status, Some(claim.clone()), |claim| {
+            let generation = claim.metadata.generation;
+            let status = claim.status.get_or_insert_default();
+            status.node_name = Some(node.to_owned());
+            let registered = Wanted::met(conditions::REGISTERED);
+            set_condition(&mut status.conditions, &registered, generation);
+        })
+        .await?;
+        Ok(())
+    }
+}
+
+/// What the node takes over from its claim. A registered node is left as it is.
+fn sync(node: &mut Node, claim: &NodeClaim) {
+    if node.labels().contains_key(names::REGISTERED) {
+        return;
+    }
+    add_finalizer(node, names::TERMINATION);
+    own(node, claim);
+    node.labels_mut().extend(claim.labels().clone());
+    let class = &claim.spec.node_class_ref;
+    let class_label = format!("{}/{}", class.group, class.kind.to_lowercase());
+    node.labels_mut().insert(class_label, class.name.clone());
+    let ours = |key: &str| key.starts_with("longshore.dev/");
+    let annotations = claim.annotations().iter().filter(|(key, _)| !ours(key));
+    let annotations: Vec<_> = annotations.map(|(k, v)| (k.clone(), v.clone())).collect();
+    node.annotations_mut().extend(annotations);
+    if node.labels().get(names::DO_NOT_SYNC_TAINTS).is_some_and(|v| v == "true") {
+        return;
+    }
+    let present = node.spec.get_or_insert_default().taints.get_or_insert_default();
+    for taint in claim.spec.taints.iter().chain(&claim.spec.startup_taints) {
+        let wanted = core_taint(taint);
+        if !present.iter().any(|t| t.key == wanted.key && t.effect == wanted.effect) {
+            present.push(wanted);
+        }
+    }
+}
+
+fn own(node: &mut Node, claim: &NodeClaim) {
+    let Some(owner) = claim.controller_owner_ref(&()) else { return };
+    let owner = OwnerReference { controller: None, block_owner_deletion: Some(true), ..owner };
+    let owners = node.metadata.owner_references.get_or_insert_default();
+    if owners.iter().all(|o| o.uid != owner.uid) {
+        owners.push(owner);
+    }
+}
+
+fn core_taint(taint: &Taint) -> CoreTaint {
+    CoreTaint {
+        key: taint.key.clone(),
+        value: taint.value.clone(),
+        effect: taint.effect.as_str().to_owned(),
+        time_added: None,
+    }
+}
+
+/// Opens the node to pods.
+fn admit(node: &mut Node) {
+    node.labels_mut().insert(names::REGISTERED.to_owned(), "true".to_owned());
+    if let Some(taints) = node.spec.as_mut().and_then(|spec| spec.taints.as_mut()) {
+        taints.retain(|taint| taint.key != names::UNREGISTERED_TAINT);
+    }
+}

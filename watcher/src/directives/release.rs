@@ -1,0 +1,34 @@
+//! Letting go of a claim whose instance is gone.
+//!
+//! Invariant: the Node goes before its claim, so that no claim without finalizer leaves a Node that
+//! nobody tends.
+
+use kube::ResourceExt as _;
+use kube::api::DeleteParams;
+use longshore_proto::cluster::v1::ReleaseClaim;
+
+use super::{Directives, Outcome};
+use crate::names;
+use crate::patch::{Part, edit, found, remove_finalizer};
+
+impl Directives {
+    pub(super) async fn release_claim(&self, release: &ReleaseClaim) -> Outcome {
+        let name = &release.claim;
+        let node = self.store.read(|index| {
+            let claim = index.claim(name)?;
+            index.node_of(claim).map(|node| node.as_ref().clone())
+        });
+        if let Some(node) = node {
+            let node_name = node.name_any();
+            let api = self.nodes();
+            found(api.delete(&node_name, &DeleteParams::default()).await)?;
+            let free = |node: &mut _| remove_finalizer(node, names::TERMINATION);
+            edit(&api, &node_name, Part::Main, None, free).await?;
+        }
+        let api = self.claims();
+        found(api.delete(name, &DeleteParams::default()).await)?;
+        let free = |claim: &mut _| remove_finalizer(claim, names::TERMINATION);
+        edit(&api, name, Part::Main, None, free).await?;
+        Ok(())
+    }
+}

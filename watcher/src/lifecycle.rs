@@ -1,0 +1,184 @@
+//! What the watcher does without being told: initialisation, draining, the clock of consolidation,
+//! and telling people about objects that cannot be used.
+//!
+//! Invariant: steps follow from state alone and are named again on every pass until the state shows
+//! them done. The passes are pure; carrying a step out is another matter.
+
+mod act;
+pub mod activity;
+pub mod drain;
+pub mod initialize;
+mod pace;
+pub mod report;
+
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use longshore_proto::types::v1 as wire;
+use longshore_runtime::clock::now_ms;
+use tokio::time::Instant;
+
+use crate::directives::Directives;
+use crate::index::Index;
+use pace::Pace;
+
+/// Steps under way at once.
+const CONCURRENCY: usize = 64;
+/// Least time between passes: a burst of changes is looked at once.
+const PASS_EVERY_MIN: Duration = Duration::from_millis(30);
+/// Longest time between passes: some steps become due by time alone.
+const PASS_EVERY_MAX: Duration = Duration::from_secs(1);
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// The claim of a node that somebody has deleted must go.
+    DeleteClaim {
+        /// Claim.
+        claim: String,
+    },
+    /// A node that somebody has deleted has no claim: nothing holds it back.
+    ReleaseNode {
+        /// Node.
+        node: String,
+    },
+    /// Write down when the drain ends at the latest.
+    SetDeadline {
+        /// Claim.
+        claim: String,
+        /// Milliseconds since the epoch.
+        deadline_ms: i64,
+    },
+    /// Keep new pods and new connections away.
+    Cordon {
+        /// Node.
+        node: String,
+    },
+    /// Ask for a pod's eviction.
+    Evict {
+        /// Pod.
+        pod: Box<wire::Pod>,
+        /// Claim of its node.
+        claim: String,
+    },
+    /// Delete a pod whose time is up.
+    ForceDelete {
+        /// Pod.
+        pod: Box<wire::Pod>,
+        /// Grace left for it.
+        grace_seconds: u32,
+    },
+    /// A pod keeps its node from being drained.
+    Blocked {
+        /// Claim of its node.
+        claim: String,
+        /// Pod, as namespace/name.
+        pod: String,
+    },
+    /// No pod is left that the drain must move.
+    MarkDrained {
+        /// Claim.
+        claim: String,
+    },
+    /// The node takes pods.
+    Initialize {
+        /// Claim.
+        claim: String,
+        /// Node.
+        node: String,
+    },
+    /// The node does not take pods yet.
+    Await {
+        /// Claim.
+        claim: String,
+        /// CamelCase reason.
+        reason: &'static str,
+        /// For people.
+        message: String,
+    },
+    /// Pods came to a node or left it.
+    Touch {
+        /// Claim.
+        claim: String,
+        /// Node.
+        node: String,
+    },
+    /// The pods that a claim was made for all run.
+    Running {
+        /// Claim.
+        claim: String,
+        /// Pods that run.
+        pods: usize,
+        /// Those of them that run where they were planned.
+        realised: usize,
+    },
+}
+
+impl Step {
+    /// What the step is about: two steps with the same key are never under way together.
+    #[must_use]
+    pub fn key(&self) -> String {
+        match self {
+            Self::DeleteClaim { claim } => format!("delete/{claim}"),
+            Self::ReleaseNode { node } => format!("release/{node}"),
+            Self::SetDeadline { claim, .. } => format!("deadline/{claim}"),
+            Self::Cordon { node } => format!("cordon/{node}"),
+            Self::Evict { pod, .. } | Self::ForceDelete { pod, .. } => format!("evict/{}", pod.uid),
+            Self::Blocked { claim, pod } => format!("blocked/{claim}/{pod}"),
+            Self::MarkDrained { claim } => format!("drained/{claim}"),
+            Self::Initialize { claim, .. } => format!("initialize/{claim}"),
+            Self::Await { claim, reason, .. } => format!("await/{claim}/{reason}"),
+            Self::Touch { claim, .. } => format!("touch/{claim}"),
+            Self::Running { claim, .. } => format!("running/{claim}"),
+        }
+    }
+}
+
+/// Everything that is due.
+#[must_use]
+pub fn steps(index: &Index, now_ms: i64) -> Vec<Step> {
+    let mut steps = drain::steps(index, now_ms);
+    steps.extend(initialize::steps(index));
+    steps.extend(activity::steps(index, now_ms));
+    steps
+}
+
+/// Carries out what is due, for as long as the watcher leads.
+pub async fn run(directives: &Directives) {
+    let mut changes = directives.store.changes();
+    let mut pace = Pace::default();
+    let mut under_way = FuturesUnordered::new();
+    let mut pass_at = Instant::now();
+    loop {
+        tokio::select! {
+            changed = changes.changed() => {
+                // The store outlives this loop.
+                drop(changed);
+                changes.mark_unchanged();
+                pass_at = pass_at.min(Instant::now() + PASS_EVERY_MIN);
+                continue;
+            }
+            Some((key, outcome)) = under_way.next() => {
+                pace.finished(key, &outcome, Instant::now());
+                pass_at = pass_at.min(Instant::now() + PASS_EVERY_MIN);
+                continue;
+            }
+            () = tokio::time::sleep_until(pass_at) => {}
+        }
+        let due = directives.store.read(|index| steps(index, now_ms()));
+        let now = Instant::now();
+        pace.keep(due.iter().map(Step::key));
+        for step in due {
+            let key = step.key();
+            if under_way.len() < CONCURRENCY && pace.may_start(&key, now) {
+                under_way.push(async move { (key, directives.carry_out_step(step).await) });
+            }
+        }
+        pass_at = pace.wake_at().unwrap_or(now + PASS_EVERY_MAX).min(now + PASS_EVERY_MAX);
+        pass_at = pass_at.max(now + PASS_EVERY_MIN);
+    }
+}
+
+#[cfg(test)]
+mod tests;

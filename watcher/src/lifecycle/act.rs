@@ -1,0 +1,240 @@
+//! Carrying out the steps of the lifecycle.
+//!
+//! Invariant: each is idempotent, and says why when it did not succeed.
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{DeleteParams, EvictParams, Preconditions};
+use kube::{Api, ResourceExt as _};
+use longshore_proto::types::v1 as wire;
+use longshore_runtime::propagate;
+use tracing::Instrument as _;
+
+use super::Step;
+use crate::api::NodeClaim;
+use crate::api::keys::conditions;
+use crate::directives::Directives;
+use crate::directives::disrupt::set_taint;
+use crate::events::Happening;
+use crate::names;
+use crate::observe::reference;
+use crate::patch::{Part, Wanted, code, edit, found, now, remove_finalizer, set_condition};
+
+/// Why a step did not succeed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Refusal {
+    /// A disruption budget allows no eviction now.
+    #[error("a PodDisruptionBudget allows no eviction now")]
+    Budget,
+    /// The API server did not do it.
+    #[error("{0}")]
+    Api(#[from] kube::Error),
+}
+
+type Outcome = Result<(), Refusal>;
+
+impl Directives {
+    /// Carries out a step.
+    pub(super) async fn carry_out_step(&self, step: Step) -> Outcome {
+        let outcome = match &step {
+            Step::DeleteClaim { claim } => self.delete(claim).await,
+            Step::ReleaseNode { node } => self.release_node(node).await,
+            Step::SetDeadline { claim, deadline_ms } => {
+                self.set_deadline(claim, *deadline_ms).await
+            }
+            Step::Cordon { node } => self.cordon(node).await,
+            Step::Evict { pod, claim } => self.evict(pod, claim).await,
+            Step::ForceDelete { pod, grace_seconds } => self.force(pod, *grace_seconds).await,
+            Step::Blocked { claim, pod } => {
+                self.say_blocked(claim, pod);
+                Ok(())
+            }
+            Step::MarkDrained { claim } => self.set(claim, &Wanted::met(conditions::DRAINED)).await,
+            Step::Initialize { claim, node } => self.initialize(claim, node).await,
+            Step::Await { claim, reason, message } => {
+                let kind = conditions::INITIALIZED;
+                self.set(claim, &Wanted { kind, status: None, reason, message }).await
+            }
+            Step::Touch { claim, node } => self.touch(claim, node).await,
+            Step::Running { claim, pods, realised } => {
+                self.finish_trace(claim, *pods, *realised);
+                Ok(())
+            }
+        };
+        if let Err(Refusal::Api(error)) = &outcome {
+            tracing::warn!(step = step.key(), %error, "not done yet; trying again");
+        }
+        outcome
+    }
+
+    async fn delete(&self, claim: &str) -> Outcome {
+        found(self.claims().delete(claim, &DeleteParams::default()).await)?;
+        Ok(())
+    }
+
+    async fn release_node(&self, name: &str) -> Outcome {
+        let free = |node: &mut Node| remove_finalizer(node, names::TERMINATION);
+        edit(&self.nodes(), name, Part::Main, self.known_node(name), free).await?;
+        Ok(())
+    }
+
+    async fn set_deadline(&self, name: &str, deadline_ms: i64) -> Outcome {
+        let deadline = Timestamp::from_millisecond(deadline_ms).unwrap_or(Timestamp::MAX);
+        let note = |claim: &mut NodeClaim| {
+            let text = deadline.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+            claim.annotations_mut().insert(names::TERMINATION_TIMESTAMP.to_owned(), text);
+        };
+        edit(&self.claims(), name, Part::Main, self.known_claim(name), note).await?;
+        Ok(())
+    }
+
+    async fn cordon(&self, name: &str) -> Outcome {
+        let close = |node: &mut Node| {
+            set_taint(node, true);
+            node.spec.get_or_insert_default().unschedulable = Some(true);
+            let (key, value) = (names::EXCLUDE_FROM_LOAD_BALANCERS, names::EXCLUDED_BY_AUTOSCALER);
+            node.labels_mut().insert(key.to_owned(), value.to_owned());
+        };
+        edit(&self.nodes(), name, Part::Main, self.known_node(name), close).await?;
+        Ok(())
+    }
+
+    async fn evict(&self, pod: &wire::Pod, claim: &str) -> Outcome {
+        let options = DeleteParams { preconditions: exactly(pod), ..DeleteParams::default() };
+        let params = EvictParams { delete_options: Some(options), ..EvictParams::default() };
+        match self.pods(pod).evict(&pod.name, &params).await {
+            Ok(_) => {
+                self.say_of(pod, false, "Evicted", format!("its node is going: NodeClaim {claim}"));
+                Ok(())
+            }
+            Err(error) if matches!(code(&error), Some(404 | 409)) => Ok(()),
+            Err(error) if matches!(code(&error), Some(429 | 500)) => {
+                let why = error.to_string();
+                let note = format!(
+                    "{why}; the node stays until its PodDisruptionBudget allows the eviction, or \
+                     until the claim's terminationGracePeriod ends"
+                );
+                self.say_of(pod, true, "FailedDraining", note);
+                Err(Refusal::Budget)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn force(&self, pod: &wire::Pod, grace_seconds: u32) -> Outcome {
+        let params = DeleteParams {
+            preconditions: exactly(pod),
+            grace_period_seconds: Some(grace_seconds),
+            ..DeleteParams::default()
+        };
+        match self.pods(pod).delete(&pod.name, &params).await {
+            Ok(_) => {
+                let note = format!(
+                    "deleted with {grace_seconds} s of grace: the terminationGracePeriod of its \
+                     node ends"
+                );
+                self.say_of(pod, true, "Evicted", note);
+                Ok(())
+            }
+            Err(error) if matches!(code(&error), Some(404 | 409)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn initialize(&self, claim_name: &str, node_name: &str) -> Outcome {
+        let Some(claim) = self.known_claim(claim_name) else { return Ok(()) };
+        let span = tracing::info_span!("watcher.node_ready", claim = claim_name, node = node_name);
+        propagate::set_parent(&span, traceparent(&claim));
+        let work = async {
+            let label = |node: &mut Node| {
+                node.labels_mut().insert(names::INITIALIZED.to_owned(), "true".to_owned());
+            };
+            let known = self.known_node(node_name);
+            let node = edit(&self.nodes(), node_name, Part::Main, known, label).await?;
+            let status = node.and_then(|node| node.status).unwrap_or_default();
+            edit(&self.claims(), claim_name, Part::Status, Some(claim), |claim| {
+                let generation = claim.metadata.generation;
+                let own = claim.status.get_or_insert_default();
+                let list = |list: &Option<std::collections::BTreeMap<_, _>>| {
+                    let entries = list.clone().unwrap_or_default().into_iter();
+                    entries.map(|(k, q): (String, _)| (k, crate::api::Quantity::from(q))).collect()
+                };
+                own.capacity = list(&status.capacity);
+                own.allocatable = list(&status.allocatable);
+                for kind in [conditions::INITIALIZED, conditions::READY] {
+                    set_condition(&mut own.conditions, &Wanted::met(kind), generation);
+                }
+            })
+            .await
+        };
+        work.instrument(span).await?;
+        Ok(())
+    }
+
+    async fn touch(&self, name: &str, node: &str) -> Outcome {
+        self.store.update(|index| index.untouch(node));
+        let stamp = |claim: &mut NodeClaim| {
+            claim.status.get_or_insert_default().last_pod_event_time = Some(now());
+        };
+        let written = edit(&self.claims(), name, Part::Status, self.known_claim(name), stamp).await;
+        if written.is_err() {
+            self.store.update(|index| index.touch(node));
+        }
+        written?;
+        Ok(())
+    }
+
+    fn finish_trace(&self, name: &str, pods: usize, realised: usize) {
+        let claim = self.known_claim(name);
+        let span = tracing::info_span!("watcher.pods_running", claim = name, pods, realised);
+        propagate::set_parent(&span, claim.as_ref().map_or("", traceparent));
+        span.in_scope(|| tracing::info!(claim = name, pods, realised, "planned pods run"));
+        self.store.update(|index| index.plan_done(name));
+    }
+
+    async fn set(&self, name: &str, wanted: &Wanted<'_>) -> Outcome {
+        let set = |claim: &mut NodeClaim| {
+            let generation = claim.metadata.generation;
+            let status = claim.status.get_or_insert_default();
+            set_condition(&mut status.conditions, wanted, generation);
+        };
+        edit(&self.claims(), name, Part::Status, self.known_claim(name), set).await?;
+        Ok(())
+    }
+
+    fn pods(&self, pod: &wire::Pod) -> Api<Pod> {
+        Api::namespaced(self.client.clone(), &pod.namespace)
+    }
+
+    fn say_of(&self, pod: &wire::Pod, warning: bool, reason: &str, note: String) {
+        let about = self
+            .store
+            .read(|index| index.pod(&pod.uid).map(crate::index::pods::PodEntry::reference));
+        let Some(about) = about else { return };
+        self.events.publish(Happening { about, warning, reason: reason.to_owned(), note });
+    }
+
+    fn say_blocked(&self, claim: &str, pod: &str) {
+        let Some(claim) = self.known_claim(claim) else { return };
+        self.events.publish(Happening {
+            about: reference::<NodeClaim>(&claim.metadata),
+            warning: true,
+            reason: "FailedDraining".to_owned(),
+            note: format!(
+                "pod {pod} refuses eviction by its annotation {} or {}; remove that, or wait until \
+                 the pod ends",
+                names::DO_NOT_DISRUPT,
+                names::DO_NOT_EVICT
+            ),
+        });
+    }
+}
+
+/// Only this pod, not one that has taken its name.
+fn exactly(pod: &wire::Pod) -> Option<Preconditions> {
+    Some(Preconditions { uid: Some(pod.uid.clone()), ..Preconditions::default() })
+}
+
+fn traceparent(claim: &NodeClaim) -> &str {
+    claim.annotations().get(names::TRACEPARENT).map_or("", String::as_str)
+}

@@ -1,0 +1,46 @@
+//! The clock of consolidation, and the end of a claim's trace.
+//!
+//! Invariant: the time of the last pod event lives in the claim's status, so a restart forgets
+//! nothing; it is written at most once in a few seconds for each claim.
+
+use kube::ResourceExt as _;
+use longshore_proto::types::v1::PodPhase;
+
+use super::Step;
+use crate::index::Index;
+
+/// Least time between two writes for one claim, in milliseconds: below any sensible
+/// consolidateAfter, far above what one rollout needs.
+const WRITE_EVERY_MS: i64 = 5_000;
+
+/// What activity calls for.
+#[must_use]
+pub fn steps(index: &Index, now_ms: i64) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for claim in index.claims() {
+        let Some(status) = &claim.status else { continue };
+        let Some(node) = status.node_name.as_deref() else { continue };
+        let last_ms = status.last_pod_event_time.as_ref().map(|t| t.0.as_millisecond());
+        let due = last_ms.is_none_or(|last_ms| now_ms - last_ms >= WRITE_EVERY_MS);
+        if due && index.is_touched(node) {
+            steps.push(Step::Touch { claim: claim.name_any(), node: node.to_owned() });
+        }
+    }
+    steps.extend(index.planned_claims().filter_map(|claim| running(index, claim)));
+    steps
+}
+
+/// The pods of a claim all run. Those that are gone meanwhile are not waited for.
+fn running(index: &Index, claim: &str) -> Option<Step> {
+    let node = index.claim(claim)?.status.as_ref()?.node_name.as_deref()?;
+    let running = |row: &longshore_proto::types::v1::Pod| row.phase() == PodPhase::Running;
+    let (mut pods, mut realised) = (0, 0);
+    for pod in index.planned_for(claim) {
+        if !running(&pod.row) {
+            return None;
+        }
+        pods += 1;
+        realised += usize::from(pod.row.node_name == node);
+    }
+    Some(Step::Running { claim: claim.to_owned(), pods, realised })
+}

@@ -1,0 +1,146 @@
+//! Draining: which pods must leave a node, in which order, and by when.
+//!
+//! Invariant: only ever through the eviction API while there is time, so that budgets hold; past
+//! the claim's deadline by deletion. Static pods, pods of DaemonSets and pods that tolerate the
+//! taint of a disrupted node stay.
+
+use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::jiff::Timestamp;
+use kube::ResourceExt as _;
+
+use super::Step;
+use crate::api::NodeClaim;
+use crate::api::keys::conditions;
+use crate::index::Index;
+use crate::index::pods::PodEntry;
+use crate::names;
+use crate::project::claim::condition;
+use crate::project::duration::millis;
+
+/// A pod this long past its end is stuck, and no longer waited for, in milliseconds.
+const STUCK_AFTER_MS: i64 = 60_000;
+/// Least grace of a pod that is deleted because time is up, in seconds.
+const FORCED_GRACE_MIN_SECONDS: i64 = 1;
+
+/// What draining calls for.
+#[must_use]
+pub fn steps(index: &Index, now_ms: i64) -> Vec<Step> {
+    let claims = index.claims().filter(|claim| claim.metadata.deletion_timestamp.is_some());
+    let drains = claims.flat_map(|claim| drain(index, claim, now_ms));
+    let deleted = index.nodes().filter(|node| is_deleted(node));
+    drains.chain(deleted.filter_map(|node| deleted_node(index, node))).collect()
+}
+
+fn is_deleted(node: &Node) -> bool {
+    let held = node.finalizers().iter().any(|f| f == names::TERMINATION);
+    node.metadata.deletion_timestamp.is_some() && held
+}
+
+/// `kubectl delete node` deletes the claim, which drains the node.
+fn deleted_node(index: &Index, node: &Node) -> Option<Step> {
+    let owner = node.owner_references().iter().find(|owner| owner.kind == "NodeClaim");
+    match owner.and_then(|owner| index.claim(&owner.name)) {
+        Some(claim) if claim.metadata.deletion_timestamp.is_some() => None,
+        Some(claim) => Some(Step::DeleteClaim { claim: claim.name_any() }),
+        None => Some(Step::ReleaseNode { node: node.name_any() }),
+    }
+}
+
+fn drain(index: &Index, claim: &NodeClaim, now_ms: i64) -> Vec<Step> {
+    let name = claim.name_any();
+    let status = claim.status.as_ref();
+    let drained = status.is_some_and(|s| condition(&s.conditions, conditions::DRAINED).is_some());
+    if drained {
+        return Vec::new();
+    }
+    let Some(node) = index.node_of(claim) else { return vec![Step::MarkDrained { claim: name }] };
+    let mut steps = Vec::new();
+    let deadline_ms = deadline(claim);
+    if let Some(deadline_ms) = deadline_ms
+        && !claim.annotations().contains_key(names::TERMINATION_TIMESTAMP)
+    {
+        steps.push(Step::SetDeadline { claim: name.clone(), deadline_ms });
+    }
+    if !is_cordoned(node) {
+        steps.push(Step::Cordon { node: node.name_any() });
+        return steps;
+    }
+    let waiting: Vec<_> =
+        index.pods_on(&node.name_any()).filter(|pod| must_leave(pod, now_ms)).collect();
+    if waiting.is_empty() {
+        steps.push(Step::MarkDrained { claim: name });
+        return steps;
+    }
+    steps.extend(departures(&name, &waiting, deadline_ms, now_ms));
+    steps
+}
+
+/// When the drain of a claim ends at the latest, in milliseconds since the epoch.
+fn deadline(claim: &NodeClaim) -> Option<i64> {
+    let noted = claim.annotations().get(names::TERMINATION_TIMESTAMP);
+    if let Some(noted) = noted.and_then(|text| text.parse::<Timestamp>().ok()) {
+        return Some(noted.as_millisecond());
+    }
+    let deleted_ms = claim.metadata.deletion_timestamp.as_ref()?.0.as_millisecond();
+    let grace = claim.spec.termination_grace_period.as_ref()?.duration();
+    Some(deleted_ms + i64::try_from(grace.as_millis()).unwrap_or(i64::MAX / 2))
+}
+
+fn is_cordoned(node: &Node) -> bool {
+    let spec = node.spec.as_ref();
+    let taints = spec.and_then(|s| s.taints.as_deref()).unwrap_or_default();
+    spec.is_some_and(|s| s.unschedulable == Some(true))
+        && taints.iter().any(|taint| taint.key == names::DISRUPTED_TAINT)
+        && node.labels().contains_key(names::EXCLUDE_FROM_LOAD_BALANCERS)
+}
+
+fn must_leave(pod: &PodEntry, now_ms: i64) -> bool {
+    let facts = &pod.facts;
+    let stuck = facts.delete_by_ms.is_some_and(|by_ms| now_ms > by_ms + STUCK_AFTER_MS);
+    !facts.mirror && !facts.daemon && !facts.tolerates_disruption && !stuck
+}
+
+/// Steps for pods that must leave: those whose time is up at once, of the others the critical ones
+/// last.
+fn departures(
+    claim: &str,
+    waiting: &[&PodEntry],
+    deadline_ms: Option<i64>,
+    now_ms: i64,
+) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let tier_is_critical = waiting.iter().all(|pod| pod.facts.critical);
+    for pod in waiting {
+        if let Some(grace_seconds) = deadline_ms.and_then(|d| forced(pod, d, now_ms)) {
+            steps.push(Step::ForceDelete { pod: Box::new(pod.row.clone()), grace_seconds });
+            continue;
+        }
+        if pod.row.deleting || pod.facts.critical != tier_is_critical {
+            continue;
+        }
+        steps.push(if is_protected(pod, now_ms) {
+            let pod = format!("{}/{}", pod.row.namespace, pod.row.name);
+            Step::Blocked { claim: claim.to_owned(), pod }
+        } else {
+            Step::Evict { pod: Box::new(pod.row.clone()), claim: claim.to_owned() }
+        });
+    }
+    steps
+}
+
+/// Grace for a pod that would otherwise outlive the deadline; nothing while there is time.
+fn forced(pod: &PodEntry, deadline_ms: i64, now_ms: i64) -> Option<u32> {
+    let late = match pod.facts.delete_by_ms {
+        Some(delete_by_ms) => delete_by_ms > deadline_ms,
+        None => now_ms > deadline_ms - pod.facts.grace_seconds * 1000,
+    };
+    let left_seconds = (deadline_ms - now_ms).div_euclid(1000).max(FORCED_GRACE_MIN_SECONDS);
+    late.then(|| u32::try_from(left_seconds).unwrap_or(u32::MAX))
+}
+
+/// True while eviction is refused by an annotation on the pod.
+fn is_protected(pod: &PodEntry, now_ms: i64) -> bool {
+    let row = &pod.row;
+    let over = row.do_not_disrupt_until.as_ref().is_some_and(|until| millis(until) <= now_ms);
+    row.do_not_disrupt && !over
+}

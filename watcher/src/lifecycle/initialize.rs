@@ -1,0 +1,92 @@
+//! Initialisation: when a registered node takes pods.
+//!
+//! Invariant: a node is initialised when it is ready, its start-up taints are gone, and every
+//! resource that its claim asked for is there; what it waits for is said on the claim.
+
+use k8s_openapi::api::core::v1::{Node, Taint};
+use kube::ResourceExt as _;
+
+use super::Step;
+use crate::api::NodeClaim;
+use crate::api::keys::conditions;
+use crate::index::Index;
+use crate::names;
+use crate::project::claim::condition;
+use crate::project::node::is_ready;
+
+/// What initialisation calls for.
+#[must_use]
+pub fn steps(index: &Index) -> Vec<Step> {
+    index.claims().filter(|claim| is_waiting(claim)).filter_map(|c| step(index, c)).collect()
+}
+
+fn is_waiting(claim: &NodeClaim) -> bool {
+    let Some(status) = &claim.status else { return false };
+    claim.metadata.deletion_timestamp.is_none()
+        && condition(&status.conditions, conditions::REGISTERED).is_some()
+        && condition(&status.conditions, conditions::INITIALIZED).is_none()
+}
+
+fn step(index: &Index, claim: &NodeClaim) -> Option<Step> {
+    let name = claim.name_any();
+    let Some(node) = index.node_of(claim) else {
+        let message = "the node of the claim does not exist".to_owned();
+        return pending(claim, "NodeNotFound", message);
+    };
+    match obstacle(claim, node) {
+        None => Some(Step::Initialize { claim: name, node: node.name_any() }),
+        Some((reason, message)) => pending(claim, reason, message),
+    }
+}
+
+/// Says what is waited for, unless the claim says so already.
+fn pending(claim: &NodeClaim, reason: &'static str, message: String) -> Option<Step> {
+    let conditions = claim.status.iter().flat_map(|status| &status.conditions);
+    let mut said = conditions.filter(|c| c.type_ == conditions::INITIALIZED);
+    let known = said.any(|c| c.reason == reason && c.message == message);
+    (!known).then(|| Step::Await { claim: claim.name_any(), reason, message })
+}
+
+/// What keeps a node from taking pods.
+fn obstacle(claim: &NodeClaim, node: &Node) -> Option<(&'static str, String)> {
+    if !is_ready(node) {
+        return Some(("NodeNotReady", format!("node {} is not ready", node.name_any())));
+    }
+    let taints = node.spec.as_ref().and_then(|s| s.taints.as_deref()).unwrap_or_default();
+    let startup = &claim.spec.startup_taints;
+    let left = taints.iter().find(|taint| {
+        startup.iter().any(|s| s.key == taint.key && s.effect.as_str() == taint.effect)
+    });
+    if let Some(taint) = left {
+        let message = format!("start-up taint {} has not been removed", taint.key);
+        return Some(("StartupTaintsExist", message));
+    }
+    if let Some(taint) = taints.iter().find(|taint| is_ephemeral(taint)) {
+        let message = format!("taint {} has not been removed", taint.key);
+        return Some(("KnownEphemeralTaintsExist", message));
+    }
+    missing_resource(claim, node).map(|name| {
+        let message = format!("resource {name} is not registered; does its device plugin run?");
+        ("ResourceNotRegistered", message)
+    })
+}
+
+/// Taints that come and go while a node starts.
+fn is_ephemeral(taint: &Taint) -> bool {
+    let key = taint.key.as_str();
+    matches!(key, names::NOT_READY | names::UNREGISTERED_TAINT | names::CLOUD_UNINITIALIZED)
+        || (key == names::UNREACHABLE && taint.effect == "NoSchedule")
+        || key.starts_with(names::READINESS_PREFIX)
+}
+
+/// A resource that the claim asks for and the node does not have.
+fn missing_resource<'a>(claim: &'a NodeClaim, node: &Node) -> Option<&'a str> {
+    let allocatable = node.status.as_ref().and_then(|s| s.allocatable.as_ref());
+    let is_zero = |text: &str| text.trim_start_matches('0').is_empty();
+    let requests = claim.spec.resources.requests.iter();
+    let mut asked = requests.filter(|(_, quantity)| !is_zero(&quantity.0));
+    let missing = asked.find(|(name, _)| {
+        allocatable.and_then(|a| a.get(*name)).is_none_or(|quantity| is_zero(&quantity.0))
+    });
+    missing.map(|(name, _)| name.as_str())
+}

@@ -1,0 +1,1 @@
+//! Draining, initialisation and activity, by table.

@@ -1,0 +1,163 @@
+//! Watches: one task for each kind of object, from the API server into the index.
+//!
+//! Invariant: a watch that fails is taken up again with back-off; an object that cannot be decoded
+//! stops no other; a kind whose CRD is not installed counts as empty until it is.
+
+use std::fmt::Debug;
+use std::pin::pin;
+use std::time::Duration;
+
+use anyhow::bail;
+use futures::StreamExt as _;
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::{
+    Namespace, Node, ObjectReference, PersistentVolume, PersistentVolumeClaim, Pod,
+};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::storage::v1::StorageClass;
+use kube::api::ObjectMeta;
+use kube::core::DeserializeGuard;
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, Client, Resource};
+use longshore_runtime::backoff::{Backoff, BackoffPolicy};
+use longshore_runtime::tasks::{OnError, Supervisor};
+use serde::de::DeserializeOwned;
+
+use crate::api::{AWSNodeTemplate, EC2NodeClass, NodeClaim, NodePool, Provisioner};
+use crate::index::{Store, Watched, name_of};
+
+/// Objects in one page of a list.
+const PAGE_SIZE: u32 = 500;
+/// Pauses after a failed watch. The longest is also how late a newly installed CRD may be noticed.
+const RETRY: BackoffPolicy =
+    BackoffPolicy { minimum: Duration::from_millis(500), maximum: Duration::from_secs(15) };
+
+/// Starts all watches.
+pub fn spawn(supervisor: &Supervisor, client: &Client, store: &Store) {
+    let watches = Watches { supervisor, client, store };
+    watches.spawn::<Namespace>("watch namespaces");
+    watches.spawn::<StorageClass>("watch storage classes");
+    watches.spawn::<PersistentVolume>("watch volumes");
+    watches.spawn::<PersistentVolumeClaim>("watch volume claims");
+    watches.spawn::<NodePool>("watch node pools");
+    watches.spawn::<Provisioner>("watch provisioners");
+    watches.spawn::<EC2NodeClass>("watch node classes");
+    watches.spawn::<AWSNodeTemplate>("watch node templates");
+    watches.spawn::<NodeClaim>("watch node claims");
+    watches.spawn::<Node>("watch nodes");
+    watches.spawn::<DaemonSet>("watch daemon sets");
+    watches.spawn::<PodDisruptionBudget>("watch disruption budgets");
+    watches.spawn::<Pod>("watch pods");
+}
+
+struct Watches<'a> {
+    supervisor: &'a Supervisor,
+    client: &'a Client,
+    store: &'a Store,
+}
+
+impl Watches<'_> {
+    fn spawn<K>(&self, task: &'static str)
+    where
+        K: Watched + Resource<DynamicType = ()> + DeserializeOwned,
+        K: Clone + Debug + Send + 'static,
+    {
+        let (client, store) = (self.client.clone(), self.store.clone());
+        self.supervisor.spawn(task, OnError::Restart(RETRY), move || {
+            watch::<K>(Api::all(client.clone()), store.clone())
+        });
+    }
+}
+
+async fn watch<K>(api: Api<DeserializeGuard<K>>, store: Store) -> anyhow::Result<()>
+where
+    K: Watched + Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + 'static,
+{
+    let config = watcher::Config::default().page_size(PAGE_SIZE);
+    let mut events = pin!(watcher::watcher(api, config));
+    let mut backoff = Backoff::new(RETRY);
+    let mut absent = false;
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(event) => {
+                backoff.reset();
+                absent = false;
+                take(&store, event);
+            }
+            Err(error) if is_absent(&error) => {
+                if !std::mem::replace(&mut absent, true) {
+                    let kind = K::kind(&());
+                    tracing::info!(%kind, "kind is not installed; it counts as empty until it is");
+                    store.write(|index| {
+                        index.begin::<K>();
+                        index.end::<K>();
+                    });
+                }
+                backoff.wait().await;
+            }
+            Err(error) => {
+                tracing::warn!(kind = %K::kind(&()), %error, "{}", advice(&error));
+                backoff.wait().await;
+            }
+        }
+    }
+    bail!("the watch of {} ended", K::kind(&()))
+}
+
+/// True when the API server does not know the kind.
+fn is_absent(error: &watcher::Error) -> bool {
+    code(error) == Some(404)
+}
+
+fn code(error: &watcher::Error) -> Option<u16> {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchFailed(kube::Error::Api(status)) => Some(status.code),
+        _ => None,
+    }
+}
+
+fn advice(error: &watcher::Error) -> &'static str {
+    match code(error) {
+        Some(403) => {
+            "watch refused; grant the service account get, list and watch on this kind, as the \
+             chart's ClusterRole does"
+        }
+        // The history that the watch wanted is gone: it lists anew.
+        Some(410) => "watch fell behind; listing again",
+        _ => "watch failed; trying again",
+    }
+}
+
+fn take<K>(store: &Store, event: Event<DeserializeGuard<K>>)
+where
+    K: Watched + Resource<DynamicType = ()>,
+{
+    match event {
+        Event::Init => store.update(|index| index.begin::<K>()),
+        Event::InitDone => store.write(|index| index.end::<K>()),
+        Event::Apply(DeserializeGuard(object)) | Event::InitApply(DeserializeGuard(object)) => {
+            let meta = object.as_ref().map_or_else(|e| &e.metadata, K::meta);
+            let reference = reference::<K>(meta);
+            let object = object.map_err(|invalid| invalid.error);
+            store.write(|index| index.apply(reference, object));
+        }
+        Event::Delete(guarded) => {
+            store.write(|index| index.forget::<K>(&name_of(guarded.meta())));
+        }
+    }
+}
+
+/// A reference to an object, for Events about it.
+#[must_use]
+pub fn reference<K: Resource<DynamicType = ()>>(meta: &ObjectMeta) -> ObjectReference {
+    ObjectReference {
+        api_version: Some(K::api_version(&()).into_owned()),
+        kind: Some(K::kind(&()).into_owned()),
+        namespace: meta.namespace.clone(),
+        name: meta.name.clone(),
+        uid: meta.uid.clone(),
+        ..ObjectReference::default()
+    }
+}

@@ -1,0 +1,142 @@
+//! The session with the scheduler: one bidirectional stream, opened by the watcher, for as long as
+//! it lives; then the next one.
+//!
+//! Invariant: the epoch is in the Lease before it is in a Hello. The view is sent as a snapshot and
+//! then as steps that fit each other; whatever goes wrong ends in a snapshot, never in a guess.
+
+mod link;
+pub mod sender;
+
+use std::time::Duration;
+
+use longshore_proto::cluster::v1::cluster_service_client::ClusterServiceClient;
+use longshore_proto::limits::MESSAGE_BYTES_MAX;
+use longshore_proto::reason::{self, Reason};
+use longshore_runtime::backoff::{Backoff, BackoffPolicy};
+use tokio::sync::watch;
+use tonic::transport::Channel;
+
+use crate::directives::Directives;
+use crate::index::Store;
+use crate::lease::Lease;
+use sender::Sender;
+
+/// How long the cluster may take to be listed before it is said what is missing.
+const LISTING_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Pauses between sessions.
+const RECONNECT: BackoffPolicy =
+    BackoffPolicy { minimum: Duration::from_millis(200), maximum: Duration::from_secs(10) };
+
+/// What sessions are made of.
+#[derive(Clone)]
+pub struct Sessions {
+    /// Name of the cluster.
+    pub cluster_id: String,
+    /// Connection to the scheduler.
+    pub channel: Channel,
+    /// What is known of the cluster.
+    pub store: Store,
+    /// What carries out directives.
+    pub directives: Directives,
+    /// True while a session is open and the scheduler holds the whole view.
+    pub connected: watch::Sender<bool>,
+}
+
+/// Why a session ended.
+#[derive(Debug, thiserror::Error)]
+pub enum Ended {
+    /// The scheduler asked for it, after this pause.
+    #[error("the scheduler asked to reconnect: {reason}")]
+    GoAway {
+        /// How long to wait.
+        delay: Duration,
+        /// Why.
+        reason: String,
+    },
+    /// The stream failed.
+    #[error("{}", explain(.0))]
+    Status(#[from] Box<tonic::Status>),
+    /// The scheduler ended the stream, or broke the protocol.
+    #[error("{0}")]
+    Protocol(&'static str),
+    /// The epoch could not be persisted.
+    #[error("cannot persist the session's epoch in the Lease: {0}")]
+    Lease(#[from] crate::lease::LeaseError),
+}
+
+impl From<tonic::Status> for Ended {
+    fn from(status: tonic::Status) -> Self {
+        Self::Status(Box::new(status))
+    }
+}
+
+impl Sessions {
+    /// Runs one session after the other, for ever; dropped when the watcher no longer leads.
+    ///
+    /// # Errors
+    /// [`Ended::Lease`] when the lease is lost.
+    pub async fn run(&self, lease: &Lease) -> Result<(), Ended> {
+        self.wait_until_listed().await;
+        let mut backoff = Backoff::new(RECONNECT);
+        let mut sender = Sender::default();
+        loop {
+            let epoch = lease.next_epoch().await?;
+            let mut progressed = false;
+            let ended = self.one(epoch, &mut sender, &mut progressed).await;
+            self.connected.send_replace(false);
+            if progressed {
+                backoff.reset();
+            }
+            match ended {
+                Ended::GoAway { delay, reason } => {
+                    tracing::info!(reason, ?delay, "moving the session to another scheduler");
+                    tokio::time::sleep(delay).await;
+                }
+                other => {
+                    tracing::warn!(epoch, "session ended: {other}");
+                    backoff.wait().await;
+                }
+            }
+        }
+    }
+
+    async fn wait_until_listed(&self) {
+        while !self.store.until(LISTING_PATIENCE, |index| index.unlisted().is_empty()).await {
+            let unlisted = self.store.read(crate::index::Index::unlisted);
+            tracing::warn!(?unlisted, "still waiting for the cluster's objects to be listed");
+        }
+    }
+
+    async fn one(&self, epoch: u64, sender: &mut Sender, progressed: &mut bool) -> Ended {
+        let mut client = ClusterServiceClient::new(self.channel.clone())
+            .max_decoding_message_size(MESSAGE_BYTES_MAX)
+            .max_encoding_message_size(MESSAGE_BYTES_MAX);
+        let link = match link::open(&mut client, self, epoch, sender).await {
+            Ok(link) => link,
+            Err(ended) => return ended,
+        };
+        *progressed = true;
+        link.run(self, sender).await
+    }
+}
+
+/// What a status means, with the way out where there is one.
+fn explain(status: &tonic::Status) -> String {
+    let way_out = match reason::of_status(status) {
+        Some((name, _)) if name == Reason::ProtocolVersion.as_str() => {
+            "; upgrade the older of watcher and scheduler"
+        }
+        Some((name, _)) if name == Reason::SessionSuperseded.as_str() => {
+            "; does another watcher run for a cluster of the same name?"
+        }
+        Some((name, _)) if name == Reason::StaleFence.as_str() => {
+            "; the scheduler has seen a later session of this cluster"
+        }
+        _ if status.code() == tonic::Code::Unavailable => {
+            "; is --scheduler-endpoint right, and does the scheduler run?"
+        }
+        _ => "",
+    };
+    format!("{}: {}{way_out}", status.code(), status.message())
+}

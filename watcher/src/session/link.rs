@@ -1,0 +1,198 @@
+//! One session on the wire.
+//!
+//! Invariant: inbound messages are never kept waiting by outbound ones: what the connection does
+//! not take now is tried again when it does, and what the view changes meanwhile is coalesced.
+
+use std::time::Duration;
+
+use longshore_proto::cluster::v1::Welcome;
+use longshore_proto::cluster::v1::cluster_service_client::ClusterServiceClient;
+use longshore_proto::cluster::v1::sync_request::Message;
+use longshore_proto::cluster::v1::sync_response::Message as Answer;
+use longshore_proto::cluster::v1::{Directive, DirectiveResult, Hello, SyncRequest, SyncResponse};
+use longshore_proto::limits::{
+    BOOKMARK_INTERVAL_SECONDS, DIRECTIVE_QUEUE, PROTOCOL_VERSION, SYNC_WINDOW,
+};
+use longshore_runtime::propagate;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Streaming;
+use tonic::transport::Channel;
+
+use super::sender::Sender;
+use super::{Ended, Sessions};
+use crate::index::Index;
+
+/// How long changes are gathered before they are sent: long enough to batch what one API call
+/// brings about, short beside everything that follows.
+const BATCH: Duration = Duration::from_millis(5);
+/// How long the scheduler may take to answer Hello.
+const WELCOME_PATIENCE: Duration = Duration::from_secs(10);
+/// Messages queued towards the connection: a full window, and as many results.
+const OUTBOUND: usize = 2 * SYNC_WINDOW as usize;
+
+/// An open session.
+pub(super) struct Link {
+    outbound: mpsc::Sender<SyncRequest>,
+    inbound: Streaming<SyncResponse>,
+    bookmark_interval: Duration,
+}
+
+/// Opens a session: Hello out, Welcome in.
+pub(super) async fn open(
+    client: &mut ClusterServiceClient<Channel>,
+    sessions: &Sessions,
+    epoch: u64,
+    sender: &mut Sender,
+) -> Result<Link, Ended> {
+    let (outbound, queue) = mpsc::channel(OUTBOUND);
+    let hello = Message::Hello(Hello {
+        cluster_id: sessions.cluster_id.clone(),
+        session_epoch: epoch,
+        resume_token: sender.resume_token(),
+        protocol_version: PROTOCOL_VERSION,
+        watcher_version: env!("CARGO_PKG_VERSION").to_owned(),
+    });
+    // The queue is new and empty.
+    let _ = outbound.try_send(SyncRequest { message: Some(hello) });
+    let opening = async {
+        let mut inbound = client.sync(ReceiverStream::new(queue)).await?.into_inner();
+        match inbound.message().await?.and_then(|response| response.message) {
+            Some(Answer::Welcome(welcome)) => Ok((inbound, welcome)),
+            _ => Err(Ended::Protocol("the scheduler's first message was not Welcome")),
+        }
+    };
+    let (inbound, welcome) = tokio::time::timeout(WELCOME_PATIENCE, opening)
+        .await
+        .map_err(|_| Ended::Protocol("the scheduler did not answer Hello in time"))??;
+    let bookmark_interval = bookmark_interval(&welcome);
+    sessions.store.update(|index| sender.welcome(&welcome, index.settled()));
+    tracing::info!(cluster = sessions.cluster_id, epoch, resumed = welcome.resumed, "session open");
+    Ok(Link { outbound, inbound, bookmark_interval })
+}
+
+fn bookmark_interval(welcome: &Welcome) -> Duration {
+    let announced = welcome.bookmark_interval.and_then(|d| Duration::try_from(d).ok());
+    let announced = announced.filter(|d| !d.is_zero());
+    announced.unwrap_or(Duration::from_secs(BOOKMARK_INTERVAL_SECONDS))
+}
+
+impl Link {
+    /// Serves the session until it ends.
+    pub(super) async fn run(self, sessions: &Sessions, sender: &mut Sender) -> Ended {
+        let (directives, directive_queue) = mpsc::channel(DIRECTIVE_QUEUE);
+        let (results, result_queue) = mpsc::channel(DIRECTIVE_QUEUE);
+        let carrying_out = sessions.directives.run(directive_queue, results);
+        tokio::select! {
+            ended = self.serve(sessions, sender, directives, result_queue) => ended,
+            () = carrying_out => Ended::Protocol("directives are no longer carried out"),
+        }
+    }
+
+    async fn serve(
+        mut self,
+        sessions: &Sessions,
+        sender: &mut Sender,
+        directives: mpsc::Sender<Directive>,
+        mut results: mpsc::Receiver<DirectiveResult>,
+    ) -> Ended {
+        let mut changes = sessions.store.changes();
+        let mut flush_at = Some(Instant::now());
+        let mut bookmark_at = Instant::now() + self.bookmark_interval;
+        loop {
+            tokio::select! {
+                answer = self.inbound.message() => {
+                    let answer = match answer {
+                        Ok(Some(answer)) => answer,
+                        Ok(None) => return Ended::Protocol("the scheduler ended the stream"),
+                        Err(status) => return status.into(),
+                    };
+                    if let Err(ended) = take(answer, sessions, sender, &directives) {
+                        return ended;
+                    }
+                    flush_at.get_or_insert_with(Instant::now);
+                }
+                Some(result) = results.recv(), if self.outbound.capacity() > 0 => {
+                    self.post(Message::DirectiveResult(result));
+                }
+                _ = changes.changed() => {
+                    changes.mark_unchanged();
+                    flush_at.get_or_insert_with(|| Instant::now() + BATCH);
+                }
+                () = tokio::time::sleep_until(flush_at.unwrap_or(bookmark_at)) => {
+                    flush_at = None;
+                    self.flush(sessions, sender);
+                    if Instant::now() >= bookmark_at {
+                        bookmark_at = Instant::now() + self.bookmark_interval;
+                        let bookmark = sessions.store.update(|i| sender.bookmark(i.settled()));
+                        bookmark.into_iter().for_each(|bookmark| self.post(bookmark));
+                    }
+                    sessions.connected.send_if_modified(|connected| {
+                        !std::mem::replace(connected, sender.is_whole())
+                    });
+                }
+                () = self.outbound.closed() => {
+                    return Ended::Protocol("the connection to the scheduler was lost");
+                }
+            }
+        }
+    }
+
+    /// Sends what the window and the connection take.
+    fn flush(&self, sessions: &Sessions, sender: &mut Sender) {
+        let traceparent = sessions.store.update(observation);
+        while self.outbound.capacity() > 0 {
+            let next = sessions.store.update(|index| sender.next(index.settled(), &traceparent));
+            let Some(message) = next else { return };
+            self.post(message);
+        }
+    }
+
+    /// Queues a message for which there is room; a closed connection ends the session elsewhere.
+    fn post(&self, message: Message) {
+        let _ = self.outbound.try_send(SyncRequest { message: Some(message) });
+    }
+}
+
+/// Starts the trace of pods that have been seen waiting for the first time; empty for none.
+fn observation(index: &mut Index) -> String {
+    let fresh = index.take_fresh_pending();
+    let Some(first) = fresh.iter().find_map(|uid| index.pod(uid)).filter(|pod| pod.waits()) else {
+        return String::new();
+    };
+    let span = tracing::info_span!(
+        parent: None,
+        "watcher.pod_pending",
+        pods = fresh.len(),
+        first_pod = format!("{}/{}", first.row.namespace, first.row.name),
+    );
+    propagate::traceparent_of(&span)
+}
+
+fn take(
+    answer: SyncResponse,
+    sessions: &Sessions,
+    sender: &mut Sender,
+    directives: &mpsc::Sender<Directive>,
+) -> Result<(), Ended> {
+    match answer.message {
+        Some(Answer::Ack(ack)) => sender.acknowledge(ack),
+        Some(Answer::Directive(directive)) => directives
+            .try_send(directive)
+            .map_err(|_| Ended::Protocol("the scheduler sent more directives than agreed"))?,
+        Some(Answer::Resync(resync)) => {
+            tracing::warn!(reason = resync.reason, "the scheduler asked for a snapshot");
+            sessions.store.update(|index| sender.snapshot(index.settled()));
+        }
+        Some(Answer::GoAway(away)) => {
+            let delay = away.delay.and_then(|d| Duration::try_from(d).ok()).unwrap_or_default();
+            return Err(Ended::GoAway { delay, reason: away.reason });
+        }
+        Some(Answer::Welcome(_)) => {
+            return Err(Ended::Protocol("the scheduler said Welcome twice"));
+        }
+        None => return Err(Ended::Protocol("the scheduler sent a message without content")),
+    }
+    Ok(())
+}

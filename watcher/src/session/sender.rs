@@ -1,0 +1,148 @@
+//! The sending side of Sync as a pure state machine: what may be sent next, given the window.
+//!
+//! Invariant: never more than `window` chunks and deltas unacknowledged; a delta's base is what was
+//! last sent; after a lost connection, either the scheduler resumes at a point that is known here,
+//! or everything is sent again.
+
+use std::collections::VecDeque;
+
+use longshore_proto::cluster::v1::sync_request::Message;
+use longshore_proto::cluster::v1::{Ack, Bookmark, Delta, SnapshotChunk, Welcome};
+use longshore_proto::limits::{CHUNK_BYTES_TARGET, SYNC_WINDOW};
+use longshore_proto::types::v1::ObjectChange;
+use prost::Message as _;
+use prost::bytes::Bytes;
+
+use crate::index::{Key, View};
+
+/// A message that has not been acknowledged, and what it was about.
+#[derive(Debug)]
+struct InFlight {
+    revision: u64,
+    keys: Vec<Key>,
+}
+
+/// State of the sending side. Lives as long as the watcher leads, across sessions.
+#[derive(Debug, Default)]
+pub struct Sender {
+    window: usize,
+    token: Bytes,
+    acknowledged: u64,
+    in_flight: VecDeque<InFlight>,
+    chunks: VecDeque<SnapshotChunk>,
+}
+
+impl Sender {
+    /// Token for the next Hello; empty when the scheduler could not resume.
+    #[must_use]
+    pub fn resume_token(&self) -> Bytes {
+        self.token.clone()
+    }
+
+    /// Starts a session: from where the scheduler resumes, or with a snapshot.
+    pub fn welcome(&mut self, welcome: &Welcome, view: &mut View) {
+        let window = if welcome.window == 0 { SYNC_WINDOW } else { welcome.window };
+        self.window = usize::try_from(window).unwrap_or(usize::MAX);
+        let resumes = welcome.resumed && self.rewind(welcome.resume_revision, view);
+        if !resumes {
+            self.snapshot(view);
+        }
+    }
+
+    /// Begins a snapshot; what was under way is forgotten.
+    pub fn snapshot(&mut self, view: &mut View) {
+        self.token = Bytes::new();
+        self.in_flight.clear();
+        let changes = view.snapshot();
+        self.chunks = chunks(changes, view.revision());
+    }
+
+    /// Takes the scheduler's credit.
+    pub fn acknowledge(&mut self, ack: Ack) {
+        while self.in_flight.front().is_some_and(|first| first.revision < ack.revision) {
+            self.in_flight.pop_front();
+        }
+        // All chunks of a snapshot have one revision, and each has its own Ack.
+        if self.in_flight.front().is_some_and(|first| first.revision == ack.revision) {
+            self.in_flight.pop_front();
+        }
+        self.acknowledged = ack.revision;
+        if self.chunks.is_empty() {
+            self.token = ack.resume_token;
+        }
+    }
+
+    /// The next message, while the window is open and there is something to say.
+    pub fn next(&mut self, view: &mut View, traceparent: &str) -> Option<Message> {
+        if self.in_flight.len() >= self.window {
+            return None;
+        }
+        if let Some(chunk) = self.chunks.pop_front() {
+            self.in_flight.push_back(InFlight { revision: chunk.revision, keys: Vec::new() });
+            return Some(Message::SnapshotChunk(chunk));
+        }
+        let step = view.step(CHUNK_BYTES_TARGET)?;
+        self.in_flight.push_back(InFlight { revision: step.revision, keys: step.keys });
+        Some(Message::Delta(Delta {
+            base_revision: step.base_revision,
+            revision: step.revision,
+            changes: step.changes,
+            traceparent: traceparent.to_owned(),
+        }))
+    }
+
+    /// A sign of life, when the scheduler has been told everything.
+    #[must_use]
+    pub fn bookmark(&self, view: &View) -> Option<Message> {
+        let (object_count, digest) = view.digest();
+        let revision = view.revision();
+        (self.chunks.is_empty() && view.is_clean()).then_some(Message::Bookmark(Bookmark {
+            revision,
+            object_count,
+            digest,
+        }))
+    }
+
+    /// True when the scheduler holds a whole view.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.chunks.is_empty()
+    }
+
+    /// Goes back to `revision`, if that is where some message ended; whether it was.
+    fn rewind(&mut self, revision: u64, view: &mut View) -> bool {
+        let known = revision == self.acknowledged
+            || self.in_flight.iter().any(|message| message.revision == revision);
+        if !known || !self.chunks.is_empty() {
+            return false;
+        }
+        let lost = self.in_flight.drain(..).filter(|message| message.revision > revision);
+        view.rewind(revision, lost.flat_map(|message| message.keys).collect::<Vec<_>>());
+        true
+    }
+}
+
+/// A snapshot in chunks of about the target size; at least one.
+fn chunks(changes: Vec<ObjectChange>, revision: u64) -> VecDeque<SnapshotChunk> {
+    let chunk = |changes| SnapshotChunk { revision, changes, last: false };
+    let mut out = VecDeque::new();
+    let (mut part, mut bytes) = (Vec::new(), 0);
+    for change in changes {
+        bytes += change.encoded_len();
+        part.push(change);
+        if bytes >= CHUNK_BYTES_TARGET {
+            out.push_back(chunk(std::mem::take(&mut part)));
+            bytes = 0;
+        }
+    }
+    if !part.is_empty() || out.is_empty() {
+        out.push_back(chunk(part));
+    }
+    if let Some(last) = out.back_mut() {
+        last.last = true;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;
