@@ -1,0 +1,17 @@
+//! The simulated region, spoken to over its wire as any SDK speaks to it.
+//!
+//! Invariant: nothing is asserted from inside that a client could not see, except through the handle.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests fail as the tests themselves do"
+)]
+
+mod access;
+mod events;
+mod facts;
+mod faults;
+mod fleet;
+mod support;
+mod walkthroughs;
