@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Checks what nothing compiles: the chart lints and renders with each file under chart/ci, and the
-# rendered IAM documents are those their templates make. Needs helm on the PATH.
+# Checks what nothing compiles: the chart lints and renders with each file under chart/ci, the
+# rendered IAM documents are those their templates make, the Terraform module plans. Needs helm on
+# the PATH; Terraform is skipped with a message where it or its provider is missing.
 #
 #   deploy/check.sh            check
 #   deploy/check.sh --update   write the IAM documents anew
@@ -34,3 +35,18 @@ for document in controller controller-optional controller-trust controller-trust
     interruption-queue interruption-queue-policy interruption-rules; do
     render w1 ap-northeast-2 $document.json $document.json
 done
+
+# --- Terraform ----------------------------------------------------------------------------------
+
+# In a copy, since init writes beside the module. The provider comes from wherever Terraform is set
+# up to find it.
+copy=$(mktemp -d)
+trap 'rm -rf "$copy"' EXIT
+cp -r iam terraform "$copy"
+if terraform -chdir="$copy/terraform" init -input=false >"$copy/init.log" 2>&1; then
+    terraform -chdir="$copy/terraform" fmt -check -recursive
+    terraform -chdir="$copy/terraform" test
+else
+    echo "terraform: skipped, since there is no Terraform or no AWS provider here:" >&2
+    grep -m1 -E 'Error|not found' "$copy/init.log" >&2 || true
+fi
