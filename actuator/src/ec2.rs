@@ -5,6 +5,7 @@
 
 mod access;
 mod alias;
+pub mod blueprint;
 mod errors;
 mod facts;
 mod fleet;
@@ -12,8 +13,10 @@ mod listing;
 mod mail;
 mod market;
 mod network;
+pub mod request;
 mod selector;
 mod templates;
+pub mod userdata;
 
 use std::time::Duration;
 
@@ -23,7 +26,7 @@ use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use aws_smithy_types::retry::RetryConfig;
 use aws_smithy_types::timeout::TimeoutConfig;
 
-pub use alias::{Alias, AliasError};
+pub use alias::{Alias, AliasError, ImageParameter, Variant};
 pub use errors::classify;
 
 /// Longest time to connect.

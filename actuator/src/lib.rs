@@ -2,8 +2,28 @@
 //!
 //! Invariant: one leader per account and region; every effect is in the ledger before it is asked
 //! of EC2, carries an idempotency key, and is bought from the plan's closed list of offerings only.
+//!
+//! The straight line: [`service`] checks and records, [`ledger`] keeps, [`reconcile`] compares with
+//! the [`inventory`], `work` carries out through [`cloud`] (AWS in [`ec2`]), [`board`] shows.
 
+pub mod board;
+pub mod catalogue;
 pub mod cloud;
+pub mod config;
 pub mod ec2;
 pub mod election;
+pub mod events;
+pub mod interruptions;
+pub mod inventory;
+pub mod leader;
 pub mod ledger;
+pub mod nodeclass;
+pub mod office;
+pub mod reconcile;
+pub mod service;
+mod start;
+pub mod wire;
+mod work;
+
+pub use config::{ActuatorArgs, Args, Config, Tuning};
+pub use start::{run, start, start_with};

@@ -1,2 +1,9 @@
 //! The regional actuator's process.
-fn main() {}
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    longshore_actuator::run(longshore_actuator::Args::parse())
+}

@@ -2,6 +2,8 @@
 //!
 //! Invariant: read only.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use longshore_proto::types::v1::SelectorTerm;
 
@@ -10,9 +12,9 @@ use super::CloudError;
 /// Finds what selectors select.
 #[async_trait]
 pub trait Network: Send + Sync + 'static {
-    /// Subnets that any of the terms selects, by id.
+    /// Subnets that any of the terms selects, by id. An empty term selects all.
     async fn subnets(&self, terms: &[SelectorTerm]) -> Result<Vec<Subnet>, CloudError>;
-    /// Security groups that any of the terms selects, by id.
+    /// Security groups that any of the terms selects, by id. An empty term selects all.
     async fn security_groups(
         &self,
         terms: &[SelectorTerm],
@@ -37,15 +39,19 @@ pub struct Subnet {
     pub zone_id: String,
     /// Addresses left.
     pub free_addresses: i32,
+    /// Tags.
+    pub tags: BTreeMap<String, String>,
 }
 
 /// A security group.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecurityGroup {
     /// Id.
     pub id: String,
     /// Name.
     pub name: String,
+    /// Tags.
+    pub tags: BTreeMap<String, String>,
 }
 
 /// An image.

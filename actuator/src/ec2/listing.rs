@@ -8,6 +8,7 @@ use longshore_proto::types::v1::CapacityType;
 
 use super::Aws;
 use super::errors::from_sdk;
+use super::network::tag_map;
 use crate::cloud::{CloudError, Instance, TAG_LAUNCH};
 
 /// Instances on a page: the most EC2 gives.
@@ -31,7 +32,6 @@ impl Aws {
 fn instance(found: &aws_sdk_ec2::types::Instance) -> Option<Instance> {
     let text = |value: Option<&str>| value.unwrap_or_default().to_owned();
     let placement = found.placement();
-    let tags = found.tags().iter().filter_map(|tag| Some((tag.key()?, tag.value()?)));
     let spot = found.instance_lifecycle() == Some(&InstanceLifecycleType::Spot)
         || found.spot_instance_request_id().is_some_and(|id| !id.is_empty());
     Some(Instance {
@@ -44,7 +44,7 @@ fn instance(found: &aws_sdk_ec2::types::Instance) -> Option<Instance> {
         private_dns_name: text(found.private_dns_name()),
         image_id: text(found.image_id()),
         launch_ms: found.launch_time().and_then(|t| t.to_millis().ok()).unwrap_or_default(),
-        tags: tags.map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
+        tags: tag_map(found.tags()),
     })
 }
 

@@ -48,7 +48,8 @@ impl Network for Aws {
                 for group in page.security_groups() {
                     let Some(id) = group.group_id() else { continue };
                     let name = group.group_name().unwrap_or_default().to_owned();
-                    found.insert(id.to_owned(), SecurityGroup { id: id.to_owned(), name });
+                    let tags = tag_map(group.tags());
+                    found.insert(id.to_owned(), SecurityGroup { id: id.to_owned(), name, tags });
                 }
             }
         }
@@ -115,12 +116,19 @@ fn owners(term: &SelectorTerm) -> Option<Vec<String>> {
     (!term.name.is_empty()).then(|| vec!["self".to_owned(), "amazon".to_owned()])
 }
 
+/// Tags as a map.
+pub(super) fn tag_map(tags: &[aws_sdk_ec2::types::Tag]) -> BTreeMap<String, String> {
+    let pairs = tags.iter().filter_map(|tag| Some((tag.key()?, tag.value()?)));
+    pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+}
+
 fn subnet(found: &aws_sdk_ec2::types::Subnet) -> Option<Subnet> {
     Some(Subnet {
         id: found.subnet_id()?.to_owned(),
         zone: found.availability_zone()?.to_owned(),
         zone_id: found.availability_zone_id().unwrap_or_default().to_owned(),
         free_addresses: found.available_ip_address_count().unwrap_or_default(),
+        tags: tag_map(found.tags()),
     })
 }
 

@@ -7,9 +7,8 @@ use longshore_proto::types::v1::SelectorTerm;
 
 /// Filters for a term's tags. A value of `*` asks for the key alone; other wildcards are EC2's own.
 pub fn tag_filters(term: &SelectorTerm) -> Vec<Filter> {
-    let mut tags: Vec<_> = term.tags.iter().collect();
-    tags.sort();
-    tags.into_iter()
+    term.tags
+        .iter()
         .map(|(key, value)| match value.as_str() {
             "*" => Filter::builder().name("tag-key").values(key).build(),
             value => Filter::builder().name(format!("tag:{key}")).values(value).build(),

@@ -1,0 +1,121 @@
+//! The latest of everything, by what it is about.
+//!
+//! Invariant: a catalogue is kept with its offerings as later updates left them, so that the state
+//! needs no updates to be complete.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use longshore_proto::capacity::v1::region_change::Change;
+use longshore_proto::capacity::v1::{Forgotten, OfferingUpdates, RegionChange};
+use longshore_proto::types::v1::{Catalogue, OfferingUpdate};
+
+/// What a change is about.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Subject {
+    Region,
+    Catalogue(String),
+    NodeClass(String, String),
+    Launch(String),
+    Instance(String),
+    Interruption(String, i32),
+}
+
+/// Everything shown. In the order of [`Subject`], so that a state names nothing before its parts.
+#[derive(Debug, Default)]
+pub struct Shown {
+    latest: BTreeMap<Subject, Arc<RegionChange>>,
+}
+
+impl Shown {
+    /// Takes a change over; returns it when it is news.
+    pub fn apply(&mut self, change: RegionChange) -> Option<Arc<RegionChange>> {
+        let news = Arc::new(change);
+        match news.change.as_ref()? {
+            Change::Offerings(updates) => self.update(updates).then_some(news),
+            Change::Forgotten(forgotten) => {
+                self.forget(forgotten);
+                Some(news)
+            }
+            latest => {
+                let subject = subject(latest)?;
+                let known = self.latest.get(&subject).is_some_and(|known| **known == *news);
+                if known {
+                    return None;
+                }
+                self.latest.insert(subject, Arc::clone(&news));
+                Some(news)
+            }
+        }
+    }
+
+    /// The state.
+    #[must_use]
+    pub fn state(&self) -> Vec<Arc<RegionChange>> {
+        self.latest.values().cloned().collect()
+    }
+
+    fn forget(&mut self, forgotten: &Forgotten) {
+        for id in &forgotten.launch_ids {
+            self.latest.remove(&Subject::Launch(id.clone()));
+        }
+        for id in &forgotten.instance_ids {
+            self.latest.remove(&Subject::Instance(id.clone()));
+            self.latest.retain(|subject, _| {
+                !matches!(subject, Subject::Interruption(instance, _) if instance == id)
+            });
+        }
+    }
+
+    /// True when any offering changed.
+    fn update(&mut self, updates: &OfferingUpdates) -> bool {
+        let mut changed = false;
+        for (subject, shown) in &mut self.latest {
+            let Subject::Catalogue(id) = subject else { continue };
+            if !updates.catalogue_id.is_empty() && updates.catalogue_id != *id {
+                continue;
+            }
+            let Some(Change::Catalogue(catalogue)) = &mut Arc::make_mut(shown).change else {
+                continue;
+            };
+            for update in &updates.updates {
+                changed |= update_offering(catalogue, update);
+            }
+        }
+        changed
+    }
+}
+
+fn subject(change: &Change) -> Option<Subject> {
+    Some(match change {
+        Change::Region(_) => Subject::Region,
+        Change::Catalogue(catalogue) => Subject::Catalogue(catalogue.catalogue_id.clone()),
+        Change::NodeClass(resolution) => {
+            let name = resolution.status.as_ref()?.node_class.clone();
+            Subject::NodeClass(resolution.cluster_id.clone(), name)
+        }
+        Change::Launch(launch) => Subject::Launch(launch.launch_id.clone()),
+        Change::Instance(instance) => Subject::Instance(instance.instance_id.clone()),
+        Change::Interruption(announced) => {
+            Subject::Interruption(announced.instance_id.clone(), announced.kind)
+        }
+        Change::Offerings(_) | Change::Forgotten(_) => return None,
+    })
+}
+
+fn update_offering(catalogue: &mut Catalogue, update: &OfferingUpdate) -> bool {
+    let position = catalogue.types.binary_search_by(|t| t.name.cmp(&update.instance_type));
+    let Some(found) = position.ok().and_then(|at| catalogue.types.get_mut(at)) else {
+        return false;
+    };
+    let offering = found.offerings.iter_mut().find(|offering| {
+        offering.zone == update.zone && offering.capacity_type == update.capacity_type
+    });
+    let Some(offering) = offering else { return false };
+    let before = (offering.available, offering.price_micro_usd_per_hour);
+    offering.available = update.available;
+    if update.price_micro_usd_per_hour > 0 {
+        offering.price_micro_usd_per_hour = update.price_micro_usd_per_hour;
+    }
+    before != (offering.available, offering.price_micro_usd_per_hour)
+}

@@ -1,0 +1,141 @@
+//! Arguments, and the configuration they amount to.
+//!
+//! Invariant: everything is checked here, before anything binds or connects.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::ensure;
+use clap::{Args as ClapArgs, Parser};
+use longshore_runtime::client::check_endpoint;
+use longshore_runtime::telemetry::TelemetryArgs;
+
+/// Longest wait between two listings while nothing is on its way up or down.
+const CALM_FACTOR: u32 = 6;
+
+/// The regional actuator: buys what plans ask for, and tells what there is to buy.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "longshore-actuator", version)]
+pub struct Args {
+    /// What it does.
+    #[command(flatten)]
+    pub actuator: ActuatorArgs,
+    /// Logs and traces.
+    #[command(flatten)]
+    pub telemetry: TelemetryArgs,
+}
+
+/// Arguments of the actuator itself.
+#[derive(Clone, Debug, ClapArgs)]
+pub struct ActuatorArgs {
+    /// Region to act in.
+    #[arg(long, env = "LONGSHORE_REGION")]
+    pub region: String,
+    /// Address to serve gRPC on; port 0 takes a free one and logs it.
+    #[arg(long, env = "LONGSHORE_LISTEN", default_value = "127.0.0.1:7402")]
+    pub listen: SocketAddr,
+    /// Address to serve metrics and health on; none when absent.
+    #[arg(long, env = "LONGSHORE_METRICS_LISTEN")]
+    pub metrics_listen: Option<SocketAddr>,
+    /// Addresses of etcd, separated by commas; none means this is the region's only actuator, whose
+    /// ledger is rebuilt from EC2's tags.
+    #[arg(long, env = "LONGSHORE_ETCD_ENDPOINTS", value_delimiter = ',', value_name = "URL")]
+    pub etcd_endpoints: Vec<String>,
+    /// Address that a standby sends clients to; http:// and the listening address when absent.
+    #[arg(long, env = "LONGSHORE_ADVERTISE", value_name = "URL")]
+    pub advertise: Option<String>,
+    /// Life of the leader's lease in seconds, at least 2: the longest gap after a crash.
+    #[arg(long, env = "LONGSHORE_LEASE_SECONDS", default_value_t = 3)]
+    pub lease_seconds: u32,
+    /// Interruption queue to read besides those that clusters name.
+    #[arg(long, env = "LONGSHORE_INTERRUPTION_QUEUE", value_name = "NAME")]
+    pub interruption_queue: Option<String>,
+    /// Time between two listings of instances while any is starting or ending; six times that
+    /// otherwise.
+    #[arg(long, env = "LONGSHORE_INVENTORY_INTERVAL", default_value = "5s")]
+    pub inventory_interval: humantime::Duration,
+}
+
+/// A checked configuration.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Region.
+    pub region: String,
+    /// Address to serve gRPC on.
+    pub listen: SocketAddr,
+    /// Address to serve metrics and health on.
+    pub metrics_listen: Option<SocketAddr>,
+    /// Addresses of etcd; empty means alone.
+    pub etcd_endpoints: Vec<String>,
+    /// Address that others are sent to.
+    pub advertise: Option<String>,
+    /// Life of the leader's lease in seconds.
+    pub lease_seconds: u32,
+    /// Intervals and the like.
+    pub tuning: Tuning,
+}
+
+/// What only changes how, not what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tuning {
+    /// Time between two listings while instances start or end.
+    pub inventory_interval: Duration,
+    /// Interruption queue to read besides those that clusters name.
+    pub interruption_queue: Option<String>,
+}
+
+impl Tuning {
+    /// Time to wait before the next listing.
+    #[must_use]
+    pub fn inventory_wait(&self, restless: bool) -> Duration {
+        if restless { self.inventory_interval } else { self.inventory_interval * CALM_FACTOR }
+    }
+}
+
+impl TryFrom<ActuatorArgs> for Config {
+    type Error = anyhow::Error;
+
+    fn try_from(args: ActuatorArgs) -> anyhow::Result<Self> {
+        ensure!(!args.region.is_empty(), "--region is empty; write for example us-east-1");
+        ensure!(args.lease_seconds >= 2, "--lease-seconds must be at least 2, etcd's minimum");
+        for endpoint in args.etcd_endpoints.iter().chain(&args.advertise) {
+            check_endpoint(endpoint)?;
+        }
+        let inventory_interval: Duration = args.inventory_interval.into();
+        ensure!(!inventory_interval.is_zero(), "--inventory-interval must not be zero");
+        Ok(Self {
+            region: args.region,
+            listen: args.listen,
+            metrics_listen: args.metrics_listen,
+            etcd_endpoints: args.etcd_endpoints,
+            advertise: args.advertise,
+            lease_seconds: args.lease_seconds,
+            tuning: Tuning { inventory_interval, interruption_queue: args.interruption_queue },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(arguments: &[&str]) -> anyhow::Result<Config> {
+        let arguments = ["longshore-actuator", "--region", "us-east-1"].iter().chain(arguments);
+        Config::try_from(Args::try_parse_from(arguments)?.actuator)
+    }
+
+    #[test]
+    fn arguments_are_checked() {
+        let config = parse(&["--etcd-endpoints", "http://a:1,http://b:1"]).unwrap();
+        assert_eq!(config.etcd_endpoints.len(), 2);
+        assert_eq!(config.tuning.inventory_wait(false), Duration::from_secs(30));
+        for wrong in [
+            ["--etcd-endpoints", "a:1"],
+            ["--lease-seconds", "1"],
+            ["--inventory-interval", "0s"],
+            ["--listen", "nowhere"],
+        ] {
+            assert!(parse(&wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Happenings that are worth a log line and a number, each in one place.
+//!
+//! Invariant: nobody else logs or counts these. Names of metrics start with `longshore_actuator_`.
+
+use longshore_proto::capacity::v1::InterruptionKind;
+use longshore_runtime::metrics::Metrics;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+
+use crate::catalogue::OfferingKey;
+use crate::cloud::{CloudError, Instance};
+use crate::ledger::LaunchRecord;
+
+type Labels = Vec<(&'static str, String)>;
+
+/// Logs and counts.
+#[derive(Clone, Debug, Default)]
+pub struct Events {
+    launches: Family<Labels, Counter>,
+    shortages: Family<Labels, Counter>,
+    terminations: Counter,
+    interruptions: Family<Labels, Counter>,
+    leading: Gauge,
+}
+
+impl Events {
+    /// Events that are counted in a process's metrics.
+    #[must_use]
+    pub fn new(metrics: &Metrics) -> Self {
+        let new = Self::default();
+        Self {
+            launches: metrics.register(
+                "actuator_launches",
+                "Launches ended, by outcome and reason",
+                new.launches,
+            ),
+            shortages: metrics.register(
+                "actuator_shortages",
+                "Offerings that EC2 could not give, by its code",
+                new.shortages,
+            ),
+            terminations: metrics.register(
+                "actuator_terminations",
+                "Instances asked to terminate",
+                new.terminations,
+            ),
+            interruptions: metrics.register(
+                "actuator_interruptions",
+                "Announcements about our instances, by kind",
+                new.interruptions,
+            ),
+            leading: metrics.register(
+                "actuator_leading",
+                "1 while this process leads the region",
+                new.leading,
+            ),
+        }
+    }
+
+    /// Leadership began or ended.
+    pub fn leading(&self, leads: bool) {
+        self.leading.set(i64::from(leads));
+    }
+
+    /// EC2 gave an instance.
+    pub fn bought(&self, record: &LaunchRecord) {
+        let labels = vec![("outcome", "launched".to_owned()), ("reason", String::new())];
+        self.launches.get_or_create(&labels).inc();
+        tracing::debug!(
+            launch_id = record.launch_id(),
+            instance_id = record.instance_id,
+            "instance bought"
+        );
+    }
+
+    /// A launched instance has its name: it will be a node of that name.
+    pub fn launched(&self, instance: &Instance) {
+        tracing::info!(
+            instance_id = instance.instance_id,
+            name = instance.private_dns_name,
+            instance_type = instance.instance_type,
+            zone = instance.zone,
+            capacity_type = instance.capacity_type.as_str_name(),
+            claim = instance.tag(crate::cloud::TAG_CLAIM),
+            "instance launched"
+        );
+    }
+
+    /// A launch came to nothing.
+    pub fn failed(&self, launch_id: &str, reason: &str, message: &str) {
+        let labels = vec![("outcome", "failed".to_owned()), ("reason", reason.to_owned())];
+        self.launches.get_or_create(&labels).inc();
+        tracing::warn!(launch_id, reason, message, "launch failed");
+    }
+
+    /// An offering was not to be had.
+    pub fn shortage(&self, key: &OfferingKey, error: &CloudError) {
+        self.shortages.get_or_create(&vec![("code", error.code.clone())]).inc();
+        tracing::info!(
+            instance_type = key.instance_type,
+            zone = key.zone,
+            capacity_type = key.capacity_type.as_str_name(),
+            code = error.code,
+            "offering closed for a while"
+        );
+    }
+
+    /// Instances were asked to terminate.
+    pub fn terminating(&self, instance_ids: &[String]) {
+        self.terminations.inc_by(u64::try_from(instance_ids.len()).unwrap_or_default());
+        tracing::info!(instances = instance_ids.join(" "), "terminating instances");
+    }
+
+    /// EC2 announced something about one of our instances.
+    pub fn interrupted(&self, instance: &Instance, kind: InterruptionKind) {
+        let name = kind.as_str_name();
+        self.interruptions.get_or_create(&vec![("kind", name.to_owned())]).inc();
+        tracing::info!(
+            instance_id = instance.instance_id,
+            kind = name,
+            instance_type = instance.instance_type,
+            zone = instance.zone,
+            "interruption announced"
+        );
+    }
+}

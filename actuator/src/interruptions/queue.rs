@@ -1,0 +1,173 @@
+//! The reader of one queue.
+//!
+//! Invariant: reads until told to end; an absent queue or a refused read is a condition on node
+//! classes, and is tried again with back-off.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{StreamExt, stream};
+use longshore_proto::capacity::v1::{InterruptionKind, OfferingUpdates};
+use longshore_proto::types::v1::CapacityType;
+use longshore_runtime::backoff::{Backoff, BackoffPolicy};
+use longshore_runtime::clock::now_ms;
+use tokio_util::sync::CancellationToken;
+
+use super::parse::{Announcement, parse};
+use crate::catalogue::OfferingKey;
+use crate::cloud::{Class, CloudError, Instance, Letter};
+use crate::leader::{Leader, lock};
+use crate::ledger::{LedgerError, Move};
+use crate::nodeclass::Problem;
+
+/// Letters handled at the same time: as many as come at a time.
+const LETTERS_AT_ONCE: usize = 10;
+/// Delays after a queue could not be read.
+const AGAIN: BackoffPolicy =
+    BackoffPolicy { minimum: Duration::from_secs(1), maximum: Duration::from_secs(30) };
+
+/// Reads a queue until the token is cancelled.
+///
+/// # Errors
+/// Never; failures are shown and tried again.
+pub async fn read(
+    leader: Arc<Leader>,
+    queue: String,
+    token: CancellationToken,
+) -> anyhow::Result<()> {
+    let mut backoff = Backoff::new(AGAIN);
+    loop {
+        let error = tokio::select! {
+            () = token.cancelled() => break,
+            error = read_while_it_works(&leader, &queue, &mut backoff) => error,
+        };
+        show(&leader, &queue, Some(problem(&queue, &leader.premises.region, &error)));
+        tokio::select! {
+            () = token.cancelled() => break,
+            () = backoff.wait() => {}
+        }
+    }
+    lock(&leader.queues).remove(&queue);
+    Ok(())
+}
+
+async fn read_while_it_works(leader: &Leader, queue: &str, backoff: &mut Backoff) -> CloudError {
+    let url = match leader.cloud().queue_url(queue).await {
+        Ok(url) => url,
+        Err(error) => return error,
+    };
+    loop {
+        let letters = match leader.cloud().receive(&url).await {
+            Ok(letters) => letters,
+            Err(error) => return error,
+        };
+        backoff.reset();
+        show(leader, queue, None);
+        let handled = stream::iter(letters).map(|letter| handle(leader, &url, letter));
+        handled.buffer_unordered(LETTERS_AT_ONCE).collect::<Vec<()>>().await;
+    }
+}
+
+/// Handles a letter and deletes it; one that could not be recorded comes back.
+async fn handle(leader: &Leader, url: &str, letter: Letter) {
+    match parse(&letter.body) {
+        Ok(Some(announcement)) if ours(leader, &announcement) => {
+            if let Err(error) = announce(leader, &announcement).await {
+                tracing::warn!(%error, "announcement kept in its queue");
+                return;
+            }
+        }
+        Ok(_) => {}
+        Err(error) => tracing::warn!(%error, "message deleted"),
+    }
+    if let Err(error) = leader.cloud().discard(url, &letter.receipt).await {
+        tracing::warn!(%error, "message will come again");
+    }
+}
+
+fn ours(leader: &Leader, announcement: &Announcement) -> bool {
+    let premises = &leader.premises;
+    let either = |said: &str, own: &str| said.is_empty() || said == own;
+    either(&announcement.region, &premises.region)
+        && either(&announcement.account_id, &premises.caller.account_id)
+}
+
+async fn announce(leader: &Leader, announcement: &Announcement) -> Result<(), LedgerError> {
+    let instances: Vec<_> = {
+        let inventory = leader.inventory.borrow();
+        let known = announcement.instance_ids.iter().filter_map(|id| inventory.get(id));
+        known.cloned().collect()
+    };
+    if announcement.kind == InterruptionKind::StateChange {
+        leader.look.notify_one();
+    }
+    for instance in instances {
+        leader.events().interrupted(&instance, announcement.kind);
+        if announcement.kind == InterruptionKind::Spot {
+            close(leader, &instance);
+        }
+        record(leader, announcement, &instance).await?;
+    }
+    Ok(())
+}
+
+/// A pool that EC2 takes instances back from has none to give.
+fn close(leader: &Leader, instance: &Instance) {
+    if instance.capacity_type == CapacityType::Spot {
+        let key = OfferingKey::new(&instance.instance_type, &instance.zone, CapacityType::Spot);
+        let updates = leader.closed().close(key, now_ms()).into_iter().collect();
+        leader.board.post_offerings(OfferingUpdates { updates, ..OfferingUpdates::default() });
+    }
+}
+
+async fn record(
+    leader: &Leader,
+    announcement: &Announcement,
+    instance: &Instance,
+) -> Result<(), LedgerError> {
+    let launch_id = leader
+        .ledger
+        .book()
+        .of_instance(&instance.instance_id)
+        // A termination that we asked for is announced as well.
+        .filter(|record| !ends_as_wanted(record.phase(), announcement.kind))
+        .map(|record| record.launch_id().to_owned());
+    let Some(launch_id) = launch_id else { return Ok(()) };
+    let step = Move::Interrupted { kind: announcement.kind, time_ms: announcement.time_ms };
+    let illegal = leader.ledger.record(vec![(launch_id, step)], now_ms()).await?;
+    for step in illegal {
+        tracing::debug!(%step, "announcement came too late");
+    }
+    Ok(())
+}
+
+fn ends_as_wanted(phase: crate::ledger::Phase, kind: InterruptionKind) -> bool {
+    phase == crate::ledger::Phase::Terminating && kind == InterruptionKind::StateChange
+}
+
+fn show(leader: &Leader, queue: &str, problem: Option<Problem>) {
+    let mut queues = lock(&leader.queues);
+    let before = match &problem {
+        Some(problem) => queues.insert(queue.to_owned(), problem.clone()),
+        None => queues.remove(queue),
+    };
+    if before != problem {
+        match &problem {
+            Some(problem) => tracing::warn!(queue, why = problem.message, "no interruptions read"),
+            None => tracing::info!(queue, "interruption queue is read again"),
+        }
+        leader.show.notify_one();
+    }
+}
+
+fn problem(queue: &str, region: &str, error: &CloudError) -> Problem {
+    if error.class == Class::NotFound {
+        let message = format!(
+            "there is no queue {queue:?} in {region}; create it with its EventBridge rules, or \
+             clear settings.interruptionQueue. Until then spot interruptions are noticed only when \
+             instances end"
+        );
+        return Problem::new("QueueNotFound", message);
+    }
+    Problem::new("QueueUnreadable", format!("queue {queue:?}: {error}"))
+}

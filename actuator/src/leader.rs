@@ -1,0 +1,213 @@
+//! What a leader works with during its term.
+//!
+//! Invariant: made anew for each term and thrown away with it; nothing here is state that the
+//! ledger or EC2 could not give back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use longshore_proto::capacity::v1::RegionInfo;
+use longshore_proto::capacity::v1::region_change::Change;
+use longshore_runtime::clock::now_ms;
+use longshore_runtime::tasks::Supervisor;
+use tokio::sync::{Notify, watch};
+
+use crate::board::Board;
+use crate::catalogue::{MarketView, Prices, Unavailable};
+use crate::cloud::{Caller, Cloud};
+use crate::config::Tuning;
+use crate::election::Term;
+use crate::events::Events;
+use crate::inventory::Inventory;
+use crate::ledger::{self, Book, Ledger, LaunchRecord, Store, StoreError};
+use crate::nodeclass::{Place, Problem, Resolved};
+use crate::wire;
+
+/// Node classes by cluster id and name.
+pub type Classes = BTreeMap<(String, String), Arc<Resolved>>;
+
+/// What stays the same from term to term.
+#[derive(Clone)]
+pub struct Premises {
+    /// Region.
+    pub region: String,
+    /// Who we are.
+    pub caller: Caller,
+    /// The cloud.
+    pub cloud: Arc<dyn Cloud>,
+    /// Intervals and bounds.
+    pub tuning: Tuning,
+    /// Logs and counts.
+    pub events: Events,
+}
+
+/// A leader's working set.
+pub struct Leader {
+    /// What stays the same.
+    pub premises: Premises,
+    /// The term.
+    pub term: Term,
+    /// Milliseconds since 1970 at which it began.
+    pub since_ms: i64,
+    /// What is recorded.
+    pub ledger: Ledger,
+    /// What is shown.
+    pub board: Arc<Board>,
+    /// What is there.
+    pub inventory: watch::Sender<Inventory>,
+    /// What node classes amount to.
+    pub classes: watch::Sender<Classes>,
+    /// What is sold.
+    pub market: watch::Sender<Arc<MarketView>>,
+    /// Asks for a listing soon.
+    pub look: Notify,
+    /// Asks for node classes to be resolved anew.
+    pub resolve: Notify,
+    /// Asks for node classes to be shown anew.
+    pub show: Notify,
+    /// Launch templates known to exist, with the time each was last used.
+    pub templates: Mutex<BTreeMap<String, i64>>,
+    /// Problems of interruption queues, by name.
+    pub queues: Mutex<BTreeMap<String, Problem>>,
+    closed: Mutex<Unavailable>,
+    full_subnets: Mutex<BTreeMap<String, i64>>,
+    busy: Mutex<BTreeSet<String>>,
+    faults: Mutex<BTreeMap<(String, String), (Problem, i64)>>,
+}
+
+impl Leader {
+    /// Reads the ledger and begins a term; the ledger's task is on `supervisor`.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn begin(
+        premises: Premises,
+        term: Term,
+        store: Store,
+        supervisor: &Supervisor,
+    ) -> Result<Arc<Self>, StoreError> {
+        let book = Book::read(store.load().await?)?;
+        let board = Arc::new(Board::new());
+        board.post(Change::Region(RegionInfo {
+            region: premises.region.clone(),
+            account_id: premises.caller.account_id.clone(),
+            term: u64::try_from(term.revision).unwrap_or_default(),
+        }));
+        for record in book.launches.values() {
+            wire::show_launch(&board, record);
+        }
+        let (ledger, backlog) = Ledger::open(book);
+        let shown = Arc::clone(&board);
+        let observer = move |_: &Book, draft: &ledger::Draft| {
+            for record in draft.launches.values().flatten() {
+                wire::show_launch(&shown, record);
+            }
+        };
+        let writing = ledger::run(backlog, store, term.clone(), Box::new(observer));
+        supervisor.spawn_once("ledger", async move { Ok(writing.await?) });
+        let prices = Prices::embedded(&premises.region);
+        let view = MarketView { prices, ..MarketView::default() };
+        Ok(Arc::new(Self {
+            premises,
+            term,
+            since_ms: now_ms(),
+            ledger,
+            board,
+            inventory: watch::Sender::new(Inventory::default()),
+            classes: watch::Sender::new(Classes::new()),
+            market: watch::Sender::new(Arc::new(view)),
+            look: Notify::new(),
+            resolve: Notify::new(),
+            show: Notify::new(),
+            templates: Mutex::default(),
+            queues: Mutex::default(),
+            closed: Mutex::default(),
+            full_subnets: Mutex::default(),
+            busy: Mutex::default(),
+            faults: Mutex::default(),
+        }))
+    }
+
+    /// The cloud.
+    #[must_use]
+    pub fn cloud(&self) -> &dyn Cloud {
+        &*self.premises.cloud
+    }
+
+    /// Logs and counts.
+    #[must_use]
+    pub const fn events(&self) -> &Events {
+        &self.premises.events
+    }
+
+    /// Where node classes are resolved.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        let caller_arn = self.premises.caller.arn.clone();
+        Place { region: self.premises.region.clone(), caller_arn }
+    }
+
+    /// A launch as it is recorded.
+    #[must_use]
+    pub fn record(&self, launch_id: &str) -> Option<Arc<LaunchRecord>> {
+        self.ledger.book().launches.get(launch_id).cloned()
+    }
+
+    /// The node class of a launch; none while it is not resolved.
+    #[must_use]
+    pub fn class_of(&self, record: &LaunchRecord) -> Option<Arc<Resolved>> {
+        let name = record.launch.as_ref()?.node_class.clone();
+        self.classes.borrow().get(&(record.cluster_id.clone(), name)).cloned()
+    }
+
+    /// Offerings that were not to be had lately.
+    pub fn closed(&self) -> MutexGuard<'_, Unavailable> {
+        lock(&self.closed)
+    }
+
+    /// Launches and instances that something is being done about.
+    pub fn busy(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        lock(&self.busy)
+    }
+
+    /// Remembers that a subnet has no address left, for as long as an offering stays closed.
+    pub fn subnet_full(&self, subnet_id: &str, until_ms: i64) {
+        lock(&self.full_subnets).insert(subnet_id.to_owned(), until_ms);
+    }
+
+    /// Subnets without addresses.
+    #[must_use]
+    pub fn full_subnets(&self, now_ms: i64) -> BTreeSet<String> {
+        let mut full = lock(&self.full_subnets);
+        full.retain(|_, until| *until > now_ms);
+        full.keys().cloned().collect()
+    }
+
+    /// Shows on a node class why launches from it fail, until `until_ms`.
+    pub fn fault(&self, class: &Resolved, problem: Problem, until_ms: i64) {
+        let key = (class.cluster_id.clone(), class.class.name.clone());
+        lock(&self.faults).insert(key, (problem, until_ms));
+        self.show.notify_one();
+    }
+
+    /// Launches from a class succeed again.
+    pub fn fault_over(&self, class: &Resolved) {
+        let key = (class.cluster_id.clone(), class.class.name.clone());
+        if lock(&self.faults).remove(&key).is_some() {
+            self.show.notify_one();
+        }
+    }
+
+    /// Why launches from a class fail at present.
+    #[must_use]
+    pub fn fault_of(&self, key: &(String, String), now_ms: i64) -> Option<Problem> {
+        let mut faults = lock(&self.faults);
+        faults.retain(|_, (_, until)| *until > now_ms);
+        faults.get(key).map(|(problem, _)| problem.clone())
+    }
+}
+
+/// Locks; a panic elsewhere does not make the content worthless.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

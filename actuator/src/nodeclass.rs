@@ -1,0 +1,152 @@
+//! What a node class amounts to in this region: subnets, groups, images, profile, and why not.
+//!
+//! Invariant: resolving never fails as a whole; each part is there or is a condition that names the
+//! field, shows what was found instead and says the way out.
+
+mod conditions;
+mod denied;
+mod facts;
+mod images;
+mod network;
+mod profile;
+
+use std::collections::BTreeMap;
+
+use longshore_ec2_data::{AmiFamily, InstanceType};
+use longshore_proto::cluster::v1::{
+    ResolvedGroup, ResolvedImage, ResolvedSubnet, SetNodeClassStatus,
+};
+use longshore_proto::types::v1::{ClusterFacts, NodeClass};
+
+use crate::cloud::{Cloud, SecurityGroup, Subnet};
+use crate::ec2::Alias;
+
+pub use conditions::{Conditions, Problem, QUEUE_READY};
+pub use denied::{Explainer, explain_denial};
+pub use images::ClassImage;
+pub use profile::explain_profile;
+
+/// A node class, resolved.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resolved {
+    /// Cluster.
+    pub cluster_id: String,
+    /// Facts, completed by what EKS says.
+    pub cluster: ClusterFacts,
+    /// The specification.
+    pub class: NodeClass,
+    /// Operating system family.
+    pub family: AmiFamily,
+    /// Subnets, most free addresses first.
+    pub subnets: Vec<Subnet>,
+    /// Security groups, by id.
+    pub security_groups: Vec<SecurityGroup>,
+    /// Images, preferred first.
+    pub images: Vec<ClassImage>,
+    /// Instance profile.
+    pub instance_profile: String,
+    /// What is and what is not in order.
+    pub conditions: Conditions,
+}
+
+/// Where and for whom node classes are resolved.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Region.
+    pub region: String,
+    /// ARN of the caller; empty when unknown.
+    pub caller_arn: String,
+}
+
+impl Resolved {
+    /// The image that a type boots; none when the class has no image for it.
+    #[must_use]
+    pub fn image_for(&self, instance_type: &InstanceType) -> Option<&ClassImage> {
+        let runs = self.family != AmiFamily::Al2023 || instance_type.family() != "a1";
+        self.images.iter().find(|image| runs && image.boots(instance_type))
+    }
+
+    /// Zone names to zone ids, of the zones with a subnet.
+    #[must_use]
+    pub fn zones(&self) -> BTreeMap<&str, &str> {
+        self.subnets.iter().map(|s| (s.zone.as_str(), s.zone_id.as_str())).collect()
+    }
+
+    /// The status that the object gets.
+    #[must_use]
+    pub fn status(&self) -> SetNodeClassStatus {
+        let mut images: Vec<_> = self.images.iter().map(resolved_image).collect();
+        images.dedup();
+        SetNodeClassStatus {
+            node_class: self.class.name.clone(),
+            conditions: self.conditions.to_wire(),
+            subnets: self.subnets.iter().map(resolved_subnet).collect(),
+            security_groups: self.security_groups.iter().map(resolved_group).collect(),
+            images,
+            instance_profile: self.instance_profile.clone(),
+        }
+    }
+}
+
+/// Resolves a node class.
+pub async fn resolve(
+    cloud: &dyn Cloud,
+    place: &Place,
+    cluster: (&str, &ClusterFacts),
+    class: &NodeClass,
+) -> Resolved {
+    let explainer = Explainer { cloud, place, class };
+    let mut conditions = Conditions::default();
+    let (facts, problem) = facts::complete(&explainer, cluster.1).await;
+    conditions.set("ValidationSucceeded", problem.or_else(|| facts::validate(class)));
+    let subnets = network::subnets(&explainer).await;
+    let groups = network::security_groups(&explainer).await;
+    let images = images::find(&explainer, &facts).await;
+    let profile = profile::find(&explainer, &facts).await;
+    Resolved {
+        cluster_id: cluster.0.to_owned(),
+        family: family(class),
+        subnets: conditions.keep("SubnetsReady", subnets),
+        security_groups: conditions.keep("SecurityGroupsReady", groups),
+        images: conditions.keep("AMIsReady", images),
+        instance_profile: conditions.keep("InstanceProfileReady", profile),
+        cluster: facts,
+        class: class.clone(),
+        conditions,
+    }
+}
+
+/// Family of a class: the field, else the alias's; the user's own image otherwise.
+fn family(class: &NodeClass) -> AmiFamily {
+    let named = AmiFamily::from_name(&class.ami_family);
+    let alias = class.ami_terms.iter().find(|term| !term.alias.is_empty());
+    let of_alias = alias.and_then(|term| Alias::parse(&term.alias).ok()).map(|alias| alias.family);
+    named.or(of_alias).unwrap_or(if class.ami_terms.is_empty() {
+        AmiFamily::Al2
+    } else {
+        AmiFamily::Custom
+    })
+}
+
+/// Kubernetes' name of the object: `EC2NodeClass/default` is `default`.
+#[must_use]
+pub fn short_name(class: &NodeClass) -> &str {
+    class.name.split_once('/').map_or(&class.name, |(_, name)| name)
+}
+
+fn resolved_subnet(subnet: &Subnet) -> ResolvedSubnet {
+    ResolvedSubnet {
+        id: subnet.id.clone(),
+        zone: subnet.zone.clone(),
+        zone_id: subnet.zone_id.clone(),
+        free_addresses: subnet.free_addresses,
+    }
+}
+
+fn resolved_group(group: &SecurityGroup) -> ResolvedGroup {
+    ResolvedGroup { id: group.id.clone(), name: group.name.clone() }
+}
+
+fn resolved_image(image: &ClassImage) -> ResolvedImage {
+    ResolvedImage { id: image.id.clone(), name: image.name.clone(), arch: image.arch.clone() }
+}

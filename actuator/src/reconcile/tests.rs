@@ -1,0 +1,145 @@
+//! Reconciliation by table.
+
+use std::sync::Arc;
+
+use super::*;
+
+const NOW_MS: i64 = 10_000_000;
+
+fn record(phase: Phase) -> LaunchRecord {
+    let launch = Launch { launch_id: "l".to_owned(), ..Launch::default() };
+    let mut record = LaunchRecord::new(launch, "c", NOW_MS + 1, NOW_MS - VISIBLE_WITHIN_MS);
+    record.set_phase(phase);
+    if !matches!(phase, Phase::Pending | Phase::Failed) {
+        record.instance_id = "i-1".to_owned();
+    }
+    record
+}
+
+fn instance(launch_id: &str, phase: InstancePhase) -> Instance {
+    Instance {
+        instance_id: "i-1".to_owned(),
+        phase,
+        instance_type: "t4g.small".to_owned(),
+        zone: "a".to_owned(),
+        zone_id: String::new(),
+        capacity_type: CapacityType::Spot,
+        private_dns_name: String::new(),
+        image_id: String::new(),
+        launch_ms: 0,
+        tags: [
+            (TAG_LAUNCH.to_owned(), launch_id.to_owned()),
+            (TAG_CLUSTER.to_owned(), "c".to_owned()),
+            (TAG_CLAIM.to_owned(), "claim-1".to_owned()),
+        ]
+        .into(),
+    }
+}
+
+fn run(records: Vec<LaunchRecord>, instances: Vec<Instance>, busy: &[&str]) -> Vec<Action> {
+    let mut book = Book::default();
+    let launches = records.into_iter().map(|r| (r.launch_id().to_owned(), Arc::new(r)));
+    book.launches.extend(launches);
+    let mut inventory = Inventory::default();
+    inventory.listed(instances, NOW_MS);
+    let busy = busy.iter().map(|id| (*id).to_owned()).collect();
+    let situation = Situation { now_ms: NOW_MS, leading_since_ms: NOW_MS - 5, busy: &busy };
+    reconcile(&book, &inventory, &situation)
+}
+
+fn launch() -> Vec<Action> {
+    vec![Action::Launch("l".to_owned())]
+}
+
+fn terminate() -> Vec<Action> {
+    let (instance_id, launch_id) = ("i-1".to_owned(), "l".to_owned());
+    vec![Action::Terminate { instance_id, launch_id }]
+}
+
+fn adopt() -> Vec<Action> {
+    let step = Move::Launched { instance_id: "i-1".to_owned(), ec2_request_id: String::new() };
+    vec![Action::Record("l".to_owned(), step)]
+}
+
+fn gone_move() -> Vec<Action> {
+    vec![Action::Record("l".to_owned(), Move::Gone)]
+}
+
+#[test]
+fn each_phase_meets_each_state_of_the_instance() {
+    let running = || vec![instance("l", InstancePhase::Running)];
+    let ended = || vec![instance("l", InstancePhase::Terminated)];
+    let ending = || vec![instance("l", InstancePhase::ShuttingDown)];
+    let table: Vec<(Phase, Vec<Instance>, Vec<Action>)> = vec![
+        (Phase::Pending, vec![], launch()),
+        (Phase::Pending, running(), adopt()),
+        (Phase::Pending, ended(), adopt()),
+        (Phase::Launched, running(), vec![]),
+        (Phase::Launched, ended(), gone_move()),
+        (Phase::Launched, vec![], gone_move()),
+        (Phase::Terminating, running(), terminate()),
+        (Phase::Terminating, ending(), vec![]),
+        (Phase::Terminating, ended(), gone_move()),
+        (Phase::Terminated, running(), vec![]),
+        (Phase::Failed, vec![], vec![]),
+    ];
+    for (phase, instances, expected) in table {
+        let shown = format!("{phase:?} {:?}", instances.first().map(|i| i.phase));
+        assert_eq!(run(vec![record(phase)], instances, &[]), expected, "{shown}");
+    }
+}
+
+#[test]
+fn what_is_under_way_is_left_alone() {
+    assert!(run(vec![record(Phase::Pending)], vec![], &["l"]).is_empty());
+    let running = vec![instance("l", InstancePhase::Running)];
+    assert!(run(vec![record(Phase::Terminating)], running.clone(), &["i-1"]).is_empty());
+    assert!(run(vec![], running, &["l"]).is_empty());
+}
+
+#[test]
+fn nothing_is_done_before_the_first_listing_of_the_term() {
+    let mut book = Book::default();
+    book.launches.insert("l".to_owned(), Arc::new(record(Phase::Pending)));
+    let busy = BTreeSet::new();
+    let situation = Situation { now_ms: NOW_MS, leading_since_ms: NOW_MS, busy: &busy };
+    assert!(reconcile(&book, &Inventory::default(), &situation).is_empty());
+}
+
+#[test]
+fn an_expired_launch_fails_unless_it_was_asked_for() {
+    let mut expired = record(Phase::Pending);
+    expired.expire_ms = NOW_MS;
+    let actions = run(vec![expired.clone()], vec![], &[]);
+    let [Action::Record(_, Move::Fail(failure))] = actions.as_slice() else { panic!() };
+    assert_eq!((failure.reason.as_str(), failure.retryable), ("PLAN_EXPIRED", true));
+    let asked = expired.after(&Move::Ask(CapacityType::Spot), NOW_MS).unwrap();
+    assert_eq!(run(vec![asked], vec![], &[]), launch());
+}
+
+#[test]
+fn an_unknown_instance_is_imported_from_its_tags() {
+    let actions = run(vec![], vec![instance("lost", InstancePhase::Running)], &[]);
+    let [Action::Import(record)] = actions.as_slice() else { panic!() };
+    assert_eq!(
+        (record.launch_id(), record.claim(), record.cluster_id.as_str(), record.phase()),
+        ("lost", "claim-1", "c", Phase::Launched)
+    );
+    assert!(run(vec![], vec![instance("lost", InstancePhase::Terminated)], &[]).is_empty());
+}
+
+#[test]
+fn a_launched_instance_may_be_listed_late() {
+    let mut young = record(Phase::Launched);
+    young.changed_ms = NOW_MS - VISIBLE_WITHIN_MS + 1;
+    assert!(run(vec![young], vec![], &[]).is_empty());
+}
+
+#[test]
+fn finished_launches_are_kept_for_a_while() {
+    let mut finished = record(Phase::Failed);
+    finished.changed_ms = NOW_MS - KEEP_FINISHED_MS + 1;
+    assert!(run(vec![finished.clone()], vec![], &[]).is_empty());
+    finished.changed_ms -= 1;
+    assert_eq!(run(vec![finished], vec![], &[]), [Action::Forget("l".to_owned())]);
+}

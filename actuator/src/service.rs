@@ -1,0 +1,138 @@
+//! CapacityService: checks requests, records them, answers.
+//!
+//! Invariant: only the leader answers; everybody else says who leads. Nothing is answered before it
+//! is recorded.
+
+mod apply;
+mod watch;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use longshore_proto::capacity::v1::capacity_service_server::CapacityService;
+use longshore_proto::capacity::v1::{
+    ApplyPlanRequest, ApplyPlanResponse, Fence, PutClusterRequest, PutClusterResponse,
+    WatchRequest,
+};
+use longshore_proto::reason::Reason;
+use longshore_runtime::propagate;
+use tokio::sync::watch::Receiver;
+use tonic::{Request, Response, Status};
+use tracing::Instrument;
+
+use crate::leader::Leader;
+use crate::ledger::{Book, Claimant, ClusterRecord, Draft, FenceRecord, LedgerError, StoreError};
+use crate::office::Office;
+
+/// The service.
+#[derive(Clone)]
+pub struct Capacity {
+    office: Receiver<Office>,
+}
+
+impl Capacity {
+    /// A service that answers as its office says.
+    #[must_use]
+    pub const fn new(office: Receiver<Office>) -> Self {
+        Self { office }
+    }
+
+    fn leader(&self) -> Result<Arc<Leader>, Box<Status>> {
+        match &*self.office.borrow() {
+            Office::Held(leader) => Ok(Arc::clone(leader)),
+            Office::Elsewhere { leader } => Err(Box::new(not_leader(leader))),
+            Office::Closed { reason, why } => Err(Box::new(reason.status(why.clone()))),
+        }
+    }
+}
+
+#[tonic::async_trait]
+impl CapacityService for Capacity {
+    async fn put_cluster(
+        &self,
+        request: Request<PutClusterRequest>,
+    ) -> Result<Response<PutClusterResponse>, Status> {
+        let leader = self.leader().map_err(|status| *status)?;
+        let request = request.into_inner();
+        let claimant = claimant(request.fence).map_err(|status| *status)?;
+        let facts = request.cluster.ok_or_else(|| malformed("cluster is missing"))?;
+        if facts.name.is_empty() {
+            return Err(malformed("cluster.name is empty"));
+        }
+        let cluster_id = claimant.cluster_id.clone();
+        let record = ClusterRecord { facts: Some(facts), node_classes: request.node_classes };
+        let edit = move |book: &Book, draft: &mut Draft| {
+            if book.clusters.get(&cluster_id).is_none_or(|known| **known != record) {
+                draft.clusters.insert(cluster_id, Arc::new(record));
+            }
+        };
+        let (_, revision) = leader.ledger.edit(Some(claimant), edit).await.map_err(refusal)?;
+        Ok(Response::new(PutClusterResponse { revision }))
+    }
+
+    async fn apply_plan(
+        &self,
+        request: Request<ApplyPlanRequest>,
+    ) -> Result<Response<ApplyPlanResponse>, Status> {
+        let leader = self.leader().map_err(|status| *status)?;
+        let span = tracing::info_span!(
+            "actuator.apply_plan",
+            plan_id = request.get_ref().plan_id,
+            launches = request.get_ref().launches.len(),
+            terminations = request.get_ref().terminations.len(),
+        );
+        propagate::set_parent_from(&span, request.metadata());
+        apply::apply(&leader, request.into_inner()).instrument(span).await.map(Response::new)
+    }
+
+    type WatchStream = watch::Changes;
+
+    async fn watch(
+        &self,
+        request: Request<WatchRequest>,
+    ) -> Result<Response<Self::WatchStream>, Status> {
+        let leader = self.leader().map_err(|status| *status)?;
+        let clusters = request.into_inner().cluster_ids;
+        let subscription = leader.board.subscribe().ok_or_else(|| not_leader(""))?;
+        Ok(Response::new(watch::stream(subscription, clusters)))
+    }
+}
+
+fn claimant(fence: Option<Fence>) -> Result<Claimant, Box<Status>> {
+    let fence = fence.ok_or_else(|| Box::new(malformed("fence is missing")))?;
+    if fence.cluster_id.is_empty() || fence.cluster_id.contains('/') {
+        return Err(Box::new(malformed("fence.cluster_id is empty or contains a slash")));
+    }
+    let Fence { cluster_id, session_epoch, plan_seq } = fence;
+    Ok(Claimant { cluster_id, fence: FenceRecord { session_epoch, plan_seq } })
+}
+
+fn malformed(message: impl Into<String>) -> Status {
+    Reason::Malformed.status(message)
+}
+
+/// Sends the caller to the leader, when it is known.
+pub fn not_leader(leader: &str) -> Status {
+    let mut metadata = HashMap::new();
+    if leader.is_empty() {
+        let message = "another actuator leads the region, or one is being elected; ask again";
+        return Reason::NotLeader.status(message);
+    }
+    metadata.insert("leader".to_owned(), leader.to_owned());
+    Reason::NotLeader.status_with(format!("{leader} leads the region; ask there"), metadata)
+}
+
+fn refusal(error: LedgerError) -> Status {
+    let message = error.to_string();
+    match error {
+        LedgerError::StaleFence { .. } => Reason::StaleFence.status(message),
+        LedgerError::Closed => not_leader(""),
+        LedgerError::Store(cause) => match &*cause {
+            StoreError::Deposed { .. } => not_leader(""),
+            StoreError::FenceMoved { .. } => Status::aborted(message),
+            StoreError::Unavailable(_) | StoreError::Corrupt { .. } => {
+                Reason::StoreUnavailable.status(message)
+            }
+        },
+    }
+}

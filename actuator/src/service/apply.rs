@@ -1,0 +1,217 @@
+//! ApplyPlan: what is checked before a plan is recorded, and what its parts become.
+//!
+//! Invariant: a malformed plan is refused whole; a part that cannot be is refused alone; what was
+//! recorded before is left as it is.
+
+use longshore_proto::capacity::v1::{ApplyPlanRequest, ApplyPlanResponse, Refusal};
+use longshore_proto::limits::{CANDIDATES_MAX, LAUNCH_ID_BYTES_MAX, LAUNCHES_PER_APPLY_MAX};
+use longshore_proto::reason::Reason;
+use longshore_proto::types::v1::{CapacityType, Launch, Termination};
+use longshore_runtime::clock::now_ms;
+use tonic::Status;
+
+use super::{claimant, malformed, refusal};
+use crate::cloud::{Instance, TAG_CLUSTER, TAG_LAUNCH};
+use crate::leader::Leader;
+use crate::ledger::{Book, Draft, LaunchRecord, Move, Phase};
+use crate::wire;
+
+/// What the request amounts to, once it is checked.
+struct Plan {
+    plan_id: String,
+    cluster_id: String,
+    expire_ms: i64,
+    now_ms: i64,
+    launches: Vec<Launch>,
+    /// Terminations with the instance, when the inventory has it.
+    terminations: Vec<(Termination, Option<Instance>)>,
+}
+
+pub async fn apply(
+    leader: &Leader,
+    request: ApplyPlanRequest,
+) -> Result<ApplyPlanResponse, Status> {
+    let claimant = claimant(request.fence.clone()).map_err(|status| *status)?;
+    check(&request).map_err(|problem| malformed(format!("plan {}: {problem}", request.plan_id)))?;
+    let now_ms = now_ms();
+    let expire_ms = request.expire_time.as_ref().map_or(i64::MAX, wire::milliseconds);
+    if expire_ms <= now_ms {
+        let late = now_ms.saturating_sub(expire_ms);
+        let message = format!("plan {} expired {late} ms ago; plan again", request.plan_id);
+        return Err(Reason::PlanExpired.status(message));
+    }
+    let plan = Plan {
+        plan_id: request.plan_id,
+        cluster_id: claimant.cluster_id.clone(),
+        expire_ms,
+        now_ms,
+        launches: request.launches,
+        terminations: with_instances(leader, request.terminations),
+    };
+    let edit = move |book: &Book, draft: &mut Draft| plan.draft(book, draft);
+    let (refusals, revision) = leader.ledger.edit(Some(claimant), edit).await.map_err(refusal)?;
+    Ok(ApplyPlanResponse { revision, refusals })
+}
+
+fn with_instances(
+    leader: &Leader,
+    terminations: Vec<Termination>,
+) -> Vec<(Termination, Option<Instance>)> {
+    let inventory = leader.inventory.borrow();
+    let known = |termination: Termination| {
+        let instance = inventory.get(&termination.instance_id).cloned();
+        (termination, instance)
+    };
+    terminations.into_iter().map(known).collect()
+}
+
+fn check(request: &ApplyPlanRequest) -> Result<(), String> {
+    if request.plan_id.is_empty() {
+        return Err("plan_id is empty".to_owned());
+    }
+    if request.expire_time.is_none() {
+        return Err("expire_time is missing".to_owned());
+    }
+    let count = request.launches.len();
+    if count > LAUNCHES_PER_APPLY_MAX {
+        return Err(format!("{count} launches; send at most {LAUNCHES_PER_APPLY_MAX} at a time"));
+    }
+    request.launches.iter().try_for_each(check_launch)?;
+    let nameless = request.terminations.iter().any(|t| t.launch_id.is_empty());
+    if nameless { Err("a termination has no launch_id".to_owned()) } else { Ok(()) }
+}
+
+fn check_launch(launch: &Launch) -> Result<(), String> {
+    let id = &launch.launch_id;
+    let plain = id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+    if id.is_empty() || id.len() > LAUNCH_ID_BYTES_MAX || !plain {
+        return Err(format!(
+            "launch id {id:?} must be 1 to {LAUNCH_ID_BYTES_MAX} letters, digits, dots or dashes"
+        ));
+    }
+    let count = launch.candidates.len();
+    if count == 0 || count > CANDIDATES_MAX {
+        return Err(format!("launch {id} has {count} candidates; 1 to {CANDIDATES_MAX} are allowed"));
+    }
+    let bad = launch.candidates.iter().find(|candidate| {
+        let bought = matches!(candidate.capacity_type(), CapacityType::Spot | CapacityType::OnDemand);
+        !bought || candidate.instance_type.is_empty() || candidate.zone.is_empty()
+    });
+    match bad {
+        Some(candidate) => Err(format!(
+            "launch {id} has a candidate that is not in any catalogue: type {:?}, zone {:?}, {}",
+            candidate.instance_type,
+            candidate.zone,
+            candidate.capacity_type().as_str_name()
+        )),
+        None => Ok(()),
+    }
+}
+
+impl Plan {
+    fn draft(mut self, book: &Book, draft: &mut Draft) -> Vec<Refusal> {
+        let launches = std::mem::take(&mut self.launches);
+        let terminations = std::mem::take(&mut self.terminations);
+        let launches: Vec<_> =
+            launches.into_iter().filter_map(|launch| self.launch(book, draft, launch)).collect();
+        let terminations = terminations.into_iter().filter_map(|(termination, instance)| {
+            self.terminate(book, draft, termination, instance.as_ref())
+        });
+        launches.into_iter().chain(terminations).collect()
+    }
+
+    fn launch(&self, book: &Book, draft: &mut Draft, launch: Launch) -> Option<Refusal> {
+        if draft.launch(book, &launch.launch_id).is_some() {
+            return None;
+        }
+        if let Err(message) = self.known_class(book, &launch) {
+            return Some(refuse(launch.launch_id, Reason::UnknownNodeClass, message));
+        }
+        let mut record = LaunchRecord::new(launch, &self.cluster_id, self.expire_ms, self.now_ms);
+        record.plan_id.clone_from(&self.plan_id);
+        draft.put(record);
+        None
+    }
+
+    fn known_class(&self, book: &Book, launch: &Launch) -> Result<(), String> {
+        let name = &launch.node_class;
+        let cluster = book.clusters.get(&self.cluster_id);
+        let class = cluster.and_then(|c| c.node_classes.iter().find(|class| class.name == *name));
+        let Some(class) = class else {
+            return Err(format!(
+                "cluster {} has no node class {name:?} here; send it with PutCluster first",
+                self.cluster_id
+            ));
+        };
+        if class.hash == launch.node_class_hash {
+            return Ok(());
+        }
+        Err(format!(
+            "node class {name} has changed since the plan was made ({} then, {} now); plan again",
+            launch.node_class_hash, class.hash
+        ))
+    }
+
+    fn terminate(
+        &self,
+        book: &Book,
+        draft: &mut Draft,
+        termination: Termination,
+        instance: Option<&Instance>,
+    ) -> Option<Refusal> {
+        let Termination { instance_id, launch_id, traceparent, .. } = termination;
+        let known = draft.launch(book, &launch_id).cloned();
+        let Some(record) = known else {
+            return self.terminate_unknown(draft, (instance_id, launch_id, traceparent), instance);
+        };
+        let matches = record.instance_id == instance_id || instance_id.is_empty();
+        if record.cluster_id != self.cluster_id || !matches {
+            let message = format!(
+                "instance {instance_id} does not stem from launch {launch_id}, which led to {:?}",
+                record.instance_id
+            );
+            return Some(refuse(instance_id, Reason::LaunchMismatch, message));
+        }
+        let step = match record.phase() {
+            Phase::Pending | Phase::Failed => Move::Cancel,
+            Phase::Launched | Phase::Terminating | Phase::Terminated => {
+                Move::Terminate { traceparent }
+            }
+        };
+        // Legal in each of these phases.
+        draft.step(book, &launch_id, &step, self.now_ms).err().map(|illegal| {
+            refuse(instance_id, Reason::LaunchMismatch, illegal.to_string())
+        })
+    }
+
+    /// An instance that the ledger does not know, but whose tags say what it is.
+    fn terminate_unknown(
+        &self,
+        draft: &mut Draft,
+        (instance_id, launch_id, traceparent): (String, String, String),
+        instance: Option<&Instance>,
+    ) -> Option<Refusal> {
+        let ours = instance.filter(|instance| {
+            instance.tag(TAG_LAUNCH) == launch_id && instance.tag(TAG_CLUSTER) == self.cluster_id
+        });
+        let Some(instance) = ours else {
+            let message = format!(
+                "no launch {launch_id} and no instance {instance_id:?} with that launch's tag"
+            );
+            let id = if instance_id.is_empty() { launch_id } else { instance_id };
+            return Some(refuse(id, Reason::LaunchMismatch, message));
+        };
+        let mut record = crate::reconcile::imported(instance, self.now_ms);
+        record.termination_traceparent = traceparent;
+        record.set_phase(Phase::Terminating);
+        draft.put(record);
+        None
+    }
+}
+
+fn refuse(id: String, reason: Reason, message: String) -> Refusal {
+    Refusal { id, reason: reason.as_str().to_owned(), message }
+}
+
+#[cfg(test)]
+mod tests;

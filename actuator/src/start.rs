@@ -1,0 +1,197 @@
+//! Starting an actuator, as a process or inside one.
+//!
+//! Invariant: the address is bound before anything else; neither AWS nor etcd has to be there for
+//! the service to answer that they are not.
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context;
+use longshore_proto::DESCRIPTOR_SET;
+use longshore_proto::capacity::v1::capacity_service_server::CapacityServiceServer;
+use longshore_proto::reason::Reason;
+use longshore_runtime::backoff::{Backoff, BackoffPolicy};
+use longshore_runtime::clock::now_ms;
+use longshore_runtime::metrics::Metrics;
+use longshore_runtime::tasks::Supervisor;
+use longshore_runtime::{process, server};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use crate::cloud::{Caller, Cloud};
+use crate::config::{Args, Config};
+use crate::ec2::Aws;
+use crate::election::{self, Campaign, Standing, Term};
+use crate::events::Events;
+use crate::leader::Premises;
+use crate::ledger::{EtcdStore, MemoryStore, Store};
+use crate::office::{self, Office};
+use crate::service::Capacity;
+
+/// Name of the service in logs, traces and messages.
+const SERVICE: &str = "longshore-actuator";
+
+/// The process: lives until it is told to end.
+#[must_use]
+pub fn run(args: Args) -> ExitCode {
+    let telemetry = args.telemetry.clone();
+    process::run(SERVICE, &telemetry, |supervisor| async move {
+        let config = Config::try_from(args.actuator)?;
+        tracing::info!(?config, "starting");
+        let metrics = process::serve_metrics(config.metrics_listen, &supervisor).await?;
+        start(config, &metrics, &supervisor).await.map(drop)
+    })
+}
+
+/// Starts an actuator against AWS; returns the address it serves on.
+///
+/// # Errors
+/// When the address cannot be bound.
+pub async fn start(
+    config: Config,
+    metrics: &Metrics,
+    supervisor: &Supervisor,
+) -> anyhow::Result<SocketAddr> {
+    let listener = server::bind(config.listen).await?;
+    let cloud = Arc::new(Aws::connect(&config.region).await);
+    start_with(config, listener, cloud, metrics, supervisor)
+}
+
+/// Starts an actuator on a listener and a cloud that are there already; returns its address.
+///
+/// # Errors
+/// When the listener has no address.
+pub fn start_with(
+    config: Config,
+    listener: TcpListener,
+    cloud: Arc<dyn Cloud>,
+    metrics: &Metrics,
+    supervisor: &Supervisor,
+) -> anyhow::Result<SocketAddr> {
+    let address = listener.local_addr().context("the listener has no address")?;
+    tracing::info!(addr = %address, "listening");
+    let starting = Office::Closed {
+        reason: Reason::NotLeader,
+        why: "starting: neither AWS nor the election has answered yet".to_owned(),
+    };
+    let (office, answers) = watch::channel(starting);
+    let capacity = CapacityServiceServer::new(Capacity::new(answers.clone()));
+    let grpc = server::GrpcServer::new(DESCRIPTOR_SET)?.with_service(capacity);
+    let token = supervisor.token().clone();
+    supervisor.spawn_once("grpc", grpc.serve(listener, token));
+    let ready = report_readiness(answers, metrics.clone());
+    supervisor.spawn("readiness", longshore_runtime::tasks::OnError::Shutdown, ready);
+    let body = Body { config, address, cloud, events: Events::new(metrics), office };
+    let owner = supervisor.clone();
+    supervisor.spawn_once("actuator", async move { body.live(&owner).await });
+    Ok(address)
+}
+
+struct Body {
+    config: Config,
+    address: SocketAddr,
+    cloud: Arc<dyn Cloud>,
+    events: Events,
+    office: watch::Sender<Office>,
+}
+
+impl Body {
+    async fn live(self, supervisor: &Supervisor) -> anyhow::Result<()> {
+        let token = supervisor.token().clone();
+        let caller = tokio::select! {
+            caller = self.caller() => caller,
+            () = token.cancelled() => return Ok(()),
+        };
+        let account = caller.account_id.clone();
+        let premises = Premises {
+            region: self.config.region.clone(),
+            caller,
+            cloud: self.cloud,
+            tuning: self.config.tuning.clone(),
+            events: self.events,
+        };
+        let prefix = format!("/longshore/v1/{account}/{}/", self.config.region);
+        let (store, standing) = if self.config.etcd_endpoints.is_empty() {
+            alone()
+        } else {
+            elect(&self.config, self.address, prefix, supervisor).await?
+        };
+        office::run(premises, store, standing, self.office, token).await;
+        Ok(())
+    }
+
+    /// Who we are; asked for until AWS answers.
+    async fn caller(&self) -> Caller {
+        let mut backoff = Backoff::new(BackoffPolicy::NETWORK);
+        loop {
+            match self.cloud.caller().await {
+                Ok(caller) => {
+                    tracing::info!(account = caller.account_id, arn = caller.arn, "AWS answers");
+                    return caller;
+                }
+                Err(error) => {
+                    let why = format!("AWS does not say who we are: {error}");
+                    tracing::warn!(%why, "trying again");
+                    self.office.send_replace(Office::Closed { reason: Reason::NotLeader, why });
+                    backoff.wait().await;
+                }
+            }
+        }
+    }
+}
+
+/// The only actuator: leads from the start, with a ledger in memory.
+fn alone() -> (Store, watch::Receiver<Standing>) {
+    let store = MemoryStore::default();
+    let term = Term { key: Vec::new(), revision: now_ms() };
+    store.crown(term.revision);
+    let (_, standing) = watch::channel(Standing::Leading(term));
+    (Store::Memory(store), standing)
+}
+
+/// One of several: campaigns in etcd.
+async fn elect(
+    config: &Config,
+    address: SocketAddr,
+    prefix: String,
+    supervisor: &Supervisor,
+) -> anyhow::Result<(Store, watch::Receiver<Standing>)> {
+    let client = election::connect(&config.etcd_endpoints).await.context("etcd endpoints")?;
+    let campaign = Campaign {
+        endpoints: config.etcd_endpoints.clone(),
+        name: format!("{prefix}leader"),
+        advertise: config.advertise.clone().unwrap_or_else(|| format!("http://{address}")),
+        lease_seconds: config.lease_seconds,
+    };
+    let why = "no answer from etcd yet".to_owned();
+    let (sender, standing) = watch::channel(Standing::Cut { why });
+    let token = supervisor.token().clone();
+    supervisor.spawn_once("election", async move {
+        election::run(campaign, sender, token).await;
+        Ok(())
+    });
+    Ok((Store::Etcd(EtcdStore::new(client, prefix)), standing))
+}
+
+/// Keeps `/readyz` at what the service would answer. A standby is ready: it answers who leads.
+fn report_readiness(
+    office: watch::Receiver<Office>,
+    metrics: Metrics,
+) -> impl FnMut() -> std::pin::Pin<Box<dyn Future<Output = anyhow::Result<()>> + Send>> + Send {
+    move || {
+        let (mut office, metrics) = (office.clone(), metrics.clone());
+        Box::pin(async move {
+            loop {
+                let unready = match &*office.borrow_and_update() {
+                    Office::Held(_) | Office::Elsewhere { .. } => None,
+                    Office::Closed { why, .. } => Some(why.clone()),
+                };
+                metrics.set_unready(unready);
+                if office.changed().await.is_err() {
+                    return Ok(());
+                }
+            }
+        })
+    }
+}

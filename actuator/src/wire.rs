@@ -1,0 +1,89 @@
+//! Ledger records and instances as clients see them.
+//!
+//! Invariant: the only place that makes wire messages of them.
+
+use longshore_proto::capacity::v1::region_change::Change;
+use longshore_proto::capacity::v1::{InstanceState, Interruption, LaunchState};
+use prost_types::Timestamp;
+
+use crate::board::Board;
+use crate::cloud::{Instance, TAG_CLAIM, TAG_CLUSTER, TAG_LAUNCH, TAG_POOL};
+use crate::ledger::LaunchRecord;
+
+/// Shows a launch and what was announced about its instance.
+pub fn show_launch(board: &Board, record: &LaunchRecord) {
+    board.post(Change::Launch(launch_state(record)));
+    for announced in &record.interruptions {
+        board.post(Change::Interruption(Interruption {
+            instance_id: record.instance_id.clone(),
+            cluster_id: record.cluster_id.clone(),
+            claim: record.claim().to_owned(),
+            kind: announced.kind,
+            time: Some(timestamp(announced.time_ms)),
+        }));
+    }
+}
+
+/// Shows an instance.
+pub fn show_instance(board: &Board, instance: &Instance) {
+    board.post(Change::Instance(instance_state(instance)));
+}
+
+fn launch_state(record: &LaunchRecord) -> LaunchState {
+    LaunchState {
+        launch_id: record.launch_id().to_owned(),
+        cluster_id: record.cluster_id.clone(),
+        claim: record.claim().to_owned(),
+        phase: record.wire_phase().into(),
+        instance_id: record.instance_id.clone(),
+        ec2_request_id: record.ec2_request_id.clone(),
+        reason: record.reason.clone(),
+        message: record.message.clone(),
+        retryable: record.retryable,
+        attempts: record.attempts,
+    }
+}
+
+fn instance_state(instance: &Instance) -> InstanceState {
+    InstanceState {
+        instance_id: instance.instance_id.clone(),
+        launch_id: instance.tag(TAG_LAUNCH).to_owned(),
+        cluster_id: instance.tag(TAG_CLUSTER).to_owned(),
+        claim: instance.tag(TAG_CLAIM).to_owned(),
+        pool: instance.tag(TAG_POOL).to_owned(),
+        instance_type: instance.instance_type.clone(),
+        zone: instance.zone.clone(),
+        zone_id: instance.zone_id.clone(),
+        capacity_type: instance.capacity_type.into(),
+        phase: instance.phase.into(),
+        private_dns_name: instance.private_dns_name.clone(),
+        image_id: instance.image_id.clone(),
+        launch_time: Some(timestamp(instance.launch_ms)),
+    }
+}
+
+/// Milliseconds since 1970 as protobuf has them.
+#[must_use]
+pub fn timestamp(ms: i64) -> Timestamp {
+    let nanos = i32::try_from(ms.rem_euclid(1000)).unwrap_or_default() * 1_000_000;
+    Timestamp { seconds: ms.div_euclid(1000), nanos }
+}
+
+/// Milliseconds since 1970, rounded down.
+#[must_use]
+pub fn milliseconds(timestamp: &Timestamp) -> i64 {
+    let millis = i64::from(timestamp.nanos) / 1_000_000;
+    timestamp.seconds.saturating_mul(1000).saturating_add(millis)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_survive_the_wire() {
+        for ms in [0, 1, 999, 1000, 1_763_719_200_123, -1] {
+            assert_eq!(milliseconds(&timestamp(ms)), ms);
+        }
+    }
+}

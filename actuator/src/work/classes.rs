@@ -1,0 +1,100 @@
+//! Resolving node classes: when they change, when somebody asks, and once a minute.
+//!
+//! Invariant: a class that fails to resolve does not delay the others.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{StreamExt, stream};
+use longshore_proto::types::v1::{ClusterFacts, NodeClass};
+
+use crate::leader::{Classes, Leader};
+use crate::nodeclass::{Resolved, resolve};
+
+/// Classes resolved at the same time; each takes a handful of calls.
+const CLASSES_AT_ONCE: usize = 4;
+/// Time between two looks at everything.
+const INTERVAL: Duration = Duration::from_secs(60);
+
+/// A class to resolve.
+#[derive(Clone, PartialEq)]
+struct Wanted {
+    cluster_id: String,
+    facts: ClusterFacts,
+    class: NodeClass,
+}
+
+pub async fn run(leader: Arc<Leader>) -> anyhow::Result<()> {
+    let mut version = leader.ledger.version();
+    let mut resolved: Vec<Wanted> = Vec::new();
+    let mut due = tokio::time::Instant::now();
+    loop {
+        version.mark_unchanged();
+        let wanted = wanted(&leader);
+        let everything = tokio::time::Instant::now() >= due;
+        if everything {
+            due = tokio::time::Instant::now() + INTERVAL;
+        }
+        let work: Vec<_> =
+            wanted.iter().filter(|w| everything || !resolved.contains(w)).cloned().collect();
+        let vanished = resolved.iter().any(|known| !wanted.iter().any(|w| same(w, known)));
+        if vanished || !work.is_empty() {
+            resolve_all(&leader, work, &wanted).await;
+        }
+        resolved = wanted;
+        tokio::select! {
+            changed = version.changed() => changed?,
+            () = leader.resolve.notified() => due = tokio::time::Instant::now(),
+            () = tokio::time::sleep_until(due) => {}
+        }
+    }
+}
+
+fn same(a: &Wanted, b: &Wanted) -> bool {
+    a.cluster_id == b.cluster_id && a.class.name == b.class.name
+}
+
+fn wanted(leader: &Leader) -> Vec<Wanted> {
+    let book = leader.ledger.book();
+    let clusters = book.clusters.iter();
+    let classes = clusters.flat_map(|(cluster_id, cluster)| {
+        cluster.node_classes.iter().map(|class| Wanted {
+            cluster_id: cluster_id.clone(),
+            facts: cluster.facts.clone().unwrap_or_default(),
+            class: class.clone(),
+        })
+    });
+    classes.collect()
+}
+
+async fn resolve_all(leader: &Leader, work: Vec<Wanted>, wanted: &[Wanted]) {
+    let place = leader.place();
+    let done: Vec<Resolved> = stream::iter(work)
+        .map(|work| {
+            let place = place.clone();
+            async move {
+                let cluster = (work.cluster_id.as_str(), &work.facts);
+                resolve(leader.cloud(), &place, cluster, &work.class).await
+            }
+        })
+        .buffer_unordered(CLASSES_AT_ONCE)
+        .collect()
+        .await;
+    leader.classes.send_if_modified(|classes| {
+        let before = classes.clone();
+        classes.retain(|(cluster_id, name), _| {
+            wanted.iter().any(|w| w.cluster_id == *cluster_id && w.class.name == *name)
+        });
+        take_over(classes, done);
+        *classes != before
+    });
+}
+
+fn take_over(classes: &mut Classes, done: Vec<Resolved>) {
+    for resolved in done {
+        let key = (resolved.cluster_id.clone(), resolved.class.name.clone());
+        if classes.get(&key).is_none_or(|known| **known != resolved) {
+            classes.insert(key, Arc::new(resolved));
+        }
+    }
+}
