@@ -1,1 +1,50 @@
-//! Under construction.
+//! The stateless packing scheduler: sessions with watchers, a planning loop for each cluster, and
+//! dispatch to the actuators of the regions.
+//!
+//! Invariant: holds no credentials and nothing that outlives its streams. Any replica can be killed
+//! at any time; what is lost is time.
+
+pub mod args;
+pub mod compute;
+pub mod region;
+pub mod service;
+pub mod session;
+pub mod wire;
+
+use longshore_proto::cluster::v1::cluster_service_server::ClusterServiceServer;
+use longshore_proto::limits::MESSAGE_BYTES_MAX;
+use longshore_proto::planning::v1::planning_service_server::PlanningServiceServer;
+use longshore_runtime::server::GrpcServer;
+use longshore_runtime::tasks::Supervisor;
+use tokio::net::TcpListener;
+
+use crate::args::Config;
+use crate::region::directory::Regions;
+use crate::service::Sessions;
+
+/// Starts the scheduler's tasks on a supervisor: links to actuators, and the gRPC server.
+///
+/// # Errors
+/// When an actuator endpoint is not a URL.
+pub fn start(config: Config, listener: TcpListener, supervisor: &Supervisor) -> anyhow::Result<()> {
+    let (sessions, regions) = (Sessions::default(), Regions::default());
+    for endpoint in config.actuator_endpoints {
+        regions.follow(supervisor, endpoint)?;
+    }
+    let cluster = service::cluster::Service {
+        supervisor: supervisor.clone(),
+        sessions: sessions.clone(),
+        regions: regions.clone(),
+    };
+    let planning = service::planning::Service { sessions, regions };
+    let server = GrpcServer::new(longshore_proto::DESCRIPTOR_SET)?
+        .with_service(
+            ClusterServiceServer::new(cluster).max_decoding_message_size(MESSAGE_BYTES_MAX),
+        )
+        .with_service(
+            PlanningServiceServer::new(planning).max_decoding_message_size(MESSAGE_BYTES_MAX),
+        );
+    let token = supervisor.token().clone();
+    supervisor.spawn_once("grpc", server.serve(listener, token));
+    Ok(())
+}

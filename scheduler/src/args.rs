@@ -1,0 +1,51 @@
+//! Arguments of the scheduler: strings in, a validated [`Config`] out, before anything binds.
+//!
+//! Invariant: nothing else in the crate reads arguments or the environment.
+
+use std::net::SocketAddr;
+
+use longshore_runtime::telemetry::TelemetryArgs;
+
+/// The stateless packing scheduler: watchers dial it, it plans, and sends plans to actuators.
+#[derive(Clone, Debug, clap::Parser)]
+#[command(
+    version,
+    after_help = "Any number of schedulers may run; each can be killed at any time."
+)]
+pub struct Args {
+    /// Address that watchers and planning clients dial; port 0 picks a free one.
+    #[arg(long, env = "LONGSHORE_LISTEN", default_value = "127.0.0.1:7400")]
+    pub listen: SocketAddr,
+    /// Address of metrics and health pages; none means they are not served.
+    #[arg(long, env = "LONGSHORE_METRICS_LISTEN")]
+    pub metrics_listen: Option<SocketAddr>,
+    /// Every actuator of every region, standbys included, as http://host:port, comma-separated.
+    #[arg(long, env = "LONGSHORE_ACTUATOR_ENDPOINTS", value_delimiter = ',')]
+    pub actuator_endpoints: Vec<String>,
+    /// Logs and traces.
+    #[command(flatten)]
+    pub telemetry: TelemetryArgs,
+}
+
+/// What the scheduler runs with.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Actuator endpoints, each a URL.
+    pub actuator_endpoints: Vec<String>,
+}
+
+impl Args {
+    /// Validates the arguments.
+    ///
+    /// # Errors
+    /// When an endpoint is not a URL; the message names it.
+    pub fn config(&self) -> anyhow::Result<Config> {
+        for endpoint in &self.actuator_endpoints {
+            longshore_runtime::client::check_endpoint(endpoint)?;
+        }
+        if self.actuator_endpoints.is_empty() {
+            tracing::warn!("no --actuator-endpoints: plans are computed but nothing is launched");
+        }
+        Ok(Config { actuator_endpoints: self.actuator_endpoints.clone() })
+    }
+}

@@ -1,0 +1,198 @@
+//! ComputePlan as a function: a described world in, a priced plan with its proof out.
+//!
+//! Invariant: no effect and no session; the service, the command line and tests all ask here.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use longshore_core::catalogue::Catalogue;
+use longshore_core::ids::CatalogueId;
+use longshore_core::plan::{Effort, Plan, PlanInput};
+use longshore_core::world::view::{Change, ClusterView};
+use longshore_proto::planning::v1 as planning;
+use longshore_proto::types::v1;
+use longshore_proto::types::v1::object::Kind;
+
+use crate::wire::pool::Supply;
+use crate::wire::{self, WireError};
+
+/// Separates the shape of counted pods from their number in the UIDs made up for them.
+const COUNTED: &str = "#";
+
+/// A described world.
+#[derive(Clone, Debug, Default)]
+pub struct Question {
+    /// Objects; shapes before the pods that use them.
+    pub objects: Vec<v1::Object>,
+    /// Pods without names.
+    pub pods: Vec<v1::PodCount>,
+    /// Types on offer to every pool whose node class is not in `catalogues`.
+    pub catalogue: v1::Catalogue,
+    /// Types on offer in a live region, when the question brought none of its own.
+    pub live: Option<Arc<Catalogue>>,
+    /// Types on offer by node class, when they differ.
+    pub catalogues: BTreeMap<String, v1::Catalogue>,
+    /// How hard to try.
+    pub effort: planning::Effort,
+    /// Time the plan is for, in milliseconds since 1970; 0 means no time-dependent rule.
+    pub now_ms: i64,
+}
+
+/// Plans a described world.
+///
+/// # Errors
+/// The first object that cannot be read, by name and field.
+pub fn compute(question: &Question) -> Result<planning::ComputePlanResponse, WireError> {
+    let started = std::time::Instant::now();
+    let input = input(question)?;
+    let plan = longshore_core::plan::plan(&input);
+    let plan_micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+    Ok(planning::ComputePlanResponse {
+        nodes: plan.launches.iter().map(wire::plan::planned_node).collect(),
+        placements: grouped(wire::plan::placements(&plan)),
+        unplaced: plan.unplaced.iter().map(unplaced).collect(),
+        price_micro_usd_per_hour: plan.launch_price_micro_usd_per_hour,
+        bound: Some(wire::plan::bound(&plan.bound)),
+        violations: Vec::new(),
+        warnings: warnings(question, &plan),
+        plan_micros,
+    })
+}
+
+/// The planner's input for a question.
+///
+/// # Errors
+/// The first object that cannot be read, by name and field.
+pub fn input(question: &Question) -> Result<PlanInput, WireError> {
+    let mut view = ClusterView::new();
+    for object in &question.objects {
+        let Some(kind) = &object.kind else { continue };
+        let change = match kind {
+            Kind::NodePool(pool) => Some(Change::Pool(read_pool(pool, question)?)),
+            Kind::Pod(pod) => Some(Change::Pod(read_pod(pod)?)),
+            Kind::PodShape(_)
+            | Kind::Node(_)
+            | Kind::NodeClaim(_)
+            | Kind::NodeClass(_)
+            | Kind::DaemonSet(_)
+            | Kind::DisruptionBudget(_)
+            | Kind::Namespace(_)
+            | Kind::Cluster(_) => wire::object::change(kind)?,
+        };
+        if let Some(change) = change {
+            view.apply(change);
+        }
+    }
+    for group in &question.pods {
+        counted(group, &mut view)?;
+    }
+    Ok(PlanInput {
+        world: view.snapshot(),
+        catalogues: catalogues(question)?,
+        now_ms: question.now_ms,
+        effort: effort(question.effort),
+        ..PlanInput::default()
+    })
+}
+
+/// No kube-scheduler looks at a described world, so every pod without a node waits for the planner.
+fn read_pod(wire: &v1::Pod) -> Result<longshore_core::world::pod::Pod, WireError> {
+    let mut pod = wire::pod::pod(wire)?;
+    pod.unschedulable |= pod.node.is_none();
+    Ok(pod)
+}
+
+fn read_pool(
+    pool: &v1::NodePool,
+    question: &Question,
+) -> Result<longshore_core::pool::NodePool, WireError> {
+    let own = question.catalogues.get(&pool.node_class);
+    let catalogue = match (own, &question.live) {
+        (Some(own), _) => own.catalogue_id.clone(),
+        (None, Some(live)) => live.id.to_string(),
+        (None, None) => question.catalogue.catalogue_id.clone(),
+    };
+    let supply = Supply { catalogue, ..Supply::default() };
+    wire::pool::pool(pool, &supply, question.now_ms)
+}
+
+fn catalogues(question: &Question) -> Result<BTreeMap<CatalogueId, Arc<Catalogue>>, WireError> {
+    let all = question.catalogues.values().chain([&question.catalogue]);
+    let read = all.map(|wire| {
+        let catalogue = wire::catalogue::catalogue(wire)?;
+        Ok((catalogue.id.clone(), Arc::new(catalogue)))
+    });
+    let live = question.live.iter().map(|live| Ok((live.id.clone(), Arc::clone(live))));
+    read.chain(live).collect()
+}
+
+/// Makes up rows for counted pods, which differ in nothing but their number.
+fn counted(group: &v1::PodCount, view: &mut ClusterView) -> Result<(), WireError> {
+    let known = view.world().shapes.get(group.shape_id.as_str()).cloned();
+    let Some(shape) = known else {
+        let problem = "no shape of that id came before the count; send the shape first";
+        return Err(WireError::field("shape_id", problem).of("PodCount", &group.shape_id));
+    };
+    for number in 0..group.count {
+        let name = format!("{}{COUNTED}{number:08}", group.shape_id);
+        view.apply(Change::Pod(longshore_core::world::pod::Pod {
+            key: longshore_core::ids::ObjectKey::new(&shape.namespace, &name),
+            uid: name.into(),
+            shape: shape.id.clone(),
+            unschedulable: true,
+            ..Default::default()
+        }));
+    }
+    Ok(())
+}
+
+/// Joins the placements of counted pods of one shape on one target.
+fn grouped(placements: Vec<v1::Placement>) -> Vec<v1::Placement> {
+    let mut joined: Vec<v1::Placement> = Vec::new();
+    for mut placement in placements {
+        let Some((shape, _)) = placement.pod.split_once(COUNTED) else {
+            joined.push(placement);
+            continue;
+        };
+        placement.pod = shape.to_owned();
+        let same = |known: &&mut v1::Placement| {
+            known.pod == placement.pod && known.target == placement.target
+        };
+        match joined.last_mut().filter(|known| same(known)) {
+            Some(known) => known.count += 1,
+            None => joined.push(placement),
+        }
+    }
+    joined
+}
+
+fn unplaced(core: &longshore_core::plan::Unplaced) -> v1::Unplaced {
+    let mut wire = wire::plan::unplaced(core);
+    wire.pods.retain(|pod| !pod.contains(COUNTED));
+    wire
+}
+
+const fn effort(wire: planning::Effort) -> Effort {
+    match wire {
+        planning::Effort::Greedy => Effort::Greedy,
+        planning::Effort::Default | planning::Effort::Unspecified => Effort::Default,
+        planning::Effort::Max => Effort::Max,
+    }
+}
+
+/// What the caller should know about its input.
+fn warnings(question: &Question, plan: &Plan) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let estimated = question.catalogue.types.iter().flat_map(|kind| &kind.offerings);
+    if plan.launches.is_empty() {
+        return warnings;
+    }
+    if estimated.filter(|offering| offering.price_estimated).count() > 0 {
+        let date = &question.catalogue.price_date;
+        warnings.push(format!("some prices of {date} are estimates; see the region's own prices"));
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests;

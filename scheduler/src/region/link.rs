@@ -1,0 +1,116 @@
+//! One task per actuator endpoint: follows its Watch stream and keeps the region's state in step.
+//!
+//! Invariant: a standby's refusal and a broken stream are both answered by trying again; the state
+//! of a lost leader stays readable but unsynced until the next leader has told everything.
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use anyhow::Context;
+use longshore_proto::capacity::v1 as capacity;
+use longshore_proto::capacity::v1::capacity_service_client::CapacityServiceClient;
+use longshore_proto::capacity::v1::region_change::Change;
+use longshore_proto::limits::MESSAGE_BYTES_MAX;
+use longshore_proto::reason;
+use longshore_runtime::backoff::BackoffPolicy;
+use longshore_runtime::client;
+use longshore_runtime::propagate::InjectContext;
+use longshore_runtime::tasks::{OnError, Supervisor};
+use tonic::Status;
+
+use super::RegionState;
+use super::directory::{CapacityClient, Region, Regions};
+
+/// Retry of a link. A standby is asked again soon: failover is only as fast as this.
+const RETRY: BackoffPolicy =
+    BackoffPolicy { minimum: Duration::from_millis(100), maximum: Duration::from_secs(1) };
+
+impl Regions {
+    /// Follows one actuator for as long as the supervisor lives.
+    ///
+    /// # Errors
+    /// When the endpoint is not a URL.
+    pub fn follow(&self, supervisor: &Supervisor, endpoint: String) -> anyhow::Result<()> {
+        let channel = client::channel(&endpoint)?;
+        let client = CapacityServiceClient::with_interceptor(channel, InjectContext)
+            .max_decoding_message_size(MESSAGE_BYTES_MAX);
+        let regions = self.clone();
+        supervisor.spawn("region link", OnError::Restart(RETRY), move || {
+            let (regions, client, endpoint) = (regions.clone(), client.clone(), endpoint.clone());
+            async move {
+                let outcome = watch(&regions, client).await;
+                outcome.with_context(|| format!("actuator {endpoint}"))
+            }
+        });
+        Ok(())
+    }
+}
+
+/// Follows one stream to its end, which is always an error: the supervisor starts the next.
+async fn watch(regions: &Regions, mut client: CapacityClient) -> anyhow::Result<()> {
+    let request = capacity::WatchRequest { cluster_ids: Vec::new() };
+    let mut stream = client.watch(request).await.map_err(describe)?.into_inner();
+    let mut fresh = RegionState::default();
+    loop {
+        let response = stream.message().await.map_err(describe)?;
+        let response = response.context("stream ended before the initial state")?;
+        response.changes.into_iter().for_each(|change| fresh.apply(change));
+        if response.snapshot_end {
+            break;
+        }
+    }
+    let info = fresh.info.clone().context("the actuator did not name its region")?;
+    fresh.synced = true;
+    fresh.stream = regions.next_stream();
+    tracing::info!(
+        region = info.region,
+        term = info.term,
+        instances = fresh.instances.len(),
+        "actuator leads; state received"
+    );
+    let state = Arc::new(RwLock::new(fresh));
+    regions.put(&info.region, Region { client, state: Arc::clone(&state) });
+    regions.changed();
+    let ended = follow(regions, &state, &mut stream).await;
+    state.write().unwrap_or_else(PoisonError::into_inner).synced = false;
+    regions.changed();
+    Err(ended).with_context(|| format!("region {}", info.region))
+}
+
+async fn follow(
+    regions: &Regions,
+    state: &RwLock<RegionState>,
+    stream: &mut tonic::Streaming<capacity::WatchResponse>,
+) -> anyhow::Error {
+    loop {
+        match stream.message().await {
+            Ok(Some(response)) => {
+                let mut state = state.write().unwrap_or_else(PoisonError::into_inner);
+                for change in response.changes {
+                    log_interruption(&change);
+                    state.apply(change);
+                }
+            }
+            Ok(None) => return anyhow::anyhow!("stream ended"),
+            Err(status) => return describe(status),
+        }
+        regions.changed();
+    }
+}
+
+fn log_interruption(change: &capacity::RegionChange) {
+    if let Some(Change::Interruption(interruption)) = &change.change {
+        tracing::info!(
+            instance = interruption.instance_id,
+            kind = interruption.kind().as_str_name(),
+            "interruption announced"
+        );
+    }
+}
+
+/// A status as an error that says the typed reason first.
+fn describe(status: Status) -> anyhow::Error {
+    let name =
+        reason::of_status(&status).map_or_else(|| status.code().to_string(), |(name, _)| name);
+    anyhow::anyhow!("{name}: {}", status.message())
+}

@@ -1,0 +1,127 @@
+//! What an actuator reports about its region, kept in step by its Watch stream.
+//!
+//! Invariant: `RegionState` only changes by [`RegionState::apply`]; absence of an instance means
+//! something only while the state is synced.
+
+pub mod directory;
+mod link;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use longshore_core::vocabulary::catalogue::Catalogue;
+use longshore_proto::capacity::v1 as capacity;
+use longshore_proto::capacity::v1::region_change::Change;
+
+use crate::wire;
+
+/// Key of a node class resolution: cluster and node class.
+type ClassKey = (String, String);
+
+/// Everything known about a region.
+#[derive(Debug, Default)]
+pub struct RegionState {
+    /// Who answers; absent before the first message.
+    pub info: Option<capacity::RegionInfo>,
+    /// True while a Watch stream has delivered its whole initial state and is still open.
+    pub synced: bool,
+    /// Number of the Watch stream it is from: what was told to one leader must be told to the next.
+    pub stream: u64,
+    /// Catalogues by id.
+    pub catalogues: BTreeMap<String, Arc<Catalogue>>,
+    /// Launches by id.
+    pub launches: BTreeMap<String, capacity::LaunchState>,
+    /// Instances by id.
+    pub instances: BTreeMap<String, capacity::InstanceState>,
+    /// Announcements by instance id; the most urgent one is kept.
+    pub interruptions: BTreeMap<String, capacity::Interruption>,
+    node_classes: BTreeMap<ClassKey, capacity::NodeClassResolution>,
+}
+
+impl RegionState {
+    /// Applies one change. What cannot be understood is reported and left out.
+    pub fn apply(&mut self, change: capacity::RegionChange) {
+        match change.change {
+            None => tracing::warn!("region change without content ignored"),
+            Some(Change::Region(info)) => self.info = Some(info),
+            Some(Change::Catalogue(catalogue)) => self.put_catalogue(&catalogue),
+            Some(Change::Offerings(updates)) => self.update_offerings(&updates),
+            Some(Change::NodeClass(resolution)) => self.put_node_class(resolution),
+            Some(Change::Launch(launch)) => {
+                self.launches.insert(launch.launch_id.clone(), launch);
+            }
+            Some(Change::Instance(instance)) => {
+                self.instances.insert(instance.instance_id.clone(), instance);
+            }
+            Some(Change::Interruption(interruption)) => self.put_interruption(interruption),
+            Some(Change::Forgotten(forgotten)) => self.forget(&forgotten),
+        }
+    }
+
+    /// What a cluster's node class resolves to, when the actuator has said so.
+    #[must_use]
+    pub fn node_class(
+        &self,
+        cluster_id: &str,
+        name: &str,
+    ) -> Option<&capacity::NodeClassResolution> {
+        self.node_classes.get(&(cluster_id.to_owned(), name.to_owned()))
+    }
+
+    /// True when EC2 will take the instance away, or already has.
+    #[must_use]
+    pub fn is_leaving(&self, instance_id: &str) -> bool {
+        let announced = self.interruptions.get(instance_id);
+        announced.is_some_and(|announced| announced.kind() != capacity::InterruptionKind::Rebalance)
+    }
+
+    fn put_catalogue(&mut self, catalogue: &longshore_proto::types::v1::Catalogue) {
+        match wire::catalogue::catalogue(catalogue) {
+            Ok(part) => {
+                let id = catalogue.catalogue_id.clone();
+                let slot = self.catalogues.entry(id).or_default();
+                Arc::make_mut(slot).merge(part);
+            }
+            Err(error) => tracing::warn!(%error, "catalogue refused"),
+        }
+    }
+
+    fn update_offerings(&mut self, updates: &capacity::OfferingUpdates) {
+        for (id, catalogue) in &mut self.catalogues {
+            if updates.catalogue_id.is_empty() || *id == updates.catalogue_id {
+                wire::catalogue::update(Arc::make_mut(catalogue), &updates.updates);
+            }
+        }
+    }
+
+    fn put_node_class(&mut self, resolution: capacity::NodeClassResolution) {
+        let Some(status) = &resolution.status else {
+            tracing::warn!("node class resolution without status ignored");
+            return;
+        };
+        let key = (resolution.cluster_id.clone(), status.node_class.clone());
+        self.node_classes.insert(key, resolution);
+    }
+
+    fn put_interruption(&mut self, interruption: capacity::Interruption) {
+        let id = interruption.instance_id.clone();
+        let urgent = |kind| kind != capacity::InterruptionKind::Rebalance;
+        let replaces = match self.interruptions.get(&id) {
+            None => true,
+            Some(known) => urgent(interruption.kind()) || !urgent(known.kind()),
+        };
+        if replaces {
+            self.interruptions.insert(id, interruption);
+        }
+    }
+
+    fn forget(&mut self, forgotten: &capacity::Forgotten) {
+        for id in &forgotten.launch_ids {
+            self.launches.remove(id);
+        }
+        for id in &forgotten.instance_ids {
+            self.instances.remove(id);
+            self.interruptions.remove(id);
+        }
+    }
+}

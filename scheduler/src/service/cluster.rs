@@ -1,0 +1,79 @@
+//! ClusterService: accepts watchers and gives each a session task.
+
+use longshore_proto::cluster::v1 as cluster;
+use longshore_proto::cluster::v1::cluster_service_server::ClusterService;
+use longshore_proto::reason::Reason;
+use longshore_runtime::tasks::Supervisor;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status, Streaming};
+
+use super::{Connected, Sessions};
+use crate::region::directory::Regions;
+use crate::session::{self, Parts};
+
+/// Most questions that wait for a session's answer.
+const QUERIES: usize = 64;
+
+/// Serves Sync.
+pub struct Service {
+    /// Owner of the session tasks.
+    pub supervisor: Supervisor,
+    /// The connected clusters.
+    pub sessions: Sessions,
+    /// The regions within reach.
+    pub regions: Regions,
+}
+
+#[tonic::async_trait]
+impl ClusterService for Service {
+    type SyncStream = ReceiverStream<Result<cluster::SyncResponse, Status>>;
+
+    async fn sync(
+        &self,
+        request: Request<Streaming<cluster::SyncRequest>>,
+    ) -> Result<Response<Self::SyncStream>, Status> {
+        let mut inbound = request.into_inner();
+        let hello = session::hello(inbound.message().await?)?;
+        let (queries, query_queue) = mpsc::channel(QUERIES);
+        let token = self.supervisor.token().child_token();
+        let connected =
+            Connected { session_epoch: hello.session_epoch, queries, token: token.clone() };
+        self.sessions.admit(&hello.cluster_id, connected).map_err(|epoch| {
+            Reason::StaleFence.status(format!(
+                "session {} of cluster {} is older than session {epoch}; another watcher has taken over",
+                hello.session_epoch, hello.cluster_id
+            ))
+        })?;
+        let (outbound, responses) = mpsc::channel(session::outbound_queue());
+        let parts = Parts {
+            hello,
+            inbound,
+            outbound,
+            regions: self.regions.clone(),
+            queries: query_queue,
+            token,
+        };
+        self.start(parts);
+        Ok(Response::new(ReceiverStream::new(responses)))
+    }
+}
+
+impl Service {
+    fn start(&self, parts: Parts) {
+        let sessions = self.sessions.clone();
+        let (cluster, epoch) = (parts.hello.cluster_id.clone(), parts.hello.session_epoch);
+        let version = parts.hello.watcher_version.clone();
+        tracing::info!(cluster, epoch, watcher_version = version, "watcher connected");
+        self.supervisor.spawn_once("session", async move {
+            let outbound = parts.outbound.clone();
+            if let Err(status) = session::run(parts).await {
+                tracing::info!(cluster, code = %status.code(), "session ended: {}", status.message());
+                // The watcher may have gone already; then nobody needs the status.
+                let _ = outbound.try_send(Err(status));
+            }
+            sessions.leave(&cluster, epoch);
+            Ok(())
+        });
+    }
+}

@@ -1,0 +1,123 @@
+//! PlanningService: what-if plans for any client, and explanations of live pods.
+
+use longshore_proto::planning::v1 as planning;
+use longshore_proto::planning::v1::planning_service_server::PlanningService;
+use longshore_proto::reason::Reason;
+use tokio::sync::oneshot;
+use tonic::{Request, Response, Status, Streaming};
+
+use super::Sessions;
+use crate::compute::{self, Question};
+use crate::region::directory::Regions;
+use crate::session::Query;
+
+/// Most objects and counted pods together that one question may hold; beyond that the question is
+/// refused rather than memory filled.
+const QUESTION_MAX: usize = 2_000_000;
+
+/// Serves plans and explanations.
+pub struct Service {
+    /// The connected clusters.
+    pub sessions: Sessions,
+    /// The regions within reach, for their live catalogues.
+    pub regions: Regions,
+}
+
+#[tonic::async_trait]
+impl PlanningService for Service {
+    async fn compute_plan(
+        &self,
+        request: Request<Streaming<planning::ComputePlanRequest>>,
+    ) -> Result<Response<planning::ComputePlanResponse>, Status> {
+        let mut question = Question::default();
+        let mut region = String::new();
+        let mut parts = request.into_inner();
+        let mut first = true;
+        while let Some(part) = parts.message().await? {
+            if let Some(options) = &part.options {
+                if !first {
+                    let message = "options belong in the first message of the stream only";
+                    return Err(Reason::ProtocolOrder.status(message));
+                }
+                question.effort = options.effort();
+                question.now_ms = options.now_ms;
+                region.clone_from(&options.region);
+            }
+            first = false;
+            add(&mut question, part)?;
+        }
+        self.fill_catalogue(&mut question, &region)?;
+        let computed = tokio::task::spawn_blocking(move || compute::compute(&question)).await;
+        let answer = computed.map_err(|error| Status::internal(format!("planner: {error}")))?;
+        answer.map(Response::new).map_err(|error| Reason::Malformed.status(error.to_string()))
+    }
+
+    async fn explain_pod(
+        &self,
+        request: Request<planning::ExplainPodRequest>,
+    ) -> Result<Response<planning::ExplainPodResponse>, Status> {
+        let planning::ExplainPodRequest { cluster_id, namespace, name } = request.into_inner();
+        let Some(session) = self.sessions.get(&cluster_id) else {
+            let known = self.sessions.clusters().join(", ");
+            let message =
+                format!("no watcher of cluster {cluster_id:?} is connected; known: {known}");
+            return Err(Reason::NotFound.status(message));
+        };
+        let (answer, answered) = oneshot::channel();
+        let asked = session.queries.send(Query::ExplainPod { namespace, name, answer }).await;
+        let gone = || Status::unavailable("the session ended; ask again when it is back");
+        asked.map_err(|_| gone())?;
+        answered.await.map_err(|_| gone())?.map(Response::new)
+    }
+}
+
+impl Service {
+    /// Uses a region's live catalogue when the question brought none.
+    fn fill_catalogue(&self, question: &mut Question, region: &str) -> Result<(), Status> {
+        if !question.catalogue.types.is_empty() {
+            return Ok(());
+        }
+        if region.is_empty() {
+            let message =
+                "the question has neither a catalogue nor options.region; send one of them";
+            return Err(Reason::Malformed.status(message));
+        }
+        let Some(known) = self.regions.get(region) else {
+            let names = self.regions.names().join(", ");
+            let message = format!("no actuator of region {region:?} is connected; known: {names}");
+            return Err(Reason::NotFound.status(message));
+        };
+        // Any of them: they differ in what the system keeps back, not in what is sold.
+        question.live = known.read(|state| state.catalogues.values().next().cloned());
+        match question.live {
+            Some(_) => Ok(()),
+            None => {
+                let message = format!("region {region} has not reported a catalogue yet");
+                Err(Status::unavailable(message))
+            }
+        }
+    }
+}
+
+fn add(question: &mut Question, part: planning::ComputePlanRequest) -> Result<(), Status> {
+    question.objects.extend(part.objects);
+    question.pods.extend(part.pods);
+    if let Some(catalogue) = part.catalogue {
+        question.catalogue.types.extend(catalogue.types);
+        if !catalogue.catalogue_id.is_empty() {
+            question.catalogue.catalogue_id = catalogue.catalogue_id;
+        }
+        if !catalogue.price_date.is_empty() {
+            question.catalogue.price_date = catalogue.price_date;
+        }
+    }
+    let counted = |count: &u32| usize::try_from(*count).unwrap_or(usize::MAX);
+    let pods = question.pods.iter().map(|group| counted(&group.count));
+    let size = pods.fold(question.objects.len(), usize::saturating_add);
+    if size > QUESTION_MAX {
+        let message =
+            format!("the question holds {size} objects and pods, more than {QUESTION_MAX}");
+        return Err(Reason::Overloaded.status(message));
+    }
+    Ok(())
+}

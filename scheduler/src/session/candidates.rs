@@ -1,0 +1,80 @@
+//! From a claim to the launch it needs: which offerings may be bought for it now.
+//!
+//! Invariant: computed from the claim alone, never from the plan that made it, so that any scheduler
+//! can go on after another. Nothing above the claim's price ceiling is ever offered.
+
+use longshore_core::plan::{LaunchQuery, launch_candidates};
+use longshore_proto::cluster::v1::RecordLaunchFailure;
+use longshore_proto::limits::CANDIDATES_MAX;
+use longshore_proto::types::v1;
+
+use super::supply;
+use crate::region::RegionState;
+use crate::wire;
+
+/// What to do about a claim that has no instance.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Request {
+    /// Nothing yet: its node class is not ready.
+    Wait,
+    /// Launch this.
+    Launch(Box<v1::Launch>),
+    /// Nothing can be bought for it.
+    Impossible(RecordLaunchFailure),
+}
+
+/// The launch that `claim` needs.
+#[must_use]
+pub fn request(
+    cluster_id: &str,
+    claim: &v1::NodeClaim,
+    class: Option<&v1::NodeClass>,
+    region: &RegionState,
+) -> Request {
+    let supply = supply::of_class(cluster_id, &claim.node_class, region);
+    let catalogue = region.catalogues.get(&supply.catalogue);
+    let (Some(class), Some(catalogue), None) = (class, catalogue, supply.not_ready) else {
+        return Request::Wait;
+    };
+    let read = match wire::node::claim(claim) {
+        Ok(read) => read,
+        Err(error) => return impossible(claim, "INVALID_CLAIM", error.to_string()),
+    };
+    let zones = supply.zones.map(|zones| zones.iter().map(|zone| zone.as_str().into()).collect());
+    let ceiling = claim.max_price_micro_usd_per_hour;
+    let query = LaunchQuery {
+        requirements: &read.requirements,
+        requests: &read.requests,
+        zones: zones.as_ref(),
+        max_price_micro_usd_per_hour: (ceiling > 0).then_some(ceiling),
+    };
+    let mut candidates = launch_candidates(query, catalogue);
+    candidates.truncate(CANDIDATES_MAX);
+    if candidates.is_empty() {
+        let message = "nothing that the claim allows can be bought now: every instance type is sold \
+                       out, too small or above the price ceiling; allow more types or zones";
+        return impossible(claim, "INSUFFICIENT_CAPACITY", message.to_owned());
+    }
+    Request::Launch(Box::new(v1::Launch {
+        launch_id: claim.launch_id.clone(),
+        claim: claim.name.clone(),
+        pool: claim.pool.clone(),
+        node_class: claim.node_class.clone(),
+        node_class_hash: class.hash.clone(),
+        candidates: candidates.iter().map(wire::plan::candidate).collect(),
+        requests: claim.requests.clone(),
+        labels: claim.labels.clone(),
+        taints: claim.taints.clone(),
+        startup_taints: claim.startup_taints.clone(),
+        traceparent: claim.traceparent.clone(),
+    }))
+}
+
+fn impossible(claim: &v1::NodeClaim, reason: &str, message: String) -> Request {
+    Request::Impossible(RecordLaunchFailure {
+        claim: claim.name.clone(),
+        reason: reason.to_owned(),
+        message,
+        delete: true,
+    })
+}

@@ -1,0 +1,217 @@
+//! Carries out a plan: claims for its launches, nominations, disruptions, and word for the pods
+//! that cannot be placed.
+//!
+//! Invariant: no opinion of its own. What the view has overtaken meanwhile is skipped and comes up
+//! again, if still needed, with the next plan.
+
+use std::collections::BTreeMap;
+
+use longshore_core::plan::{Disruption, NewNode, Plan, Target, Unplaced};
+use longshore_core::vocabulary::ids::PodUid;
+use longshore_core::vocabulary::pool::DisruptionReason;
+use longshore_proto::cluster::v1 as cluster;
+use longshore_proto::cluster::v1::directive::Action;
+use longshore_proto::types::v1;
+use longshore_runtime::clock::now_ms;
+use longshore_runtime::propagate;
+use rand::Rng;
+
+use super::Session;
+use super::outbox::Origin;
+use super::planning::Proposal;
+use crate::wire::{requirement, resources, timestamp};
+
+/// Most pods of one shape that are told why they cannot be placed; the reason is the same for all.
+const TOLD_PER_SHAPE: usize = 10;
+/// Characters of a claim's suffix: those that Kubernetes uses in generated names.
+const SUFFIX_CHARACTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+/// Length of a claim's suffix.
+const SUFFIX_LENGTH: usize = 5;
+
+impl Session {
+    /// Carries out a plan and takes it as the newest.
+    pub(super) fn commit(&mut self, proposal: Proposal) {
+        let now_ms = now_ms();
+        let traceparent = propagate::traceparent_of(&proposal.span);
+        let plan = std::sync::Arc::clone(&proposal.plan);
+        let plan_id = proposal.plan_id.clone();
+        let origin = Origin { plan_id: &plan_id, traceparent: &traceparent, now_ms };
+        let replacements: Vec<usize> =
+            plan.disruptions.iter().flat_map(|d| d.replacements.iter().copied()).collect();
+        let launched: Vec<Option<String>> = plan
+            .launches
+            .iter()
+            .enumerate()
+            .map(|(index, node)| {
+                let wanted = replacements.contains(&index) || self.still_waits(&node.pods);
+                wanted.then(|| self.create_claim(node, origin)).flatten()
+            })
+            .collect();
+        self.disrupt(&plan, &launched, origin);
+        self.nominate(&plan, origin);
+        for unplaced in &plan.unplaced {
+            self.tell(unplaced, origin);
+        }
+        report(&proposal, &launched);
+        self.planning.adopt(proposal, &launched, now_ms);
+    }
+
+    fn still_waits(&self, pods: &[PodUid]) -> bool {
+        let world = self.state.view().world();
+        let needs_place = |uid: &PodUid| {
+            world.pods.get(uid).is_some_and(|pod| match &pod.node {
+                None => true,
+                // A pod on a node that is leaving is planned for although it still runs.
+                Some(node) => world.claims_by_node().get(node).is_some_and(|c| c.is_leaving()),
+            })
+        };
+        pods.iter().any(needs_place)
+    }
+
+    /// Asks for the claim of a new node; its name when the directive was sent.
+    fn create_claim(&mut self, node: &NewNode, origin: Origin<'_>) -> Option<String> {
+        let claim = new_claim(node, self.state.pool(node.pool.as_str()), origin);
+        let name = claim.name.clone();
+        let pods = node.pods.iter().map(ToString::to_string).collect();
+        let action = Action::CreateClaim(cluster::CreateClaim { claim: Some(claim.clone()), pods });
+        let sent = self.outbox.direct(&format!("create/{name}"), &name, action, origin);
+        sent.then(|| {
+            self.state.creating(claim, origin.now_ms);
+            name
+        })
+    }
+
+    fn disrupt(&mut self, plan: &Plan, launched: &[Option<String>], origin: Origin<'_>) {
+        for disruption in &plan.disruptions {
+            let named = |index: &usize| launched.get(*index).cloned().flatten();
+            let replaced_by: Option<Vec<String>> =
+                disruption.replacements.iter().map(named).collect();
+            // Without all of its replacements the disruption must not begin.
+            if let Some(replaced_by) = replaced_by {
+                self.disrupt_claims(disruption, &replaced_by, origin);
+            }
+        }
+    }
+
+    fn disrupt_claims(
+        &mut self,
+        disruption: &Disruption,
+        replaced_by: &[String],
+        origin: Origin<'_>,
+    ) {
+        let reason = reason_name(disruption.reason);
+        for claim in &disruption.claims {
+            let action = Action::DisruptClaim(cluster::DisruptClaim {
+                claim: claim.to_string(),
+                reason: reason.to_owned(),
+                replaced_by: replaced_by.to_vec(),
+                cancel: false,
+            });
+            let key = format!("disrupt/{claim}");
+            if self.outbox.direct(&key, claim.as_str(), action, origin) {
+                self.state.disrupting(claim.as_str(), reason, replaced_by, origin.now_ms);
+            }
+        }
+    }
+
+    /// Existing nodes: only pods that kube-scheduler has given up on need to be told.
+    fn nominate(&mut self, plan: &Plan, origin: Origin<'_>) {
+        let world = self.state.view().world();
+        let mut by_node: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for placement in &plan.placements {
+            let Target::Node(node) = &placement.target else { continue };
+            let pod = world.pods.get(&placement.pod);
+            let waits = pod.is_some_and(|pod| {
+                pod.node.is_none() && pod.unschedulable && pod.nominated_node.is_none()
+            });
+            if waits {
+                by_node.entry(node.to_string()).or_default().push(placement.pod.to_string());
+            }
+        }
+        for (node, pods) in by_node {
+            let key = format!("nominate/{node}");
+            let action = Action::NominatePods(cluster::NominatePods { node, pods });
+            self.outbox.direct(&key, "", action, origin);
+        }
+    }
+
+    /// Says why on the pods themselves.
+    fn tell(&mut self, unplaced: &Unplaced, origin: Origin<'_>) {
+        let message = format!("Longshore cannot place the pod: {}", unplaced.reason);
+        let code = unplaced.reason.code();
+        for uid in unplaced.pods.iter().take(TOLD_PER_SHAPE) {
+            let about = v1::ObjectRef { kind: v1::ObjectKind::Pod.into(), key: uid.to_string() };
+            let action = Action::PublishEvent(cluster::PublishEvent {
+                about: Some(about),
+                warning: true,
+                reason: "FailedScheduling".to_owned(),
+                message: message.clone(),
+            });
+            self.outbox.direct_once(&format!("event/{uid}"), code, action, origin);
+        }
+    }
+}
+
+fn new_claim(node: &NewNode, pool: Option<&v1::NodePool>, origin: Origin<'_>) -> v1::NodeClaim {
+    v1::NodeClaim {
+        name: format!("{}-{}", node.pool, suffix()),
+        pool: node.pool.to_string(),
+        node_class: node.node_class.clone(),
+        requirements: requirement::requirements_to_wire(&node.requirements),
+        requests: Some(resources::to_wire(&node.requests)),
+        labels: node.labels.clone(),
+        taints: requirement::taints_to_wire(&node.taints),
+        startup_taints: requirement::taints_to_wire(&node.startup_taints),
+        launch_id: launch_id(),
+        max_price_micro_usd_per_hour: node.max_price_micro_usd_per_hour,
+        create_time: Some(timestamp(origin.now_ms)),
+        expire_after: pool.and_then(|pool| pool.expire_after),
+        termination_grace_period: pool.and_then(|pool| pool.termination_grace_period),
+        traceparent: origin.traceparent.to_owned(),
+        ..Default::default()
+    }
+}
+
+fn suffix() -> String {
+    let mut random = rand::rng();
+    let mut character = || SUFFIX_CHARACTERS[random.random_range(0..SUFFIX_CHARACTERS.len())];
+    (0..SUFFIX_LENGTH).map(|_| char::from(character())).collect()
+}
+
+/// Unique among all launches of a region, whichever cluster and scheduler they stem from.
+fn launch_id() -> String {
+    format!("l-{:032x}", rand::rng().random::<u128>())
+}
+
+const fn reason_name(reason: DisruptionReason) -> &'static str {
+    match reason {
+        DisruptionReason::Empty => "Empty",
+        DisruptionReason::Underutilized => "Underutilized",
+        DisruptionReason::Drifted => "Drifted",
+        DisruptionReason::Expired => "Expired",
+        DisruptionReason::Interrupted => "Interrupted",
+    }
+}
+
+/// One line for each plan that does something.
+fn report(proposal: &Proposal, launched: &[Option<String>]) {
+    let plan = &proposal.plan;
+    if launched.is_empty() && plan.disruptions.is_empty() && plan.unplaced.is_empty() {
+        return;
+    }
+    let unplaced: usize = plan.unplaced.iter().map(|unplaced| unplaced.pods.len()).sum();
+    let disrupted: usize = plan.disruptions.iter().map(|disruption| disruption.claims.len()).sum();
+    tracing::info!(
+        plan_id = proposal.plan_id,
+        pods = plan.placements.len(),
+        launches = launched.iter().flatten().count(),
+        price_micro_usd_per_hour = plan.launch_price_micro_usd_per_hour,
+        bound_micro_usd_per_hour = plan.bound.price_micro_usd_per_hour,
+        unplaced,
+        disrupted,
+        "pods batched, packing computed"
+    );
+    for reason in plan.unplaced.iter().map(|unplaced| &unplaced.reason) {
+        tracing::warn!(plan_id = proposal.plan_id, "not placed: {reason}");
+    }
+}

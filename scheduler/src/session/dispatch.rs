@@ -1,0 +1,155 @@
+//! The road to the actuator: one task per session sends requests in order and reports back.
+//!
+//! Invariant: fences leave in growing order, because one task numbers and sends them. What became
+//! of a request is always reported, also when nobody answered.
+
+use std::time::Duration;
+
+use longshore_proto::capacity::v1 as capacity;
+use longshore_proto::reason;
+use longshore_proto::types::v1::{ClusterFacts, Launch, NodeClass, Termination};
+use longshore_runtime::client::with_deadline;
+use longshore_runtime::propagate;
+use tokio::sync::mpsc;
+use tonic::Status;
+use tracing::Instrument;
+
+use crate::region::directory::CapacityClient;
+use crate::wire::timestamp;
+
+/// How long recording a plan may take. Recording is one or a few etcd transactions.
+const APPLY_DEADLINE: Duration = Duration::from_secs(5);
+/// How long a recorded plan may wait before it must not be started, in milliseconds.
+const PLAN_TTL_MS: i64 = 60_000;
+/// Most requests waiting for the actuator.
+pub const QUEUE: usize = 64;
+
+/// One request for the leading actuator.
+#[derive(Debug)]
+pub enum Order {
+    /// What the actuator must know of the cluster.
+    Cluster {
+        /// Facts.
+        facts: ClusterFacts,
+        /// Node classes.
+        node_classes: Vec<NodeClass>,
+    },
+    /// Effects.
+    Plan {
+        /// Plan it stems from.
+        plan_id: String,
+        /// Launches.
+        launches: Vec<Launch>,
+        /// Terminations.
+        terminations: Vec<Termination>,
+    },
+}
+
+/// An order with the needs it serves and the client to send it by.
+pub struct Parcel {
+    /// What to ask.
+    pub order: Order,
+    /// Needs it serves, reported back with the outcome.
+    pub keys: Vec<String>,
+    /// Leading actuator.
+    pub client: CapacityClient,
+}
+
+/// What became of an order.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Needs it served.
+    pub keys: Vec<String>,
+    /// Parts that were refused, or why nothing was recorded.
+    pub result: Result<Vec<capacity::Refusal>, Status>,
+}
+
+/// Numbers the orders of one session.
+#[derive(Clone, Debug)]
+pub struct Numbering {
+    /// Cluster.
+    pub cluster_id: String,
+    /// Epoch of the session.
+    pub session_epoch: u64,
+    plan_seq: u64,
+}
+
+impl Numbering {
+    /// Starts counting for a session.
+    #[must_use]
+    pub const fn new(cluster_id: String, session_epoch: u64) -> Self {
+        Self { cluster_id, session_epoch, plan_seq: 0 }
+    }
+
+    fn next_fence(&mut self) -> capacity::Fence {
+        self.plan_seq += 1;
+        capacity::Fence {
+            cluster_id: self.cluster_id.clone(),
+            session_epoch: self.session_epoch,
+            plan_seq: self.plan_seq,
+        }
+    }
+}
+
+/// Sends parcels until the session drops its end of the queue.
+pub async fn run(
+    mut numbering: Numbering,
+    mut parcels: mpsc::Receiver<Parcel>,
+    outcomes: mpsc::Sender<Outcome>,
+) {
+    while let Some(parcel) = parcels.recv().await {
+        let fence = numbering.next_fence();
+        let result = deliver(parcel.order, fence, parcel.client).await;
+        if let Err(status) = &result {
+            let name = reason::of_status(status).map(|(name, _)| name).unwrap_or_default();
+            tracing::warn!(reason = name, message = status.message(), "actuator refused a request");
+        }
+        if outcomes.send(Outcome { keys: parcel.keys, result }).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn deliver(
+    order: Order,
+    fence: capacity::Fence,
+    mut client: CapacityClient,
+) -> Result<Vec<capacity::Refusal>, Status> {
+    match order {
+        Order::Cluster { facts, node_classes } => {
+            let request = capacity::PutClusterRequest {
+                fence: Some(fence),
+                cluster: Some(facts),
+                node_classes,
+            };
+            client.put_cluster(with_deadline(request, APPLY_DEADLINE)).await?;
+            Ok(Vec::new())
+        }
+        Order::Plan { plan_id, launches, terminations } => {
+            let parent = parent(&launches, &terminations);
+            let span = tracing::info_span!(
+                "scheduler.apply_plan",
+                plan_id,
+                launches = launches.len(),
+                terminations = terminations.len(),
+            );
+            propagate::set_parent(&span, &parent);
+            let request = capacity::ApplyPlanRequest {
+                plan_id,
+                fence: Some(fence),
+                expire_time: Some(timestamp(longshore_runtime::clock::now_ms() + PLAN_TTL_MS)),
+                launches,
+                terminations,
+            };
+            let call = client.apply_plan(with_deadline(request, APPLY_DEADLINE));
+            Ok(call.instrument(span).await?.into_inner().refusals)
+        }
+    }
+}
+
+/// The trace that asked for the first effect.
+fn parent(launches: &[Launch], terminations: &[Termination]) -> String {
+    let launch = launches.first().map(|launch| launch.traceparent.clone());
+    let termination = || terminations.first().map(|termination| termination.traceparent.clone());
+    launch.or_else(termination).unwrap_or_default()
+}

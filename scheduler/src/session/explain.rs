@@ -1,0 +1,81 @@
+//! What the newest plan does with one pod, for people.
+
+use longshore_core::plan::Target;
+use longshore_core::world::pod::Pod;
+use longshore_proto::planning::v1::ExplainPodResponse;
+use longshore_proto::reason::Reason;
+use longshore_proto::types::v1;
+use tonic::Status;
+
+use super::planning::{Planning, Proposal};
+use super::state::ClusterState;
+use crate::wire;
+
+/// Explains a pod.
+///
+/// # Errors
+/// NOT_FOUND when the cluster has no such pod; UNAVAILABLE before the first plan.
+pub fn pod(
+    state: &ClusterState,
+    planning: &Planning,
+    namespace: &str,
+    name: &str,
+) -> Result<ExplainPodResponse, Status> {
+    let named = |pod: &&std::sync::Arc<Pod>| pod.key.namespace == namespace && pod.key.name == name;
+    let Some(pod) = state.view().world().pods.values().find(named) else {
+        let message =
+            format!("cluster {} has no unfinished pod {namespace}/{name}", state.cluster_id());
+        return Err(Reason::NotFound.status(message));
+    };
+    let Some(newest) = planning.newest() else {
+        return Err(Status::unavailable("no plan has been made yet; ask again in a second"));
+    };
+    let (placement, reason) = answer(pod, newest, planning);
+    Ok(ExplainPodResponse { placement, reason: Some(reason), plan_id: newest.plan_id.clone() })
+}
+
+fn answer(
+    pod: &Pod,
+    newest: &Proposal,
+    planning: &Planning,
+) -> (Option<v1::Placement>, v1::Reason) {
+    if let Some(node) = &pod.node {
+        let placement = placement(pod, v1::placement::Target::Node(node.to_string()));
+        return (Some(placement), said(pod, "RUNNING", format!("it is bound to node {node}")));
+    }
+    let unplaced = newest.plan.unplaced.iter().find(|unplaced| unplaced.pods.contains(&pod.uid));
+    if let Some(unplaced) = unplaced {
+        return (None, wire::plan::reason(&unplaced.reason));
+    }
+    let planned = newest.plan.placements.iter().find(|placement| placement.pod == pod.uid);
+    let Some(planned) = planned else {
+        return (None, said(pod, "NOT_PLANNED_YET", "it is newer than the newest plan".to_owned()));
+    };
+    let claim = planning.claim_of(&pod.uid);
+    let (target, text) = match (&planned.target, claim) {
+        (Target::New(_) | Target::Claim(_), Some(claim)) => (
+            v1::placement::Target::Claim(claim.to_owned()),
+            format!("it goes to the node of claim {claim}, which is on its way"),
+        ),
+        (Target::Node(node), _) => {
+            (wire::plan::target(&planned.target), format!("node {node} has room for it"))
+        }
+        (Target::New(_) | Target::Claim(_), None) => {
+            (wire::plan::target(&planned.target), "it goes to a planned node".to_owned())
+        }
+    };
+    (Some(placement(pod, target)), said(pod, "PLACEABLE", text))
+}
+
+fn placement(pod: &Pod, target: v1::placement::Target) -> v1::Placement {
+    v1::Placement { pod: pod.uid.to_string(), count: 1, target: Some(target) }
+}
+
+fn said(pod: &Pod, code: &str, message: String) -> v1::Reason {
+    v1::Reason {
+        code: code.to_owned(),
+        subject: format!("Pod/{}", pod.key),
+        message,
+        causes: Vec::new(),
+    }
+}

@@ -1,0 +1,195 @@
+//! Carries out what the lifecycle asks for: launches and terminations to the actuator, the rest to
+//! the watcher.
+//!
+//! Invariant: no opinion of its own; each step of [`super::lifecycle`] becomes one request.
+
+use std::collections::BTreeMap;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+
+use longshore_proto::cluster::v1::directive::Action;
+use longshore_proto::limits::LAUNCHES_PER_APPLY_MAX;
+use longshore_proto::types::v1::{ClusterFacts, Launch, NodeClaim, NodeClass, Termination};
+use prost::Message;
+
+use super::dispatch::{Order, Parcel};
+use super::lifecycle::{self, World};
+use super::outbox::Origin;
+use super::status::{self, Written};
+use super::{Session, candidates};
+use crate::region::RegionState;
+use crate::region::directory::Region;
+
+/// How long a request to the actuator rests until its effect is seen, in milliseconds.
+const REST_MS: i64 = 10_000;
+
+/// Effects for the actuator, gathered over one pass.
+#[derive(Default)]
+struct Gathered {
+    now_ms: i64,
+    launches: Vec<Launch>,
+    terminations: Vec<Termination>,
+    keys: Vec<String>,
+}
+
+impl Session {
+    /// Moves every claim one step on.
+    pub(super) fn live(&mut self, region: &Region, now_ms: i64) {
+        let claims = self.state.claims();
+        let steps = region.read(|state| {
+            lifecycle::steps(&World {
+                cluster_id: self.state.cluster_id(),
+                claims: &claims,
+                nodes: self.state.nodes_by_provider(),
+                nominations: self.planning.nominations(),
+                region: state,
+                now_ms,
+            })
+        });
+        self.describe_cluster(region, now_ms);
+        let mut gathered = Gathered { now_ms, ..Gathered::default() };
+        for step in steps {
+            match step {
+                lifecycle::Step::Launch(name) => {
+                    self.launch(&claims, &name, region, &mut gathered);
+                }
+                lifecycle::Step::Terminate(termination) => {
+                    self.terminate(termination, &mut gathered);
+                }
+                lifecycle::Step::Direct { claim, action } => {
+                    self.direct(&claims, &claim, *action, now_ms);
+                }
+            }
+        }
+        self.send(gathered, region);
+        let mut written = region.read(|state| status::node_classes(&self.state, state));
+        written.extend(status::refusals(self.state.take_refused()));
+        let origin = Origin { now_ms, ..Default::default() };
+        for Written { key, content, action } in written {
+            self.outbox.direct_once(&key, &content, action, origin);
+        }
+    }
+
+    /// Tells the actuator about the cluster whenever that, or the leader, has changed.
+    fn describe_cluster(&mut self, region: &Region, now_ms: i64) {
+        let Some(facts) = self.state.facts() else { return };
+        let node_classes: Vec<_> = self.state.node_classes().values().cloned().collect();
+        let key = region.read(|state| description_key(facts, &node_classes, state));
+        if !self.outbox.is_free(&key, now_ms) {
+            return;
+        }
+        let order = Order::Cluster { facts: facts.clone(), node_classes };
+        // Said once for each leader and content; an error report frees the key again.
+        self.post(Parcel { order, keys: vec![key], client: region.client.clone() }, i64::MAX);
+    }
+
+    fn launch(
+        &mut self,
+        claims: &BTreeMap<String, NodeClaim>,
+        name: &str,
+        region: &Region,
+        gathered: &mut Gathered,
+    ) {
+        let key = format!("launch/{name}");
+        let Some(claim) = claims.get(name) else { return };
+        if !self.outbox.is_free(&key, gathered.now_ms) || !self.state.is_launchable(name) {
+            return;
+        }
+        match region.read(|state| self.request(claim, state)) {
+            candidates::Request::Wait => {}
+            candidates::Request::Launch(launch) => {
+                gathered.launches.push(*launch);
+                gathered.keys.push(key);
+            }
+            candidates::Request::Impossible(failure) => {
+                let action = Action::RecordLaunchFailure(failure);
+                self.direct(claims, name, action, gathered.now_ms);
+            }
+        }
+    }
+
+    fn request(&self, claim: &NodeClaim, region: &RegionState) -> candidates::Request {
+        let class = self.state.node_classes().get(&claim.node_class);
+        candidates::request(self.state.cluster_id(), claim, class, region)
+    }
+
+    fn terminate(&self, termination: Termination, gathered: &mut Gathered) {
+        let key = format!("terminate/{}", termination.instance_id);
+        if self.outbox.is_free(&key, gathered.now_ms) {
+            gathered.terminations.push(termination);
+            gathered.keys.push(key);
+        }
+    }
+
+    fn direct(
+        &mut self,
+        claims: &BTreeMap<String, NodeClaim>,
+        claim: &str,
+        action: Action,
+        now_ms: i64,
+    ) {
+        let traceparent = claims.get(claim).map_or("", |claim| claim.traceparent.as_str());
+        let key = format!("{}/{claim}", need(&action));
+        let deletes = matches!(action, Action::DeleteClaim(_));
+        let origin = Origin { plan_id: "", traceparent, now_ms };
+        if self.outbox.direct(&key, claim, action, origin) && deletes {
+            self.state.deleting(claim, now_ms);
+            self.planning.want("");
+        }
+    }
+
+    fn send(&mut self, gathered: Gathered, region: &Region) {
+        let Gathered { now_ms, mut launches, mut terminations, keys } = gathered;
+        if keys.is_empty() {
+            return;
+        }
+        let plan_id = self.planning.plan_id().to_owned();
+        let mut keys = Some(keys);
+        while !launches.is_empty() || !terminations.is_empty() {
+            let rest = launches.split_off(launches.len().min(LAUNCHES_PER_APPLY_MAX));
+            let order = Order::Plan {
+                plan_id: plan_id.clone(),
+                launches: std::mem::replace(&mut launches, rest),
+                terminations: std::mem::take(&mut terminations),
+            };
+            let keys = keys.take().unwrap_or_default();
+            self.post(Parcel { order, keys, client: region.client.clone() }, now_ms + REST_MS);
+        }
+    }
+
+    /// Hands a parcel to the dispatcher; when its queue is full the needs simply stay.
+    fn post(&mut self, parcel: Parcel, rest_until_ms: i64) {
+        let keys = parcel.keys.clone();
+        if self.parcels.try_send(parcel).is_ok() {
+            for key in keys {
+                self.outbox.rest(&key, rest_until_ms);
+            }
+        }
+    }
+}
+
+/// Need of a leader to know the cluster: another one for each leader and each content.
+fn description_key(facts: &ClusterFacts, classes: &[NodeClass], region: &RegionState) -> String {
+    let mut hasher = DefaultHasher::new();
+    facts.encode_to_vec().hash(&mut hasher);
+    classes.iter().for_each(|class| class.encode_to_vec().hash(&mut hasher));
+    let term = region.info.as_ref().map_or(0, |info| info.term);
+    format!("cluster/{term}/{}/{:x}", region.stream, hasher.finish())
+}
+
+/// Name of the need that an action serves.
+const fn need(action: &Action) -> &'static str {
+    match action {
+        Action::CreateClaim(_) => "create",
+        Action::RecordLaunch(_) => "record",
+        Action::RecordLaunchFailure(_) => "failure",
+        Action::RegisterNode(_) => "register",
+        Action::NominatePods(_) => "nominate",
+        Action::DisruptClaim(_) => "disrupt",
+        Action::DeleteClaim(_) => "delete",
+        Action::ReleaseClaim(_) => "release",
+        Action::SetNodeClassStatus(_) => "class-status",
+        Action::PublishEvent(_) => "event",
+        Action::SetNodePoolStatus(_) => "pool-status",
+    }
+}

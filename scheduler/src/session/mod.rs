@@ -1,0 +1,274 @@
+//! One task per connected cluster: it owns the view, plans, and directs.
+//!
+//! Invariant: one straight loop. Messages, region changes, outcomes and time only change state;
+//! every effect is derived from the whole state by [`Session::pass`], on a signal and on a timer.
+
+mod candidates;
+mod commit;
+mod dispatch;
+mod effects;
+mod explain;
+mod lifecycle;
+mod live;
+mod outbox;
+mod planning;
+mod protocol;
+mod record;
+mod state;
+mod status;
+mod supply;
+
+use std::time::Duration;
+
+use longshore_proto::cluster::v1 as cluster;
+use longshore_proto::cluster::v1::sync_response::Message;
+use longshore_proto::limits::{
+    BOOKMARK_INTERVAL_SECONDS, DIRECTIVE_QUEUE, MESSAGE_BYTES_MAX, SYNC_WINDOW,
+};
+use longshore_proto::planning::v1 as wire_planning;
+use longshore_runtime::clock::now_ms;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tonic::{Status, Streaming};
+
+use self::dispatch::{Numbering, Outcome, Parcel};
+use self::outbox::Outbox;
+use self::planning::Planning;
+use self::protocol::{Receiver, Step};
+use self::state::ClusterState;
+use crate::region::directory::Regions;
+
+pub use self::protocol::hello;
+
+/// The timer behind every signal: what needs doing is looked at anew at least this often.
+const TICK: Duration = Duration::from_secs(1);
+/// Sign of life after which a silent watcher is dropped: three bookmarks missed.
+const SILENCE: Duration = Duration::from_secs(3 * BOOKMARK_INTERVAL_SECONDS);
+
+/// A question to a session.
+pub enum Query {
+    /// What the newest plan does with a pod.
+    ExplainPod {
+        /// Namespace of the pod.
+        namespace: String,
+        /// Name of the pod.
+        name: String,
+        /// Where the answer goes.
+        answer: oneshot::Sender<Result<wire_planning::ExplainPodResponse, Status>>,
+    },
+}
+
+/// What a session is made of.
+pub struct Parts {
+    /// First message of the stream.
+    pub hello: cluster::Hello,
+    /// The stream from the watcher.
+    pub inbound: Streaming<cluster::SyncRequest>,
+    /// The stream to the watcher.
+    pub outbound: mpsc::Sender<Result<cluster::SyncResponse, Status>>,
+    /// The regions within reach.
+    pub regions: Regions,
+    /// Questions from the planning service.
+    pub queries: mpsc::Receiver<Query>,
+    /// Cancelled when another session takes over or the process ends.
+    pub token: CancellationToken,
+}
+
+/// A session under way.
+struct Session {
+    state: ClusterState,
+    receiver: Receiver,
+    outbox: Outbox,
+    planning: Planning,
+    regions: Regions,
+    parcels: mpsc::Sender<Parcel>,
+}
+
+/// Size of the channel towards the watcher: directives and the answers to a full window.
+#[must_use]
+pub const fn outbound_queue() -> usize {
+    DIRECTIVE_QUEUE + SYNC_WINDOW as usize
+}
+
+/// Runs a session until the watcher leaves, the token is cancelled or the protocol is broken.
+///
+/// # Errors
+/// The status that the stream ended with.
+pub async fn run(parts: Parts) -> Result<(), Status> {
+    let Parts { hello, mut inbound, outbound, regions, mut queries, token } = parts;
+    let numbering = Numbering::new(hello.cluster_id.clone(), hello.session_epoch);
+    let (parcels, parcel_queue) = mpsc::channel(dispatch::QUEUE);
+    let (outcomes, mut outcome_queue) = mpsc::channel(dispatch::QUEUE);
+    let dispatching = dispatch::run(numbering, parcel_queue, outcomes);
+    let mut changes = regions.changes();
+    let mut session = Session {
+        state: ClusterState::new(hello.cluster_id.clone()),
+        receiver: Receiver::default(),
+        outbox: Outbox::new(outbound),
+        planning: Planning::new(hello.session_epoch),
+        regions,
+        parcels,
+    };
+    session.outbox.send(welcome());
+    let serving = async {
+        let mut heard = Instant::now();
+        loop {
+            let wake = session.planning.wake_at().unwrap_or_else(|| Instant::now() + TICK);
+            tokio::select! {
+                message = inbound.message() => match message? {
+                    None => return Ok(()),
+                    Some(message) => {
+                        heard = Instant::now();
+                        session.receive(message)?;
+                    }
+                },
+                _ = changes.changed() => mark_seen(&mut changes),
+                Some(outcome) = outcome_queue.recv() => session.outcome(&outcome),
+                proposal = session.planning.finished() => {
+                    proposal.into_iter().for_each(|proposal| session.commit(proposal));
+                }
+                Some(query) = queries.recv() => session.answer(query),
+                () = tokio::time::sleep_until(wake.min(Instant::now() + TICK)) => {}
+                () = token.cancelled() => return Err(superseded(&hello.cluster_id)),
+            }
+            if heard.elapsed() > SILENCE {
+                return Err(Status::deadline_exceeded("no message from the watcher for too long"));
+            }
+            session.pass();
+        }
+    };
+    tokio::select! {
+        ended = serving => ended,
+        () = dispatching => Ok(()),
+    }
+}
+
+fn mark_seen(changes: &mut watch::Receiver<u64>) {
+    changes.borrow_and_update();
+}
+
+fn superseded(cluster_id: &str) -> Status {
+    longshore_proto::reason::Reason::SessionSuperseded
+        .status(format!("the session of cluster {cluster_id} ends; reconnect"))
+}
+
+/// Resumption is never promised: a scheduler keeps nothing that outlives its stream.
+fn welcome() -> Message {
+    Message::Welcome(cluster::Welcome {
+        resumed: false,
+        resume_revision: 0,
+        window: SYNC_WINDOW,
+        message_bytes_max: u32::try_from(MESSAGE_BYTES_MAX).unwrap_or(u32::MAX),
+        bookmark_interval: Some(prost_types::Duration {
+            seconds: i64::try_from(BOOKMARK_INTERVAL_SECONDS).unwrap_or(i64::MAX),
+            nanos: 0,
+        }),
+    })
+}
+
+impl Session {
+    fn receive(&mut self, message: cluster::SyncRequest) -> Result<(), Status> {
+        match self.receiver.receive(message)? {
+            Step::Reset { revision, changes } => {
+                self.state.reset(changes);
+                tracing::info!(cluster = self.state.cluster_id(), revision, "view is whole");
+                self.planning.want("");
+                self.acknowledge(revision);
+            }
+            Step::Apply { revision, changes, traceparent } => {
+                if self.state.apply(changes) {
+                    self.planning.want(&traceparent);
+                }
+                self.acknowledge(revision);
+            }
+            Step::Acknowledge { revision } => self.acknowledge(revision),
+            Step::Compare(bookmark) => self.compare(&bookmark),
+            Step::Result(result) => self.directive_result(&result),
+            Step::Resync { reason } => self.resync(reason),
+        }
+        Ok(())
+    }
+
+    fn acknowledge(&self, revision: u64) {
+        self.outbox.send(Message::Ack(cluster::Ack { revision, ..Default::default() }));
+    }
+
+    fn compare(&mut self, bookmark: &cluster::Bookmark) {
+        if self.receiver.revision() != Some(bookmark.revision) {
+            return;
+        }
+        let (object_count, digest) = self.state.digest();
+        if (object_count, digest) != (bookmark.object_count, bookmark.digest) {
+            self.resync(format!(
+                "views have drifted apart: {object_count} objects here, {} there",
+                bookmark.object_count
+            ));
+        }
+    }
+
+    fn resync(&mut self, reason: String) {
+        tracing::warn!(cluster = self.state.cluster_id(), reason, "asking for a snapshot");
+        self.receiver.expect_snapshot();
+        self.outbox.send(Message::Resync(cluster::Resync { reason }));
+    }
+
+    fn directive_result(&mut self, result: &cluster::DirectiveResult) {
+        let Some((asked, done)) = self.outbox.answered(result, now_ms()) else { return };
+        if done {
+            if asked.creates {
+                self.state.created(&asked.claim);
+            }
+            return;
+        }
+        tracing::warn!(
+            need = asked.key,
+            status = result.status().as_str_name(),
+            reason = result.reason,
+            message = result.message,
+            "directive not carried out"
+        );
+        self.state.refused(&asked.claim);
+        self.planning.want("");
+    }
+
+    fn outcome(&mut self, outcome: &Outcome) {
+        const RETRY_AFTER_MS: i64 = 500;
+        if outcome.result.is_err() {
+            for key in &outcome.keys {
+                self.outbox.rest(key, now_ms() + RETRY_AFTER_MS);
+            }
+        }
+        for refusal in outcome.result.as_deref().unwrap_or_default() {
+            tracing::warn!(
+                id = refusal.id,
+                reason = refusal.reason,
+                message = refusal.message,
+                "part of a plan refused"
+            );
+        }
+    }
+
+    fn answer(&self, query: Query) {
+        let Query::ExplainPod { namespace, name, answer } = query;
+        // The asker may have gone; nobody else wants the answer.
+        let _ = answer.send(explain::pod(&self.state, &self.planning, &namespace, &name));
+    }
+
+    /// Derives every effect that the state calls for. Cheap when nothing does.
+    fn pass(&mut self) {
+        let now_ms = now_ms();
+        self.outbox.expire(now_ms);
+        if self.state.expire(now_ms) {
+            self.planning.want("");
+        }
+        if self.receiver.revision().is_none() {
+            return;
+        }
+        let Some(region) = self.state.region().and_then(|name| self.regions.get(name)) else {
+            return;
+        };
+        self.live(&region, now_ms);
+        self.planning.start_if_due(&mut self.state, &region, now_ms);
+    }
+}

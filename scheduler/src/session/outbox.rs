@@ -1,0 +1,183 @@
+//! Directives on their way to the watcher, and what must not be asked again too soon.
+//!
+//! Invariant: the same need is asked for once until it is answered or its time is over. A full
+//! stream loses nothing: needs are derived from state and come up again on the next pass.
+
+use std::collections::BTreeMap;
+
+use longshore_proto::cluster::v1 as cluster;
+use longshore_proto::cluster::v1::directive::Action;
+use longshore_proto::cluster::v1::sync_response::Message;
+use tokio::sync::mpsc;
+use tonic::Status;
+
+use crate::wire::timestamp;
+
+/// How long a directive may wait before it must not be started, in milliseconds.
+pub const DIRECTIVE_TTL_MS: i64 = 20_000;
+/// How long a need rests after it was met, until watched state shows it, in milliseconds.
+const REST_AFTER_DONE_MS: i64 = 2_000;
+/// How long a need rests after it could not be met, in milliseconds.
+const REST_AFTER_FAILURE_MS: i64 = 3_000;
+
+/// What was asked and is not answered yet.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// Need it serves.
+    pub key: String,
+    /// Claim it is about; empty when it is about none.
+    pub claim: String,
+    /// True for the creation of a claim.
+    pub creates: bool,
+    until_ms: i64,
+}
+
+/// Where directives leave.
+pub struct Outbox {
+    stream: mpsc::Sender<Result<cluster::SyncResponse, Status>>,
+    next_id: u64,
+    asked: BTreeMap<String, Asked>,
+    resting: BTreeMap<String, i64>,
+    said: BTreeMap<String, String>,
+}
+
+/// What goes along with every directive of one plan or pass.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Origin<'a> {
+    /// Plan the directive stems from; empty for a step of a claim's life.
+    pub plan_id: &'a str,
+    /// Trace it belongs to.
+    pub traceparent: &'a str,
+    /// Milliseconds since 1970.
+    pub now_ms: i64,
+}
+
+impl Outbox {
+    /// An outbox that writes to a Sync stream.
+    #[must_use]
+    pub const fn new(stream: mpsc::Sender<Result<cluster::SyncResponse, Status>>) -> Self {
+        Self {
+            stream,
+            next_id: 0,
+            asked: BTreeMap::new(),
+            resting: BTreeMap::new(),
+            said: BTreeMap::new(),
+        }
+    }
+
+    /// Sends a message that is not a directive. False when the stream is full or closed.
+    pub fn send(&self, message: Message) -> bool {
+        self.stream.try_send(Ok(cluster::SyncResponse { message: Some(message) })).is_ok()
+    }
+
+    /// True when the need may be asked for now.
+    #[must_use]
+    pub fn is_free(&self, key: &str, now_ms: i64) -> bool {
+        self.resting.get(key).is_none_or(|until| *until <= now_ms)
+    }
+
+    /// Lets a need rest until the given time, in milliseconds since 1970.
+    pub fn rest(&mut self, key: &str, until_ms: i64) {
+        self.resting.insert(key.to_owned(), until_ms);
+    }
+
+    /// Asks for `action`, unless the need rests. True when the directive was sent.
+    pub fn direct(&mut self, key: &str, claim: &str, action: Action, origin: Origin<'_>) -> bool {
+        if !self.is_free(key, origin.now_ms) {
+            return false;
+        }
+        self.next_id += 1;
+        let directive_id = format!("d{}", self.next_id);
+        let until_ms = origin.now_ms + DIRECTIVE_TTL_MS;
+        let creates = matches!(action, Action::CreateClaim(_));
+        let directive = cluster::Directive {
+            directive_id: directive_id.clone(),
+            plan_id: origin.plan_id.to_owned(),
+            expire_time: Some(timestamp(until_ms)),
+            traceparent: origin.traceparent.to_owned(),
+            action: Some(action),
+        };
+        if !self.send(Message::Directive(directive)) {
+            tracing::warn!(key, "directive held back: the watcher's stream is full");
+            return false;
+        }
+        let asked = Asked { key: key.to_owned(), claim: claim.to_owned(), creates, until_ms };
+        self.asked.insert(directive_id, asked);
+        self.rest(key, until_ms);
+        true
+    }
+
+    /// Asks for `action` only when its content differs from what was last said under the key. For
+    /// status and Events, whose repetition would tell nobody anything new.
+    pub fn direct_once(&mut self, key: &str, content: &str, action: Action, origin: Origin<'_>) {
+        if self.said.get(key).is_some_and(|said| said == content) {
+            return;
+        }
+        if self.direct(key, "", action, origin) {
+            self.said.insert(key.to_owned(), content.to_owned());
+        }
+    }
+
+    /// Takes note of an answer. `None` when the directive is unknown, for example from before.
+    pub fn answered(
+        &mut self,
+        result: &cluster::DirectiveResult,
+        now_ms: i64,
+    ) -> Option<(Asked, bool)> {
+        let asked = self.asked.remove(&result.directive_id)?;
+        let done = result.status() == cluster::DirectiveStatus::Done;
+        let rest = if done { REST_AFTER_DONE_MS } else { REST_AFTER_FAILURE_MS };
+        if !done {
+            self.said.remove(&asked.key);
+        }
+        self.rest(&asked.key, now_ms + rest);
+        Some((asked, done))
+    }
+
+    /// Forgets what is past its time.
+    pub fn expire(&mut self, now_ms: i64) {
+        self.asked.retain(|_, asked| asked.until_ms > now_ms);
+        self.resting.retain(|_, until| *until > now_ms);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn release() -> Action {
+        Action::ReleaseClaim(cluster::ReleaseClaim { claim: "a".to_owned() })
+    }
+
+    fn at(now_ms: i64) -> Origin<'static> {
+        Origin { now_ms, ..Default::default() }
+    }
+
+    #[test]
+    fn a_need_is_asked_once_until_answered_and_rested() {
+        let (stream, mut sent) = mpsc::channel(4);
+        let mut outbox = Outbox::new(stream);
+        assert!(outbox.direct("release/a", "a", release(), at(0)));
+        assert!(!outbox.direct("release/a", "a", release(), at(1)));
+        let result = cluster::DirectiveResult {
+            directive_id: "d1".to_owned(),
+            status: cluster::DirectiveStatus::Done.into(),
+            ..Default::default()
+        };
+        let (asked, done) = outbox.answered(&result, 10).unwrap();
+        assert!(done && asked.claim == "a");
+        assert!(!outbox.direct("release/a", "a", release(), at(11)));
+        assert!(outbox.direct("release/a", "a", release(), at(10 + REST_AFTER_DONE_MS)));
+        assert!(outbox.answered(&result, 20).is_none());
+        assert!(sent.try_recv().is_ok());
+    }
+
+    #[test]
+    fn a_full_stream_keeps_the_need_free() {
+        let (stream, _sent) = mpsc::channel(1);
+        let mut outbox = Outbox::new(stream);
+        assert!(outbox.direct("release/a", "a", release(), at(0)));
+        assert!(!outbox.direct("release/b", "b", release(), at(0)));
+        assert!(outbox.is_free("release/b", 0));
+    }
+}

@@ -1,0 +1,213 @@
+//! The planning loop of one cluster: when to plan, and what the newest plan says.
+//!
+//! Invariant: at most one plan is computed at a time and the newest wins. A plan that the independent
+//! check refuses is never carried out.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use longshore_core::plan::{Effort, Plan, PlanInput, Target};
+use longshore_core::vocabulary::ids::{CatalogueId, PodUid};
+use longshore_runtime::propagate;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tracing::Span;
+
+use super::lifecycle::instance_id;
+use super::state::ClusterState;
+use crate::region::directory::Region;
+
+/// A plan waits until no change has come for this long, so that a burst of pods is packed together.
+const QUIET: Duration = Duration::from_millis(50);
+/// A plan waits no longer than this after the first change.
+const HOLD_MAX: Duration = Duration::from_millis(300);
+
+/// A computed plan with what it was computed from.
+pub struct Proposal {
+    /// Number of the plan in its session.
+    pub plan_id: String,
+    /// The plan.
+    pub plan: Arc<Plan>,
+    /// Its span: effects of the plan belong to the same trace.
+    pub span: Span,
+}
+
+/// A wish to plan.
+struct Wish {
+    first: Instant,
+    last: Instant,
+    traceparents: Vec<String>,
+}
+
+/// State of the loop.
+pub struct Planning {
+    session_epoch: u64,
+    plans: u64,
+    wish: Option<Wish>,
+    running: Option<JoinHandle<Option<Proposal>>>,
+    newest: Option<Proposal>,
+    nominations: BTreeMap<String, Vec<String>>,
+    wake: Option<Instant>,
+}
+
+impl Planning {
+    /// A loop that has not planned yet.
+    #[must_use]
+    pub const fn new(session_epoch: u64) -> Self {
+        Self {
+            session_epoch,
+            plans: 0,
+            wish: None,
+            running: None,
+            newest: None,
+            nominations: BTreeMap::new(),
+            wake: None,
+        }
+    }
+
+    /// Something has changed; `traceparent` is the trace of the change, empty when untraced.
+    pub fn want(&mut self, traceparent: &str) {
+        let now = Instant::now();
+        let wish =
+            self.wish.get_or_insert(Wish { first: now, last: now, traceparents: Vec::new() });
+        wish.last = now;
+        if !traceparent.is_empty() && !wish.traceparents.iter().any(|known| known == traceparent) {
+            wish.traceparents.push(traceparent.to_owned());
+        }
+    }
+
+    /// When the loop wants to run next; `None` when nothing is waited for.
+    #[must_use]
+    pub fn wake_at(&self) -> Option<Instant> {
+        let wished = self.wish.as_ref().map(|wish| (wish.last + QUIET).min(wish.first + HOLD_MAX));
+        let wished = wished.filter(|_| self.running.is_none());
+        [wished, self.wake].into_iter().flatten().min()
+    }
+
+    /// Pods planned for each claim that has no node yet.
+    #[must_use]
+    pub const fn nominations(&self) -> &BTreeMap<String, Vec<String>> {
+        &self.nominations
+    }
+
+    /// The claim that the newest plan wants a pod on.
+    #[must_use]
+    pub fn claim_of(&self, pod: &PodUid) -> Option<&str> {
+        let wants = |pods: &Vec<String>| pods.iter().any(|uid| uid == pod.as_str());
+        self.nominations.iter().find(|(_, pods)| wants(pods)).map(|(claim, _)| claim.as_str())
+    }
+
+    /// The newest plan.
+    #[must_use]
+    pub const fn newest(&self) -> Option<&Proposal> {
+        self.newest.as_ref()
+    }
+
+    /// Id of the newest plan; empty before the first.
+    #[must_use]
+    pub fn plan_id(&self) -> &str {
+        self.newest.as_ref().map_or("", |newest| newest.plan_id.as_str())
+    }
+
+    /// Computes a plan off the loop when one is wanted and due.
+    pub fn start_if_due(&mut self, state: &mut ClusterState, region: &Region, now_ms: i64) {
+        let due = self.wake_at().is_some_and(|at| at <= Instant::now());
+        if !due || self.running.is_some() {
+            return;
+        }
+        let wish = self.wish.take();
+        self.wake = None;
+        self.plans += 1;
+        let plan_id = format!("{}-{}-{}", state.cluster_id(), self.session_epoch, self.plans);
+        let span = plan_span(state, &plan_id, wish.as_ref());
+        region.read(|known| state.refresh_pools(known, now_ms));
+        let input = input(state, region, now_ms);
+        self.running = Some(tokio::task::spawn_blocking(move || propose(&input, plan_id, span)));
+    }
+
+    /// The plan under way, when it is done. Waits for ever when none is under way.
+    pub async fn finished(&mut self) -> Option<Proposal> {
+        let Some(running) = &mut self.running else { return std::future::pending().await };
+        let outcome = running.await;
+        self.running = None;
+        match outcome {
+            Ok(proposal) => proposal,
+            Err(error) => {
+                tracing::error!(%error, "the planner failed; the next change plans anew");
+                None
+            }
+        }
+    }
+
+    /// Takes a plan as the newest and remembers which pods it wants on which claim. `launched`
+    /// names the claims of its launches, in order; a launch that was skipped has none.
+    pub fn adopt(&mut self, proposal: Proposal, launched: &[Option<String>], now_ms: i64) {
+        self.nominations.clear();
+        for placement in &proposal.plan.placements {
+            let claim = match &placement.target {
+                Target::Claim(claim) => Some(claim.to_string()),
+                Target::New(index) => launched.get(*index).cloned().flatten(),
+                Target::Node(_) => None,
+            };
+            if let Some(claim) = claim {
+                self.nominations.entry(claim).or_default().push(placement.pod.to_string());
+            }
+        }
+        self.wake = proposal.plan.wake_ms.map(|wake_ms| {
+            let wait_ms = u64::try_from(wake_ms - now_ms).unwrap_or(0);
+            Instant::now() + Duration::from_millis(wait_ms)
+        });
+        self.newest = Some(proposal);
+    }
+}
+
+fn input(state: &ClusterState, region: &Region, now_ms: i64) -> PlanInput {
+    let claims = state.claims();
+    let ids = claims.values().map(|claim| instance_id(&claim.provider_id));
+    let (catalogues, interrupted) = region.read(|known| {
+        let announced = ids.filter(|id| known.is_leaving(id)).map(ToOwned::to_owned).collect();
+        let catalogues = known
+            .catalogues
+            .iter()
+            .map(|(id, catalogue)| (CatalogueId::new(id), Arc::clone(catalogue)))
+            .collect();
+        (catalogues, announced)
+    });
+    PlanInput {
+        world: state.view().snapshot(),
+        catalogues,
+        interrupted_instances: interrupted,
+        now_ms,
+        effort: Effort::Default,
+    }
+}
+
+fn plan_span(state: &ClusterState, plan_id: &str, wish: Option<&Wish>) -> Span {
+    let span = tracing::info_span!(
+        "scheduler.plan",
+        cluster = state.cluster_id(),
+        plan_id,
+        placed = tracing::field::Empty,
+        launches = tracing::field::Empty,
+        unplaced = tracing::field::Empty,
+        disruptions = tracing::field::Empty,
+    );
+    let mut traceparents = wish.map(|wish| wish.traceparents.iter()).into_iter().flatten();
+    if let Some(first) = traceparents.next() {
+        propagate::set_parent(&span, first);
+    }
+    traceparents.for_each(|other| propagate::add_link(&span, other));
+    span
+}
+
+/// Plans, and asks for a second opinion.
+fn propose(input: &PlanInput, plan_id: String, span: Span) -> Option<Proposal> {
+    let _entered = span.enter();
+    let plan = longshore_core::plan::plan(input);
+    span.record("placed", plan.placements.len());
+    span.record("launches", plan.launches.len());
+    span.record("unplaced", plan.unplaced.len());
+    span.record("disruptions", plan.disruptions.len());
+    Some(Proposal { plan_id, plan: Arc::new(plan), span: span.clone() })
+}

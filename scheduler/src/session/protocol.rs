@@ -1,0 +1,155 @@
+//! The receiving side of Sync as a pure state machine: messages in, steps out.
+//!
+//! Invariant: a view is only ever changed by a whole snapshot or by a delta on exactly its own
+//! revision; anything else leads to Resync, never to a guess.
+
+use longshore_proto::cluster::v1 as cluster;
+use longshore_proto::cluster::v1::sync_request::Message;
+use longshore_proto::limits::PROTOCOL_VERSION;
+use longshore_proto::reason::Reason;
+use longshore_proto::types::v1::ObjectChange;
+use tonic::Status;
+
+/// What the session does next.
+#[derive(Debug)]
+pub enum Step {
+    /// Replace the view by these upserts.
+    Reset {
+        /// Revision of the new view.
+        revision: u64,
+        /// Its objects.
+        changes: Vec<ObjectChange>,
+    },
+    /// Apply these changes to the view.
+    Apply {
+        /// Revision after them.
+        revision: u64,
+        /// The changes in order.
+        changes: Vec<ObjectChange>,
+        /// Trace of the observation; empty when untraced.
+        traceparent: String,
+    },
+    /// Acknowledge without changing the view: credit for a part of a snapshot or a stale delta.
+    Acknowledge {
+        /// Revision to acknowledge.
+        revision: u64,
+    },
+    /// Compare the digest.
+    Compare(cluster::Bookmark),
+    /// Note what became of a directive.
+    Result(cluster::DirectiveResult),
+    /// Ask for a snapshot.
+    Resync {
+        /// Why, for logs on both sides.
+        reason: String,
+    },
+}
+
+/// State of the receiving side.
+#[derive(Debug, Default)]
+pub struct Receiver {
+    /// Revision of the view; absent until a snapshot is whole.
+    revision: Option<u64>,
+    /// Revision and objects of the snapshot being received.
+    partial: Option<(u64, Vec<ObjectChange>)>,
+}
+
+impl Receiver {
+    /// Takes one message.
+    ///
+    /// # Errors
+    /// When the message breaks the protocol; the stream ends with that status.
+    pub fn receive(&mut self, request: cluster::SyncRequest) -> Result<Step, Status> {
+        match request.message {
+            None => Err(Reason::Malformed.status("Sync message without content")),
+            Some(Message::Hello(_)) => {
+                Err(Reason::ProtocolOrder.status("Hello is the first message and only that"))
+            }
+            Some(Message::SnapshotChunk(chunk)) => self.chunk(chunk),
+            Some(Message::Delta(delta)) => Ok(self.delta(delta)),
+            Some(Message::Bookmark(bookmark)) => Ok(Step::Compare(bookmark)),
+            Some(Message::DirectiveResult(result)) => Ok(Step::Result(result)),
+        }
+    }
+
+    /// Forgets the view: until the next snapshot is whole, deltas are ignored.
+    pub fn expect_snapshot(&mut self) {
+        self.revision = None;
+        self.partial = None;
+    }
+
+    /// Revision of the view, when there is one.
+    #[must_use]
+    pub const fn revision(&self) -> Option<u64> {
+        self.revision
+    }
+
+    fn chunk(&mut self, chunk: cluster::SnapshotChunk) -> Result<Step, Status> {
+        let (revision, changes) = self.partial.get_or_insert_with(|| (chunk.revision, Vec::new()));
+        if *revision != chunk.revision {
+            return Err(Reason::ProtocolOrder.status(format!(
+                "snapshot chunk of revision {} inside the snapshot of revision {revision}",
+                chunk.revision
+            )));
+        }
+        changes.extend(chunk.changes);
+        if !chunk.last {
+            return Ok(Step::Acknowledge { revision: chunk.revision });
+        }
+        let changes = std::mem::take(changes);
+        self.partial = None;
+        self.revision = Some(chunk.revision);
+        Ok(Step::Reset { revision: chunk.revision, changes })
+    }
+
+    fn delta(&mut self, delta: cluster::Delta) -> Step {
+        match self.revision {
+            // A snapshot has been asked for or is under way; it will contain this change.
+            None => Step::Acknowledge { revision: delta.revision },
+            Some(revision) if revision == delta.base_revision && delta.revision > revision => {
+                self.revision = Some(delta.revision);
+                Step::Apply {
+                    revision: delta.revision,
+                    changes: delta.changes,
+                    traceparent: delta.traceparent,
+                }
+            }
+            Some(revision) => {
+                self.expect_snapshot();
+                Step::Resync {
+                    reason: format!(
+                        "delta {}..{} does not fit revision {revision}",
+                        delta.base_revision, delta.revision
+                    ),
+                }
+            }
+        }
+    }
+}
+
+/// Checks the first message of a stream.
+///
+/// # Errors
+/// When it is not a Hello, names no cluster, has no epoch, or speaks another version.
+pub fn hello(request: Option<cluster::SyncRequest>) -> Result<cluster::Hello, Status> {
+    let Some(Message::Hello(hello)) = request.and_then(|request| request.message) else {
+        return Err(Reason::ProtocolOrder.status("the first message of Sync must be Hello"));
+    };
+    if hello.protocol_version != PROTOCOL_VERSION {
+        return Err(Reason::ProtocolVersion.status(format!(
+            "watcher of cluster {:?} speaks Sync version {}, this scheduler speaks {}; upgrade the \
+             older of the two",
+            hello.cluster_id, hello.protocol_version, PROTOCOL_VERSION
+        )));
+    }
+    if hello.cluster_id.is_empty() {
+        return Err(Reason::Malformed.status("Hello.cluster_id is empty; set the cluster's name"));
+    }
+    if hello.session_epoch == 0 {
+        return Err(Reason::Malformed.status("Hello.session_epoch must be at least 1"));
+    }
+    Ok(hello)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,39 @@
+//! What the cluster is told of an instance that was launched for a claim.
+//!
+//! Invariant: every fact comes from the instance or from the catalogue of the claim's node class.
+
+use longshore_proto::capacity::v1::InstanceState;
+use longshore_proto::cluster::v1::RecordLaunch;
+use longshore_proto::types::v1::NodeClaim;
+
+use crate::region::RegionState;
+use crate::wire;
+
+/// The directive that records `instance` on `claim`.
+#[must_use]
+pub fn launch(
+    cluster_id: &str,
+    claim: &NodeClaim,
+    instance: &InstanceState,
+    region: &RegionState,
+) -> RecordLaunch {
+    let mut record = RecordLaunch {
+        claim: claim.name.clone(),
+        provider_id: format!("aws:///{}/{}", instance.zone, instance.instance_id),
+        instance_type: instance.instance_type.clone(),
+        zone: instance.zone.clone(),
+        zone_id: instance.zone_id.clone(),
+        capacity_type: instance.capacity_type,
+        image_id: instance.image_id.clone(),
+        ..Default::default()
+    };
+    let resolution = region.node_class(cluster_id, &claim.node_class);
+    let catalogue = resolution.and_then(|class| region.catalogues.get(&class.catalogue_id));
+    let kind = catalogue.and_then(|catalogue| catalogue.types.get(instance.instance_type.as_str()));
+    if let Some(kind) = kind {
+        record.capacity = Some(wire::resources::to_wire(&kind.capacity));
+        record.allocatable = Some(wire::resources::to_wire(&kind.allocatable()));
+        record.labels = kind.labels.clone();
+    }
+    record
+}

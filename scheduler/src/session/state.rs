@@ -1,0 +1,290 @@
+//! What a session knows of its cluster: the planner's view, and the raw objects claims live by.
+//!
+//! Invariant: changed only by the watcher's messages and by effects under way. An object that cannot
+//! be read is left out and remembered as refused; all others are served.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use longshore_core::world::view::{Change, ClusterView, ObjectRef};
+use longshore_proto::reference::{self, Digest};
+use longshore_proto::types::v1;
+use longshore_proto::types::v1::object::Kind;
+use longshore_proto::types::v1::object_change::Change as WireChange;
+
+use super::effects::Effects;
+use super::supply;
+use crate::region::RegionState;
+use crate::wire::{self, WireError, object};
+
+/// An object that could not be read, for the Event that says so.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refused {
+    /// The object.
+    pub about: v1::ObjectRef,
+    /// What is wrong with it.
+    pub error: WireError,
+}
+
+/// State of one cluster.
+#[derive(Default)]
+pub struct ClusterState {
+    cluster_id: String,
+    view: ClusterView,
+    effects: Effects,
+    digest: Digest,
+    watched: BTreeMap<String, v1::NodeClaim>,
+    created: BTreeSet<String>,
+    nodes_by_provider: BTreeMap<String, String>,
+    pools: BTreeMap<String, v1::NodePool>,
+    classes: BTreeMap<String, v1::NodeClass>,
+    facts: Option<v1::ClusterFacts>,
+    refused: Vec<Refused>,
+}
+
+impl ClusterState {
+    /// A cluster of which nothing is known yet.
+    #[must_use]
+    pub fn new(cluster_id: String) -> Self {
+        Self { cluster_id, ..Self::default() }
+    }
+
+    /// Name of the cluster.
+    #[must_use]
+    pub fn cluster_id(&self) -> &str {
+        &self.cluster_id
+    }
+
+    /// Region of the cluster, once known.
+    #[must_use]
+    pub fn region(&self) -> Option<&str> {
+        self.facts.as_ref().map(|facts| facts.region.as_str())
+    }
+
+    /// Facts about the cluster, once known.
+    #[must_use]
+    pub const fn facts(&self) -> Option<&v1::ClusterFacts> {
+        self.facts.as_ref()
+    }
+
+    /// The planner's view.
+    #[must_use]
+    pub const fn view(&self) -> &ClusterView {
+        &self.view
+    }
+
+    /// All node classes.
+    #[must_use]
+    pub const fn node_classes(&self) -> &BTreeMap<String, v1::NodeClass> {
+        &self.classes
+    }
+
+    /// A pool as the watcher sent it.
+    #[must_use]
+    pub fn pool(&self, name: &str) -> Option<&v1::NodePool> {
+        self.pools.get(name)
+    }
+
+    /// Node names by provider id.
+    #[must_use]
+    pub const fn nodes_by_provider(&self) -> &BTreeMap<String, String> {
+        &self.nodes_by_provider
+    }
+
+    /// Count and digest of the watched objects.
+    #[must_use]
+    pub fn digest(&self) -> (u64, u64) {
+        self.digest.value()
+    }
+
+    /// All claims as they will be, effects under way included.
+    #[must_use]
+    pub fn claims(&self) -> BTreeMap<String, v1::NodeClaim> {
+        let names = self.watched.keys().map(String::as_str).chain(self.effects.created());
+        let effective = names.filter_map(|name| {
+            let claim = self.effects.effective(name, self.watched.get(name))?;
+            Some((name.to_owned(), claim))
+        });
+        effective.collect()
+    }
+
+    /// True when the claim exists in the cluster, so that its instance may be launched.
+    #[must_use]
+    pub fn is_launchable(&self, claim: &str) -> bool {
+        self.watched.contains_key(claim) || self.created.contains(claim)
+    }
+
+    /// Objects refused since the last call.
+    pub fn take_refused(&mut self) -> Vec<Refused> {
+        std::mem::take(&mut self.refused)
+    }
+
+    /// Starts over from a snapshot. Effects under way stay: the snapshot may be older than they.
+    pub fn reset(&mut self, changes: Vec<v1::ObjectChange>) {
+        let old = std::mem::take(self);
+        self.cluster_id = old.cluster_id;
+        self.effects = old.effects;
+        self.created = old.created;
+        self.apply(changes);
+        let under_way: Vec<_> = self.effects.created().map(ToOwned::to_owned).collect();
+        for name in &under_way {
+            self.show_claim(name);
+        }
+    }
+
+    /// Applies changes in order and says whether a plan may differ now.
+    pub fn apply(&mut self, changes: Vec<v1::ObjectChange>) -> bool {
+        let mut differs = false;
+        for change in changes {
+            differs |= self.apply_one(change);
+        }
+        differs
+    }
+
+    fn apply_one(&mut self, change: v1::ObjectChange) -> bool {
+        match change.change {
+            Some(WireChange::Upsert(v1::Object { kind: Some(kind) })) => {
+                self.digest.add(&reference::of(&kind));
+                self.upsert(kind)
+            }
+            Some(WireChange::Remove(reference)) => {
+                self.digest.remove(&reference);
+                self.remove(&reference)
+            }
+            Some(WireChange::Upsert(v1::Object { kind: None })) | None => {
+                tracing::warn!("change without content ignored");
+                false
+            }
+        }
+    }
+
+    fn upsert(&mut self, kind: Kind) -> bool {
+        match kind {
+            Kind::NodeClaim(claim) => {
+                let name = claim.name.clone();
+                self.effects.seen(&name, Some(&claim));
+                self.watched.insert(name.clone(), claim);
+                return self.show_claim(&name);
+            }
+            Kind::NodePool(pool) => {
+                return self.pools.insert(pool.name.clone(), pool.clone()).as_ref() != Some(&pool);
+            }
+            Kind::NodeClass(class) => {
+                let name = class.name.clone();
+                return self.classes.insert(name, class.clone()).as_ref() != Some(&class);
+            }
+            Kind::Cluster(facts) => {
+                return self.facts.replace(facts.clone()).as_ref() != Some(&facts);
+            }
+            Kind::Node(ref node) if !node.provider_id.is_empty() => {
+                self.nodes_by_provider.insert(node.provider_id.clone(), node.name.clone());
+            }
+            Kind::Node(_)
+            | Kind::PodShape(_)
+            | Kind::Pod(_)
+            | Kind::DaemonSet(_)
+            | Kind::DisruptionBudget(_)
+            | Kind::Namespace(_) => {}
+        }
+        match object::change(&kind) {
+            Ok(change) => change.is_some_and(|change| self.view.apply(change)),
+            Err(error) => self.refuse(reference::of(&kind), error),
+        }
+    }
+
+    fn remove(&mut self, reference: &v1::ObjectRef) -> bool {
+        let key = &reference.key;
+        match reference.kind() {
+            v1::ObjectKind::NodeClaim => {
+                self.effects.seen(key, None);
+                self.watched.remove(key);
+                self.created.remove(key);
+                return self.show_claim(key);
+            }
+            v1::ObjectKind::NodePool => {
+                self.pools.remove(key);
+            }
+            v1::ObjectKind::NodeClass => return self.classes.remove(key).is_some(),
+            v1::ObjectKind::Cluster => return self.facts.take().is_some(),
+            v1::ObjectKind::Node => self.nodes_by_provider.retain(|_, name| name != key),
+            v1::ObjectKind::PodShape
+            | v1::ObjectKind::Pod
+            | v1::ObjectKind::DaemonSet
+            | v1::ObjectKind::DisruptionBudget
+            | v1::ObjectKind::Namespace
+            | v1::ObjectKind::Unspecified => {}
+        }
+        object::removal(reference).is_some_and(|object| self.view.remove(object))
+    }
+
+    /// Brings one claim of the view in line with what is watched and what was asked.
+    fn show_claim(&mut self, name: &str) -> bool {
+        let Some(claim) = self.effects.effective(name, self.watched.get(name)) else {
+            return self.view.remove(ObjectRef::Claim(name.into()));
+        };
+        match wire::node::claim(&claim) {
+            Ok(claim) => self.view.apply(Change::Claim(claim)),
+            Err(error) => self.refuse(reference::of(&Kind::NodeClaim(claim)), error),
+        }
+    }
+
+    fn refuse(&mut self, about: v1::ObjectRef, error: WireError) -> bool {
+        tracing::warn!(%error, "object left out of planning");
+        self.refused.push(Refused { about, error });
+        false
+    }
+
+    /// Brings pools in line with what their node classes resolve to and with the time.
+    pub fn refresh_pools(&mut self, region: &RegionState, now_ms: i64) {
+        for wire in self.pools.clone().into_values() {
+            let supply = supply::of_class(&self.cluster_id, &wire.node_class, region);
+            match wire::pool::pool(&wire, &supply, now_ms) {
+                Ok(pool) => drop(self.view.apply(Change::Pool(pool))),
+                Err(error) => {
+                    if self.view.remove(ObjectRef::Pool(wire.name.as_str().into())) {
+                        self.refuse(reference::of(&Kind::NodePool(wire)), error);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A claim has been asked for.
+    pub fn creating(&mut self, claim: v1::NodeClaim, now_ms: i64) {
+        let name = claim.name.clone();
+        self.effects.create(claim, now_ms);
+        self.show_claim(&name);
+    }
+
+    /// The watcher has created a claim.
+    pub fn created(&mut self, claim: &str) {
+        self.created.insert(claim.to_owned());
+    }
+
+    /// A claim has been marked for disruption, or the mark taken back by an empty reason.
+    pub fn disrupting(&mut self, claim: &str, reason: &str, replaced_by: &[String], now_ms: i64) {
+        self.effects.disrupt(claim, reason, replaced_by, now_ms);
+        self.show_claim(claim);
+    }
+
+    /// Deletion of a claim has been asked for.
+    pub fn deleting(&mut self, claim: &str, now_ms: i64) {
+        self.effects.delete(claim, now_ms);
+        self.show_claim(claim);
+    }
+
+    /// What was asked for a claim will not happen.
+    pub fn refused(&mut self, claim: &str) {
+        self.effects.refuse(claim);
+        self.show_claim(claim);
+    }
+
+    /// Drops effects whose time is over. True when a plan may differ now.
+    pub fn expire(&mut self, now_ms: i64) -> bool {
+        let over = self.effects.expire(now_ms);
+        let mut differs = false;
+        for name in &over {
+            differs |= self.show_claim(name);
+        }
+        differs
+    }
+}

@@ -1,0 +1,140 @@
+//! Catalogues, offerings and candidates on the wire and in the planner.
+
+use longshore_core::vocabulary::catalogue::{
+    CapacityType, Catalogue, InstanceType, Offering, Reservation,
+};
+use longshore_proto::types::v1;
+
+use super::{WireError, resources};
+
+/// Reads a catalogue or a part of one.
+///
+/// # Errors
+/// When a type or an offering cannot be read.
+pub fn catalogue(wire: &v1::Catalogue) -> Result<Catalogue, WireError> {
+    let mut catalogue = Catalogue { id: wire.catalogue_id.as_str().into(), ..Catalogue::default() };
+    for kind in &wire.types {
+        let read = instance_type(kind).map_err(|error| error.of("instance type", &kind.name))?;
+        catalogue.put(read);
+    }
+    Ok(catalogue)
+}
+
+/// Applies new prices and availability; what the catalogue does not have is skipped.
+pub fn update(catalogue: &mut Catalogue, updates: &[v1::OfferingUpdate]) {
+    for update in updates {
+        let Some(kind) = capacity_type(update.capacity_type()) else { continue };
+        let found = catalogue.offering_mut(&update.instance_type, &update.zone, kind);
+        let Some(offering) = found else { continue };
+        offering.available = update.available;
+        if update.price_micro_usd_per_hour > 0 {
+            offering.price_micro_usd_per_hour = update.price_micro_usd_per_hour;
+        }
+    }
+}
+
+fn instance_type(wire: &v1::InstanceType) -> Result<InstanceType, WireError> {
+    if wire.name.is_empty() {
+        return Err(WireError::field("name", "is empty"));
+    }
+    let amount = |amount: &Option<v1::Resources>, field: &str| {
+        resources::from_wire(amount.as_ref()).map_err(|error| error.within(field))
+    };
+    let offerings: Result<_, _> = wire.offerings.iter().map(offering).collect();
+    Ok(InstanceType {
+        name: wire.name.as_str().into(),
+        labels: wire.labels.clone(),
+        capacity: amount(&wire.capacity, "capacity")?,
+        overhead: amount(&wire.overhead, "overhead")?,
+        offerings: offerings?,
+    })
+}
+
+fn offering(wire: &v1::Offering) -> Result<Offering, WireError> {
+    let capacity_type = capacity_type(wire.capacity_type()).ok_or_else(|| {
+        WireError::field("offerings.capacity_type", "is missing; use reserved, spot or on-demand")
+    })?;
+    if wire.price_micro_usd_per_hour < 0 {
+        return Err(WireError::field("offerings.price_micro_usd_per_hour", "is negative"));
+    }
+    let reservation = (!wire.reservation_id.is_empty()).then(|| Reservation {
+        id: wire.reservation_id.as_str().into(),
+        remaining: wire.reservation_count,
+    });
+    Ok(Offering {
+        zone: wire.zone.as_str().into(),
+        zone_id: wire.zone_id.as_str().into(),
+        capacity_type,
+        price_micro_usd_per_hour: wire.price_micro_usd_per_hour,
+        available: wire.available,
+        reservation,
+    })
+}
+
+/// Reads a capacity type; unspecified means unknown.
+#[must_use]
+pub const fn capacity_type(wire: v1::CapacityType) -> Option<CapacityType> {
+    match wire {
+        v1::CapacityType::Unspecified => None,
+        v1::CapacityType::Reserved => Some(CapacityType::Reserved),
+        v1::CapacityType::Spot => Some(CapacityType::Spot),
+        v1::CapacityType::OnDemand => Some(CapacityType::OnDemand),
+    }
+}
+
+/// Writes a capacity type.
+#[must_use]
+pub const fn capacity_type_to_wire(kind: CapacityType) -> v1::CapacityType {
+    match kind {
+        CapacityType::Reserved => v1::CapacityType::Reserved,
+        CapacityType::Spot => v1::CapacityType::Spot,
+        CapacityType::OnDemand => v1::CapacityType::OnDemand,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wire() -> v1::Catalogue {
+        let offering = v1::Offering {
+            zone: "a".to_owned(),
+            capacity_type: v1::CapacityType::Spot.into(),
+            price_micro_usd_per_hour: 7,
+            available: true,
+            ..Default::default()
+        };
+        let kind = v1::InstanceType {
+            name: "t3.small".to_owned(),
+            offerings: vec![offering],
+            ..Default::default()
+        };
+        v1::Catalogue { types: vec![kind], ..Default::default() }
+    }
+
+    #[test]
+    fn updates_change_price_and_availability() {
+        let mut read = catalogue(&wire()).unwrap();
+        let update_of = |price| v1::OfferingUpdate {
+            instance_type: "t3.small".to_owned(),
+            zone: "a".to_owned(),
+            capacity_type: v1::CapacityType::Spot.into(),
+            price_micro_usd_per_hour: price,
+            available: false,
+        };
+        update(&mut read, &[update_of(0)]);
+        let offering = read.offering("t3.small", "a", CapacityType::Spot).unwrap().clone();
+        assert_eq!((offering.available, offering.price_micro_usd_per_hour), (false, 7));
+        update(&mut read, &[update_of(9)]);
+        let offering = read.offering("t3.small", "a", CapacityType::Spot).unwrap();
+        assert_eq!(offering.price_micro_usd_per_hour, 9);
+    }
+
+    #[test]
+    fn a_malformed_type_is_named() {
+        let mut wrong = wire();
+        wrong.types[0].offerings[0].capacity_type = 0;
+        let error = catalogue(&wrong).unwrap_err();
+        assert!(error.to_string().starts_with("instance type t3.small: offerings"), "{error}");
+    }
+}

@@ -1,0 +1,79 @@
+//! The only translation between the wire's messages and the planner's types.
+//!
+//! Invariant: what arrives is validated here, once; the planner never sees a malformed object. A
+//! refusal names the object, the field and the way out.
+
+pub mod catalogue;
+pub mod node;
+pub mod object;
+pub mod plan;
+pub mod pod;
+pub mod pool;
+pub mod requirement;
+pub mod resources;
+
+use std::fmt;
+
+/// An object, or a part of one, that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{object}: {field}: {problem}")]
+pub struct WireError {
+    /// Object, as kind and name; empty until the object is known.
+    pub object: String,
+    /// Field inside it.
+    pub field: String,
+    /// What is wrong and the way out.
+    pub problem: String,
+}
+
+impl WireError {
+    /// A problem with a field of an object that the caller will name.
+    #[must_use]
+    pub fn field(field: &str, problem: impl fmt::Display) -> Self {
+        Self { object: String::new(), field: field.to_owned(), problem: problem.to_string() }
+    }
+
+    /// The same problem, inside `field` of a larger part.
+    #[must_use]
+    pub fn within(mut self, field: &str) -> Self {
+        self.field = format!("{field}.{}", self.field);
+        self
+    }
+
+    /// The same problem of a named object.
+    #[must_use]
+    pub fn of(mut self, kind: &str, name: &str) -> Self {
+        self.object = format!("{kind} {name}");
+        self
+    }
+}
+
+/// Milliseconds since 1970 of a wire timestamp.
+#[must_use]
+pub fn time_ms(time: &prost_types::Timestamp) -> i64 {
+    time.seconds.saturating_mul(1000).saturating_add(i64::from(time.nanos) / 1_000_000)
+}
+
+/// Wire timestamp of milliseconds since 1970.
+#[must_use]
+pub fn timestamp(ms: i64) -> prost_types::Timestamp {
+    let nanos = i32::try_from(ms.rem_euclid(1000) * 1_000_000).unwrap_or_default();
+    prost_types::Timestamp { seconds: ms.div_euclid(1000), nanos }
+}
+
+/// A wire string, where empty means absent.
+fn optional(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timestamps_survive_and_round_towards_the_past() {
+        assert_eq!(timestamp(1_500), prost_types::Timestamp { seconds: 1, nanos: 500_000_000 });
+        assert_eq!(timestamp(-1).seconds, -1);
+        assert_eq!(time_ms(&timestamp(-1)), -1);
+    }
+}

@@ -1,0 +1,97 @@
+//! Plans on their way out: nodes, placements, reasons and the bound.
+
+use longshore_core::bound::{BoundKind, LowerBound};
+use longshore_core::plan::{Candidate, NewNode, Plan, Target, Unplaced};
+use longshore_core::reason::Reason;
+use longshore_proto::types::v1;
+
+use super::catalogue::capacity_type_to_wire;
+use super::resources;
+
+/// Writes a candidate.
+#[must_use]
+pub fn candidate(candidate: &Candidate) -> v1::Candidate {
+    v1::Candidate {
+        instance_type: candidate.instance_type.to_string(),
+        zone: candidate.zone.to_string(),
+        zone_id: candidate.zone_id.to_string(),
+        capacity_type: capacity_type_to_wire(candidate.capacity_type).into(),
+        price_micro_usd_per_hour: candidate.price_micro_usd_per_hour,
+    }
+}
+
+/// Writes one planned node.
+#[must_use]
+pub fn planned_node(node: &NewNode) -> v1::PlannedNode {
+    v1::PlannedNode {
+        pool: node.pool.to_string(),
+        candidates: node.candidates.iter().map(candidate).collect(),
+        requests: Some(resources::to_wire(&node.requests)),
+        count: 1,
+        pods_each: u32::try_from(node.pods.len()).unwrap_or(u32::MAX),
+    }
+}
+
+/// Writes where each pod goes.
+#[must_use]
+pub fn placements(plan: &Plan) -> Vec<v1::Placement> {
+    let each = plan.placements.iter().map(|placement| v1::Placement {
+        pod: placement.pod.to_string(),
+        count: 1,
+        target: Some(target(&placement.target)),
+    });
+    each.collect()
+}
+
+/// Writes a place.
+#[must_use]
+pub fn target(target: &Target) -> v1::placement::Target {
+    match target {
+        Target::Node(node) => v1::placement::Target::Node(node.to_string()),
+        Target::Claim(claim) => v1::placement::Target::Claim(claim.to_string()),
+        Target::New(index) => {
+            v1::placement::Target::Planned(u32::try_from(*index).unwrap_or(u32::MAX))
+        }
+    }
+}
+
+/// Writes what cannot be placed.
+#[must_use]
+pub fn unplaced(unplaced: &Unplaced) -> v1::Unplaced {
+    v1::Unplaced {
+        pods: unplaced.pods.iter().map(ToString::to_string).collect(),
+        shape_id: unplaced.shape.to_string(),
+        count: u32::try_from(unplaced.pods.len()).unwrap_or(u32::MAX),
+        reason: Some(reason(&unplaced.reason)),
+    }
+}
+
+/// Writes a reason with its causes.
+#[must_use]
+pub fn reason(reason: &Reason) -> v1::Reason {
+    v1::Reason {
+        code: reason.code().to_owned(),
+        subject: reason.subject.clone(),
+        message: reason.message(),
+        causes: reason.causes.iter().map(self::reason).collect(),
+    }
+}
+
+/// Writes a bound.
+#[must_use]
+pub fn bound(bound: &LowerBound) -> v1::LowerBound {
+    let kind = match bound.kind {
+        BoundKind::None => v1::BoundKind::Unspecified,
+        BoundKind::ResourcePrices => v1::BoundKind::ResourcePrices,
+    };
+    let prices = bound.prices_nano_usd_per_hour.iter().map(|(resource, price)| v1::ResourcePrice {
+        resource: resource.clone(),
+        nano_usd_per_hour: *price,
+    });
+    v1::LowerBound {
+        kind: kind.into(),
+        price_micro_usd_per_hour: bound.price_micro_usd_per_hour,
+        resource_prices: prices.collect(),
+        certificate_checked: bound.checked,
+    }
+}

@@ -1,0 +1,167 @@
+//! NodePools on the wire and in the planner.
+
+use std::collections::BTreeSet;
+use std::str::FromStr;
+
+use croner::Cron;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use longshore_core::vocabulary::pool::{
+    BudgetNodes, ConsolidationPolicy, DisruptionReason, DisruptionRules, NodeBudget, NodePool,
+};
+use longshore_proto::types::v1;
+
+use super::{WireError, requirement};
+
+/// What a pool's node class and region add to it.
+#[derive(Clone, Debug, Default)]
+pub struct Supply {
+    /// Catalogue the node class buys from.
+    pub catalogue: String,
+    /// Zones it has subnets in; none means every zone.
+    pub zones: Option<BTreeSet<String>>,
+    /// Why nothing may be launched; none when it is ready.
+    pub not_ready: Option<String>,
+}
+
+/// Reads a pool as it stands at `now_ms`, which decides which budgets are active.
+///
+/// # Errors
+/// When a requirement, taint or budget cannot be read.
+pub fn pool(wire: &v1::NodePool, supply: &Supply, now_ms: i64) -> Result<NodePool, WireError> {
+    read(wire, supply, now_ms).map_err(|error| error.of("NodePool", &wire.name))
+}
+
+fn read(wire: &v1::NodePool, supply: &Supply, now_ms: i64) -> Result<NodePool, WireError> {
+    let zones = supply.zones.as_ref();
+    let requirements = requirement::requirements(&wire.requirements)
+        .map_err(|error| error.within("requirements"))?;
+    Ok(NodePool {
+        name: wire.name.as_str().into(),
+        weight: wire.weight,
+        node_class: wire.node_class.clone(),
+        labels: wire.labels.clone(),
+        annotations: wire.annotations.clone(),
+        taints: requirement::taints(&wire.taints)?,
+        startup_taints: requirement::taints(&wire.startup_taints)?,
+        requirements,
+        limits: wire.limits.as_ref().map(|limits| limits.values.clone()).unwrap_or_default(),
+        disruption: disruption(wire.disruption.as_ref(), now_ms)?,
+        expire_after_ms: wire.expire_after.as_ref().map(duration_ms),
+        termination_grace_ms: wire.termination_grace_period.as_ref().map(duration_ms),
+        catalogue: supply.catalogue.as_str().into(),
+        zones: zones.map(|zones| zones.iter().map(|zone| zone.as_str().into()).collect()),
+        not_ready: supply.not_ready.clone(),
+    })
+}
+
+fn disruption(wire: Option<&v1::Disruption>, now_ms: i64) -> Result<DisruptionRules, WireError> {
+    let Some(wire) = wire else { return Ok(DisruptionRules::default()) };
+    let policy = match wire.policy() {
+        v1::ConsolidationPolicy::WhenEmpty => ConsolidationPolicy::WhenEmpty,
+        v1::ConsolidationPolicy::WhenEmptyOrUnderutilized
+        | v1::ConsolidationPolicy::Unspecified => ConsolidationPolicy::WhenEmptyOrUnderutilized,
+    };
+    let budgets: Result<_, _> = wire.budgets.iter().map(|wire| budget(wire, now_ms)).collect();
+    Ok(DisruptionRules {
+        policy,
+        consolidate_after_ms: wire.consolidate_after.as_ref().map(duration_ms),
+        budgets: budgets.map_err(|error: WireError| error.within("disruption"))?,
+    })
+}
+
+fn budget(wire: &v1::NodeBudget, now_ms: i64) -> Result<NodeBudget, WireError> {
+    Ok(NodeBudget {
+        nodes: budget_nodes(&wire.nodes)?,
+        reasons: wire
+            .reasons
+            .iter()
+            .map(|reason| disruption_reason(reason))
+            .collect::<Result<_, _>>()?,
+        active: is_active(wire, now_ms)?,
+    })
+}
+
+fn budget_nodes(text: &str) -> Result<BudgetNodes, WireError> {
+    let wrong = || {
+        let problem = format!("{text:?} is neither a count such as 5 nor a percentage such as 10%");
+        WireError::field("budgets.nodes", problem)
+    };
+    let (digits, of): (_, fn(i64) -> BudgetNodes) = match text.strip_suffix('%') {
+        Some(digits) => (digits, BudgetNodes::Percent),
+        None => (text, BudgetNodes::Count),
+    };
+    let number: u32 = digits.parse().map_err(|_| wrong())?;
+    Ok(of(i64::from(number)))
+}
+
+fn disruption_reason(text: &str) -> Result<DisruptionReason, WireError> {
+    match text {
+        "Empty" => Ok(DisruptionReason::Empty),
+        "Underutilized" => Ok(DisruptionReason::Underutilized),
+        "Drifted" => Ok(DisruptionReason::Drifted),
+        _ => {
+            let problem = format!("{text:?} is unknown; use Empty, Underutilized or Drifted");
+            Err(WireError::field("budgets.reasons", problem))
+        }
+    }
+}
+
+/// A budget with a schedule counts from each hit of the schedule for its duration, in UTC.
+fn is_active(wire: &v1::NodeBudget, now_ms: i64) -> Result<bool, WireError> {
+    if wire.schedule.is_empty() {
+        return Ok(true);
+    }
+    let wrong = |problem: String| WireError::field("budgets.schedule", problem);
+    let cron = Cron::from_str(&wire.schedule)
+        .map_err(|error| wrong(format!("{:?} is not a cron expression: {error}", wire.schedule)))?;
+    let length_ms = wire.duration.as_ref().map_or(0, duration_ms);
+    let now = Timestamp::from_millisecond(now_ms).map_err(|error| wrong(error.to_string()))?;
+    let from = now
+        .checked_sub(SignedDuration::from_millis(length_ms))
+        .map_err(|error| wrong(error.to_string()))?;
+    let hit = cron.find_next_occurrence(&from.to_zoned(TimeZone::UTC), true);
+    Ok(hit.is_ok_and(|hit| hit.timestamp() <= now))
+}
+
+/// Milliseconds of a wire duration.
+#[must_use]
+pub fn duration_ms(wire: &prost_types::Duration) -> i64 {
+    wire.seconds.saturating_mul(1000).saturating_add(i64::from(wire.nanos) / 1_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn budget_of(nodes: &str, schedule: &str) -> v1::NodeBudget {
+        v1::NodeBudget {
+            nodes: nodes.to_owned(),
+            schedule: schedule.to_owned(),
+            duration: Some(prost_types::Duration { seconds: 3600, nanos: 0 }),
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn a_schedule_opens_its_window_for_the_duration() {
+        let hour_ms = 3_600_000;
+        let nine = budget_of("0", "0 9 * * *");
+        for (hour_tenths, active) in [(89, false), (90, true), (99, true), (101, false)] {
+            let now_ms = hour_tenths * hour_ms / 10;
+            assert_eq!(budget(&nine, now_ms).unwrap().active, active, "at {hour_tenths}/10 h");
+        }
+    }
+
+    #[test]
+    fn wrong_budgets_name_the_field() {
+        for (wrong, field) in [
+            (budget_of("ten", ""), "budgets.nodes"),
+            (budget_of("-1", ""), "budgets.nodes"),
+            (budget_of("1", "whenever"), "budgets.schedule"),
+        ] {
+            assert_eq!(budget(&wrong, 0).unwrap_err().field, field);
+        }
+        assert_eq!(budget(&budget_of("10%", ""), 0).unwrap().nodes, BudgetNodes::Percent(10));
+    }
+}
