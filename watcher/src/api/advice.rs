@@ -79,17 +79,31 @@ pub fn lacks_limit(kind: Kind, object: &Value) -> bool {
     limits.as_object().is_none_or(serde_json::Map::is_empty)
 }
 
-/// Fields of an object that its schema does not know, in the order of the object.
+/// Fields of an object that its schema does not know, in the order of the object; last those of
+/// the in-line provider of a Provisioner, where no schema of the API server looks.
 #[must_use]
 pub fn unknown_fields(kind: Kind, object: &Value) -> Vec<UnknownField> {
     let schema = kind.schema();
-    let mut search = Search { root: &schema, found: Vec::new() };
+    let mut search = Search { spec: property(&schema, "spec"), place: "spec", found: Vec::new() };
     search.visit(&schema, object, "");
-    search.found
+    let mut found = search.found;
+    if kind == Kind::Provisioner {
+        let template = Kind::AWSNodeTemplate.schema();
+        if let Some(spec) = property(&template, "spec") {
+            let place = "spec.provider";
+            let mut search = Search { spec: Some(spec), place, found: Vec::new() };
+            search.visit(spec, &object["spec"]["provider"], place);
+            found.extend(search.found);
+        }
+    }
+    found
 }
 
+/// A walk along an object and its schema.
 struct Search<'a> {
-    root: &'a JSONSchemaProps,
+    /// Where a field that stands in the wrong place is looked for, and its path.
+    spec: Option<&'a JSONSchemaProps>,
+    place: &'static str,
     found: Vec<UnknownField>,
 }
 
@@ -126,8 +140,8 @@ impl Search<'_> {
             Some(JSONSchemaPropsOrBool::Bool(true)) => {}
             Some(JSONSchemaPropsOrBool::Bool(false)) | None => {
                 if schema.x_kubernetes_preserve_unknown_fields != Some(true) {
-                    let suggestion =
-                        similar(schema, name).or_else(|| elsewhere(self.root, name, "spec"));
+                    let elsewhere = || elsewhere(self.spec?, name, self.place);
+                    let suggestion = similar(schema, name).or_else(elsewhere);
                     self.found.push(UnknownField { path: here, suggestion });
                 }
             }
@@ -153,13 +167,12 @@ fn similar(schema: &JSONSchemaProps, name: &str) -> Option<String> {
 }
 
 /// Path of a field of exactly this name, the first in the order of the schema, lists left out.
-fn elsewhere(root: &JSONSchemaProps, name: &str, below: &str) -> Option<String> {
-    let schema = below.split('.').try_fold(root, |schema, step| property(schema, step))?;
+fn elsewhere(schema: &JSONSchemaProps, name: &str, path: &str) -> Option<String> {
     let properties = schema.properties.as_ref()?;
     if properties.contains_key(name) {
-        return Some(join(below, name));
+        return Some(join(path, name));
     }
-    properties.keys().find_map(|step| elsewhere(root, name, &join(below, step)))
+    properties.iter().find_map(|(step, nested)| elsewhere(nested, name, &join(path, step)))
 }
 
 #[cfg(test)]

@@ -44,15 +44,37 @@ fn a_slip_is_named_with_what_was_meant() {
 }
 
 #[test]
-fn free_maps_and_raw_objects_are_not_searched() {
+fn free_maps_are_not_searched() {
     let provisioner = json!({
         "spec": {
             "labels": { "anything": "goes" },
-            "provider": { "apiVersion": "x", "whatever": { "goes": true } },
             "limits": { "resources": { "nvidia.com/gpu": 2 } },
         },
     });
     assert!(messages(Kind::Provisioner, &provisioner).is_empty());
+}
+
+#[test]
+fn an_in_line_provider_is_searched_as_the_template_it_stands_for() {
+    let provisioner = json!({
+        "spec": {
+            "provider": {
+                "apiVersion": "extensions.karpenter.sh/v1alpha1", "kind": "AWS",
+                "httpTokens": "required",
+                "subnetSelector": { "Name": "private-*" },
+                "subnetSelectr": {},
+            },
+        },
+    });
+    assert_eq!(
+        messages(Kind::Provisioner, &provisioner),
+        [
+            "spec.provider.httpTokens is unknown and will be ignored; did you mean \
+         spec.provider.metadataOptions.httpTokens?",
+            "spec.provider.subnetSelectr is unknown and will be ignored; did you mean \
+         subnetSelector?",
+        ]
+    );
 }
 
 #[test]
