@@ -151,13 +151,10 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
-/// Takes off what the derive adds for `Option`, and formats that the API server does not know.
+/// Takes off what the derive adds for `Option`, and names of Rust types.
 fn correct(schema: &mut JSONSchemaProps) {
     schema.nullable = None;
     schema.title = None;
-    if schema.minimum == Some(0.0) && schema.format.as_deref() == Some("uint32") {
-        schema.format = Some("int32".into());
-    }
     for property in schema.properties.iter_mut().flat_map(|properties| properties.values_mut()) {
         correct(property);
     }

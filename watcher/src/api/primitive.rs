@@ -240,3 +240,38 @@ impl JsonSchema for Quantity {
         json_schema!({ "x-kubernetes-int-or-string": true, "pattern": QUANTITY })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seconds(text: &str) -> Option<u64> {
+        PlainDuration::try_from(text.to_owned()).ok().map(|parsed| parsed.duration().as_secs())
+    }
+
+    #[test]
+    fn durations_add_up() {
+        assert_eq!(seconds("720h"), Some(2_592_000));
+        assert_eq!(seconds("1h30m5s"), Some(5_405));
+        assert_eq!(seconds("0s"), Some(0));
+        assert_eq!(seconds("5m5m"), Some(600));
+    }
+
+    #[test]
+    fn what_is_no_duration_is_refused() {
+        for text in ["", "5", "h", "1d", "-1h", "1.5h", "1h ", "Never", "9999999999h", "1h5"] {
+            assert_eq!(seconds(text), None, "{text}");
+        }
+        let error = DurationOrNever::try_from("1d".to_owned()).unwrap_err().to_string();
+        assert!(error.contains("1h30m, or Never"), "{error}");
+    }
+
+    #[test]
+    fn never_and_text_survive_a_round_trip() {
+        for text in ["Never", "60m", "1h0m0s"] {
+            let parsed = DurationOrNever::try_from(text.to_owned()).unwrap();
+            assert_eq!(String::from(parsed), text);
+        }
+        assert_eq!(String::from(DurationOrNever::from(Duration::from_millis(90_500))), "90s");
+    }
+}

@@ -19,10 +19,12 @@ pub struct RegionConfig {
     pub name: String,
     /// Twelve-digit account id.
     pub account_id: String,
-    /// Source of every id, delay and price movement: one seed is one run.
+    /// Source of every id, delay, price and interruption: one seed is one run.
     pub seed: u64,
     /// Delays.
     pub timing: Timing,
+    /// Movements of the spot market.
+    pub weather: Weather,
     /// Most vCPUs that may run at once.
     pub quotas: Quotas,
     /// Zones of the region.
@@ -68,10 +70,24 @@ pub struct Timing {
     pub shutdown_ms: u32,
     /// How long a new instance stays invisible to describe calls.
     pub visible_after_ms: u32,
+    /// How long EC2 does not know of a new instance profile.
+    pub profile_visible_after_ms: u32,
     /// From a spot interruption warning to the end of the instance.
     pub spot_notice_ms: u32,
     /// How long a terminated instance is still listed.
     pub listed_after_end_ms: u32,
+}
+
+/// Movements of the spot market; the default is calm: listed prices, no interruptions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Weather {
+    /// Time between two changes of a spot price; `None` holds prices still.
+    pub price_step_ms: Option<u32>,
+    /// Most that a spot price moves away from the listed one, in percent, below 100.
+    pub price_swing_percent: u32,
+    /// Mean life of a spot instance until it is interrupted; lives are spread evenly between zero
+    /// and twice the mean. `None` interrupts only on request.
+    pub spot_mean_life_ms: Option<u32>,
 }
 
 /// vCPU quotas per market; `None` is unlimited.
@@ -247,6 +263,7 @@ impl Default for Timing {
             boot_max_ms: 60,
             shutdown_ms: 20,
             visible_after_ms: 0,
+            profile_visible_after_ms: 0,
             spot_notice_ms: 120_000,
             listed_after_end_ms: 3_600_000,
         }
@@ -261,6 +278,7 @@ impl Timing {
             boot_max_ms: 35_000,
             shutdown_ms: 30_000,
             visible_after_ms: 500,
+            profile_visible_after_ms: 8_000,
             ..Timing::default()
         }
     }

@@ -13,12 +13,13 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::calls::CallRecord;
+use super::clock::Clock;
 use super::config::{RateLimit, RegionConfig, RoleConfig};
 use super::faults::{Fault, LaunchFault};
 use super::iam::PolicyError;
 use super::images::{self, Release};
 use super::server::{self, Shared};
-use super::world::{InstanceRecord, Offer, PriceChange, World};
+use super::world::{InstanceRecord, Offer, World};
 use crate::instance::{Instance, InstanceSource};
 
 /// Why a region could not be started or told something.
@@ -36,6 +37,9 @@ pub enum RegionError {
     /// No such instance.
     #[error("region: no instance {0}; ids come from launches in this region")]
     NoInstance(String),
+    /// No such queue.
+    #[error("region: no queue {0}; queues are those of RegionConfig::queues")]
+    NoQueue(String),
     /// The instance is not one of the spot market.
     #[error("region: instance {0} is not a spot instance, so it cannot be interrupted")]
     NotSpot(String),
@@ -70,7 +74,8 @@ impl Region {
         config: RegionConfig,
         address: SocketAddr,
     ) -> Result<RegionHandle, RegionError> {
-        let shared = Arc::new(Shared::new(World::new(config)?));
+        let clock = Clock::start();
+        let shared = Arc::new(Shared::new(World::new(config, clock.now())?, clock));
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         let mut tasks = JoinSet::new();
@@ -111,14 +116,14 @@ impl RegionHandle {
 
     /// What an hour of an offer costs now, in millionths of a dollar; 0 for what is not sold.
     pub fn price_micro_usd_per_hour(&self, offer: &Offer) -> u64 {
-        self.shared.with(|world, _| world.price_of(offer))
+        self.shared.with(|world, now| world.price_of(offer, now))
     }
 
     /// What all pending and running instances together cost an hour now, in millionths of a dollar.
     pub fn spend_micro_usd_per_hour(&self) -> u64 {
-        self.shared.with(|world, _| {
+        self.shared.with(|world, now| {
             let held = world.instances.values().filter(|record| record.holds_capacity());
-            held.map(|record| world.price_of(&record.offer())).sum()
+            held.map(|record| world.price_of(&record.offer(), now)).sum()
         })
     }
 }
@@ -138,20 +143,13 @@ impl RegionHandle {
 
     /// Sets an on-demand price.
     pub fn set_on_demand_price(&self, instance_type: &str, micro_usd_per_hour: u64) {
-        self.shared
-            .with(|world, _| world.market.set_on_demand_price(instance_type, micro_usd_per_hour));
+        self.shared.with(|world, _| world.prices.set_on_demand(instance_type, micro_usd_per_hour));
     }
 
     /// Sets a spot price from now on; the history keeps the earlier ones.
     pub fn set_spot_price(&self, instance_type: &str, zone: &str, micro_usd_per_hour: u64) {
-        let (instance_type, zone) = (instance_type.to_owned(), zone.to_owned());
-        self.shared.with(|world, at| {
-            world.market.change_spot_price(PriceChange {
-                at,
-                instance_type,
-                zone,
-                micro_usd_per_hour,
-            });
+        self.shared.with(|world, now| {
+            world.prices.set_spot(instance_type, zone, (now, micro_usd_per_hour));
         });
     }
 
@@ -209,7 +207,7 @@ impl RegionHandle {
     }
 }
 
-/// What happens to instances.
+/// What happens to instances and queues.
 impl RegionHandle {
     /// Warns of the end of a spot instance and takes it back after the notice period.
     ///
@@ -272,6 +270,20 @@ impl RegionHandle {
                 record.health.instance_impaired_since = instance_check.then_some(now);
                 record.health.system_impaired_since = system_check.then_some(now);
             }
+        })
+    }
+
+    /// Puts a message into a queue, as any sender may.
+    ///
+    /// # Errors
+    /// When there is no queue of that name.
+    pub fn send_message(&self, queue: &str, body: &str) -> Result<(), RegionError> {
+        self.shared.with(|world, now| {
+            let id = world.ids.uuid("message");
+            let found = world.queues.get_mut(queue);
+            let found = found.ok_or_else(|| RegionError::NoQueue(queue.to_owned()))?;
+            found.send(id, body.to_owned(), now);
+            Ok(())
         })
     }
 

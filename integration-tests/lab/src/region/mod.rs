@@ -32,7 +32,7 @@ pub use catalogue::TypeFacts;
 pub use config::{
     ClusterConfig, ImageConfig, PlacementGroupConfig, PrincipalConfig, ProfileConfig, QueueConfig,
     Quotas, RateLimit, RegionConfig, ReservationConfig, RoleConfig, SecurityGroupConfig,
-    SubnetConfig, Tags, Timing, ZoneConfig,
+    SubnetConfig, Tags, Timing, Weather, ZoneConfig,
 };
 pub use faults::{Fault, LaunchFault};
 pub use handle::{Region, RegionError, RegionHandle};

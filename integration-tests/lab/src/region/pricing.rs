@@ -11,7 +11,7 @@ use super::catalogue::TypeFacts;
 use super::dispatch::Handler;
 use super::iam::Context;
 use super::wire::{AwsError, Body, Result};
-use super::world::{Call, Offer, World};
+use super::world::{Call, World};
 
 /// The service's largest page.
 const PAGE_MAX: u64 = 100;
@@ -60,7 +60,7 @@ fn page_start(json: &Value) -> Result<usize> {
 
 /// Products of a type: shared tenancy, and dedicated for bare metal.
 fn products(world: &World, facts: &TypeFacts) -> Vec<(BTreeMap<&'static str, String>, u64)> {
-    let price = world.price_of(&Offer::new(facts.name(), "", false));
+    let price = world.prices.on_demand(facts);
     let family = if facts.hardware.bare_metal {
         "Compute Instance (bare metal)"
     } else {

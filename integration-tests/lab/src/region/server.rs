@@ -52,11 +52,11 @@ enum Dropped {
 }
 
 impl Shared {
-    /// A world that starts now.
-    pub fn new(world: World) -> Shared {
+    /// A world and its clock.
+    pub fn new(world: World, clock: Clock) -> Shared {
         Shared {
             world: Mutex::new(world),
-            clock: Clock::start(),
+            clock,
             changed: watch::Sender::new(0),
             sent: watch::Sender::new(0),
             tick: Notify::new(),

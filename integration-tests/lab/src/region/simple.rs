@@ -8,7 +8,7 @@ use serde_json::json;
 use super::catalogue;
 use super::config::{
     ClusterConfig, PrincipalConfig, ProfileConfig, QueueConfig, Quotas, RegionConfig, RoleConfig,
-    SecurityGroupConfig, SubnetConfig, Tags, Timing, ZoneConfig,
+    SecurityGroupConfig, SubnetConfig, Tags, Timing, Weather, ZoneConfig,
 };
 use super::images;
 
@@ -44,6 +44,7 @@ impl RegionConfig {
             account_id: "111122223333".to_owned(),
             seed: 1,
             timing: Timing::default(),
+            weather: Weather::default(),
             quotas: Quotas::default(),
             vpc_id: "vpc-0a1b2c3d4e5f60718".to_owned(),
             subnets: subnets(&zones),

@@ -1,4 +1,4 @@
-//! STS: who am I, what was I refused, and credentials for a web identity.
+//! STS: who am I, what was I refused, and credentials of another role.
 //!
 //! Invariant: decoding is itself a permission; a message of another region does not decode.
 
@@ -7,10 +7,10 @@ use jiff::Timestamp;
 use super::clock::{after, ec2_time};
 use super::dispatch::Handler;
 use super::iam::{self, Context};
-use super::wire::{AwsError, Body, Params, Result, group, text};
+use super::wire::{AwsError, Body, Element, Params, Result, group, text};
 use super::world::{Call, World, unique_id};
 
-/// How long credentials of a web identity live when nothing else is asked.
+/// How long credentials live when nothing else is asked.
 const SESSION_S: u32 = 3600;
 
 /// The handler of an STS API.
@@ -18,6 +18,7 @@ pub fn route(action: &str) -> Option<Handler> {
     Some(match action {
         "GetCallerIdentity" => caller_identity,
         "DecodeAuthorizationMessage" => decode_message,
+        "AssumeRole" => assume_role,
         "AssumeRoleWithWebIdentity" => assume_role_with_web_identity,
         _ => return None,
     })
@@ -46,18 +47,31 @@ fn decode_message(world: &mut World, call: &Call<'_>) -> Result<Body> {
     Ok(Body::Xml(vec![text("DecodedMessage", document)]))
 }
 
+fn assume_role(world: &mut World, call: &Call<'_>) -> Result<Body> {
+    let arn = required(&call.request.params, "RoleArn")?;
+    world.allow(call, arn, Context::default())?;
+    Ok(Body::Xml(session(world, call)?))
+}
+
 fn assume_role_with_web_identity(world: &mut World, call: &Call<'_>) -> Result<Body> {
+    required(&call.request.params, "WebIdentityToken")?;
+    let mut fields = session(world, call)?;
+    fields.push(text("Audience", "sts.amazonaws.com"));
+    Ok(Body::Xml(fields))
+}
+
+/// Credentials that act as the role asked for.
+fn session(world: &mut World, call: &Call<'_>) -> Result<Vec<Element>> {
     let params = &call.request.params;
     let arn = required(params, "RoleArn")?;
-    let session = required(params, "RoleSessionName")?.to_owned();
-    required(params, "WebIdentityToken")?;
+    let name = required(params, "RoleSessionName")?.to_owned();
     let found = world.access.roles.values().find(|role| world.role_arn(role) == arn);
     let role = found.cloned().ok_or_else(|| {
-        let message = "Not authorized to perform sts:AssumeRoleWithWebIdentity";
+        let message = format!("Not authorized to perform {}", call.request.api());
         AwsError::with_status(403, "AccessDenied", message)
     })?;
     let key = unique_id("ASIA", &world.ids.uuid("credentials"))[..20].to_owned();
-    world.access.keys.insert(key.clone(), (role.name.clone(), session.clone()));
+    world.access.keys.insert(key.clone(), (role.name.clone(), name.clone()));
     let lifetime_s = params.number("DurationSeconds")?.unwrap_or(SESSION_S);
     let credentials = vec![
         text("AccessKeyId", key),
@@ -65,22 +79,12 @@ fn assume_role_with_web_identity(world: &mut World, call: &Call<'_>) -> Result<B
         text("SessionToken", world.ids.uuid("session")),
         text("Expiration", expiration(call.now, lifetime_s)),
     ];
+    let account = &world.config.account_id;
     let user = vec![
-        text("AssumedRoleId", format!("{}:{session}", role.id)),
-        text(
-            "Arn",
-            format!(
-                "arn:aws:sts::{}:assumed-role/{}/{session}",
-                world.config.account_id, role.name
-            ),
-        ),
+        text("AssumedRoleId", format!("{}:{name}", role.id)),
+        text("Arn", format!("arn:aws:sts::{account}:assumed-role/{}/{name}", role.name)),
     ];
-    Ok(Body::Xml(vec![
-        group("Credentials", credentials),
-        text("SubjectFromWebIdentityToken", "system:serviceaccount:kube-system:longshore"),
-        group("AssumedRoleUser", user),
-        text("Audience", "sts.amazonaws.com"),
-    ]))
+    Ok(vec![group("Credentials", credentials), group("AssumedRoleUser", user)])
 }
 
 fn expiration(now: Timestamp, lifetime_s: u32) -> String {

@@ -93,3 +93,32 @@ async fn spot_needs_its_service_linked_role_or_the_right_to_make_it() {
     assert!(reply.all("errorCode").is_empty(), "{}", reply.body);
     client.query("iam", "GetRole", &role).await.ok();
 }
+
+#[tokio::test]
+async fn ec2_learns_of_a_new_profile_later_than_iam_and_wants_a_role_in_it() {
+    let client = start(|config| config.timing.profile_visible_after_ms = 3_600_000).await;
+    let name = ("InstanceProfileName", "late");
+    client.query("iam", "CreateInstanceProfile", &[name]).await.ok();
+    client.query("iam", "GetInstanceProfile", &[name]).await.ok();
+    template(&client, &[("LaunchTemplateData.IamInstanceProfile.Name", "late")]).await.ok();
+    let subnets = subnets(&client).await;
+    let one = [("m5.large", subnets[0].as_str())];
+    let reply = fleet(&client, (1, "on-demand"), &one, &[]).await.ok();
+    assert!(reply.first("errorMessage").contains("Invalid IAM Instance Profile name"));
+
+    let client = start(|_| {}).await;
+    client.query("iam", "CreateInstanceProfile", &[name]).await.ok();
+    template(&client, &[("LaunchTemplateData.IamInstanceProfile.Name", "late")]).await.ok();
+    let reply = fleet(&client, (1, "on-demand"), &one, &[]).await.ok();
+    assert!(reply.first("errorMessage").contains("has no associated IAM Roles"));
+}
+
+#[tokio::test]
+async fn assuming_a_role_is_a_permission_on_that_role() {
+    let client = start(|_| {}).await;
+    let arn = format!("arn:aws:iam::111122223333:role/{NODE_ROLE}");
+    let params = [("RoleArn", arn.as_str()), ("RoleSessionName", "other")];
+    let reply = client.query("sts", "AssumeRole", &params).await.ok();
+    let node = client.with_key(&reply.first("AccessKeyId"));
+    assert_eq!(node.query("sts", "AssumeRole", &params).await.error().0, "AccessDenied");
+}

@@ -140,3 +140,41 @@ async fn a_queue_that_does_not_exist_is_sqs_s_own_error() {
     assert_eq!(reply.status, 400);
     assert_eq!(reply.value()["__type"], "QueueDoesNotExist");
 }
+
+#[tokio::test]
+async fn rough_weather_interrupts_spot_and_spares_on_demand() {
+    let client = start(|config| {
+        config.weather.spot_mean_life_ms = Some(5);
+        config.timing.spot_notice_ms = 5;
+    })
+    .await;
+    template(&client, &[]).await.ok();
+    let subnets = subnets(&client).await;
+    let one = [("m5.large", subnets[0].as_str())];
+    let mut changes = client.region.changes();
+    fleet(&client, (1, "on-demand"), &one, &[]).await.ok();
+    fleet(&client, (2, "spot"), &one, &[]).await.ok();
+    let ended = |client: &Client| {
+        let spot = client.region.instances().into_iter().filter(|seen| seen.spot);
+        spot.filter(|seen| seen.state == InstanceState::Terminated).count() == 2
+    };
+    while !ended(&client) {
+        changes.changed().await.expect("region lives");
+    }
+    let on_demand = client.region.instances().into_iter().find(|seen| !seen.spot).expect("one");
+    assert!(on_demand.state <= InstanceState::Running);
+    let told: Vec<Value> = receive(&client, 0)
+        .await
+        .iter()
+        .map(|message| envelope(message)["detail-type"].clone())
+        .collect();
+    assert!(told.contains(&json!("EC2 Spot Instance Interruption Warning")), "{told:?}");
+}
+
+#[tokio::test]
+async fn what_is_not_json_travels_too() {
+    let client = start(|_| {}).await;
+    client.region.send_message(CLUSTER, "not json").expect("queue");
+    assert_eq!(receive(&client, 0).await[0]["Body"], "not json");
+    assert!(client.region.send_message("absent", "x").is_err());
+}

@@ -2,6 +2,8 @@
 //!
 //! Invariant: the same checks for CreateFleet and RunInstances; each refusal carries EC2's code.
 
+use jiff::Timestamp;
+
 use super::super::catalogue::TypeFacts;
 use super::super::config::RoleConfig;
 use super::super::iam::Context;
@@ -51,13 +53,13 @@ impl World {
         let architecture = facts.architecture();
         self.require_image(candidate)?;
         self.require_groups(candidate)?;
-        self.require_profile(candidate)?;
+        self.require_profile(candidate, call.now)?;
         self.authorize_launch(call, candidate)?;
         self.require_offer(candidate)?;
         self.require_architecture(candidate, architecture)?;
         if candidate.offer.spot {
             self.require_spot_role(call)?;
-            self.require_price(candidate)?;
+            self.require_price(candidate, call.now)?;
         }
         Ok(())
     }
@@ -91,15 +93,21 @@ impl World {
         }
     }
 
-    fn require_profile(&self, candidate: &Candidate) -> Result<()> {
-        match &candidate.data.profile_name {
-            Some(name) if !self.access.profiles.contains_key(name) => {
-                Err(AwsError::invalid_parameter(format!(
-                    "Value ({name}) for parameter iamInstanceProfile.name is invalid. Invalid IAM \
-                     Instance Profile name"
-                )))
-            }
-            Some(_) | None => Ok(()),
+    /// EC2 learns of a new profile some time after IAM.
+    fn require_profile(&self, candidate: &Candidate, now: Timestamp) -> Result<()> {
+        let Some(name) = &candidate.data.profile_name else { return Ok(()) };
+        let profile = self.access.profiles.get(name);
+        let fresh = self.access.fresh_profiles.get(name).is_some_and(|visible| *visible > now);
+        match profile.filter(|_| !fresh) {
+            None => Err(AwsError::invalid_parameter(format!(
+                "Value ({name}) for parameter iamInstanceProfile.name is invalid. Invalid IAM \
+                 Instance Profile name"
+            ))),
+            Some(profile) if profile.role.is_none() => Err(AwsError::invalid_parameter(format!(
+                "IAM Instance Profile \"{}\" has no associated IAM Roles",
+                self.profile_arn(name)
+            ))),
+            Some(_) => Ok(()),
         }
     }
 
@@ -160,8 +168,8 @@ impl World {
         Ok(())
     }
 
-    fn require_price(&self, candidate: &Candidate) -> Result<()> {
-        let price = self.price_of(&candidate.offer);
+    fn require_price(&self, candidate: &Candidate, now: Timestamp) -> Result<()> {
+        let price = self.price_of(&candidate.offer, now);
         match candidate.max_price_micro_usd {
             Some(limit) if limit < price => Err(AwsError::client(
                 "SpotMaxPriceTooLow",
@@ -173,19 +181,6 @@ impl World {
                 ),
             )),
             Some(_) | None => Ok(()),
-        }
-    }
-
-    /// Current price of an offer; 0 for what is not sold.
-    pub fn price_of(&self, offer: &Offer) -> u64 {
-        let Offer { instance_type, zone, spot } = offer;
-        let Some(facts) = self.types.get(instance_type) else { return 0 };
-        if *spot {
-            let listed = facts.zones.get(zone).copied().flatten();
-            self.market.spot_price(instance_type, zone).or(listed).unwrap_or(0)
-        } else {
-            let listed = facts.price_micro_usd_per_hour;
-            self.market.on_demand_price(instance_type).unwrap_or(listed)
         }
     }
 }

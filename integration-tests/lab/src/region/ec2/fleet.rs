@@ -3,6 +3,7 @@
 //! Invariant: a client token buys once; what a fleet cannot get is in its `Errors`, together with
 //! the instances it did get.
 
+use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
 use super::super::config::SubnetConfig;
@@ -142,7 +143,7 @@ fn deal(
 ) -> Allocation {
     let pools: Vec<Pool> = group
         .iter()
-        .map(|&index| pool(world, room, choices[index].sent, &candidates[index]))
+        .map(|&index| pool(world, room, (choices[index].sent, &candidates[index]), call.now))
         .collect();
     let mut admitted = vec![false; group.len()];
     let mut allocation = allocate(target.strategy, &pools, target.units, &mut |position| {
@@ -167,9 +168,14 @@ fn require_reservation(target: &Target, candidate: &Candidate) -> Result<()> {
     Ok(())
 }
 
-fn pool(world: &World, room: &Room, sent: &Override, candidate: &Candidate) -> Pool {
+fn pool(
+    world: &World,
+    room: &Room,
+    (sent, candidate): (&Override, &Candidate),
+    now: Timestamp,
+) -> Pool {
     Pool {
-        price_micro_usd: world.price_of(&candidate.offer),
+        price_micro_usd: world.price_of(&candidate.offer, now),
         priority: sent.priority,
         weight: sent.weight.filter(|weight| *weight > 0.0).unwrap_or(1.0),
         depth: room.depth(world, &candidate.offer),

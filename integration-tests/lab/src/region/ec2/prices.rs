@@ -9,7 +9,7 @@ use super::super::clock::ec2_time;
 use super::super::config::Tags;
 use super::super::iam::Context;
 use super::super::wire::{AwsError, Body, Element, Params, Result, text};
-use super::super::world::{Call, World};
+use super::super::world::{Call, PricePoint, World};
 use super::filter::{Filters, page, paged, retain};
 
 const PRODUCTS: [&str; 2] = ["Linux/UNIX", "Linux/UNIX (Amazon VPC)"];
@@ -36,52 +36,32 @@ pub fn describe(world: &mut World, call: &Call<'_>) -> Result<Body> {
 
 fn history(world: &World, params: &Params, now: Timestamp) -> Result<Vec<Row>> {
     let start = moment(params, "StartTime")?.unwrap_or(Timestamp::UNIX_EPOCH).min(now);
-    let end = moment(params, "EndTime")?.unwrap_or(now);
-    let types = params.texts("InstanceType");
-    let products = params.texts("ProductDescription");
+    let range = (start, moment(params, "EndTime")?.unwrap_or(now));
+    let (types, products) = (params.texts("InstanceType"), params.texts("ProductDescription"));
     let zone_wanted = params.text("AvailabilityZone");
+    let named = |list: &[String], name: &str| list.is_empty() || list.iter().any(|n| n == name);
+    let pools = world
+        .types
+        .values()
+        .filter(|facts| named(&types, facts.name()))
+        .flat_map(|facts| facts.zones.keys().map(move |zone| (facts, zone)))
+        .filter(|(_, zone)| zone_wanted.is_none_or(|wanted| wanted == *zone));
     let mut rows = Vec::new();
-    for facts in world.types.values() {
-        for (zone, price) in &facts.zones {
-            let Some(price) = price else { continue };
-            let named = (types.is_empty() || types.iter().any(|name| name == facts.name()))
-                && zone_wanted.is_none_or(|wanted| wanted == zone);
-            if !named {
-                continue;
-            }
-            let moments = prices_between(world, (facts.name(), zone, *price), (start, end));
-            for product in PRODUCTS {
-                if !products.is_empty() && !products.iter().any(|wanted| wanted == product) {
-                    continue;
-                }
-                rows.extend(moments.iter().map(|&(at, micro_usd_per_hour)| Row {
-                    instance_type: facts.name().to_owned(),
-                    zone: zone.clone(),
-                    product,
-                    micro_usd_per_hour,
-                    at,
-                }));
-            }
+    for (facts, zone) in pools {
+        let points = world.prices.spot_history(facts, zone, range);
+        for product in PRODUCTS.into_iter().filter(|product| named(&products, product)) {
+            rows.extend(points.iter().map(|point| Row::new(facts.name(), zone, product, *point)));
         }
     }
     Ok(rows)
 }
 
-/// The price in force at the start and every change after it, newest first.
-fn prices_between(
-    world: &World,
-    (instance_type, zone, base): (&str, &str, u64),
-    (start, end): (Timestamp, Timestamp),
-) -> Vec<(Timestamp, u64)> {
-    let mut prices = vec![(start, base)];
-    for change in world.market.changes_of(instance_type, zone).filter(|change| change.at <= end) {
-        if change.at <= start {
-            prices.clear();
-        }
-        prices.push((change.at, change.micro_usd_per_hour));
+impl Row {
+    fn new(instance_type: &str, zone: &str, product: &'static str, point: PricePoint) -> Row {
+        let (at, micro_usd_per_hour) = point;
+        let (instance_type, zone) = (instance_type.to_owned(), zone.to_owned());
+        Row { instance_type, zone, product, micro_usd_per_hour, at }
     }
-    prices.reverse();
-    prices
 }
 
 fn moment(params: &Params, name: &str) -> Result<Option<Timestamp>> {

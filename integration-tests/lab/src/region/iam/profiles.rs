@@ -2,7 +2,7 @@
 //!
 //! Invariant: a profile holds at most one role; errors carry IAM's codes.
 
-use super::super::clock::ec2_time;
+use super::super::clock::{after, ec2_time};
 use super::super::config::{ProfileConfig, Tags};
 use super::super::dispatch::Handler;
 use super::super::wire::{AwsError, Body, Element, Params, Result, group, members, text};
@@ -46,6 +46,8 @@ fn create(world: &mut World, call: &Call<'_>) -> Result<Body> {
     }
     let profile = ProfileConfig { name: name.clone(), path, role: None, tags };
     let reply = group("InstanceProfile", profile_xml(world, &profile));
+    let visible_at = after(call.now, world.config.timing.profile_visible_after_ms);
+    world.access.fresh_profiles.insert(name.clone(), visible_at);
     world.access.profiles.insert(name, profile);
     Ok(Body::Xml(vec![reply]))
 }

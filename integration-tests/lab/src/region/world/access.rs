@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
+
 use super::super::config::{ProfileConfig, RegionConfig, RoleConfig};
 use super::super::iam::{self, Ask, Context, Denial, Policy, PolicyError, Verdict};
 use super::super::wire::{AwsError, Protocol, Result as Reply, Service};
@@ -40,6 +42,8 @@ pub struct Access {
     pub roles: BTreeMap<String, Role>,
     /// Instance profiles by name.
     pub profiles: BTreeMap<String, ProfileConfig>,
+    /// Profiles that EC2 does not know of yet, with the moment from which it does.
+    pub fresh_profiles: BTreeMap<String, Timestamp>,
     /// Role and session by access key id.
     pub keys: BTreeMap<String, (String, String)>,
 }

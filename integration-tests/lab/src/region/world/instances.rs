@@ -27,6 +27,8 @@ pub struct InstanceRecord {
     pub visible_at: Timestamp,
     /// When its state moves on by itself.
     pub due: Option<Timestamp>,
+    /// When EC2 warns of its end, for spot instances in rough weather.
+    pub warned_at: Option<Timestamp>,
     /// When EC2 takes it back, after a spot interruption warning.
     pub reclaimed_at: Option<Timestamp>,
     /// When it reached `terminated`.

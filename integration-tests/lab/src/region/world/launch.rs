@@ -44,7 +44,8 @@ impl World {
         let boot_ms = self.ids.between("boot", timing.boot_min_ms, timing.boot_max_ms);
         let seen = self.machine(&order, &address.to_string());
         let instance_id = seen.instance_id.clone();
-        let spot_request_id = order.offer.spot.then(|| self.ids.ec2("sir"));
+        let spot = order.offer.spot;
+        let spot_request_id = spot.then(|| self.ids.ec2("sir"));
         let volumes = self.volumes(&order);
         let facts = self.types.get(&order.offer.instance_type);
         let record = InstanceRecord {
@@ -56,6 +57,7 @@ impl World {
             launched: now,
             visible_at: after(now, timing.visible_after_ms),
             due: Some(after(now, boot_ms)),
+            warned_at: self.warning(spot, now),
             reclaimed_at: None,
             ended: None,
             spot_request_id,
@@ -71,6 +73,12 @@ impl World {
         self.touch();
         self.announce_state(&instance_id, now);
         Some(instance_id)
+    }
+
+    /// When the weather ends a new spot instance.
+    fn warning(&mut self, spot: bool, now: Timestamp) -> Option<Timestamp> {
+        let mean_ms = self.config.weather.spot_mean_life_ms.filter(|_| spot)?;
+        Some(after(now, self.ids.between("interruption", 0, mean_ms.saturating_mul(2))))
     }
 
     fn machine(&mut self, order: &LaunchOrder, private_ip: &str) -> Instance {

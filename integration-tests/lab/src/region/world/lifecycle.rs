@@ -44,6 +44,7 @@ impl World {
         }
         record.seen.state = InstanceState::ShuttingDown;
         record.due = Some(after(now, shutdown_ms));
+        record.warned_at = None;
         record.reclaimed_at = None;
         record.reason = Some((reason.0.to_owned(), reason.1.to_owned()));
         let offer = record.offer();
@@ -59,6 +60,7 @@ impl World {
         if !record.seen.spot {
             return false;
         }
+        record.warned_at = None;
         record.reclaimed_at = record.holds_capacity().then(|| after(now, notice_ms));
         self.touch();
         self.announce_interruption(instance_id, now);
@@ -68,7 +70,7 @@ impl World {
     /// Instances that change by themselves, with the moment.
     fn timed(&self) -> impl Iterator<Item = (Timestamp, &str)> {
         self.instances.iter().filter_map(|(id, record)| {
-            let moments = [record.due, record.reclaimed_at];
+            let moments = [record.due, record.warned_at, record.reclaimed_at];
             Some((moments.into_iter().flatten().min()?, id.as_str()))
         })
     }
@@ -78,6 +80,10 @@ impl World {
         if record.reclaimed_at.is_some_and(|reclaimed| reclaimed <= at) {
             let reason = "Server.SpotInstanceTermination: Instance terminated by EC2";
             self.terminate(instance_id, ("Server.SpotInstanceTermination", reason), at);
+            return;
+        }
+        if record.warned_at.is_some_and(|warned| warned <= at) {
+            self.interrupt(instance_id, at);
             return;
         }
         record.due = None;

@@ -12,6 +12,7 @@ mod instances;
 mod launch;
 mod lifecycle;
 mod market;
+mod prices;
 mod queues;
 mod templates;
 
@@ -26,7 +27,8 @@ pub use buckets::Buckets;
 pub use ids::Ids;
 pub use instances::{Health, InstanceRecord};
 pub use launch::LaunchOrder;
-pub use market::{Market, Offer, PriceChange};
+pub use market::{Market, Offer};
+pub use prices::{PricePoint, Prices};
 pub use queues::{Message, Queue};
 pub use templates::{Template, TemplateData};
 
@@ -54,8 +56,10 @@ pub struct World {
     pub templates: BTreeMap<String, Template>,
     /// Replies of launches by client token.
     pub tokens: BTreeMap<String, TokenMemory>,
-    /// Capacity and prices.
+    /// Capacity.
     pub market: Market,
+    /// Prices.
+    pub prices: Prices,
     /// Free addresses.
     pub addresses: Addresses,
     /// Queues by name.
@@ -93,11 +97,11 @@ pub struct Call<'a> {
 }
 
 impl World {
-    /// A world as configured.
+    /// A world as configured, beginning now.
     ///
     /// # Errors
     /// When a role carries a policy document that cannot be evaluated.
-    pub fn new(config: RegionConfig) -> Result<World, PolicyError> {
+    pub fn new(config: RegionConfig, now: Timestamp) -> Result<World, PolicyError> {
         let by_name = |types: &[TypeFacts]| {
             types.iter().map(|facts| (facts.name().to_owned(), facts.clone())).collect()
         };
@@ -110,6 +114,7 @@ impl World {
             templates: BTreeMap::new(),
             tokens: BTreeMap::new(),
             market: Market::default(),
+            prices: Prices::new(config.seed, config.weather, now),
             addresses: Addresses::new(&config.subnets),
             queues: queues.collect(),
             faults: Faults::default(),
@@ -140,6 +145,15 @@ impl World {
     /// When the next hidden message of any queue can be received again.
     pub fn next_message(&self, now: Timestamp) -> Option<Timestamp> {
         self.queues.values().filter_map(|queue| queue.next_visible(now)).min()
+    }
+
+    /// Current price of an offer in millionths of a dollar an hour; 0 for what is not sold.
+    pub fn price_of(&self, offer: &Offer, now: Timestamp) -> u64 {
+        let Some(facts) = self.types.get(&offer.instance_type) else { return 0 };
+        match offer.spot {
+            true => self.prices.spot(facts, &offer.zone, now).unwrap_or(0),
+            false => self.prices.on_demand(facts),
+        }
     }
 
     /// Notes that an instance changed.
