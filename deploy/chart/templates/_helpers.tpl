@@ -71,7 +71,7 @@ annotations:
 {{- $name := printf "%s-actuator" (include "longshore.name" .) -}}
 {{- range $index := until (int .Values.actuator.replicas) -}}
 {{- $host := printf "%s-%d.%s.%s.svc" $name $index $name $.Release.Namespace -}}
-{{- $endpoints = append $endpoints (printf "http://%s:7401" $host) -}}
+{{- $endpoints = append $endpoints (printf "http://%s:7402" $host) -}}
 {{- end -}}
 {{- end -}}
 {{- join "," $endpoints -}}
@@ -112,7 +112,7 @@ The environment of a program: the one place that knows what each of them reads. 
 {{- $env = set $env "LONGSHORE_LISTEN" "0.0.0.0:7400" -}}
 {{- $env = set $env "LONGSHORE_ACTUATOR_ENDPOINTS" (include "longshore.actuatorEndpoints" $root) -}}
 {{- else if eq $program "actuator" -}}
-{{- $env = set $env "LONGSHORE_LISTEN" "0.0.0.0:7401" -}}
+{{- $env = set $env "LONGSHORE_LISTEN" "0.0.0.0:7402" -}}
 {{- $env = set $env "LONGSHORE_ETCD_ENDPOINTS" (join "," $values.actuator.etcdEndpoints) -}}
 {{- end -}}
 {{- range $name, $value := $env }}
@@ -121,17 +121,22 @@ The environment of a program: the one place that knows what each of them reads. 
   value: {{ $value | quote }}
 {{- end }}
 {{- end }}
-{{- if ne $program "scheduler" }}
+{{- if has $program (list "up" "watcher") }}
 - name: LONGSHORE_IDENTITY
   valueFrom:
     fieldRef:
       fieldPath: metadata.name
-{{- end }}
-{{- if has $program (list "up" "watcher") }}
 - name: LONGSHORE_NAMESPACE
   valueFrom:
     fieldRef:
       fieldPath: metadata.namespace
+{{- else if eq $program "actuator" }}
+- name: POD_NAME
+  valueFrom:
+    fieldRef:
+      fieldPath: metadata.name
+- name: LONGSHORE_ADVERTISE
+  value: http://$(POD_NAME).{{ include "longshore.name" $root }}-actuator.{{ $root.Release.Namespace }}.svc:7402
 {{- end }}
 {{- with $values.controller.env }}
 {{ toYaml . }}
