@@ -150,15 +150,15 @@ The environment of a program: the one place that knows what each of them reads. 
 {{- end -}}
 
 {{/*
-The pod of a program. Takes a dict: root, program, command (list), account, token (whether it speaks
-to the API server), port (of gRPC, 0 for none), resources.
+The pod of a component. Takes a dict: root, component, program (see longshore.env), command (list),
+account, token (whether it speaks to the API server), port (of gRPC, 0 for none), resources.
 */}}
 {{- define "longshore.pod" -}}
 {{- $root := .root -}}
 metadata:
   labels:
     {{- include "longshore.labels" $root | nindent 4 }}
-    app.kubernetes.io/component: {{ .program }}
+    app.kubernetes.io/component: {{ .component }}
     {{- with $root.Values.podLabels }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
@@ -203,12 +203,12 @@ spec:
       {{- if not .labelSelector }}
       labelSelector:
         matchLabels:
-          {{- include "longshore.selector" (list $root $.program) | nindent 10 }}
+          {{- include "longshore.selector" (list $root $.component) | nindent 10 }}
       {{- end }}
     {{- end }}
   {{- end }}
   containers:
-    - name: {{ .program }}
+    - name: longshore
       image: {{ include "longshore.image" $root }}
       imagePullPolicy: {{ $root.Values.imagePullPolicy }}
       command: {{ toJson .command }}

@@ -40,9 +40,9 @@ pub enum RegionError {
     /// No such queue.
     #[error("region: no queue {0}; queues are those of RegionConfig::queues")]
     NoQueue(String),
-    /// The instance is not one of the spot market.
-    #[error("region: instance {0} is not a spot instance, so it cannot be interrupted")]
-    NotSpot(String),
+    /// The instance is neither of the spot market nor of a capacity reservation.
+    #[error("region: instance {0} is on-demand, so EC2 does not interrupt it; use kill")]
+    NotInterruptible(String),
 }
 
 /// A simulated region.
@@ -209,14 +209,15 @@ impl RegionHandle {
 
 /// What happens to instances and queues.
 impl RegionHandle {
-    /// Warns of the end of a spot instance and takes it back after the notice period.
+    /// Warns of the end of an instance of the spot market or of a capacity reservation, and takes
+    /// it back after the notice period.
     ///
     /// # Errors
-    /// When there is no such instance or it is not of the spot market.
+    /// When there is no such instance or it is a plain on-demand one.
     pub fn interrupt_spot(&self, instance_id: &str) -> Result<(), RegionError> {
         self.on_instance(instance_id, |world, now| world.interrupt(instance_id, now))?
             .then_some(())
-            .ok_or_else(|| RegionError::NotSpot(instance_id.to_owned()))
+            .ok_or_else(|| RegionError::NotInterruptible(instance_id.to_owned()))
     }
 
     /// Recommends to rebalance a spot instance.

@@ -193,6 +193,8 @@ async fn a_reservation_fills_up() {
     assert_eq!(client.region.instances().len(), 1);
     let described = client.ec2("DescribeCapacityReservations", &[]).await.ok();
     assert_eq!(described.first("availableInstanceCount"), "0");
+    let id = client.region.instances()[0].instance_id.clone();
+    client.region.interrupt_spot(&id).expect("reservations can be taken back");
 }
 
 #[tokio::test]

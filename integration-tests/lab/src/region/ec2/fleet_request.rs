@@ -8,11 +8,6 @@ use super::super::world::TemplateData;
 use super::allocate::Strategy;
 use super::template_data::{read, tag_specifications};
 
-/// EC2's limit on overrides over all templates of a request.
-const OVERRIDES_MAX: usize = 300;
-/// EC2's limit on launch template configurations of a request.
-const CONFIGS_MAX: usize = 50;
-
 /// What is asked.
 #[derive(Debug)]
 pub struct FleetRequest {
@@ -81,7 +76,7 @@ impl FleetRequest {
     /// Reads a request.
     ///
     /// # Errors
-    /// EC2's complaint about what is missing, invalid or beyond a limit.
+    /// EC2's complaint about what is missing or invalid.
     pub fn read(params: &Params) -> Result<FleetRequest> {
         if params.text("Type") != Some("instant") {
             let message = "Only fleets of type instant exist in this region.";
@@ -89,16 +84,8 @@ impl FleetRequest {
         }
         let configs: Vec<Config> =
             params.list("LaunchTemplateConfigs").into_iter().map(config).collect::<Result<_>>()?;
-        let overrides: usize = configs.iter().map(|config| config.overrides.len()).sum();
         if configs.is_empty() {
             return Err(AwsError::missing_parameter("LaunchTemplateConfigs"));
-        }
-        if configs.len() > CONFIGS_MAX || overrides > OVERRIDES_MAX {
-            let message = format!(
-                "A request takes at most {CONFIGS_MAX} launch template configurations and \
-                 {OVERRIDES_MAX} overrides."
-            );
-            return Err(AwsError::client("InvalidFleetConfig", message));
         }
         Ok(FleetRequest {
             dry_run: params.flag("DryRun"),

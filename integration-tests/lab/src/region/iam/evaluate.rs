@@ -119,6 +119,8 @@ mod tests {
     fn documents_that_cannot_be_evaluated_are_refused() {
         for statement in [
             json!({"Effect": "Allow", "Resource": "*"}),
+            json!({"Effect": "Allow", "Action": "a:b", "Resource": "*", "Principal": "*"}),
+            json!({"Effect": "Allow", "Action": "a:b", "Resource": "arn:${aws:PrincipalTag/t}"}),
             json!({"Effect": "Allow", "Action": "a:b", "NotAction": "c:d", "Resource": "*"}),
             json!({"Effect": "Allow", "Action": "a:b", "Resource": "*",
                    "Condition": {"StringSortOf": {"k": "v"}}}),

@@ -20,6 +20,9 @@ pub enum PolicyError {
         "policy document: condition operator {0} is not supported; use one of IAM's string, arn, bool, numeric or null operators"
     )]
     Operator(String),
+    /// A policy variable: nothing here would fill it in.
+    #[error("policy document: the variable in {0:?} is not supported; write the value itself")]
+    Variable(String),
     /// A statement that names neither or both of a pair.
     #[error("policy document: statement {sid:?} needs exactly one of {pair}")]
     Pair {
@@ -62,13 +65,17 @@ pub enum Match {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
 struct Document {
+    #[serde(rename = "Version")]
+    _version: Option<String>,
+    #[serde(rename = "Id")]
+    _id: Option<String>,
     statement: OneOrMany<RawStatement>,
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "PascalCase")]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
 struct RawStatement {
     sid: Option<String>,
     effect: Effect,
@@ -108,10 +115,20 @@ impl Policy {
     /// # Errors
     /// When it is not a policy, or uses something this evaluator does not know.
     pub fn parse(document: &Value) -> Result<Policy, PolicyError> {
+        refuse_variables(document)?;
         let document = Document::deserialize(document)?;
         let statements =
             document.statement.into_vec().into_iter().map(statement).collect::<Result<_, _>>()?;
         Ok(Policy { statements })
+    }
+}
+
+fn refuse_variables(value: &Value) -> Result<(), PolicyError> {
+    match value {
+        Value::String(text) if text.contains("${") => Err(PolicyError::Variable(text.clone())),
+        Value::Array(values) => values.iter().try_for_each(refuse_variables),
+        Value::Object(fields) => fields.values().try_for_each(refuse_variables),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
     }
 }
 

@@ -28,6 +28,13 @@ impl World {
         self.announce("EC2 Instance Rebalance Recommendation", instance_id, detail, now);
     }
 
+    /// Warns that a capacity reservation takes an instance back.
+    pub fn announce_reservation_interruption(&mut self, instance_id: &str, now: Timestamp) {
+        let kind = "EC2 Capacity Reservation Instance Interruption Warning";
+        let detail = json!({"instance-id": instance_id, "instance-action": "terminate"});
+        self.announce(kind, instance_id, detail, now);
+    }
+
     /// Schedules a change of an instance for `start`: a health event and a status event.
     pub fn schedule_change(
         &mut self,

@@ -53,17 +53,23 @@ impl World {
         self.announce_state(instance_id, now);
     }
 
-    /// Warns of the end of a spot instance and sets the time for it; false for other instances.
+    /// Warns of the end of an instance of the spot market or of a capacity reservation, and sets
+    /// the time for it; false for other instances.
     pub fn interrupt(&mut self, instance_id: &str, now: Timestamp) -> bool {
         let notice_ms = self.config.timing.spot_notice_ms;
         let Some(record) = self.instances.get_mut(instance_id) else { return false };
-        if !record.seen.spot {
+        let spot = record.seen.spot;
+        if !spot && record.capacity_reservation.is_none() {
             return false;
         }
         record.warned_at = None;
         record.reclaimed_at = record.holds_capacity().then(|| after(now, notice_ms));
         self.touch();
-        self.announce_interruption(instance_id, now);
+        if spot {
+            self.announce_interruption(instance_id, now);
+        } else {
+            self.announce_reservation_interruption(instance_id, now);
+        }
         true
     }
 
