@@ -9,6 +9,8 @@
 
 pub mod bound;
 pub mod certificate;
+pub mod check;
+mod disrupt;
 mod pack;
 pub mod plan;
 pub mod reason;

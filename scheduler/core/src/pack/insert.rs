@@ -113,7 +113,11 @@ impl<'a> Nodes<'a> {
         let willing: Vec<usize> =
             (0..self.open.len()).filter(|at| self.is_willing(*at, row, first)).collect();
         let request = &self.problem.rows[row].request;
-        if let Some(at) = willing.iter().find(|at| vector::fits(request, &self.open[**at].room)) {
+        let joins = |at: &&usize| {
+            let open = &self.open[**at];
+            vector::fits(request, &open.room) && self.problem.admits(open.bin, row)
+        };
+        if let Some(at) = willing.iter().find(joins) {
             return Some(Step::Join(*at));
         }
         let grow = willing

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::candidates::{LaunchQuery, launch_candidates};
 use super::market::node_labels;
 use super::model::Model;
-use super::types::Target;
+use super::types::{PlanInput, Target};
 use crate::pack::rules::NodeState;
 use crate::pack::vector::{self, Vector};
 use crate::vocabulary::catalogue::{CapacityType, Catalogue, InstanceType, Offering};
@@ -58,6 +58,15 @@ impl Host<'_> {
     /// The value of a label, when it is certain.
     pub(crate) fn label(&self, key: &str) -> Option<&str> {
         self.offers.get(key).and_then(Requirement::single)
+    }
+
+    /// True when its instance is about to be taken away.
+    pub(crate) fn is_interrupted(&self, input: &PlanInput) -> bool {
+        let announced = |node: &Node| {
+            let instance = node.provider_id.rsplit('/').next().unwrap_or_default();
+            input.interrupted_instances.contains(instance)
+        };
+        self.node.is_some_and(announced) || self.claim.as_ref().is_some_and(|c| c.interrupted)
     }
 
     /// True when a spread rule looks at this node.
@@ -112,9 +121,7 @@ fn of_node<'a>(model: &Model<'a>, node: &'a Node) -> Host<'a> {
         taints.retain(|taint| !taint.is_ephemeral() && !starting(taint));
     }
     labels.entry(labels::HOSTNAME.to_owned()).or_insert_with(|| node.name.to_string());
-    let instance = node.provider_id.rsplit('/').next().unwrap_or_default();
-    let interrupted = model.input.interrupted_instances.contains(instance);
-    let leaving = node.deleting || interrupted || claim.as_ref().is_some_and(|c| c.is_leaving());
+    let leaving = node.deleting || claim.as_ref().is_some_and(|claim| claim.is_leaving());
     let usable = node.ready || settling.is_some();
     let capacity = if node.capacity.is_zero() { &node.allocatable } else { &node.capacity };
     let foreseen = settling.map_or(&node.allocatable, |claim| &claim.allocatable);
@@ -132,6 +139,9 @@ fn of_node<'a>(model: &Model<'a>, node: &'a Node) -> Host<'a> {
         capacity: capacity.clone(),
         claim,
     };
+    if host.is_interrupted(model.input) && !node.is_fargate() {
+        (host.open, host.leaving) = (false, true);
+    }
     host.price = price_of(model, &host);
     host
 }
@@ -275,17 +285,13 @@ fn must_move(model: &Model<'_>, host: &Host<'_>, pod: &Pod, shape: usize) -> boo
     if model.stays_with_node(shape) || pod.deleting {
         return false;
     }
-    let taken_away = host.node.is_some_and(|node| {
-        let instance = node.provider_id.rsplit('/').next().unwrap_or_default();
-        model.input.interrupted_instances.contains(instance)
-    });
     let kind = model.shapes[shape];
     let blocked = || {
         let budgets = model.input.world.budgets.values();
         pod.do_not_disrupt.in_force(model.input.now_ms)
             || budgets.into_iter().any(|b| b.fully_blocking && b.covers(kind))
     };
-    taken_away || host.claim.as_ref().is_some_and(|claim| claim.interrupted) || !blocked()
+    host.is_interrupted(model.input) || !blocked()
 }
 
 /// Counts what stays in the topology.

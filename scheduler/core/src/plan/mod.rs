@@ -3,16 +3,16 @@
 //! Invariant: a plan is complete. Every pod to place is in `placements` or in `unplaced`; every
 //! launch names its closed set of offerings; every disruption names where its pods go.
 
-mod assemble;
+pub(crate) mod assemble;
 mod candidates;
 mod explain;
-mod goods;
-mod hosts;
+pub(crate) mod goods;
+pub(crate) mod hosts;
 mod market;
-mod model;
-mod place;
+pub(crate) mod model;
+pub(crate) mod place;
 mod rows;
-mod scene;
+pub(crate) mod scene;
 mod substitutes;
 mod types;
 mod worth;
@@ -22,6 +22,7 @@ pub use types::{
     Candidate, Disruption, Effort, NewNode, Placement, Plan, PlanInput, Target, Unplaced,
 };
 
+use crate::disrupt;
 use crate::reason::{Obstacle, Reason};
 use crate::vocabulary::ids::ShapeId;
 use assemble::Queue;
@@ -37,11 +38,16 @@ pub fn plan(input: &PlanInput) -> Plan {
     let model = Model::new(input);
     let goods = Goods::new(&model);
     let mut scene = Scene::new(&model, &goods);
-    let placer = Placer { model: &model, goods: &goods, effort: input.effort };
+    let placer = Placer { model: &model, goods: &goods, effort: input.effort, buy: true };
     let placed = placer.place(&mut scene, &schedulable(&model));
     let mut plan = Plan::default();
     let explainer = Explainer { model: &model, goods: &goods, scene: &scene };
     answer_pods(&explainer, &placed, &mut plan);
+    let scene = &mut scene;
+    disrupt::add(
+        disrupt::Context { model: &model, goods: &goods, scene, effort: input.effort },
+        &mut plan,
+    );
     worth::add(&model, &goods, &mut plan);
     plan
 }

@@ -3,6 +3,7 @@
 //! Invariant: every wanted pod ends on a host, on a new node or among the unplaced, exactly once.
 
 use super::goods::Goods;
+use super::market::Offer;
 use super::model::Model;
 use super::rows::{Allotter, Refused, RowSpec};
 use super::scene::{OnHost, Scene};
@@ -43,6 +44,8 @@ pub(crate) struct Placer<'g, 'm, 'a> {
     pub(crate) goods: &'g Goods<'m, 'a>,
     /// How hard to try.
     pub(crate) effort: Effort,
+    /// Whether nodes may be bought.
+    pub(crate) buy: bool,
 }
 
 impl Placer<'_, '_, '_> {
@@ -67,7 +70,8 @@ impl Placer<'_, '_, '_> {
         let topology = &mut scene.topology;
         let (mut rows, refused) = Allotter { model, goods, topology, wanted, prefer }.allot();
         placed.unplaced.extend(refused);
-        let mut problem = self.problem(&rows, scene);
+        let offers = if self.buy { goods.offers.as_slice() } else { &[] };
+        let mut problem = self.problem(&rows, scene, offers);
         self.fill_hosts(scene, &mut rows, &problem, placed);
         for (row, spec) in problem.rows.iter_mut().zip(&rows) {
             row.count = spec.count;
@@ -116,12 +120,12 @@ impl Placer<'_, '_, '_> {
         }
     }
 
-    fn problem(&self, rows: &[RowSpec], scene: &Scene) -> Problem {
+    fn problem(&self, rows: &[RowSpec], scene: &Scene, offers: &[Offer<'_>]) -> Problem {
         let Self { model, goods, .. } = *self;
         let answers: Vec<_> =
             rows.iter().map(|row| goods.ask_all(row.shape, &row.alternatives)).collect();
         let mut groups = indexmap::IndexSet::new();
-        let bin = |(at, offer): (usize, &super::market::Offer<'_>)| {
+        let bin = |(at, offer): (usize, &Offer<'_>)| {
             let admits: Vec<bool> = answers.iter().map(|a| goods.admits(a, at)).collect();
             let facts = &goods.facts[at];
             Bin {
@@ -135,7 +139,7 @@ impl Placer<'_, '_, '_> {
                 start: facts.start,
             }
         };
-        let bins: Vec<Bin> = goods.offers.iter().enumerate().map(bin).collect();
+        let bins: Vec<Bin> = offers.iter().enumerate().map(bin).collect();
         let row = |spec: &RowSpec| Row {
             shape: spec.shape,
             request: model.requests[spec.shape].clone(),

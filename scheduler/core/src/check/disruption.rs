@@ -1,0 +1,169 @@
+//! Budgets and promises that a disruption must hold.
+//!
+//! Invariant: interruptions are exempt, since nobody asked; everything else is counted together.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Findings, Rule};
+use crate::plan::{Disruption, Plan, PlanInput};
+use crate::vocabulary::ids::{NodeName, PodUid, PoolName};
+use crate::vocabulary::pool::{ConsolidationPolicy, DisruptionReason};
+use crate::world::claim::NodeClaim;
+use crate::world::pod::Pod;
+
+pub(super) fn check(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
+    let chosen: Vec<&Disruption> =
+        plan.disruptions.iter().filter(|d| d.reason != DisruptionReason::Interrupted).collect();
+    let mut seen: BTreeSet<&NodeName> = BTreeSet::new();
+    for disruption in &chosen {
+        for node in &disruption.nodes {
+            findings.require(seen.insert(node), Rule::Disruptable, || format!("{node} goes twice"));
+            node_may_go(input, node, disruption.reason, findings);
+        }
+        moves(input, disruption, findings);
+        saving(plan, input, disruption, findings);
+    }
+    node_budgets(input, &chosen, findings);
+    evictions(input, &seen, findings);
+}
+
+/// Pods of a node that a drain would evict.
+fn evicted<'a>(input: &'a PlanInput, node: &NodeName) -> Vec<&'a Pod> {
+    let moves = |pod: &&Pod| {
+        let shape = input.world.shapes.get(&pod.shape);
+        !pod.deleting && shape.is_none_or(|s| !s.is_daemon && !s.owner.starts_with("Node/"))
+    };
+    input.world.pods_on(node).map(AsRef::as_ref).filter(moves).collect()
+}
+
+fn node_may_go(
+    input: &PlanInput,
+    name: &NodeName,
+    reason: DisruptionReason,
+    findings: &mut Findings,
+) {
+    let claims = input.world.claims_by_node();
+    let (Some(node), Some(claim)) = (input.world.nodes.get(name), claims.get(name)) else {
+        findings.add(Rule::Disruptable, format!("{name} is not ours"));
+        return;
+    };
+    let forced = matches!(reason, DisruptionReason::Expired | DisruptionReason::Drifted);
+    let bounded = forced && claim.termination_grace_ms.is_some();
+    let mut pods = input.world.pods_on(name).filter(|pod| !pod.deleting);
+    let held = pods.any(|pod| pod.do_not_disrupt.in_force(input.now_ms));
+    let refused = held || node.do_not_disrupt || claim.do_not_disrupt;
+    findings
+        .require(!refused || bounded, Rule::Disruptable, || format!("{name} is do-not-disrupt"));
+    let gone = claim.is_leaving() || node.deleting || node.is_fargate();
+    findings.require(!gone, Rule::Disruptable, || format!("{name} is leaving or not ours"));
+    let empty = evicted(input, name).is_empty();
+    findings.require(empty || reason != DisruptionReason::Empty, Rule::Disruptable, || {
+        format!("{name} is not empty")
+    });
+    if !forced {
+        findings.require(is_quiet(input, claim, empty), Rule::Disruptable, || {
+            format!("{name}: consolidateAfter has not passed or the policy forbids it")
+        });
+    }
+}
+
+fn is_quiet(input: &PlanInput, claim: &NodeClaim, empty: bool) -> bool {
+    let Some(pool) = input.world.pools.get(&claim.pool) else { return false };
+    let (Some(after_ms), Some(start_ms)) =
+        (pool.disruption.consolidate_after_ms, claim.initialized_ms)
+    else {
+        return false;
+    };
+    let last_ms = claim.last_pod_event_ms.unwrap_or(start_ms).max(start_ms);
+    let policy = empty || pool.disruption.policy != ConsolidationPolicy::WhenEmpty;
+    policy && last_ms.saturating_add(after_ms) <= input.now_ms
+}
+
+/// Every pod that is evicted has a place to go, and nothing else moves.
+fn moves(input: &PlanInput, disruption: &Disruption, findings: &mut Findings) {
+    let nodes = disruption.nodes.iter();
+    let evicted: BTreeSet<&PodUid> =
+        nodes.flat_map(|node| evicted(input, node)).map(|pod| &pod.uid).collect();
+    let moved: BTreeSet<&PodUid> =
+        disruption.moves.iter().map(|placement| &placement.pod).collect();
+    findings.require(evicted == moved, Rule::Complete, || {
+        format!("{:?}: evicts {} pods, moves {}", disruption.nodes, evicted.len(), moved.len())
+    });
+}
+
+/// A consolidation saves whatever is bought.
+fn saving(plan: &Plan, input: &PlanInput, disruption: &Disruption, findings: &mut Findings) {
+    if disruption.reason != DisruptionReason::Underutilized {
+        return;
+    }
+    let launches = disruption.replacements.iter().filter_map(|index| plan.launches.get(*index));
+    let prices = launches.map(|launch| {
+        launch.candidates.iter().map(|candidate| candidate.price_micro_usd_per_hour).max()
+    });
+    let dearest: i64 = prices.map(|price| price.unwrap_or(i64::MAX)).sum();
+    let price: i64 = disruption.claims.iter().filter_map(|name| price_of(input, name)).sum();
+    let free = disruption.replacements.is_empty();
+    findings.require(free || dearest < price, Rule::Saving, || {
+        format!("{:?}: {price} is replaced by up to {dearest}", disruption.nodes)
+    });
+}
+
+fn price_of(input: &PlanInput, name: &crate::ids::ClaimName) -> Option<i64> {
+    let claim = input.world.claims.get(name)?;
+    let catalogue = input.catalogues.get(&input.world.pools.get(&claim.pool)?.catalogue)?;
+    let node = claim.node.as_ref().and_then(|node| input.world.nodes.get(node));
+    let label = |key: &str| node.and_then(|node| node.labels.get(key)).map(String::as_str);
+    let kind = claim.instance_type.as_ref().map(|kind| kind.as_str());
+    let zone = claim.zone.as_ref().map(|zone| zone.as_str());
+    let bought =
+        label(crate::labels::CAPACITY_TYPE).and_then(crate::catalogue::CapacityType::from_label);
+    let offering = catalogue.offering(
+        kind.or_else(|| label(crate::labels::INSTANCE_TYPE))?,
+        zone.or_else(|| label(crate::labels::ZONE))?,
+        claim.capacity_type.or(bought)?,
+    );
+    offering.map(|offering| offering.price_micro_usd_per_hour)
+}
+
+fn node_budgets(input: &PlanInput, chosen: &[&Disruption], findings: &mut Findings) {
+    let claims = input.world.claims_by_node();
+    let mut totals: BTreeMap<&PoolName, (i64, i64)> = BTreeMap::new();
+    for (name, claim) in claims.iter().filter(|(_, claim)| claim.initialized_ms.is_some()) {
+        let Some(node) = input.world.nodes.get(name) else { continue };
+        let interrupted = input.interrupted_instances.iter().any(|i| node.provider_id.ends_with(i));
+        let disturbed = claim.is_leaving() || node.deleting || !node.ready || interrupted;
+        let (total, used) = totals.entry(&claim.pool).or_default();
+        *total += 1;
+        *used += i64::from(disturbed);
+    }
+    for disruption in chosen {
+        for claim in disruption.nodes.iter().filter_map(|node| claims.get(node)) {
+            let (total, used) = totals.entry(&claim.pool).or_default();
+            *used += 1;
+            let rules = input.world.pools.get(&claim.pool).map(|pool| &pool.disruption);
+            let allowed = rules.and_then(|rules| rules.allowed(disruption.reason, *total));
+            findings.require(allowed.is_none_or(|most| *used <= most), Rule::NodeBudget, || {
+                format!("{}: {used} of {total} nodes disturbed, allowed {allowed:?}", claim.pool)
+            });
+        }
+    }
+}
+
+/// A budget that covers pods on several nodes must allow all of them; on one node the drain waits.
+fn evictions(input: &PlanInput, gone: &BTreeSet<&NodeName>, findings: &mut Findings) {
+    for budget in input.world.budgets.values() {
+        let mut taken = 0;
+        for node in gone {
+            let covered = evicted(input, node).into_iter().filter(|pod| {
+                input.world.shapes.get(&pod.shape).is_some_and(|shape| budget.covers(shape))
+            });
+            let count = i64::try_from(covered.count()).unwrap_or(i64::MAX);
+            // The first node may drain pod by pod; a further one needs what is left.
+            let allowed = count == 0 || budget.disruptions_allowed > taken;
+            findings.require(allowed, Rule::DisruptionBudget, || {
+                format!("{}: draining {node} is not allowed", budget.key)
+            });
+            taken += count;
+        }
+    }
+}

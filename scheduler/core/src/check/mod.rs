@@ -1,0 +1,96 @@
+//! A second opinion on every plan: kube-scheduler's predicates, limits, budgets and the bound, applied
+//! pod by pod and node by node.
+//!
+//! Invariant: slow, simple and independent. Nothing is shared with the planner but the vocabulary, so a
+//! mistake there is not repeated here.
+
+mod capacity;
+mod disruption;
+mod nodes;
+mod predicates;
+mod topology;
+
+use std::fmt;
+
+use crate::plan::{Plan, PlanInput};
+use nodes::Nodes;
+
+/// Something wrong with a plan.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Violation {
+    /// Which rule is broken.
+    pub rule: Rule,
+    /// By what, for people.
+    pub detail: String,
+}
+
+/// Rules that a plan must hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rule {
+    /// Every pod to place is placed or unplaced, once; every move belongs to a node that goes.
+    Complete,
+    /// Targets exist and may take pods; launches have 1 to 60 candidates, on offer, cheapest first.
+    Target,
+    /// Requests fit what a node has, DaemonSets included.
+    Resources,
+    /// Taints are tolerated.
+    Taints,
+    /// Node selector, node affinity and volumes are met by whatever candidate is bought.
+    NodeAffinity,
+    /// No host port is taken twice.
+    HostPorts,
+    /// Hard topology spread.
+    Spread,
+    /// Required pod affinity.
+    Affinity,
+    /// Required pod anti-affinity, of new pods and of those already there.
+    AntiAffinity,
+    /// NodePool limits.
+    Limits,
+    /// NodePool disruption budgets.
+    NodeBudget,
+    /// PodDisruptionBudgets.
+    DisruptionBudget,
+    /// do-not-disrupt on pods and nodes, consolidateAfter, and nodes that are not ours.
+    Disruptable,
+    /// A consolidation saves money whichever candidates are bought.
+    Saving,
+    /// The lower bound holds.
+    Bound,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {}", self.rule, self.detail)
+    }
+}
+
+/// Everything wrong with a plan, in order of rule; empty for a sound one.
+#[must_use]
+pub fn check(plan: &Plan, input: &PlanInput) -> Vec<Violation> {
+    let mut findings = Findings::default();
+    let nodes = Nodes::after(plan, input, &mut findings);
+    predicates::check(&nodes, &mut findings);
+    topology::check(&nodes, &mut findings);
+    capacity::check(plan, input, &mut findings);
+    disruption::check(plan, input, &mut findings);
+    findings.0.sort();
+    findings.0.dedup();
+    findings.0
+}
+
+/// What has been found so far.
+#[derive(Default)]
+struct Findings(Vec<Violation>);
+
+impl Findings {
+    fn add(&mut self, rule: Rule, detail: String) {
+        self.0.push(Violation { rule, detail });
+    }
+
+    fn require(&mut self, holds: bool, rule: Rule, detail: impl FnOnce() -> String) {
+        if !holds {
+            self.add(rule, detail());
+        }
+    }
+}

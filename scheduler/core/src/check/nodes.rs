@@ -1,0 +1,263 @@
+//! The nodes as they will be once the plan is carried out, with the pods on each.
+//!
+//! Invariant: a node that may still become one of several things has one form for each of them; what is
+//! planned must be right for all.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Findings, Rule};
+use crate::plan::{CANDIDATES_MAX, NewNode, Placement, Plan, PlanInput, Target};
+use crate::vocabulary::catalogue::{CapacityType, InstanceType};
+use crate::vocabulary::ids::PodUid;
+use crate::vocabulary::labels::{self, Labels};
+use crate::vocabulary::resources::Resources;
+use crate::vocabulary::taint::Taint;
+use crate::world::claim::NodeClaim;
+use crate::world::node::Node;
+use crate::world::pod::Pod;
+use crate::world::shape::PodShape;
+
+/// One thing a node may turn out to be.
+#[derive(Clone, Debug)]
+pub(super) struct Form {
+    pub(super) labels: Labels,
+    pub(super) allocatable: Resources,
+}
+
+/// A node after the plan.
+#[derive(Clone, Debug)]
+pub(super) struct NodeAfter<'a> {
+    pub(super) name: String,
+    pub(super) forms: Vec<Form>,
+    pub(super) taints: Vec<Taint>,
+    pub(super) pods: Vec<(&'a PodUid, &'a PodShape)>,
+    /// Pods that the plan brings.
+    pub(super) arrived: BTreeSet<&'a PodUid>,
+    /// True for nodes that may take pods.
+    pub(super) takes_pods: bool,
+}
+
+/// All nodes after the plan.
+pub(super) struct Nodes<'a> {
+    pub(super) all: BTreeMap<Target, NodeAfter<'a>>,
+    /// Shapes of DaemonSets with the names of their owners.
+    pub(super) daemons: Vec<(&'a PodShape, String)>,
+}
+
+impl<'a> Nodes<'a> {
+    pub(super) fn after(plan: &'a Plan, input: &'a PlanInput, findings: &mut Findings) -> Self {
+        let world = input.world.as_ref();
+        let sets = world.daemon_sets.values();
+        let daemons = sets.filter_map(|set| {
+            let shape = world.shapes.get(&set.shape)?;
+            Some((shape.as_ref(), format!("DaemonSet/{}", set.key.name)))
+        });
+        let mut nodes = Self { all: BTreeMap::new(), daemons: daemons.collect() };
+        let claim_of = world.claims_by_node();
+        for node in world.nodes.values() {
+            let claim = claim_of.get(&node.name).map(AsRef::as_ref);
+            nodes.all.insert(Target::Node(node.name.clone()), existing(input, node, claim));
+        }
+        let coming = world.claims.values().filter(|c| !claim_of.values().any(|o| o.name == c.name));
+        for claim in coming {
+            nodes.all.insert(Target::Claim(claim.name.clone()), in_flight(input, claim));
+        }
+        for (index, launch) in plan.launches.iter().enumerate() {
+            nodes.all.insert(Target::New(index), launched(input, index, launch, findings));
+        }
+        nodes.move_pods(plan, input, findings);
+        nodes
+    }
+
+    fn move_pods(&mut self, plan: &'a Plan, input: &'a PlanInput, findings: &mut Findings) {
+        let moves = plan.disruptions.iter().flat_map(|disruption| &disruption.moves);
+        let mut target_of: BTreeMap<&PodUid, &Target> = BTreeMap::new();
+        for Placement { pod, target } in plan.placements.iter().chain(moves) {
+            let before = target_of.insert(pod, target);
+            let once = before.is_none_or(|before| before == target);
+            findings.require(once, Rule::Complete, || format!("pod {pod} has two targets"));
+        }
+        for (uid, pod) in &input.world.pods {
+            let Some(shape) = input.world.shapes.get(&pod.shape) else { continue };
+            let bound = pod.node.clone().map(Target::Node);
+            let target = target_of.remove(uid);
+            let arrives = target.is_some() && target != bound.as_ref();
+            let Some(place) = target.or(bound.as_ref()) else { continue };
+            let Some(node) = self.all.get_mut(place) else {
+                findings.require(!arrives, Rule::Target, || format!("pod {uid}: no {place:?}"));
+                continue;
+            };
+            node.pods.push((uid, shape.as_ref()));
+            if arrives {
+                node.arrived.insert(uid);
+            }
+        }
+        for pod in target_of.keys() {
+            findings.add(Rule::Complete, format!("pod {pod} is placed but unknown"));
+        }
+        self.check_complete(plan, input, findings);
+    }
+
+    fn check_complete(&self, plan: &Plan, input: &PlanInput, findings: &mut Findings) {
+        let unplaced: BTreeSet<&PodUid> = plan.unplaced.iter().flat_map(|u| &u.pods).collect();
+        let placed: BTreeSet<&PodUid> = plan.placements.iter().map(|p| &p.pod).collect();
+        for pod in unplaced.intersection(&placed) {
+            findings.add(Rule::Complete, format!("pod {pod} is placed and unplaced"));
+        }
+        let waits = |pod: &Pod| {
+            let shape = input.world.shapes.get(&pod.shape);
+            let plain = shape.is_some_and(|s| !s.is_daemon && !s.owner.starts_with("Node/"));
+            pod.node.is_none() && pod.unschedulable && !pod.deleting && !pod.preempting && plain
+        };
+        for (uid, pod) in input.world.pods.iter().filter(|(_, pod)| waits(pod)) {
+            let known = unplaced.contains(uid) || placed.contains(uid);
+            findings.require(known, Rule::Complete, || format!("pod {} is forgotten", pod.key));
+        }
+        for (index, launch) in plan.launches.iter().enumerate() {
+            let here = self.all.get(&Target::New(index)).map(|node| &node.arrived);
+            let listed: BTreeSet<&PodUid> = launch.pods.iter().collect();
+            findings.require(here == Some(&listed), Rule::Complete, || {
+                format!("launch {index} lists other pods than those placed on it")
+            });
+        }
+    }
+}
+
+fn existing<'a>(input: &PlanInput, node: &Node, claim: Option<&NodeClaim>) -> NodeAfter<'a> {
+    let settling = claim.filter(|claim| claim.initialized_ms.is_none());
+    let mut form = Form { labels: node.labels.clone(), allocatable: node.allocatable.clone() };
+    let mut taints = node.taints.clone();
+    form.labels.entry(labels::HOSTNAME.to_owned()).or_insert_with(|| node.name.to_string());
+    if let Some(claim) = settling {
+        form.labels.extend(claim.labels.clone());
+        form.allocatable = form.allocatable.larger(&claim.allocatable);
+        taints.extend(claim.taints.iter().cloned());
+        let startup = |t: &Taint| claim.startup_taints.iter().any(|s| s.same_as(t));
+        taints.retain(|taint| !taint.is_ephemeral() && !startup(taint));
+    }
+    let gone = claim.is_some_and(NodeClaim::is_leaving) || node.deleting;
+    let interrupted = input.interrupted_instances.iter().any(|i| node.provider_id.ends_with(i));
+    let ready = node.ready || settling.is_some();
+    NodeAfter {
+        name: format!("node {}", node.name),
+        forms: vec![form],
+        taints,
+        pods: Vec::new(),
+        arrived: BTreeSet::new(),
+        takes_pods: ready && !gone && !interrupted && !node.cordoned && !node.is_fargate(),
+    }
+}
+
+fn in_flight<'a>(input: &PlanInput, claim: &NodeClaim) -> NodeAfter<'a> {
+    let mut forms = Vec::new();
+    let pool = input.world.pools.get(&claim.pool);
+    if let Some(catalogue) = pool.and_then(|pool| input.catalogues.get(&pool.catalogue)) {
+        for instance in catalogue.types.values() {
+            for offering in instance.offerings.iter().filter(|o| may_be(claim, instance, o)) {
+                forms.push(form(
+                    instance,
+                    offering.zone.as_str(),
+                    offering.capacity_type,
+                    &claim.labels,
+                ));
+            }
+        }
+    }
+    for form in &mut forms {
+        let known = !claim.allocatable.is_zero();
+        form.allocatable = if known { claim.allocatable.clone() } else { form.allocatable.clone() };
+    }
+    if forms.is_empty() {
+        let allocatable = claim.allocatable.larger(&claim.requests);
+        forms.push(Form { labels: claim.labels.clone(), allocatable });
+    }
+    NodeAfter {
+        name: format!("claim {}", claim.name),
+        forms,
+        taints: claim.taints.clone(),
+        pods: Vec::new(),
+        arrived: BTreeSet::new(),
+        takes_pods: !claim.is_leaving(),
+    }
+}
+
+fn may_be(
+    claim: &NodeClaim,
+    instance: &InstanceType,
+    offering: &crate::vocabulary::catalogue::Offering,
+) -> bool {
+    if let Some(name) = &claim.instance_type {
+        return *name == instance.name
+            && claim.zone.as_ref().is_none_or(|zone| *zone == offering.zone)
+            && claim.capacity_type.is_none_or(|kind| kind == offering.capacity_type);
+    }
+    let dearest = claim.max_price_micro_usd_per_hour;
+    let all = form(instance, offering.zone.as_str(), offering.capacity_type, &claim.labels);
+    offering.available
+        && dearest.is_none_or(|dearest| offering.price_micro_usd_per_hour <= dearest)
+        && claim.requests.fits_in(&all.allocatable)
+        && claim
+            .requirements
+            .iter()
+            .all(|(key, wanted)| all.labels.get(key).is_none_or(|value| wanted.allows(Some(value))))
+}
+
+fn launched<'a>(
+    input: &PlanInput,
+    index: usize,
+    launch: &NewNode,
+    findings: &mut Findings,
+) -> NodeAfter<'a> {
+    let name = format!("launch {index}");
+    let count = launch.candidates.len();
+    findings.require((1..=CANDIDATES_MAX).contains(&count), Rule::Target, || {
+        format!("{name} has {count} candidates")
+    });
+    findings.require(launch.candidates.is_sorted(), Rule::Target, || {
+        format!("{name}: candidates are not in order of price")
+    });
+    let pool = input.world.pools.get(&launch.pool);
+    let catalogue = pool.and_then(|pool| input.catalogues.get(&pool.catalogue));
+    let mut forms = Vec::new();
+    for candidate in &launch.candidates {
+        let instance = catalogue.and_then(|c| c.types.get(&candidate.instance_type));
+        let sold = instance.filter(|instance| {
+            instance.offerings.iter().any(|o| {
+                o.available
+                    && o.zone == candidate.zone
+                    && o.capacity_type == candidate.capacity_type
+                    && o.price_micro_usd_per_hour == candidate.price_micro_usd_per_hour
+            })
+        });
+        let Some(instance) = sold else {
+            findings.add(Rule::Target, format!("{name}: {candidate:?} is not on offer"));
+            continue;
+        };
+        let zone = candidate.zone.as_str();
+        let form = form(instance, zone, candidate.capacity_type, &launch.labels);
+        let allowed = pool.is_none_or(|pool| pool.requirements.allow(&form.labels));
+        findings.require(allowed, Rule::Target, || format!("{name}: {candidate:?} is not allowed"));
+        forms.push(form);
+    }
+    NodeAfter {
+        name,
+        forms,
+        taints: launch.taints.clone(),
+        pods: Vec::new(),
+        arrived: BTreeSet::new(),
+        takes_pods: pool.is_some_and(|pool| pool.not_ready.is_none()),
+    }
+}
+
+fn form(instance: &InstanceType, zone: &str, kind: CapacityType, own: &Labels) -> Form {
+    let mut labels = own.clone();
+    labels.extend(instance.labels.clone());
+    labels.insert(labels::INSTANCE_TYPE.to_owned(), instance.name.to_string());
+    labels.insert(labels::ZONE.to_owned(), zone.to_owned());
+    labels.insert(labels::CAPACITY_TYPE.to_owned(), kind.label().to_owned());
+    let offering = instance.offerings.iter().find(|o| o.zone.as_str() == zone);
+    if let Some(id) = offering.map(|o| o.zone_id.as_str()).filter(|id| !id.is_empty()) {
+        labels.insert(labels::ZONE_ID.to_owned(), id.to_owned());
+    }
+    Form { labels, allocatable: instance.allocatable() }
+}

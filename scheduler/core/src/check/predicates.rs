@@ -1,0 +1,85 @@
+//! What kube-scheduler checks of one pod against one node, for every pod that the plan brings.
+//!
+//! Invariant: a node is judged with all its pods on it and the DaemonSet pods still to come.
+
+use super::nodes::{Form, NodeAfter, Nodes};
+use super::{Findings, Rule};
+use crate::vocabulary::labels::{INITIALIZED, REGISTERED};
+use crate::vocabulary::requirements::Requirements;
+use crate::vocabulary::resources::Resources;
+use crate::world::shape::PodShape;
+
+pub(super) fn check(nodes: &Nodes<'_>, findings: &mut Findings) {
+    for node in nodes.all.values().filter(|node| !node.arrived.is_empty()) {
+        findings.require(node.takes_pods, Rule::Target, || format!("{} takes no pods", node.name));
+        resources(nodes, node, findings);
+        ports(node, findings);
+        for (uid, shape) in node.pods.iter().filter(|(uid, _)| node.arrived.contains(uid)) {
+            for taint in &node.taints {
+                let covered = shape.tolerations.iter().any(|toleration| toleration.covers(taint));
+                findings.require(covered || !taint.repels(), Rule::Taints, || {
+                    format!("pod {uid} on {} does not tolerate {taint}", node.name)
+                });
+            }
+            let everywhere = node.forms.iter().all(|form| affinity_holds(shape, form));
+            findings.require(everywhere, Rule::NodeAffinity, || {
+                format!("pod {uid} does not match every form of {}", node.name)
+            });
+        }
+    }
+}
+
+fn resources(nodes: &Nodes<'_>, node: &NodeAfter<'_>, findings: &mut Findings) {
+    let pods = node.pods.iter().map(|(_, shape)| &shape.requests);
+    let sum = pods.fold(Resources::default(), |sum, request| sum.plus(request));
+    for form in &node.forms {
+        let mut all = sum.clone();
+        for (daemon, owner) in &nodes.daemons {
+            let here = |(_, pod): &(_, &PodShape)| {
+                pod.is_daemon && pod.owner == *owner && pod.namespace == daemon.namespace
+            };
+            if !node.pods.iter().any(here) && runs_on(daemon, node, form) {
+                all = all.plus(&daemon.requests);
+            }
+        }
+        if let Some(resource) = all.first_misfit(&form.allocatable) {
+            let (need, have) = (all.get(resource), form.allocatable.get(resource));
+            let detail = format!("{} needs {resource} {need}, has {have}", node.name);
+            findings.add(Rule::Resources, detail);
+        }
+    }
+}
+
+fn runs_on(daemon: &PodShape, node: &NodeAfter<'_>, form: &Form) -> bool {
+    let tolerates = |taint| daemon.tolerations.iter().any(|t| t.covers(taint));
+    let mut settled = form.clone();
+    settled.labels.insert(REGISTERED.to_owned(), "true".to_owned());
+    settled.labels.insert(INITIALIZED.to_owned(), "true".to_owned());
+    node.taints.iter().all(|taint| !taint.repels() || tolerates(taint))
+        && affinity_holds(daemon, &settled)
+}
+
+/// Node selector, any required term, any volume term.
+fn affinity_holds(shape: &PodShape, form: &Form) -> bool {
+    let any = |terms: &[Requirements]| {
+        terms.is_empty() || terms.iter().any(|term| term.allow(&form.labels))
+    };
+    shape.node_selector.iter().all(|(key, value)| form.labels.get(key) == Some(value))
+        && any(&shape.required_node_terms)
+        && any(&shape.volume_terms)
+}
+
+fn ports(node: &NodeAfter<'_>, findings: &mut Findings) {
+    let open: Vec<_> = node
+        .pods
+        .iter()
+        .flat_map(|(uid, shape)| shape.host_ports.iter().map(move |port| (uid, port)))
+        .collect();
+    for (at, (uid, port)) in open.iter().enumerate() {
+        for (other, taken) in open.iter().skip(at + 1).filter(|(other, _)| other != uid) {
+            findings.require(!port.conflicts(taken), Rule::HostPorts, || {
+                format!("pods {uid} and {other} on {} share port {}", node.name, port.port)
+            });
+        }
+    }
+}

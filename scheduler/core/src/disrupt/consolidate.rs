@@ -1,0 +1,155 @@
+//! Consolidation: nodes whose pods fit elsewhere go; others are replaced when that is cheaper.
+//!
+//! Invariant: a replacement costs less than what it replaces even when every node of it is bought at
+//! the dearest offering on its list. Unlike Karpenter's, a move may replace m nodes by n.
+
+use std::collections::BTreeSet;
+
+use super::candidate::Candidate;
+use super::relocate::Relocation;
+use super::{Context, Disruptor};
+use crate::pack::vector::float;
+use crate::plan::goods::Goods;
+use crate::plan::place::Placed;
+use crate::vocabulary::catalogue::CapacityType;
+use crate::vocabulary::labels::CAPACITY_TYPE;
+use crate::vocabulary::pool::DisruptionReason;
+
+/// Most nodes for which a move onto existing nodes is tried in one plan.
+const DELETE_TRIALS_MAX: usize = 1_000;
+/// Most single nodes for which a replacement is tried in one plan.
+const REPLACE_TRIALS_MAX: usize = 50;
+/// Most nodes replaced by one decision.
+const TOGETHER_MAX: usize = 64;
+/// A spot node is replaced by another only when the launch may choose among this many types, so that
+/// what is launched lies inside the list and is not replaced again at once.
+const SPOT_TYPES_MIN: usize = 15;
+
+impl<'a> Disruptor<'_, '_, '_, 'a> {
+    /// Removes what saves money.
+    pub(super) fn consolidate(&mut self, candidates: &[Candidate<'a>]) {
+        let mut order: Vec<&Candidate<'a>> = candidates
+            .iter()
+            .filter(|c| c.may_consolidate && !c.pods.is_empty() && !c.refused)
+            .collect();
+        order.sort_by(|a, b| self.yield_of(b).total_cmp(&self.yield_of(a)));
+        self.delete(&order);
+        self.replace_together(&order);
+        self.replace_singly(&order);
+    }
+
+    /// Dollars an hour for each unit of disturbance.
+    fn yield_of(&self, candidate: &Candidate<'_>) -> f64 {
+        float(self.price(candidate).unwrap_or(0)) / candidate.move_cost
+    }
+
+    fn price(&self, candidate: &Candidate<'_>) -> Option<i64> {
+        self.context.model.hosts[candidate.host].price
+    }
+
+    fn delete(&mut self, order: &[&Candidate<'a>]) {
+        for candidate in order.iter().take(DELETE_TRIALS_MAX) {
+            if !self.may_go(candidate, DisruptionReason::Underutilized) {
+                continue;
+            }
+            if let Some(placed) = Relocation::of(&mut self.context, &[candidate]).onto_hosts() {
+                self.commit(&[candidate], DisruptionReason::Underutilized, &placed);
+            }
+        }
+    }
+
+    /// Replaces many nodes by fewer or cheaper ones: half as many in each further attempt.
+    fn replace_together(&mut self, order: &[&Candidate<'a>]) {
+        let mut size = TOGETHER_MAX;
+        while size >= 2 {
+            let together = self.within_budget(order, size);
+            if together.len() < 2 {
+                return;
+            }
+            if !self.replace_if_cheaper(&together) {
+                size = size.min(together.len()) / 2;
+            }
+        }
+    }
+
+    fn replace_singly(&mut self, order: &[&Candidate<'a>]) {
+        let mut trials = 0;
+        for candidate in order {
+            if trials == REPLACE_TRIALS_MAX {
+                return;
+            }
+            if self.price(candidate).is_some()
+                && self.may_go(candidate, DisruptionReason::Underutilized)
+            {
+                trials += 1;
+                self.replace_if_cheaper(&[candidate]);
+            }
+        }
+    }
+
+    /// The first `most` nodes that may go together.
+    fn within_budget<'c>(
+        &self,
+        order: &[&'c Candidate<'a>],
+        most: usize,
+    ) -> Vec<&'c Candidate<'a>> {
+        let mut together: Vec<&Candidate<'a>> = Vec::new();
+        for candidate in order {
+            if together.len() == most {
+                break;
+            }
+            if self.price(candidate).is_some() && self.is_untouched(candidate) {
+                together.push(candidate);
+                let reason = DisruptionReason::Underutilized;
+                if !self.allowance.admits(self.context.model, &together, reason) {
+                    together.pop();
+                }
+            }
+        }
+        together
+    }
+
+    fn replace_if_cheaper(&mut self, gone: &[&Candidate<'a>]) -> bool {
+        let price: i64 = gone.iter().filter_map(|candidate| self.price(candidate)).sum();
+        let single_spot = gone.len() == 1 && self.is_spot(gone[0]);
+        let Context { goods, .. } = self.context;
+        let relocation = Relocation::of(&mut self.context, gone);
+        let accept = |placed: &mut Placed| {
+            keep_cheaper(goods, placed, price) && (!single_spot || has_spot_choice(goods, placed))
+        };
+        let Some(placed) = relocation.if_worth(accept) else { return false };
+        self.commit(gone, DisruptionReason::Underutilized, &placed);
+        true
+    }
+
+    fn is_spot(&self, candidate: &Candidate<'_>) -> bool {
+        let bought = self.context.model.hosts[candidate.host].label(CAPACITY_TYPE);
+        bought.and_then(CapacityType::from_label) == Some(CapacityType::Spot)
+    }
+}
+
+/// Drops offers that would eat the saving. Each node may exceed its planned price by its share of it.
+fn keep_cheaper(goods: &Goods<'_, '_>, placed: &mut Placed, price: i64) -> bool {
+    let planned = |node: &crate::plan::place::Bought| goods.price(node.offers[0]);
+    let total: i64 = placed.nodes.iter().map(|node| planned(node) * node.copies).sum();
+    if total >= price {
+        return false;
+    }
+    for node in &mut placed.nodes {
+        let share = i128::from(planned(node)) * i128::from(price) / i128::from(total.max(1));
+        let limit = i64::try_from(share).unwrap_or(i64::MAX);
+        let first = node.offers[0];
+        node.offers.retain(|offer| *offer == first || goods.price(*offer) < limit);
+    }
+    true
+}
+
+/// True when no node would be spot, or each may be one of enough types.
+fn has_spot_choice(goods: &Goods<'_, '_>, placed: &Placed) -> bool {
+    placed.nodes.iter().all(|node| {
+        let spot = |at: &&usize| goods.offers[**at].offering.capacity_type == CapacityType::Spot;
+        let types: BTreeSet<usize> =
+            node.offers.iter().filter(spot).map(|at| goods.offers[*at].kind).collect();
+        types.is_empty() || types.len() >= SPOT_TYPES_MIN
+    })
+}

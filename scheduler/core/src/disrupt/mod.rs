@@ -1,0 +1,142 @@
+//! Disruption: which nodes go, why, and where their pods go instead.
+//!
+//! Invariant: everything is decided against one scene, so that no two decisions use the same room, and
+//! every decision holds budgets, disruption budgets and do-not-disrupt. Order: interrupted (no choice),
+//! expired and drifted (replaced at any price), empty, then what saves money.
+
+mod allowance;
+mod candidate;
+mod consolidate;
+mod relocate;
+
+use crate::plan::assemble::{self, Queue};
+use crate::plan::goods::Goods;
+use crate::plan::model::Model;
+use crate::plan::place::Placed;
+use crate::plan::scene::Scene;
+use crate::plan::{Disruption, Effort, Plan};
+use crate::vocabulary::pool::DisruptionReason;
+use allowance::Allowance;
+use candidate::Candidate;
+use relocate::Relocation;
+
+/// What disruption works on.
+pub(crate) struct Context<'g, 'm, 'a> {
+    /// The world.
+    pub(crate) model: &'m Model<'a>,
+    /// What can be bought.
+    pub(crate) goods: &'g Goods<'m, 'a>,
+    /// What is left.
+    pub(crate) scene: &'g mut Scene,
+    /// How hard to try.
+    pub(crate) effort: Effort,
+}
+
+/// Adds disruptions, their replacements and the time to wake to a plan whose pods are placed.
+pub(crate) fn add(context: Context<'_, '_, '_>, plan: &mut Plan) {
+    let model = context.model;
+    interrupted(model, plan);
+    let candidates = candidate::all(model);
+    plan.wake_ms = candidates.iter().filter_map(|candidate| candidate.wake_ms).min();
+    let allowance = Allowance::new(model);
+    let mut disruptor = Disruptor { context, allowance, plan };
+    disruptor.replace(&candidates, DisruptionReason::Expired);
+    disruptor.replace(&candidates, DisruptionReason::Drifted);
+    disruptor.empty(&candidates);
+    disruptor.consolidate(&candidates);
+}
+
+/// Interrupted nodes go at once. Their pods are placed already, as pods of leaving nodes.
+fn interrupted(model: &Model<'_>, plan: &mut Plan) {
+    for host in &model.hosts {
+        let (Some(node), Some(claim)) = (host.node, &host.claim) else { continue };
+        if !host.is_interrupted(model.input) || claim.deleting || claim.disrupted.is_some() {
+            continue;
+        }
+        let here = |pod: &crate::ids::PodUid| {
+            let pod = model.input.world.pods.get(pod);
+            pod.is_some_and(|pod| pod.node.as_ref() == Some(&node.name))
+        };
+        let moves = plan.placements.iter().filter(|placement| here(&placement.pod));
+        plan.disruptions.push(Disruption {
+            claims: vec![claim.name.clone()],
+            nodes: vec![node.name.clone()],
+            reason: DisruptionReason::Interrupted,
+            replacements: Vec::new(),
+            moves: moves.cloned().collect(),
+            saving_micro_usd_per_hour: host.price.unwrap_or(0),
+        });
+    }
+}
+
+/// Takes nodes out of service while a plan grows.
+struct Disruptor<'c, 'g, 'm, 'a> {
+    context: Context<'g, 'm, 'a>,
+    allowance: Allowance,
+    plan: &'c mut Plan,
+}
+
+impl<'a> Disruptor<'_, '_, '_, 'a> {
+    /// Replaces nodes that must go, whatever it costs, one at a time.
+    fn replace(&mut self, candidates: &[Candidate<'a>], reason: DisruptionReason) {
+        for candidate in candidates.iter().filter(|candidate| candidate.must_go == Some(reason)) {
+            if !self.may_go(candidate, reason) {
+                continue;
+            }
+            if let Some(placed) = Relocation::of(&mut self.context, &[candidate]).anywhere() {
+                self.commit(&[candidate], reason, &placed);
+            }
+        }
+    }
+
+    /// Deletes nodes on which nothing runs that counts.
+    fn empty(&mut self, candidates: &[Candidate<'a>]) {
+        for candidate in candidates.iter().filter(|c| c.is_quiet && c.pods.is_empty()) {
+            if self.may_go(candidate, DisruptionReason::Empty) {
+                self.context.scene.open[candidate.host] = false;
+                self.commit(&[candidate], DisruptionReason::Empty, &Placed::default());
+            }
+        }
+    }
+
+    /// True when nothing holds the node: not this plan, not a budget, not a pod.
+    fn may_go(&self, candidate: &Candidate<'_>, reason: DisruptionReason) -> bool {
+        self.is_untouched(candidate)
+            && !candidate.is_blocked(reason)
+            && self.allowance.admits(self.context.model, &[candidate], reason)
+    }
+
+    /// True when this plan neither removes the node already nor counts on it.
+    fn is_untouched(&self, candidate: &Candidate<'_>) -> bool {
+        self.context.scene.open[candidate.host]
+            && self.context.scene.added[candidate.host].is_empty()
+    }
+
+    /// Writes a decision into the plan.
+    fn commit(&mut self, gone: &[&Candidate<'a>], reason: DisruptionReason, placed: &Placed) {
+        let Context { model, goods, .. } = self.context;
+        self.allowance.spend(gone);
+        let mut pods = vec![Vec::new(); model.shapes.len()];
+        for (shape, pod) in gone.iter().flat_map(|candidate| &candidate.pods) {
+            pods[*shape].push(*pod);
+        }
+        pods.iter_mut().for_each(|pods| pods.sort_by(|a, b| a.uid.cmp(&b.uid)));
+        let mut queue = Queue::new(&pods);
+        let first = self.plan.launches.len();
+        let mut moves = assemble::placements(model, &placed.hosts, &mut queue);
+        let (launches, new) = assemble::launches(model, goods, &placed.nodes, &mut queue, first);
+        moves.extend(new);
+        moves.sort_unstable();
+        let cost: i64 = launches.iter().map(|n| n.candidates[0].price_micro_usd_per_hour).sum();
+        let price: i64 = gone.iter().filter_map(|c| model.hosts[c.host].price).sum();
+        self.plan.disruptions.push(Disruption {
+            claims: gone.iter().map(|candidate| candidate.claim.name.clone()).collect(),
+            nodes: gone.iter().map(|candidate| candidate.node.name.clone()).collect(),
+            reason,
+            replacements: (first..first + launches.len()).collect(),
+            moves,
+            saving_micro_usd_per_hour: price - cost,
+        });
+        self.plan.launches.extend(launches);
+    }
+}

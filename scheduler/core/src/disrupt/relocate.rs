@@ -1,0 +1,91 @@
+//! Trying to move the pods of some nodes elsewhere.
+//!
+//! Invariant: a trial that is not taken leaves the scene exactly as it was.
+
+use super::Context;
+use super::candidate::Candidate;
+use crate::pack::ledger::Budget;
+use crate::plan::Effort;
+use crate::plan::place::{Placed, Placer};
+use crate::plan::scene::OnHost;
+use crate::world::topology::Group;
+
+/// Nodes taken out of the scene, with what it takes to put them back.
+pub(crate) struct Relocation<'t, 'g, 'm, 'a> {
+    context: &'t mut Context<'g, 'm, 'a>,
+    gone: Vec<usize>,
+    wanted: Vec<i64>,
+    groups: Vec<Group>,
+    budgets: Vec<Budget>,
+    open: Vec<bool>,
+}
+
+impl<'t, 'g, 'm, 'a> Relocation<'t, 'g, 'm, 'a> {
+    /// Takes the nodes out of the scene.
+    pub(crate) fn of(context: &'t mut Context<'g, 'm, 'a>, gone: &[&Candidate<'a>]) -> Self {
+        let scene = &mut context.scene;
+        let mut wanted = vec![0; context.model.shapes.len()];
+        for (shape, _) in gone.iter().flat_map(|candidate| &candidate.pods) {
+            wanted[*shape] += 1;
+        }
+        let (groups, budgets) = (scene.topology.groups.clone(), scene.budgets.clone());
+        let open = scene.open.clone();
+        let hosts = &context.model.hosts;
+        for (host, open) in hosts.iter().zip(&mut scene.open) {
+            // Only nodes that have settled take moved pods.
+            let settled = host.claim.as_ref().is_none_or(|claim| claim.initialized_ms.is_some());
+            *open &= host.node.is_some() && settled;
+        }
+        for candidate in gone {
+            scene.open[candidate.host] = false;
+            let host = &hosts[candidate.host];
+            for (shape, _) in &candidate.pods {
+                scene.topology.record(
+                    *shape,
+                    -1,
+                    |key| host.label(key),
+                    |filter| host.counts_for(filter),
+                );
+            }
+        }
+        let gone = gone.iter().map(|candidate| candidate.host).collect();
+        Self { context, gone, wanted, groups, budgets, open }
+    }
+
+    /// All pods on other nodes that exist; nothing is bought.
+    pub(crate) fn onto_hosts(self) -> Option<Placed> {
+        self.attempt(false, |_| true)
+    }
+
+    /// All pods somewhere, whatever it costs.
+    pub(crate) fn anywhere(self) -> Option<Placed> {
+        self.attempt(true, |_| true)
+    }
+
+    /// All pods somewhere, when `accept` takes what would be bought, which it may narrow.
+    pub(crate) fn if_worth(self, accept: impl FnOnce(&mut Placed) -> bool) -> Option<Placed> {
+        self.attempt(true, accept)
+    }
+
+    fn attempt(self, buy: bool, accept: impl FnOnce(&mut Placed) -> bool) -> Option<Placed> {
+        let Context { model, goods, effort, .. } = *self.context;
+        let effort = if effort == Effort::Max { Effort::Default } else { Effort::Greedy };
+        let placer = Placer { model, goods, effort, buy };
+        let mut placed = placer.place(self.context.scene, &self.wanted);
+        let scene = &mut *self.context.scene;
+        scene.open = self.open;
+        if placed.unplaced.is_empty() && accept(&mut placed) {
+            for host in self.gone {
+                scene.open[host] = false;
+            }
+            return Some(placed);
+        }
+        for there in &placed.hosts {
+            let OnHost { host, shape, count } = *there;
+            scene.put(model, &OnHost { host, shape, count }, -1);
+        }
+        scene.topology.groups = self.groups;
+        scene.budgets = self.budgets;
+        None
+    }
+}

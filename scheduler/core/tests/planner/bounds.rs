@@ -1,0 +1,99 @@
+//! The bound against the truth: tiny worlds are solved by trying everything.
+//!
+//! Invariant: bound <= optimum <= price, for every world.
+
+use longshore_core::certificate::{self, PricedRoom};
+use longshore_core::plan::plan;
+use longshore_core::resources::Resources;
+
+use super::random::Random;
+use super::scenario;
+
+/// A tiny world: types as (cpu, memory GiB, price in cents), pods as (cpu, memory GiB).
+struct Tiny {
+    types: Vec<(i64, i64, i64)>,
+    pods: Vec<(i64, i64)>,
+}
+
+fn tiny(random: &mut Random) -> Tiny {
+    let mut number =
+        |least: u64, most: u64| i64::try_from(least + random.below(most - least + 1)).unwrap();
+    let types = (0..3).map(|_| (number(2, 8), number(2, 16), number(3, 30)));
+    let types: Vec<_> = types.collect();
+    let pods = (0..number(1, 6)).map(|_| (number(1, 4), number(1, 6)));
+    let pods = pods.collect();
+    Tiny { types, pods }
+}
+
+/// The least price of nodes for all pods, by trying every partition; none when some pod never fits.
+fn optimum(world: &Tiny, placed: &mut Vec<(i64, i64)>, next: usize) -> Option<i64> {
+    let Some((cpu, memory)) = world.pods.get(next) else {
+        let cheapest = |(cpu, memory): &(i64, i64)| {
+            let fits = world.types.iter().filter(|t| *cpu <= t.0 && *memory <= t.1);
+            fits.map(|t| t.2).min()
+        };
+        return placed.iter().map(cheapest).sum();
+    };
+    let mut best: Option<i64> = None;
+    for node in 0..=placed.len() {
+        if node == placed.len() {
+            placed.push((0, 0));
+        }
+        placed[node] = (placed[node].0 + cpu, placed[node].1 + memory);
+        let price = optimum(world, placed, next + 1);
+        best = [best, price].into_iter().flatten().min();
+        placed[node] = (placed[node].0 - cpu, placed[node].1 - memory);
+        if placed[node] == (0, 0) {
+            placed.pop();
+        }
+    }
+    best
+}
+
+fn text(world: &Tiny) -> String {
+    let mut text = String::from("pool default\n");
+    for (index, (cpu, memory, cents)) in world.types.iter().enumerate() {
+        text += &format!("type t{index}.x cpu {cpu} mem {memory}Gi pods 110 od 0.{cents:02}\n");
+    }
+    for (index, (cpu, memory)) in world.pods.iter().enumerate() {
+        text += &format!("shape s{index} cpu {cpu} mem {memory}Gi\npods s{index} 1\n");
+    }
+    text
+}
+
+#[test]
+fn no_bound_exceeds_the_optimum_and_small_plans_are_close_to_it() {
+    let mut random = Random::new(1);
+    let (mut worlds, mut optimal) = (0, 0);
+    for _ in 0..400 {
+        let world = tiny(&mut random);
+        let Some(least) = optimum(&world, &mut Vec::new(), 0) else { continue };
+        let scenario = scenario::read(&text(&world));
+        let answer = plan(&scenario.input(0..scenario.changes.len()));
+        let (price, least) = (answer.launch_price_micro_usd_per_hour, least * 10_000);
+        assert!(answer.bound.checked, "{}", text(&world));
+        assert!(answer.bound.price_micro_usd_per_hour <= least, "{}", text(&world));
+        assert!(price >= least && price <= least * 3 / 2, "{price} {least}\n{}", text(&world));
+        worlds += 1;
+        optimal += i32::from(price == least);
+    }
+    assert!(worlds > 200 && optimal * 10 > worlds * 9, "{optimal} of {worlds} are optimal");
+}
+
+#[test]
+fn a_forged_certificate_is_refused() {
+    let scenario = scenario::read(
+        "pool default\ntype m.x cpu 4 mem 16Gi pods 110 od 0.2\nshape a cpu 1 mem 2Gi\npods a 9\n",
+    );
+    let answer = plan(&scenario.input(0..scenario.changes.len()));
+    let room = Resources { pods: 110, ..Resources::pod(4000, 16 << 30) };
+    let offers = vec![PricedRoom { room, price_micro_usd_per_hour: 200_000 }];
+    let demand = Resources { pods: 9, ..Resources::pod(9000, 18 << 30) };
+    assert_eq!(certificate::verify(&answer.bound, &demand, offers.clone()), Ok(()));
+    let mut larger = answer.bound.clone();
+    larger.price_micro_usd_per_hour += 2;
+    assert!(certificate::verify(&larger, &demand, offers.clone()).is_err());
+    let mut dearer = answer.bound.clone();
+    dearer.prices_nano_usd_per_hour.values_mut().for_each(|price| *price = *price * 2 + 1);
+    assert!(certificate::verify(&dearer, &demand, offers).is_err());
+}

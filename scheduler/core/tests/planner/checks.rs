@@ -1,0 +1,190 @@
+//! The second opinion finds what is planted, and finds nothing in what the planner makes.
+//!
+//! Invariant: each planted mistake is the only one of its plan.
+
+use longshore_core::check::{Rule, check};
+use longshore_core::plan::{Plan, PlanInput, Target, plan};
+
+use super::random::Random;
+use super::scenario;
+
+const WORLD: &str = "
+now 2h
+type m.small cpu 2 mem 8Gi pods 20 od 0.10 zones a,b
+type m.large cpu 8 mem 32Gi pods 50 od 0.40 zones a,b
+pool default limit cpu=20 after 0s taint team=dev
+shape web cpu 1 mem 1Gi tolerate team=dev select topology.kubernetes.io/zone=a apart host:web
+pods web 2
+shape job cpu 1 mem 1Gi tolerate team=dev
+pods job 1 on n1
+pods job 1 on n2
+pdb job app job allowed 1
+node n1 type m.small pool default
+node n2 type m.small pool default
+node other type m.large state cordoned
+";
+
+fn sound() -> (PlanInput, Plan) {
+    let scenario = scenario::read(WORLD);
+    let input = scenario.input(0..scenario.changes.len());
+    let answer = plan(&input);
+    assert_eq!(check(&answer, &input), Vec::new());
+    (input, answer)
+}
+
+#[track_caller]
+fn finds(rule: Rule, plant: impl FnOnce(&mut Plan)) {
+    let (input, mut answer) = sound();
+    plant(&mut answer);
+    let found = check(&answer, &input);
+    assert!(found.iter().any(|violation| violation.rule == rule), "{rule:?} not in {found:?}");
+}
+
+fn to(answer: &mut Plan, pod: &str, node: &str) {
+    let placement = answer.placements.iter_mut().find(|p| p.pod.as_str() == pod).unwrap();
+    placement.target = Target::Node(node.into());
+}
+
+#[test]
+fn planted_mistakes_are_found() {
+    finds(Rule::Target, |answer| to(answer, "web-0000", "other"));
+    finds(Rule::Complete, |answer| drop(answer.placements.pop()));
+    finds(Rule::AntiAffinity, |answer| {
+        to(answer, "web-0000", "n2");
+        to(answer, "web-0001", "n2");
+    });
+    finds(Rule::Resources, |answer| {
+        to(answer, "web-0000", "n1");
+        to(answer, "web-0001", "n1");
+    });
+    finds(Rule::Bound, |answer| answer.launch_price_micro_usd_per_hour += 1);
+    finds(Rule::Bound, |answer| answer.bound.price_micro_usd_per_hour = i64::MAX);
+}
+
+#[test]
+fn a_launch_is_checked_against_pool_taints_limits_and_catalogue() {
+    let text = "
+        type m.small cpu 2 mem 8Gi pods 20 od 0.10
+        pool default limit cpu=4 taint team=dev
+        shape web cpu 1500m mem 1Gi tolerate team=dev
+        pods web 2
+        shape bare cpu 100m mem 1Gi
+        pods bare 1
+    ";
+    let scenario = scenario::read(text);
+    let input = scenario.input(0..scenario.changes.len());
+    let answer = plan(&input);
+    assert_eq!(check(&answer, &input), Vec::new());
+    assert_eq!(answer.launches.len(), 2);
+    let rules = |answer: &Plan| -> Vec<Rule> {
+        check(answer, &input).into_iter().map(|violation| violation.rule).collect()
+    };
+    let mut more = answer.clone();
+    more.launches.push(more.launches[0].clone());
+    assert!(rules(&more).contains(&Rule::Limits));
+    let mut cheaper = answer.clone();
+    cheaper.launches[0].candidates[0].price_micro_usd_per_hour = 1;
+    assert!(rules(&cheaper).contains(&Rule::Target));
+    let mut wrong = answer.clone();
+    let bare = wrong.unplaced.remove(0).pods.remove(0);
+    wrong.launches[0].pods.insert(0, bare.clone());
+    let target = Target::New(0);
+    wrong.placements.push(longshore_core::plan::Placement { pod: bare, target });
+    assert!(rules(&wrong).contains(&Rule::Taints));
+}
+
+#[test]
+fn a_disruption_is_checked_against_budgets_and_promises() {
+    let text = "
+        now 2h
+        type m.small cpu 4 mem 16Gi pods 20 od 0.10
+        pool default after 0s budget 1
+        shape job cpu 1 mem 1Gi
+        pods job 1 on n1
+        pods job 1 on n2
+        pods job 1 on n3 hold ever
+        pdb job app job allowed 1
+        node n1 type m.small pool default
+        node n2 type m.small pool default
+        node n3 type m.small pool default
+    ";
+    let scenario = scenario::read(text);
+    let input = scenario.input(0..scenario.changes.len());
+    let answer = plan(&input);
+    assert_eq!(check(&answer, &input), Vec::new());
+    assert_eq!(answer.disruptions.len(), 1, "one within the budget");
+    let rules = |answer: &Plan| -> Vec<Rule> {
+        check(answer, &input).into_iter().map(|violation| violation.rule).collect()
+    };
+    let mut two = answer.clone();
+    let mut again = two.disruptions[0].clone();
+    let other = if again.nodes[0].as_str() == "n1" { "n2" } else { "n1" };
+    again.nodes[0] = other.into();
+    two.disruptions.push(again);
+    assert!(rules(&two).contains(&Rule::NodeBudget));
+    assert!(rules(&two).contains(&Rule::DisruptionBudget));
+    let mut held = answer.clone();
+    held.disruptions[0].nodes[0] = "n3".into();
+    assert!(rules(&held).contains(&Rule::Disruptable));
+    let mut lost = answer;
+    lost.disruptions[0].moves.clear();
+    assert!(rules(&lost).contains(&Rule::Complete));
+}
+
+/// Worlds with everything in them, at random.
+fn anything(random: &mut Random) -> String {
+    let mut text = String::from(
+        "now 3h
+        type c.large cpu 2 mem 4Gi pods 29 od 0.085 spot 0.03 zones a,b,c
+        type m.xlarge cpu 4 mem 16Gi pods 58 od 0.192 spot 0.07 zones a,b,c
+        type r.4xlarge cpu 16 mem 128Gi pods 234 od 1.008 zones a,b
+        type a.2xlarge cpu 8 mem 32Gi pods 58 od 0.3 arch arm64 zones b,c
+        pool main after 0s need arch=amd64 limit cpu=60 budget 30%
+        pool arm weight 5 need arch=arm64 taint arm after 10m
+        shape agent cpu 100m mem 100Mi daemon yes tolerate all\n",
+    );
+    let wishes = [
+        "",
+        "spread zone:1",
+        "spread host:2",
+        "apart host:w0",
+        "apart zone:w1",
+        "near zone:w0",
+        "near host:w1",
+        "port 9100",
+        "tolerate arm",
+        "need zone=a,b",
+        "need bought=spot",
+        "prefer arch=arm64",
+        "spread zone:2 apart host:w2",
+    ];
+    for index in 0..6 {
+        let wish = wishes[usize::try_from(random.below(wishes.len() as u64)).unwrap()];
+        let (cpu, memory) = (100 * (1 + random.below(20)), 256 * (1 + random.below(16)));
+        text += &format!("shape w{index} cpu {cpu}m mem {memory}Mi {wish}\n");
+        text += &format!("pods w{index} {}\n", 1 + random.below(9));
+    }
+    for node in 0..random.below(5) {
+        let zone = ["a", "b", "c"][usize::try_from(random.below(3)).unwrap()];
+        text += &format!("node n{node} type m.xlarge zone {zone} pool main\n");
+        for _ in 0..random.below(3) {
+            text += &format!("shape w9 cpu 300m mem 512Mi\npods w9 1 on n{node}\n");
+        }
+    }
+    text
+}
+
+#[test]
+fn random_plans_pass_and_do_not_depend_on_order() {
+    let mut random = Random::new(3);
+    for round in 0..300 {
+        let text = anything(&mut random);
+        let scenario = scenario::read(&text);
+        let input = scenario.input(0..scenario.changes.len());
+        let answer = plan(&input);
+        assert_eq!(check(&answer, &input), Vec::new(), "round {round}\n{text}");
+        let mut order: Vec<usize> = (0..scenario.changes.len()).collect();
+        random.shuffle(&mut order);
+        assert_eq!(plan(&scenario.input(order.into_iter())), answer, "round {round}\n{text}");
+    }
+}

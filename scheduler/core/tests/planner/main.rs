@@ -1,0 +1,11 @@
+//! Tests of the planner as its callers see it.
+//!
+//! Invariant: one binary; each module is one way of looking at plans.
+
+mod bounds;
+mod checks;
+mod random;
+mod render;
+mod requirements;
+mod scenario;
+mod scenarios;

@@ -1,0 +1,451 @@
+//! Reads a world from lines of text. One line is one object or one number of pods; words after the name
+//! come in pairs of property and value.
+//!
+//! Invariant: whatever is not understood fails the test with its line.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use longshore_core::catalogue::{CapacityType, Catalogue, InstanceType, Offering};
+use longshore_core::labels::{self, Labels};
+use longshore_core::plan::PlanInput;
+use longshore_core::pool::{BudgetNodes, ConsolidationPolicy, NodeBudget, NodePool};
+use longshore_core::requirement::{Operator, Requirement};
+use longshore_core::resources::Resources;
+use longshore_core::selector::LabelSelector;
+use longshore_core::taint::{Taint, TaintEffect, Toleration};
+use longshore_core::world::budget::{DaemonSet, DisruptionBudget};
+use longshore_core::world::claim::NodeClaim;
+use longshore_core::world::node::Node;
+use longshore_core::world::pod::{DoNotDisrupt, Pod, PodKey, PodPhase};
+use longshore_core::world::shape::{
+    HostPort, PodAffinityTerm, PodShape, PreferredTerm, TopologySpread,
+};
+use longshore_core::world::view::{Change, ClusterView};
+
+/// A world under construction.
+#[derive(Default)]
+pub struct Scenario {
+    pub changes: Vec<Change>,
+    catalogue: Catalogue,
+    input: PlanInput,
+    pods: BTreeMap<String, usize>,
+}
+
+/// The world of a text.
+pub fn read(text: &str) -> Scenario {
+    let mut scenario = Scenario {
+        catalogue: Catalogue { id: "all".into(), ..Catalogue::default() },
+        ..Scenario::default()
+    };
+    for line in text.lines().map(|line| line.split('#').next().unwrap().trim()) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let Some((kind, rest)) = words.split_first() else { continue };
+        match *kind {
+            "now" => scenario.input.now_ms = millis(rest[0]),
+            "type" => scenario.put_type(rest),
+            "pool" => scenario.put_pool(rest),
+            "shape" => scenario.put_shape(rest),
+            "pods" => scenario.put_pods(rest),
+            "node" => scenario.put_node(rest),
+            "claim" => scenario.put_claim(rest),
+            "pdb" => scenario.put_budget(rest),
+            "interrupted" => drop(scenario.input.interrupted_instances.insert(rest[0].to_owned())),
+            _ => panic!("unknown line: {line}"),
+        }
+    }
+    scenario
+}
+
+impl Scenario {
+    /// The question, with the objects applied in the given order.
+    pub fn input(&self, order: impl Iterator<Item = usize>) -> PlanInput {
+        let mut view = ClusterView::new();
+        for index in order {
+            view.apply(self.changes[index].clone());
+        }
+        let catalogues = BTreeMap::from([("all".into(), Arc::new(self.catalogue.clone()))]);
+        PlanInput { world: view.snapshot(), catalogues, ..self.input.clone() }
+    }
+
+    fn put_type(&mut self, words: &[&str]) {
+        let mut instance = InstanceType { name: words[0].into(), ..InstanceType::default() };
+        let (family, size) = words[0].split_once('.').unwrap();
+        instance.labels = label_map(&[
+            (labels::ARCH, "amd64"),
+            (labels::OS, "linux"),
+            ("karpenter.k8s.aws/instance-family", family),
+            ("karpenter.k8s.aws/instance-size", size),
+        ]);
+        let (mut zones, mut prices) = (vec!["a"], Vec::new());
+        for (property, value) in pairs(&words[1..]) {
+            match property {
+                "cpu" => instance.capacity.cpu_millis = cpu(value),
+                "mem" => instance.capacity.memory_bytes = bytes(value),
+                "pods" => instance.capacity.pods = value.parse().unwrap(),
+                "reserved" => {
+                    let (cpu_part, memory) = value.split_once('/').unwrap();
+                    instance.overhead =
+                        Resources { pods: 0, ..Resources::pod(cpu(cpu_part), bytes(memory)) };
+                }
+                "arch" => drop(instance.labels.insert(labels::ARCH.to_owned(), value.to_owned())),
+                "label" => instance.labels.extend(labels_of(value)),
+                "zones" => zones = value.split(',').collect(),
+                "od" => prices.push((CapacityType::OnDemand, true, price(value))),
+                "spot" => prices.push((CapacityType::Spot, true, price(value))),
+                "sold-out" => prices.push((CapacityType::OnDemand, false, price(value))),
+                "gpu" => instance.capacity.set("nvidia.com/gpu", value.parse().unwrap()),
+                _ => panic!("type: unknown {property}"),
+            }
+        }
+        for zone in zones {
+            for (capacity_type, available, price) in &prices {
+                instance.offerings.push(Offering {
+                    zone: zone.into(),
+                    zone_id: format!("id-{zone}").into(),
+                    capacity_type: *capacity_type,
+                    price_micro_usd_per_hour: *price,
+                    available: *available,
+                    reservation: None,
+                });
+            }
+        }
+        self.catalogue.put(instance);
+    }
+
+    fn put_pool(&mut self, words: &[&str]) {
+        let mut pool =
+            NodePool { name: words[0].into(), catalogue: "all".into(), ..NodePool::default() };
+        for (property, value) in pairs(&words[1..]) {
+            match property {
+                "weight" => pool.weight = value.parse().unwrap(),
+                "label" => pool.labels.extend(labels_of(value)),
+                "taint" => pool.taints.push(taint(value)),
+                "startup-taint" => pool.startup_taints.push(taint(value)),
+                "need" => {
+                    let (key, requirement) = requirement(value);
+                    pool.requirements.add(&key, requirement);
+                }
+                "zones" => pool.zones = Some(value.split(',').map(Into::into).collect()),
+                "limit" => {
+                    let (name, amount) = value.split_once('=').unwrap();
+                    pool.limits.insert(name.to_owned(), quantity(name, amount));
+                }
+                "after" => pool.disruption.consolidate_after_ms = Some(millis(value)),
+                "policy" => {
+                    pool.disruption.policy = match value {
+                        "empty" => ConsolidationPolicy::WhenEmpty,
+                        _ => ConsolidationPolicy::WhenEmptyOrUnderutilized,
+                    }
+                }
+                "budget" => pool.disruption.budgets.push(budget(value)),
+                "not-ready" => pool.not_ready = Some(value.replace('_', " ")),
+                _ => panic!("pool: unknown {property}"),
+            }
+        }
+        self.changes.push(Change::Pool(pool));
+    }
+
+    fn put_shape(&mut self, words: &[&str]) {
+        let mut shape = PodShape {
+            id: words[0].into(),
+            namespace: "default".to_owned(),
+            owner: format!("Deployment/{}", words[0]),
+            labels: label_map(&[("app", words[0])]),
+            requests: Resources { pods: 1, ..Resources::default() },
+            ..PodShape::default()
+        };
+        for (property, value) in pairs(&words[1..]) {
+            shape_property(&mut shape, property, value);
+        }
+        if shape.is_daemon {
+            shape.owner = format!("DaemonSet/{}", words[0]);
+            let key = PodKey::new("default", words[0]);
+            self.changes.push(Change::DaemonSet(DaemonSet { key, shape: shape.id.clone() }));
+        }
+        self.changes.push(Change::Shape(shape));
+    }
+
+    fn put_pods(&mut self, words: &[&str]) {
+        let mut template = Pod { shape: words[0].into(), unschedulable: true, ..Pod::default() };
+        for (property, value) in pairs(&words[2..]) {
+            match property {
+                "on" => {
+                    template.node = Some(value.into());
+                    template.phase = PodPhase::Running;
+                    template.unschedulable = false;
+                }
+                "nominated" => template.nominated_node = Some(value.into()),
+                "hold" => {
+                    template.do_not_disrupt = match value {
+                        "ever" => DoNotDisrupt::Always,
+                        until => DoNotDisrupt::UntilMs(millis(until)),
+                    }
+                }
+                _ => panic!("pods: unknown {property}"),
+            }
+        }
+        for _ in 0..words[1].parse::<usize>().unwrap() {
+            let number = self.pods.entry(words[0].to_owned()).or_default();
+            let name = format!("{}-{number:04}", words[0]);
+            *number += 1;
+            let key = PodKey::new("default", &name);
+            self.changes.push(Change::Pod(Pod { key, uid: name.into(), ..template.clone() }));
+        }
+    }
+
+    /// A node; with `pool` also the initialised claim that made it.
+    fn put_node(&mut self, words: &[&str]) {
+        let name = words[0];
+        let mut node = Node {
+            name: name.into(),
+            provider_id: format!("aws:///a/i-{name}"),
+            ready: true,
+            ..Node::default()
+        };
+        let mut claim = NodeClaim {
+            name: format!("{name}-claim").into(),
+            provider_id: node.provider_id.clone(),
+            node: Some(name.into()),
+            registered_ms: Some(0),
+            initialized_ms: Some(0),
+            ..NodeClaim::default()
+        };
+        let mut bought = CapacityType::OnDemand;
+        for (property, value) in pairs(&words[1..]) {
+            match property {
+                "type" => claim.instance_type = Some(value.into()),
+                "zone" => claim.zone = Some(value.into()),
+                "bought" => bought = CapacityType::from_label(value).unwrap(),
+                "pool" => claim.pool = value.into(),
+                "label" => node.labels.extend(labels_of(value)),
+                "taint" => node.taints.push(taint(value)),
+                "initialized" => claim.initialized_ms = (value != "no").then(|| millis(value)),
+                "last-pod" => claim.last_pod_event_ms = Some(millis(value)),
+                "expire" => claim.expire_after_ms = Some(millis(value)),
+                "grace" => claim.termination_grace_ms = Some(millis(value)),
+                "state" => match value {
+                    "cordoned" => node.cordoned = true,
+                    "deleting" => claim.deleting = true,
+                    "hold" => node.do_not_disrupt = true,
+                    "not-ready" => node.ready = false,
+                    "fargate" => {
+                        drop(node.labels.insert(labels::COMPUTE_TYPE.into(), "fargate".into()))
+                    }
+                    _ => panic!("node: unknown state {value}"),
+                },
+                _ => panic!("node: unknown {property}"),
+            }
+        }
+        let kind = claim.instance_type.clone().unwrap();
+        let zone = claim.zone.get_or_insert("a".into()).clone();
+        let instance = &self.catalogue.types[&kind];
+        node.allocatable = instance.allocatable();
+        node.capacity = instance.capacity.clone();
+        node.labels.extend(instance.labels.clone());
+        node.labels.extend(label_map(&[
+            (labels::INSTANCE_TYPE, kind.as_str()),
+            (labels::ZONE, zone.as_str()),
+            (labels::CAPACITY_TYPE, bought.label()),
+            (labels::NODE_POOL, claim.pool.as_str()),
+        ]));
+        claim.capacity_type = Some(bought);
+        claim.allocatable = node.allocatable.clone();
+        self.changes.push(Change::Node(node));
+        if !claim.pool.is_empty() {
+            self.changes.push(Change::Claim(claim));
+        }
+    }
+
+    /// A claim that has not been launched.
+    fn put_claim(&mut self, words: &[&str]) {
+        let mut claim = NodeClaim { name: words[0].into(), ..NodeClaim::default() };
+        for (property, value) in pairs(&words[1..]) {
+            match property {
+                "pool" => claim.pool = value.into(),
+                "cpu" => claim.requests.cpu_millis = cpu(value),
+                "mem" => claim.requests.memory_bytes = bytes(value),
+                "pods" => claim.requests.pods = value.parse().unwrap(),
+                "need" => {
+                    let (key, requirement) = requirement(value);
+                    claim.requirements.add(&key, requirement);
+                }
+                _ => panic!("claim: unknown {property}"),
+            }
+        }
+        self.changes.push(Change::Claim(claim));
+    }
+
+    fn put_budget(&mut self, words: &[&str]) {
+        let mut budget = DisruptionBudget {
+            key: PodKey::new("default", words[0]),
+            ..DisruptionBudget::default()
+        };
+        for (property, value) in pairs(&words[1..]) {
+            match property {
+                "app" => budget.selector = Some(LabelSelector::label("app", value)),
+                "allowed" => budget.disruptions_allowed = value.parse().unwrap(),
+                "blocking" => budget.fully_blocking = value == "yes",
+                _ => panic!("pdb: unknown {property}"),
+            }
+        }
+        self.changes.push(Change::Budget(budget));
+    }
+}
+
+fn shape_property(shape: &mut PodShape, property: &str, value: &str) {
+    match property {
+        "cpu" => shape.requests.cpu_millis = cpu(value),
+        "mem" => shape.requests.memory_bytes = bytes(value),
+        "gpu" => shape.requests.set("nvidia.com/gpu", value.parse().unwrap()),
+        "label" => shape.labels.extend(labels_of(value)),
+        "select" => shape.node_selector.extend(labels_of(value)),
+        "need" => shape.required_node_terms.push([requirement(value)].into_iter().collect()),
+        "volume" => shape.volume_terms.push([requirement(value)].into_iter().collect()),
+        "prefer" => {
+            let requirements = [requirement(value)].into_iter().collect();
+            shape.preferred_node_terms.push(PreferredTerm { weight: 1, requirements });
+        }
+        "tolerate" => shape.tolerations.push(toleration(value)),
+        "spread" => shape.topology_spread.push(spread(value, &shape.id.to_string(), false)),
+        "spread-wish" => shape.topology_spread.push(spread(value, &shape.id.to_string(), true)),
+        "near" => shape.required_affinity.push(term(value)),
+        "apart" => shape.required_anti_affinity.push(term(value)),
+        "port" => shape.host_ports.push(HostPort {
+            port: value.parse().unwrap(),
+            protocol: "TCP".to_owned(),
+            host_ip: String::new(),
+        }),
+        "daemon" => shape.is_daemon = value == "yes",
+        "priority" => shape.priority = value.parse().unwrap(),
+        _ => panic!("shape: unknown {property}"),
+    }
+}
+
+/// `zone:1` or `host:2`, over pods of the same app.
+fn spread(value: &str, app: &str, schedule_anyway: bool) -> TopologySpread {
+    let (key, skew) = value.split_once(':').unwrap();
+    TopologySpread {
+        max_skew: skew.parse().unwrap(),
+        topology_key: topology_key(key),
+        schedule_anyway,
+        selector: LabelSelector::label("app", app),
+        min_domains: None,
+        honor_node_affinity: true,
+        honor_node_taints: false,
+    }
+}
+
+/// `zone:app`.
+fn term(value: &str) -> PodAffinityTerm {
+    let (key, app) = value.split_once(':').unwrap();
+    PodAffinityTerm {
+        topology_key: topology_key(key),
+        selector: Some(LabelSelector::label("app", app)),
+        namespaces: longshore_core::world::shape::Namespaces::Own,
+        weight: 0,
+    }
+}
+
+fn topology_key(short: &str) -> String {
+    match short {
+        "zone" => labels::ZONE,
+        "host" => labels::HOSTNAME,
+        other => other,
+    }
+    .to_owned()
+}
+
+/// `key=v1,v2`, `key!=v`, `key>4`, `key<4` or `key` for Exists.
+fn requirement(text: &str) -> (String, Requirement) {
+    let split = |sign, operator| {
+        let (key, values) = text.split_once(sign)?;
+        Some((key, Requirement::new(operator, values.split(',')).unwrap()))
+    };
+    let found = split("!=", Operator::NotIn)
+        .or_else(|| split("=", Operator::In))
+        .or_else(|| split(">", Operator::Gt))
+        .or_else(|| split("<", Operator::Lt))
+        .unwrap_or_else(|| (text, Requirement::exists()));
+    let key = match found.0 {
+        "zone" => labels::ZONE,
+        "arch" => labels::ARCH,
+        "bought" => labels::CAPACITY_TYPE,
+        "type" => labels::INSTANCE_TYPE,
+        "family" => "karpenter.k8s.aws/instance-family",
+        "size" => "karpenter.k8s.aws/instance-size",
+        other => other,
+    };
+    (key.to_owned(), found.1)
+}
+
+fn taint(text: &str) -> Taint {
+    let (key, value) = text.split_once('=').unwrap_or((text, ""));
+    Taint { key: key.to_owned(), value: value.to_owned(), effect: TaintEffect::NoSchedule }
+}
+
+fn toleration(text: &str) -> Toleration {
+    let (key, value) = text.split_once('=').unwrap_or((text, ""));
+    let key = if key == "all" { "" } else { key };
+    let exists = value.is_empty();
+    Toleration { key: key.to_owned(), exists, value: value.to_owned(), effect: None }
+}
+
+fn budget(text: &str) -> NodeBudget {
+    let nodes = match text.strip_suffix('%') {
+        Some(percent) => BudgetNodes::Percent(percent.parse().unwrap()),
+        None => BudgetNodes::Count(text.parse().unwrap()),
+    };
+    NodeBudget { nodes, reasons: BTreeSet::new(), active: true }
+}
+
+fn pairs<'a>(words: &'a [&'a str]) -> impl Iterator<Item = (&'a str, &'a str)> {
+    assert!(words.len() % 2 == 0, "properties and values must pair up: {words:?}");
+    words.chunks(2).map(|pair| (pair[0], pair[1]))
+}
+
+fn label_map(pairs: &[(&str, &str)]) -> Labels {
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+fn labels_of(text: &str) -> Labels {
+    text.split(',')
+        .map(|pair| pair.split_once('=').unwrap())
+        .map(|(k, v)| (k.to_owned(), v.to_owned()))
+        .collect()
+}
+
+fn quantity(name: &str, text: &str) -> i64 {
+    match name {
+        "cpu" => cpu(text),
+        "memory" => bytes(text),
+        _ => text.parse().unwrap(),
+    }
+}
+
+fn cpu(text: &str) -> i64 {
+    text.strip_suffix('m')
+        .map_or_else(|| text.parse::<i64>().unwrap() * 1000, |m| m.parse().unwrap())
+}
+
+fn bytes(text: &str) -> i64 {
+    let (number, unit) = text.split_at(text.len() - 2);
+    let shift = if unit == "Gi" { 30 } else { 20 };
+    number.parse::<i64>().unwrap() << shift
+}
+
+fn price(text: &str) -> i64 {
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    format!("{whole}{part:0<6}").parse().unwrap()
+}
+
+fn millis(text: &str) -> i64 {
+    let (number, unit) = text.split_at(text.len() - 1);
+    number.parse::<i64>().unwrap()
+        * match unit {
+            "s" => 1_000,
+            "m" => 60_000,
+            "h" => 3_600_000,
+            _ => panic!("unknown unit of time: {text}"),
+        }
+}
