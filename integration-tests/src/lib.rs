@@ -3,4 +3,7 @@
 //! Invariant: nothing here is part of a program that runs in a cluster; tests bring their own
 //! cluster, region and network, and take them away again.
 
+pub mod demo;
 pub mod parts;
+pub mod stage;
+pub mod trace;

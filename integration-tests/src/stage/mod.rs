@@ -1,0 +1,9 @@
+//! A stage for whole-system runs: the three services as processes, and hands to act and eyes to see.
+//!
+//! Invariant: services are reached as users reach them: by their flags, their ports and the
+//! Kubernetes API.
+
+pub mod eyes;
+pub mod hands;
+pub mod question;
+pub mod services;

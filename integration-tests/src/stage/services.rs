@@ -1,0 +1,128 @@
+//! The three services as child processes.
+//!
+//! Invariant: every port is picked by the system and read from the service's own log.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use crate::parts::binary::workspace_program;
+use crate::parts::process::Process;
+
+/// How long a service may take until it listens.
+const START_LIMIT: Duration = Duration::from_secs(20);
+/// What a service logs once it listens.
+const LISTENING: &str = "listening address=";
+
+/// Where the services find the world, and how they present themselves.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    /// Folder for logs.
+    pub dir: PathBuf,
+    /// URL of the region's API.
+    pub region_url: String,
+    /// Name of the region.
+    pub region: String,
+    /// Access key id of the controller.
+    pub access_key: String,
+    /// Name of the cluster.
+    pub cluster: String,
+    /// Kubeconfig of the watcher.
+    pub kubeconfig: PathBuf,
+    /// Name of the interruption queue; empty for none.
+    pub queue: String,
+    /// etcd endpoints; empty for a standalone actuator.
+    pub etcd: Vec<String>,
+    /// Collector of traces; none for no traces.
+    pub otlp: Option<String>,
+}
+
+/// A service under way and where it listens.
+pub struct Service {
+    /// The process.
+    pub process: Process,
+    /// Its gRPC address.
+    pub address: SocketAddr,
+}
+
+impl Service {
+    /// URL of the service.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+}
+
+impl Surroundings {
+    /// Starts an actuator; `name` tells the logs of several apart.
+    ///
+    /// # Errors
+    /// When it does not listen in time.
+    pub async fn start_actuator(&self, name: &str, listen: SocketAddr) -> Result<Service> {
+        let mut command = self.command("longshore-actuator")?;
+        command
+            .args(["--region", &self.region, "--listen", &listen.to_string()])
+            .env("AWS_ENDPOINT_URL", &self.region_url)
+            .env("AWS_REGION", &self.region)
+            .env("AWS_ACCESS_KEY_ID", &self.access_key)
+            .env("AWS_SECRET_ACCESS_KEY", "lab");
+        if !self.etcd.is_empty() {
+            command.args(["--etcd-endpoints", &self.etcd.join(",")]);
+        }
+        listening(name, command, &self.dir).await
+    }
+
+    /// Starts a scheduler that knows these actuators.
+    ///
+    /// # Errors
+    /// When it does not listen in time.
+    pub async fn start_scheduler(
+        &self,
+        listen: SocketAddr,
+        actuators: &[String],
+    ) -> Result<Service> {
+        let mut command = self.command("longshore-scheduler")?;
+        command.args(["--listen", &listen.to_string()]);
+        command.args(["--actuator-endpoints", &actuators.join(",")]);
+        listening("longshore-scheduler", command, &self.dir).await
+    }
+
+    /// Starts a watcher that dials this scheduler.
+    ///
+    /// # Errors
+    /// When the program cannot be started.
+    pub fn start_watcher(&self, name: &str, scheduler: &str) -> Result<Process> {
+        let mut command = self.command("longshore-watcher")?;
+        command
+            .args(["--cluster-name", &self.cluster, "--scheduler-endpoint", scheduler])
+            .args(["--region", &self.region])
+            .arg("--kubeconfig")
+            .arg(&self.kubeconfig);
+        if !self.queue.is_empty() {
+            command.args(["--interruption-queue", &self.queue]);
+        }
+        Process::start(name, command, &self.dir)
+    }
+
+    fn command(&self, program: &str) -> Result<Command> {
+        let mut command = Command::new(workspace_program(program)?);
+        command.env("RUST_BACKTRACE", "1").env_remove("AWS_PROFILE");
+        if let Some(otlp) = &self.otlp {
+            // Spans leave soon, so that a run can look at its own trace.
+            command.env("OTEL_EXPORTER_OTLP_ENDPOINT", otlp).env("OTEL_BSP_SCHEDULE_DELAY", "200");
+        }
+        Ok(command)
+    }
+}
+
+async fn listening(name: &str, command: Command, dir: &Path) -> Result<Service> {
+    let mut process = Process::start(name, command, dir)?;
+    let line = process.wait_for_line(LISTENING, START_LIMIT).await?;
+    let text = line.split(LISTENING).nth(1).unwrap_or_default();
+    let text = text.split_whitespace().next().unwrap_or_default();
+    let address = text.parse().with_context(|| format!("{name}: no address in {line:?}"))?;
+    Ok(Service { process, address })
+}
