@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use longshore_core::catalogue::Catalogue;
+use longshore_core::check;
 use longshore_core::ids::CatalogueId;
 use longshore_core::plan::{Effort, Plan, PlanInput};
 use longshore_core::world::view::{Change, ClusterView};
@@ -47,13 +48,14 @@ pub fn compute(question: &Question) -> Result<planning::ComputePlanResponse, Wir
     let input = input(question)?;
     let plan = longshore_core::plan::plan(&input);
     let plan_micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+    let violations = check::check(&plan, &input);
     Ok(planning::ComputePlanResponse {
         nodes: plan.launches.iter().map(wire::plan::planned_node).collect(),
         placements: grouped(wire::plan::placements(&plan)),
         unplaced: plan.unplaced.iter().map(unplaced).collect(),
         price_micro_usd_per_hour: plan.launch_price_micro_usd_per_hour,
         bound: Some(wire::plan::bound(&plan.bound)),
-        violations: Vec::new(),
+        violations: violations.iter().map(ToString::to_string).collect(),
         warnings: warnings(question, &plan),
         plan_micros,
     })

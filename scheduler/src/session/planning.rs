@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use longshore_core::check;
 use longshore_core::plan::{Effort, Plan, PlanInput, Target};
 use longshore_core::vocabulary::ids::{CatalogueId, PodUid};
 use longshore_runtime::propagate;
@@ -205,6 +206,13 @@ fn plan_span(state: &ClusterState, plan_id: &str, wish: Option<&Wish>) -> Span {
 fn propose(input: &PlanInput, plan_id: String, span: Span) -> Option<Proposal> {
     let _entered = span.enter();
     let plan = longshore_core::plan::plan(input);
+    let violations = check::check(&plan, input);
+    if !violations.is_empty() {
+        for violation in &violations {
+            tracing::error!(plan_id, %violation, "plan refused by the independent check");
+        }
+        return None;
+    }
     span.record("placed", plan.placements.len());
     span.record("launches", plan.launches.len());
     span.record("unplaced", plan.unplaced.len());
