@@ -1,7 +1,7 @@
 //! Consolidation: nodes whose pods fit elsewhere go; others are replaced when that is cheaper.
 //!
 //! Invariant: a replacement costs less than what it replaces even when every node of it is bought at
-//! the dearest offering on its list. Unlike Karpenter's, a move may replace m nodes by n.
+//! the dearest offering on its list. Unlike Karpenter's, a move may replace m nodes by n, with n < m.
 
 use std::collections::BTreeSet;
 
@@ -12,6 +12,7 @@ use crate::pack::vector::float;
 use crate::plan::goods::Goods;
 use crate::plan::place::Placed;
 use crate::vocabulary::catalogue::CapacityType;
+use crate::vocabulary::ids::PoolName;
 use crate::vocabulary::labels::CAPACITY_TYPE;
 use crate::vocabulary::pool::DisruptionReason;
 
@@ -34,7 +35,13 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
             .collect();
         order.sort_by(|a, b| self.yield_of(b).total_cmp(&self.yield_of(a)));
         self.delete(&order);
-        self.replace_together(&order);
+        let pools: BTreeSet<&PoolName> =
+            order.iter().map(|candidate| &candidate.pool.name).collect();
+        for pool in pools {
+            let of_pool: Vec<&Candidate<'a>> =
+                order.iter().copied().filter(|c| c.pool.name == *pool).collect();
+            self.replace_together(&of_pool);
+        }
         self.replace_singly(&order);
     }
 
@@ -58,7 +65,7 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
         }
     }
 
-    /// Replaces many nodes by fewer or cheaper ones: half as many in each further attempt.
+    /// Replaces many nodes of one pool by fewer: half as many in each further attempt.
     fn replace_together(&mut self, order: &[&Candidate<'a>]) {
         let mut size = TOGETHER_MAX;
         while size >= 2 {
@@ -115,7 +122,11 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
         let Context { goods, .. } = self.context;
         let relocation = Relocation::of(&mut self.context, gone);
         let accept = |placed: &mut Placed| {
-            keep_cheaper(goods, placed, price) && (!single_spot || has_spot_choice(goods, placed))
+            let nodes: i64 = placed.nodes.iter().map(|node| node.copies).sum();
+            let fewer = i64::try_from(gone.len()).is_ok_and(|gone| nodes < gone || gone == 1);
+            fewer
+                && keep_cheaper(goods, placed, price)
+                && (!single_spot || has_spot_choice(goods, placed))
         };
         let Some(placed) = relocation.if_worth(accept) else { return false };
         self.commit(gone, DisruptionReason::Underutilized, &placed);

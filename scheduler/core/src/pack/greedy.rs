@@ -49,7 +49,10 @@ pub(crate) fn pack(task: Task<'_>, left: Vec<i64>, ledger: &mut Ledger) -> Solut
         solution.packed.push(packed);
     }
     match best {
-        Some((price, ended)) if price < spent || !is_done(&solution.left) => {
+        Some((price, ended))
+            if !is_done(&solution.left)
+                || (price, nodes(&ended.packed)) < (spent, nodes(&solution.packed)) =>
+        {
             for packed in &solution.packed {
                 ledger.charge(&task.problem.bins[packed.bin], -packed.copies);
             }
@@ -96,6 +99,10 @@ impl Task<'_> {
 fn cheapest(offers: &[Option<Pattern>]) -> Option<usize> {
     let known = offers.iter().enumerate().filter_map(|(at, o)| o.as_ref().map(|o| (at, o)));
     known.min_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio).then(a.0.cmp(&b.0))).map(|(at, _)| at)
+}
+
+fn nodes(packed: &[Packed]) -> i64 {
+    packed.iter().map(|packed| packed.copies).sum()
 }
 
 /// Subtracts the pods of equal nodes from what is left.

@@ -18,6 +18,10 @@ pub(crate) enum Habit {
     /// Grow an open node as long as something larger exists, as a scheduler does that keeps every
     /// type open until launch.
     Grow,
+    /// Only what an open node has room for.
+    Join,
+    /// Always another node.
+    Fresh,
 }
 
 /// Nodes that are being filled.
@@ -42,20 +46,14 @@ enum Step {
 }
 
 impl<'a> Nodes<'a> {
-    /// Starts from the nodes of a solution. `begun` says which node rules have members elsewhere.
-    pub(crate) fn new(
-        problem: &'a Problem,
-        bins: &'a [usize],
-        packed: &[Packed],
-        begun: Vec<bool>,
-    ) -> Self {
-        let mut nodes = Self { problem, bins, open: Vec::new(), begun };
-        for entry in packed {
-            for _ in 0..entry.copies {
-                nodes.reopen(entry);
-            }
-        }
-        nodes
+    /// Starts without nodes. `begun` says which node rules have members elsewhere.
+    pub(crate) fn new(problem: &'a Problem, bins: &'a [usize], begun: Vec<bool>) -> Self {
+        Self { problem, bins, open: Vec::new(), begun }
+    }
+
+    /// Node rules that have members now.
+    pub(crate) fn begun(&self) -> &[bool] {
+        &self.begun
     }
 
     /// Places as many pods of a row as possible and returns how many remain.
@@ -95,21 +93,11 @@ impl<'a> Nodes<'a> {
         Solution { packed, left }
     }
 
-    fn reopen(&mut self, entry: &Packed) {
-        let bin = &self.problem.bins[entry.bin];
-        let mut state = self.problem.starts[bin.start].clone();
-        let mut room = bin.room.clone();
-        for (row, count) in &entry.load {
-            let row = &self.problem.rows[*row];
-            vector::add(&mut room, &row.request, -count);
-            self.problem.rules.record(row.shape, *count, &mut state);
-            self.problem.rules.mark_begun(row.shape, &mut self.begun);
-        }
-        self.open.push(Open { bin: entry.bin, load: entry.load.clone(), room, state });
-    }
-
     fn step(&self, row: usize, habit: Habit, ledger: &Ledger) -> Option<Step> {
         let first = self.problem.rules.may_begin(self.problem.rows[row].shape, &self.begun);
+        if habit == Habit::Fresh {
+            return self.cheapest_new(row, first, ledger).map(Step::New);
+        }
         let willing: Vec<usize> =
             (0..self.open.len()).filter(|at| self.is_willing(*at, row, first)).collect();
         let request = &self.problem.rows[row].request;
@@ -119,6 +107,9 @@ impl<'a> Nodes<'a> {
         };
         if let Some(at) = willing.iter().find(joins) {
             return Some(Step::Join(*at));
+        }
+        if habit == Habit::Join {
+            return None;
         }
         let grow = willing
             .iter()
@@ -198,7 +189,9 @@ impl<'a> Nodes<'a> {
             }
             Step::New(bin) => {
                 ledger.charge(&self.problem.bins[bin], 1);
-                self.reopen(&Packed { bin, load: Vec::new(), copies: 1 });
+                let kind = &self.problem.bins[bin];
+                let state = self.problem.starts[kind.start].clone();
+                self.open.push(Open { bin, load: Vec::new(), room: kind.room.clone(), state });
                 self.open.len() - 1
             }
         }

@@ -4,6 +4,7 @@
 //! resolved to numbers before; the work grows with kinds of pod and of bin, not with pods.
 
 pub(crate) mod columns;
+pub(crate) mod company;
 pub(crate) mod greedy;
 pub(crate) mod insert;
 pub(crate) mod ledger;

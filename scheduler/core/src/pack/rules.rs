@@ -68,6 +68,14 @@ impl NodeRules {
         })
     }
 
+    /// True when a pod of `leader` is company for one of `shape`.
+    pub(crate) fn leads(&self, leader: usize, shape: usize) -> bool {
+        self.of_shape[shape].iter().any(|rule| {
+            let rule = &self.rules[*rule];
+            rule.kind == RuleKind::Together && rule.owners[shape] && rule.members[leader]
+        })
+    }
+
     /// True when the shape may be the first of its company: every rule that wants a member is one it
     /// satisfies itself and that has none anywhere yet.
     pub(crate) fn may_begin(&self, shape: usize, begun: &[bool]) -> bool {

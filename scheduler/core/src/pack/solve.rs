@@ -4,6 +4,7 @@
 //! never gives a worse answer, since every way starts from the same rows and the best is kept.
 
 use super::columns::{self, Bounds};
+use super::company;
 use super::greedy::{self, Solution, Task};
 use super::insert::{Habit, Nodes};
 use super::ledger::Ledger;
@@ -33,8 +34,8 @@ pub(crate) struct Outcome {
 pub(crate) fn solve(problem: &Problem, effort: Effort, begun: &[bool]) -> Outcome {
     let mut outcome =
         Outcome { packed: Vec::new(), left: problem.counts(), ledger: Ledger::new(problem) };
+    let mut solver = Solver { problem, effort, begun: begun.to_vec() };
     for tier in 0..problem.skyline.len() {
-        let solver = Solver { problem, effort, begun };
         solver.tier(&problem.skyline[tier], &mut outcome);
         if problem.budgets.iter().any(|budget| !budget.left.is_empty()) {
             // A limit may have ruled out what the skyline kept: look at every bin again.
@@ -52,28 +53,29 @@ fn all_bins(problem: &Problem, tier: usize) -> Vec<usize> {
     all
 }
 
-#[derive(Clone, Copy)]
 struct Solver<'a> {
     problem: &'a Problem,
     effort: Effort,
-    begun: &'a [bool],
+    begun: Vec<bool>,
 }
 
 /// One way of packing with what it leaves of the limits.
 type Attempt = (Solution, Ledger);
 
 impl Solver<'_> {
-    fn tier(&self, bins: &[usize], outcome: &mut Outcome) {
+    fn tier(&mut self, bins: &[usize], outcome: &mut Outcome) {
         if greedy::is_done(&outcome.left) || bins.is_empty() {
             return;
         }
         let prices = prices::resource_prices(self.problem, &outcome.left, bins);
         let values = prices::row_values(self.problem, &prices);
         let task = Task { problem: self.problem, bins, values: &values };
+        if let Some(seated) = company::seat(task, outcome, &mut self.begun) {
+            outcome.packed.extend(seated);
+        }
         let attempts = self.attempts(task, outcome);
         let best = attempts.into_iter().min_by_key(|(solution, _)| self.score(solution));
         let Some((solution, ledger)) = best else { return };
-        let (solution, ledger) = self.add_company(task, solution, ledger);
         outcome.packed.extend(solution.packed);
         outcome.left = solution.left;
         outcome.ledger = ledger;
@@ -131,7 +133,7 @@ impl Solver<'_> {
     ) -> Solution {
         let mut order: Vec<usize> = (0..left.len()).filter(|row| left[*row] > 0).collect();
         order.sort_by(|a, b| task.values[*b].total_cmp(&task.values[*a]).then(a.cmp(b)));
-        let mut nodes = Nodes::new(self.problem, task.bins, &[], self.begun.to_vec());
+        let mut nodes = Nodes::new(self.problem, task.bins, self.begun.clone());
         for row in order {
             if !self.needs_company(row) {
                 left[row] = nodes.insert(row, left[row], habit, ledger);
@@ -140,31 +142,13 @@ impl Solver<'_> {
         nodes.finish(left)
     }
 
-    /// Places the rows that must join others on their node, now that the others have one.
-    fn add_company(&self, task: Task<'_>, solution: Solution, ledger: Ledger) -> Attempt {
-        let mut left = solution.left;
-        let waiting: Vec<usize> =
-            (0..left.len()).filter(|row| left[*row] > 0 && self.needs_company(*row)).collect();
-        if waiting.is_empty() {
-            return (Solution { packed: solution.packed, left }, ledger);
-        }
-        let mut ledger = ledger;
-        let mut nodes = Nodes::new(self.problem, task.bins, &solution.packed, self.begun.to_vec());
-        // A row may wait for one later in the list; one round for each settles every chain.
-        for _ in 0..waiting.len() {
-            for row in &waiting {
-                left[*row] = nodes.insert(*row, left[*row], Habit::Grow, &mut ledger);
-            }
-        }
-        (nodes.finish(left), ledger)
-    }
-
     fn needs_company(&self, row: usize) -> bool {
         self.problem.rules.needs_company(self.problem.rows[row].shape)
     }
 
-    /// Pods left first, then the price.
-    fn score(&self, solution: &Solution) -> (i64, i64) {
-        (solution.left.iter().sum(), self.problem.price(&solution.packed))
+    /// Pods left first, then the price, then the number of nodes.
+    fn score(&self, solution: &Solution) -> (i64, i64, i64) {
+        let nodes = solution.packed.iter().map(|packed| packed.copies).sum();
+        (solution.left.iter().sum(), self.problem.price(&solution.packed), nodes)
     }
 }

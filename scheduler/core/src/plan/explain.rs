@@ -189,7 +189,7 @@ fn no_type(stall: &Stall<'_>, wanted: &Requirements) -> Obstacle {
     let rules_out = |requirement: &(&str, &Requirement)| {
         let (key, wanted) = *requirement;
         let only: Requirements = [(key.to_owned(), wanted.clone())].into_iter().collect();
-        stall.types.iter().filter(|instance| !stall.type_admits(instance, &only)).count()
+        stall.all_types.iter().filter(|instance| !stall.type_admits(instance, &only)).count()
     };
     let worst = both.iter().max_by_key(rules_out);
     let (key, wanted) = worst.map_or_else(

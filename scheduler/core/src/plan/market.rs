@@ -44,6 +44,8 @@ pub(crate) struct Stall<'a> {
     pub(crate) flavours: Vec<Labels>,
     /// Types that its requirements allow, in order of name.
     pub(crate) types: Vec<&'a InstanceType>,
+    /// All types of its catalogue, for explanations.
+    pub(crate) all_types: Vec<&'a InstanceType>,
     /// Label keys that instance types decide.
     type_keys: BTreeSet<&'a str>,
     /// Requirements and labels of the pool in one.
@@ -107,12 +109,14 @@ impl<'a> Stall<'a> {
             closed: closed(pool, catalogue, &requirements),
             flavours: Vec::new(),
             types: Vec::new(),
+            all_types: Vec::new(),
             type_keys: BTreeSet::from([labels::INSTANCE_TYPE]),
             requirements,
         };
         if let Some(catalogue) = catalogue {
             let types = catalogue.types.values();
             stall.type_keys.extend(types.clone().flat_map(|t| t.labels.keys().map(String::as_str)));
+            stall.all_types = types.clone().collect();
             stall.types = types.filter(|t| stall.type_admits(t, &stall.requirements)).collect();
         }
         stall.add_flavours(shapes);
@@ -197,8 +201,7 @@ impl<'a> Stall<'a> {
         for (key, offered) in self.open_keys(&self.requirements) {
             let asked = wanted.get(key);
             let agreed = asked.map_or_else(|| offered.clone(), |asked| offered.intersect(asked));
-            // An open set is only narrowed to a value when somebody asks for one.
-            let settle = agreed.listed().is_some() || asked.is_some_and(|a| !a.allows_absent());
+            let settle = agreed.listed().is_some() || !agreed.allows_absent();
             if let Some(value) = settle.then(|| agreed.example()).flatten() {
                 labels.insert(key.to_owned(), value);
             }

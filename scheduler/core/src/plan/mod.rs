@@ -14,6 +14,7 @@ pub(crate) mod place;
 mod rows;
 pub(crate) mod scene;
 mod substitutes;
+mod trim;
 mod types;
 mod worth;
 

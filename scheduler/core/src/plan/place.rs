@@ -7,12 +7,14 @@ use super::market::Offer;
 use super::model::Model;
 use super::rows::{Allotter, Refused, RowSpec};
 use super::scene::{OnHost, Scene};
+use super::trim;
 use super::types::Effort;
 use crate::pack::prices;
 use crate::pack::problem::{Bin, Packed, Problem, Row};
 use crate::pack::skyline::skylines;
 use crate::pack::solve;
-use crate::reason::Obstacle;
+use crate::reason::{Obstacle, TopologyRule};
+use crate::vocabulary::labels::HOSTNAME;
 
 /// Where everything goes.
 #[derive(Debug, Default)]
@@ -87,9 +89,13 @@ impl Placer<'_, '_, '_> {
         }
         for (row, count) in rows.iter().zip(outcome.left).filter(|(_, count)| *count > 0) {
             scene.uncount(row, count);
-            let obstacle = Obstacle::NoPoolAdmits;
+            let company = model.topology.node_rules.needs_company(row.shape);
+            let alone =
+                Obstacle::Topology { rule: TopologyRule::Affinity, key: HOSTNAME.to_owned() };
+            let obstacle = if company { alone } else { Obstacle::NoPoolAdmits };
             placed.unplaced.push(Refused { shape: row.shape, count, obstacle });
         }
+        trim::to_rules(model, goods, scene, placed);
     }
 
     /// Most valuable rows first; those that need company after all others.

@@ -148,13 +148,14 @@ impl Allotter<'_, '_, '_> {
     }
 
     /// Gives each pod of a piece a domain of one topology key.
-    fn split(&self, piece: RowSpec, key: &str, refused: &mut Vec<Refused>) -> Vec<RowSpec> {
+    fn split(&mut self, piece: RowSpec, key: &str, refused: &mut Vec<Refused>) -> Vec<RowSpec> {
         let mut domains = self.domains(&piece, key);
         let mut rules: Vec<Group> = self
             .groups(piece.shape)
             .filter(|group| group.key == key && self.is_live(group))
             .cloned()
             .collect();
+        self.remember_universe(piece.shape, key, &domains);
         let mut given: BTreeMap<String, i64> = BTreeMap::new();
         for _ in 0..piece.count {
             let Some(domain) = choose(piece.shape, &domains, &rules) else { break };
@@ -173,6 +174,15 @@ impl Allotter<'_, '_, '_> {
             refused.push(Refused { shape: piece.shape, count: missing, obstacle });
         }
         given.into_iter().map(|(domain, count)| narrowed(&piece, key, &domain, count)).collect()
+    }
+
+    fn remember_universe(&mut self, shape: usize, key: &str, domains: &BTreeMap<String, Domain>) {
+        for index in self.topology.groups_of(shape).to_vec() {
+            let group = &mut self.topology.groups[index];
+            if group.key == key && group.owners[shape] {
+                group.universe.extend(domains.keys().cloned());
+            }
+        }
     }
 
     /// Domains where the piece could run: bought anew at a price, or on hosts with room.
@@ -223,7 +233,7 @@ struct Domain {
 /// The domain for one more pod: emptiest for a spread, fullest for an affinity, cheapest otherwise.
 fn choose(shape: usize, domains: &BTreeMap<String, Domain>, rules: &[Group]) -> Option<String> {
     let spread = rules.iter().find(|r| is_spread(r) && r.owners[shape]);
-    let floors: Vec<i64> = rules.iter().map(|rule| floor(rule, domains)).collect();
+    let floors: Vec<i64> = rules.iter().map(|rule| rule.floor(domains.keys())).collect();
     let allowed = domains.iter().filter(|(name, domain)| {
         let all = rules.iter().zip(&floors);
         domain.capacity > 0
@@ -235,14 +245,6 @@ fn choose(shape: usize, domains: &BTreeMap<String, Domain>, rules: &[Group]) -> 
         (order, domain.price, (*name).clone())
     };
     allowed.min_by_key(key).map(|(name, _)| name.clone())
-}
-
-/// Members in the emptiest domain, as the rule counts it.
-fn floor(rule: &Group, domains: &BTreeMap<String, Domain>) -> i64 {
-    let GroupRule::Spread { min_domains, .. } = rule.rule else { return 0 };
-    let few = i64::try_from(domains.len()).unwrap_or(i64::MAX) < min_domains;
-    let least = domains.keys().map(|name| rule.tally(name).members).min();
-    if few { 0 } else { least.unwrap_or(0) }
 }
 
 /// Whether one more pod of the shape may join a domain.
@@ -265,7 +267,7 @@ fn blocking(
     rules: &[Group],
 ) -> crate::reason::TopologyRule {
     let blocks = |rule: &&Group| {
-        let floor = floor(rule, domains);
+        let floor = rule.floor(domains.keys());
         domains.keys().all(|name| !admits(rule, shape, name, floor))
     };
     let named = rules.iter().find(blocks).or(rules.first());

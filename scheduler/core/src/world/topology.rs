@@ -3,7 +3,7 @@
 //! Invariant: only hard rules are here; a wish never costs money. Rules over single nodes become
 //! [`NodeRules`], rules over wider domains become [`Group`]s with a tally for each domain.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::shape::{PodAffinityTerm, PodShape, TopologySpread};
 use crate::pack::rules::{NodeRule, NodeRules, RuleKind, Tally};
@@ -27,6 +27,8 @@ pub(crate) struct Group {
     pub(crate) filter: NodeFilter,
     /// Pods in each domain.
     pub(crate) tallies: BTreeMap<String, Tally>,
+    /// Domains that a spread was made over.
+    pub(crate) universe: BTreeSet<String>,
 }
 
 /// What a group demands.
@@ -126,6 +128,7 @@ impl Topology {
                     members,
                     filter: spec.filter,
                     tallies: BTreeMap::new(),
+                    universe: BTreeSet::new(),
                 });
             }
         }
@@ -179,6 +182,15 @@ impl Group {
     /// Pods in a domain.
     pub(crate) fn tally(&self, domain: &str) -> Tally {
         self.tallies.get(domain).copied().unwrap_or_default()
+    }
+
+    /// Members in the emptiest of some domains, as a spread counts it; zero for other rules.
+    pub(crate) fn floor<'d>(&self, domains: impl ExactSizeIterator<Item = &'d String>) -> i64 {
+        let GroupRule::Spread { min_domains, .. } = self.rule else { return 0 };
+        if i64::try_from(domains.len()).unwrap_or(i64::MAX) < min_domains {
+            return 0;
+        }
+        domains.map(|name| self.tally(name).members).min().unwrap_or(0)
     }
 
     /// True when no domain holds a member.

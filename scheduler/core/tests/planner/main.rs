@@ -2,6 +2,12 @@
 //!
 //! Invariant: one binary; each module is one way of looking at plans.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests fail by panicking, like the tests themselves"
+)]
+
 mod bounds;
 mod checks;
 mod random;

@@ -224,19 +224,19 @@ impl Scenario {
                 "last-pod" => claim.last_pod_event_ms = Some(millis(value)),
                 "expire" => claim.expire_after_ms = Some(millis(value)),
                 "grace" => claim.termination_grace_ms = Some(millis(value)),
-                "state" => match value {
-                    "cordoned" => node.cordoned = true,
-                    "deleting" => claim.deleting = true,
-                    "hold" => node.do_not_disrupt = true,
-                    "not-ready" => node.ready = false,
-                    "fargate" => {
-                        drop(node.labels.insert(labels::COMPUTE_TYPE.into(), "fargate".into()))
-                    }
-                    _ => panic!("node: unknown state {value}"),
-                },
+                "state" => node_state(&mut node, &mut claim, value),
                 _ => panic!("node: unknown {property}"),
             }
         }
+        self.settle(&mut node, &mut claim, bought);
+        self.changes.push(Change::Node(node));
+        if !claim.pool.is_empty() {
+            self.changes.push(Change::Claim(claim));
+        }
+    }
+
+    /// Fills in what follows from type, zone and capacity type.
+    fn settle(&self, node: &mut Node, claim: &mut NodeClaim, bought: CapacityType) {
         let kind = claim.instance_type.clone().unwrap();
         let zone = claim.zone.get_or_insert("a".into()).clone();
         let instance = &self.catalogue.types[&kind];
@@ -251,10 +251,6 @@ impl Scenario {
         ]));
         claim.capacity_type = Some(bought);
         claim.allocatable = node.allocatable.clone();
-        self.changes.push(Change::Node(node));
-        if !claim.pool.is_empty() {
-            self.changes.push(Change::Claim(claim));
-        }
     }
 
     /// A claim that has not been launched.
@@ -290,6 +286,17 @@ impl Scenario {
             }
         }
         self.changes.push(Change::Budget(budget));
+    }
+}
+
+fn node_state(node: &mut Node, claim: &mut NodeClaim, state: &str) {
+    match state {
+        "cordoned" => node.cordoned = true,
+        "deleting" => claim.deleting = true,
+        "hold" => node.do_not_disrupt = true,
+        "not-ready" => node.ready = false,
+        "fargate" => drop(node.labels.insert(labels::COMPUTE_TYPE.into(), "fargate".into())),
+        _ => panic!("node: unknown state {state}"),
     }
 }
 
@@ -400,7 +407,7 @@ fn budget(text: &str) -> NodeBudget {
 }
 
 fn pairs<'a>(words: &'a [&'a str]) -> impl Iterator<Item = (&'a str, &'a str)> {
-    assert!(words.len() % 2 == 0, "properties and values must pair up: {words:?}");
+    assert!(words.len().is_multiple_of(2), "properties and values must pair up: {words:?}");
     words.chunks(2).map(|pair| (pair[0], pair[1]))
 }
 
