@@ -26,7 +26,7 @@ use super::sqs;
 use super::wire::{AwsError, Body, Request, Result as Reply, render};
 use super::world::World;
 
-/// Most bytes of a request: EC2 takes no more than this many megabytes either.
+/// Most bytes of a request, far above what any call of an autoscaler needs.
 const REQUEST_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The world with its clock and the signals of its changes.
@@ -130,6 +130,7 @@ async fn exchange(
         Ok(request) => request,
         Err(error) => return Ok(unrecognised(&error)),
     };
+    let mut sent = shared.sent.subscribe();
     let (arrived, answer) = shared.with(|world, now| (now, dispatch::answer(world, &request, now)));
     let Answer { request_id, outcome, fault } = answer;
     match fault {
@@ -139,24 +140,19 @@ async fn exchange(
         }
         Some(Fault::Error(_) | Fault::Throttle) | None => {}
     }
-    let outcome = long_poll(&shared, &request, (arrived, outcome)).await;
+    let until = sqs::poll_until(&request, arrived);
+    let outcome = long_poll(&shared, &request, outcome, (until, &mut sent)).await;
     Ok(render(&request, &request_id, &outcome))
 }
 
-/// Asks an empty queue again, whenever something may have arrived, until the poll's end.
+/// Asks an empty queue again, whenever something was `sent` or becomes visible, `until` the poll ends.
 async fn long_poll(
     shared: &Shared,
     request: &Request,
-    (arrived, mut outcome): (Timestamp, Reply<Body>),
+    mut outcome: Reply<Body>,
+    (until, sent): (Timestamp, &mut watch::Receiver<u64>),
 ) -> Reply<Body> {
-    let until = sqs::poll_until(request, arrived);
-    let mut sent = shared.sent.subscribe();
     while sqs::found_nothing(request, &outcome) && shared.clock.now() < until {
-        sent.mark_unchanged();
-        outcome = shared.with(|world, now| dispatch::handle(world, request, now));
-        if !sqs::found_nothing(request, &outcome) {
-            break;
-        }
         let visible = shared.with(|world, now| world.next_message(now));
         let wake = shared.clock.instant(visible.map_or(until, |visible| visible.min(until)));
         tokio::select! {
