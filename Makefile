@@ -56,9 +56,9 @@ build-test: setup-build
 	cargo build --workspace --all-targets
 
 .PHONY: lint lint-cheap clippy fmt-check fmt deny proto-lint shell-lint
-lint: lint-cheap proto-lint clippy ## format, clippy, dependencies, protocol, shell scripts
+lint: lint-cheap clippy ## format, clippy, dependencies, protocol, shell scripts
 
-lint-cheap: fmt-check shell-lint deny
+lint-cheap: fmt-check shell-lint proto-lint deny
 
 fmt: ## format the Rust sources
 	cargo fmt --all
