@@ -25,6 +25,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tracing::Instrument as _;
 
+use crate::counters::Counters;
 use crate::events::Events;
 use crate::index::Store;
 use crate::patch::code;
@@ -44,6 +45,8 @@ pub struct Directives {
     pub store: Store,
     /// Where Events go.
     pub events: Events,
+    /// What is counted.
+    pub counters: Counters,
     remembered: Arc<Mutex<VecDeque<DirectiveResult>>>,
     /// True once the missing right to nominate pods has been reported.
     nomination_refused: Arc<AtomicBool>,
@@ -91,11 +94,12 @@ pub type Outcome = Result<(), DirectiveError>;
 impl Directives {
     /// What carries out directives against `client`.
     #[must_use]
-    pub fn new(client: kube::Client, store: Store, events: Events) -> Self {
+    pub fn new(client: kube::Client, store: Store, events: Events, counters: Counters) -> Self {
         Self {
             client,
             store,
             events,
+            counters,
             remembered: Arc::default(),
             nomination_refused: Arc::default(),
         }
@@ -127,6 +131,7 @@ impl Directives {
         } else {
             self.carry_out(&directive).await
         };
+        self.counters.directive(result.status());
         self.remember(result.clone());
         result
     }
@@ -196,12 +201,10 @@ fn result(
 
 /// The trace a directive belongs to: its own, or that of the claim it creates.
 fn traceparent<'a>(directive: &'a Directive, action: &'a Action) -> &'a str {
-    match action {
-        Action::CreateClaim(create) if directive.traceparent.is_empty() => {
-            create.claim.as_ref().map_or("", |claim| &claim.traceparent)
-        }
-        _ => &directive.traceparent,
-    }
+    let created =
+        if let Action::CreateClaim(create) = action { create.claim.as_ref() } else { None };
+    let own = created.map_or("", |claim| claim.traceparent.as_str());
+    if directive.traceparent.is_empty() { own } else { &directive.traceparent }
 }
 
 /// Span of an action, with the name it is known by in traces.

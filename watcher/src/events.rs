@@ -4,7 +4,6 @@
 //! and dropped, and the same text about the same object is said once in a while, not once a pass.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -12,6 +11,8 @@ use kube::Client;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use longshore_runtime::clock::now_ms;
 use tokio::sync::mpsc;
+
+use crate::counters::Counters;
 
 /// Events waiting to be published: a plan for a thousand pods announces itself on each of them.
 const QUEUE: usize = 2048;
@@ -38,7 +39,7 @@ pub struct Happening {
 pub struct Events {
     queue: mpsc::Sender<Happening>,
     recent: Arc<Mutex<BTreeMap<String, i64>>>,
-    dropped: Arc<AtomicU64>,
+    counters: Counters,
 }
 
 /// What publishes them.
@@ -49,12 +50,12 @@ pub struct Publisher {
 
 /// A queue of Events and what publishes them.
 #[must_use]
-pub fn events(client: Client, instance: &str) -> (Events, Publisher) {
+pub fn events(client: Client, instance: &str, counters: Counters) -> (Events, Publisher) {
     let (sender, queue) = mpsc::channel(QUEUE);
     let reporter =
         Reporter { controller: "longshore".to_owned(), instance: Some(instance.to_owned()) };
     let publisher = Publisher { queue, recorder: Recorder::new(client, reporter) };
-    (Events { queue: sender, recent: Arc::default(), dropped: Arc::default() }, publisher)
+    (Events { queue: sender, recent: Arc::default(), counters }, publisher)
 }
 
 impl Events {
@@ -64,14 +65,8 @@ impl Events {
             return;
         }
         if self.queue.try_send(happening).is_err() {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
+            self.counters.events_dropped.inc();
         }
-    }
-
-    /// Number of Events dropped because the queue was full.
-    #[must_use]
-    pub fn dropped(&self) -> u64 {
-        self.dropped.load(Ordering::Relaxed)
     }
 
     fn is_repeated(&self, happening: &Happening, now_ms: i64) -> bool {
@@ -139,7 +134,8 @@ mod tests {
     #[tokio::test]
     async fn the_same_event_is_said_once_in_a_while() {
         let (sender, mut queue) = mpsc::channel(8);
-        let events = Events { queue: sender, recent: Arc::default(), dropped: Arc::default() };
+        let (recent, counters) = (Arc::default(), Counters::default());
+        let events = Events { queue: sender, recent, counters };
         let happening = |note: &str| Happening {
             about: ObjectReference::default(),
             warning: false,

@@ -183,6 +183,12 @@ impl Index {
         Source::ALL.into_iter().filter(|source| !self.listed.contains(source)).collect()
     }
 
+    /// True once every kind has been listed: only then is an absence known to be one.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.listed.len() == Source::ALL.len()
+    }
+
     /// Sets the facts about the cluster itself.
     pub fn set_cluster(&mut self, facts: ClusterFacts) {
         self.view.put(Kind::Cluster(facts));

@@ -5,6 +5,7 @@
 
 pub mod api;
 pub mod args;
+pub mod counters;
 pub mod directives;
 pub mod events;
 pub mod facts;

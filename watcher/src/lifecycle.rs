@@ -135,9 +135,13 @@ impl Step {
     }
 }
 
-/// Everything that is due.
+/// Everything that is due; nothing while some kind of object is unknown, because a pod that has not
+/// been listed is not a pod that has left.
 #[must_use]
 pub fn steps(index: &Index, now_ms: i64) -> Vec<Step> {
+    if !index.is_complete() {
+        return Vec::new();
+    }
     let mut steps = drain::steps(index, now_ms);
     steps.extend(initialize::steps(index));
     steps.extend(activity::steps(index, now_ms));

@@ -25,6 +25,7 @@ use serde::de::DeserializeOwned;
 
 use crate::api::{AWSNodeTemplate, EC2NodeClass, NodeClaim, NodePool, Provisioner};
 use crate::index::{Store, Watched, name_of};
+use crate::patch;
 
 /// Objects in one page of a list.
 const PAGE_SIZE: u32 = 500;
@@ -111,10 +112,11 @@ fn is_absent(error: &watcher::Error) -> bool {
 
 fn code(error: &watcher::Error) -> Option<u16> {
     match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-        | watcher::Error::WatchFailed(kube::Error::Api(status)) => Some(status.code),
-        _ => None,
+        watcher::Error::InitialListFailed(error)
+        | watcher::Error::WatchStartFailed(error)
+        | watcher::Error::WatchFailed(error) => patch::code(error),
+        watcher::Error::WatchError(status) => Some(status.code),
+        watcher::Error::NoResourceVersion => None,
     }
 }
 

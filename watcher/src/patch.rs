@@ -31,10 +31,7 @@ pub enum Part {
 /// HTTP status of a refusal; nothing for an error of transport.
 #[must_use]
 pub fn code(error: &kube::Error) -> Option<u16> {
-    match error {
-        kube::Error::Api(status) => Some(status.code),
-        _ => None,
-    }
+    if let kube::Error::Api(status) = error { Some(status.code) } else { None }
 }
 
 /// Nothing when the object was not there.

@@ -25,3 +25,6 @@ pub mod volumes;
 
 pub use fault::{Fault, Problem};
 pub use surroundings::Surroundings;
+
+#[cfg(test)]
+mod tests;

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{Args, Config};
+use crate::counters::Counters;
 use crate::directives::Directives;
 use crate::events;
 use crate::index::Store;
@@ -45,9 +46,23 @@ impl Watcher {
         client: kube::Client,
         supervisor: &Supervisor,
     ) -> anyhow::Result<Self> {
+        Self::start_with(config, client, supervisor, Counters::default()).await
+    }
+
+    /// Starts a watcher under `supervisor` that counts in `counters`.
+    ///
+    /// # Errors
+    /// When the scheduler's address is not one.
+    pub async fn start_with(
+        config: Config,
+        client: kube::Client,
+        supervisor: &Supervisor,
+        counters: Counters,
+    ) -> anyhow::Result<Self> {
         tracing::info!(?config, "watcher starts");
         let store = Store::default();
-        let (events, publisher) = events::events(client.clone(), &config.identity);
+        let (events, publisher) =
+            events::events(client.clone(), &config.identity, counters.clone());
         supervisor.spawn_once("events", {
             let token = supervisor.token().clone();
             async move { token.run_until_cancelled(publisher.run()).await.unwrap_or(Ok(())) }
@@ -65,7 +80,7 @@ impl Watcher {
             cluster_id: config.cluster_name,
             channel: client::channel(&config.scheduler_endpoint)?,
             store: store.clone(),
-            directives: Directives::new(client, store.clone(), events),
+            directives: Directives::new(client, store.clone(), events, counters),
             connected: sender,
         };
         supervisor.spawn_once("lead", lead(sessions, lease, supervisor.token().clone()));
@@ -85,7 +100,7 @@ async fn lead(sessions: Sessions, lease: Lease, token: CancellationToken) -> any
                 () = lifecycle::report::run(&sessions.directives) => String::new(),
             }
         };
-        let Some(why) = token.run_until_cancelled(work).await else { break };
+        let Some(why) = token.run_until_cancelled(Box::pin(work)).await else { break };
         sessions.connected.send_replace(false);
         tracing::warn!("this watcher no longer works: {why}");
     }
@@ -119,7 +134,8 @@ pub async fn run(args: Args, token: CancellationToken) -> anyhow::Result<()> {
         let serve = metrics.clone().serve(listener, supervisor.token().clone());
         supervisor.spawn_once("metrics", serve);
     }
-    let watcher = Watcher::start(config, client, &supervisor).await?;
+    let counters = Counters::registered(&metrics);
+    let watcher = Watcher::start_with(config, client, &supervisor, counters).await?;
     supervisor.spawn("readiness", OnError::Shutdown, move || {
         readiness(watcher.connected.clone(), metrics.clone())
     });

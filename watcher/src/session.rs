@@ -17,13 +17,15 @@ use tokio::sync::watch;
 use tonic::transport::Channel;
 
 use crate::directives::Directives;
-use crate::index::Store;
+use crate::index::{Index, Store};
 use crate::lease::Lease;
 use sender::Sender;
 
 /// How long the cluster may take to be listed before it is said what is missing.
 const LISTING_PATIENCE: Duration = Duration::from_secs(10);
 
+/// Longest pause that a scheduler may ask for.
+const GO_AWAY_DELAY_MAX: Duration = Duration::from_secs(60);
 /// Pauses between sessions.
 const RECONNECT: BackoffPolicy =
     BackoffPolicy { minimum: Duration::from_millis(200), maximum: Duration::from_secs(10) };
@@ -88,22 +90,19 @@ impl Sessions {
             if progressed {
                 backoff.reset();
             }
-            match ended {
-                Ended::GoAway { delay, reason } => {
-                    tracing::info!(reason, ?delay, "moving the session to another scheduler");
-                    tokio::time::sleep(delay).await;
-                }
-                other => {
-                    tracing::warn!(epoch, "session ended: {other}");
-                    backoff.wait().await;
-                }
+            if let Ended::GoAway { delay, reason } = ended {
+                tracing::info!(reason, ?delay, "moving the session to another scheduler");
+                tokio::time::sleep(delay.min(GO_AWAY_DELAY_MAX)).await;
+            } else {
+                tracing::warn!(epoch, "session ended: {ended}");
+                backoff.wait().await;
             }
         }
     }
 
     async fn wait_until_listed(&self) {
-        while !self.store.until(LISTING_PATIENCE, |index| index.unlisted().is_empty()).await {
-            let unlisted = self.store.read(crate::index::Index::unlisted);
+        while !self.store.until(LISTING_PATIENCE, Index::is_complete).await {
+            let unlisted = self.store.read(Index::unlisted);
             tracing::warn!(?unlisted, "still waiting for the cluster's objects to be listed");
         }
     }

@@ -46,7 +46,9 @@ impl Directives {
             DirectiveError::refused("NOT_FOUND", format!("Node {name} does not exist any more"))
         })?;
         edit(&api, name, Part::Main, Some(node), admit).await?;
-        self.store.update(|index| index.plan_for(&register.claim, &register.pods));
+        if !register.pods.is_empty() {
+            self.store.update(|index| index.plan_for(&register.claim, &register.pods));
+        }
         self.record_registration(&claim, name).await
     }
 

@@ -104,6 +104,7 @@ impl Directives {
         let params = EvictParams { delete_options: Some(options), ..EvictParams::default() };
         match self.pods(pod).evict(&pod.name, &params).await {
             Ok(_) => {
+                self.counters.evictions.inc();
                 self.say_of(pod, false, "Evicted", format!("its node is going: NodeClaim {claim}"));
                 Ok(())
             }
@@ -185,11 +186,15 @@ impl Directives {
     }
 
     fn finish_trace(&self, name: &str, pods: usize, realised: usize) {
+        self.store.update(|index| index.plan_done(name));
+        if pods == 0 {
+            return;
+        }
+        self.counters.placed(pods, realised);
         let claim = self.known_claim(name);
         let span = tracing::info_span!("watcher.pods_running", claim = name, pods, realised);
         propagate::set_parent(&span, claim.as_ref().map_or("", traceparent));
         span.in_scope(|| tracing::info!(claim = name, pods, realised, "planned pods run"));
-        self.store.update(|index| index.plan_done(name));
     }
 
     async fn set(&self, name: &str, wanted: &Wanted<'_>) -> Outcome {

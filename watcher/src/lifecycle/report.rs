@@ -37,6 +37,7 @@ pub async fn run(directives: &Directives) {
         for ((source, name), _) in said.iter().filter(|(key, _)| !left.contains_key(key)) {
             directives.set_valid(*source, name, None).await;
         }
+        directives.counters.left.set(i64::try_from(left.len()).unwrap_or(i64::MAX));
         said = left;
         if changes.changed().await.is_err() {
             return;

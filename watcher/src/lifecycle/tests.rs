@@ -1,1 +1,279 @@
 //! Draining, initialisation and activity, by table.
+
+use k8s_openapi::api::core::v1::{Node, ObjectReference, Pod};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::api::NodeClaim;
+use crate::index::Watched;
+
+/// 2026-01-01T00:00:00Z in milliseconds.
+const NOW_MS: i64 = 1_767_225_600_000;
+
+fn apply<W: Watched + serde::de::DeserializeOwned>(index: &mut Index, object: Value) {
+    let object = serde_json::from_value::<W>(object).unwrap();
+    index.apply(ObjectReference::default(), Ok(object));
+    assert!(index.left().is_empty(), "{:?}", index.left());
+}
+
+fn met(kind: &str) -> Value {
+    json!({ "type": kind, "status": "True", "reason": kind, "message": "",
+            "lastTransitionTime": "2025-12-31T23:00:00Z" })
+}
+
+fn merge(base: &mut Value, extra: Value) {
+    match (base, extra) {
+        (Value::Object(base), Value::Object(extra)) => {
+            for (key, value) in extra {
+                merge(base.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (base, extra) => *base = extra,
+    }
+}
+
+fn claim(extra: Value) -> Value {
+    let mut claim = json!({
+        "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
+        "metadata": { "name": "c1", "uid": "u1" },
+        "spec": {
+            "requirements": [],
+            "nodeClassRef": { "group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "d" },
+            "resources": { "requests": { "cpu": "1", "nvidia.com/gpu": "1" } },
+            "startupTaints": [{ "key": "cni", "effect": "NoSchedule" }],
+        },
+        "status": { "nodeName": "n1", "conditions": [met("Launched"), met("Registered")] },
+    });
+    merge(&mut claim, extra);
+    claim
+}
+
+fn node(extra: Value) -> Value {
+    let mut node = json!({
+        "metadata": {
+            "name": "n1", "finalizers": ["karpenter.sh/termination"],
+            "ownerReferences": [{
+                "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "name": "c1", "uid": "u1" }],
+        },
+        "spec": {},
+        "status": {
+            "allocatable": { "cpu": "4", "nvidia.com/gpu": "1" },
+            "conditions": [{ "type": "Ready", "status": "True" }],
+        },
+    });
+    merge(&mut node, extra);
+    node
+}
+
+fn cordoned() -> Value {
+    json!({
+        "metadata": { "labels": {
+            "node.kubernetes.io/exclude-from-external-load-balancers": "karpenter" } },
+        "spec": {
+            "unschedulable": true,
+            "taints": [{ "key": "karpenter.sh/disrupted", "effect": "NoSchedule" }],
+        },
+    })
+}
+
+fn deleted() -> Value {
+    json!({ "metadata": { "deletionTimestamp": "2026-01-01T00:00:00Z" } })
+}
+
+fn pod(name: &str, extra: Value) -> Value {
+    let mut pod = json!({
+        "metadata": { "namespace": "default", "name": name, "uid": name },
+        "spec": { "nodeName": "n1", "containers": [{ "name": "c" }] },
+        "status": { "phase": "Running" },
+    });
+    merge(&mut pod, extra);
+    pod
+}
+
+/// A drain of a node with these pods.
+fn draining(claim_extra: Value, pods: &[Value]) -> Index {
+    let mut index = Index::default();
+    let mut deleted = deleted();
+    merge(&mut deleted, claim_extra);
+    apply::<NodeClaim>(&mut index, claim(deleted));
+    apply::<Node>(&mut index, node(cordoned()));
+    for pod in pods {
+        apply::<Pod>(&mut index, pod.clone());
+    }
+    index
+}
+
+/// Drain steps as keys.
+fn keys(index: &Index, now_ms: i64) -> Vec<String> {
+    drain::steps(index, now_ms).iter().map(Step::key).collect()
+}
+
+#[test]
+fn a_claim_that_stays_is_not_drained() {
+    let mut index = Index::default();
+    apply::<NodeClaim>(&mut index, claim(json!({})));
+    apply::<Node>(&mut index, node(json!({})));
+    assert!(keys(&index, NOW_MS).is_empty());
+}
+
+#[test]
+fn the_node_is_closed_before_any_pod_is_asked_to_leave() {
+    let mut index = Index::default();
+    apply::<NodeClaim>(&mut index, claim(deleted()));
+    apply::<Node>(&mut index, node(json!({})));
+    apply::<Pod>(&mut index, pod("p", json!({})));
+    assert_eq!(keys(&index, NOW_MS), ["cordon/n1"]);
+    apply::<Node>(&mut index, node(cordoned()));
+    assert_eq!(keys(&index, NOW_MS), ["evict/p"]);
+}
+
+#[test]
+fn who_stays_and_who_leaves() {
+    let owner = |kind: &str| {
+        json!({ "metadata": { "ownerReferences": [{
+            "apiVersion": "apps/v1", "kind": kind, "name": "o", "uid": "o", "controller": true }] } })
+    };
+    let tolerant = json!({ "spec": { "tolerations": [{ "operator": "Exists" }] } });
+    let stuck = json!({ "metadata": { "deletionTimestamp": "2025-12-31T23:58:00Z" } });
+    let leaving = json!({ "metadata": { "deletionTimestamp": "2026-01-01T00:00:30Z" } });
+    let until_later = json!({
+        "metadata": { "annotations": { "karpenter.sh/do-not-disrupt": "10m" } },
+        "status": { "startTime": "2025-12-31T23:55:00Z" },
+    });
+    let until_before = json!({
+        "metadata": { "annotations": { "karpenter.sh/do-not-disrupt": "1m" } },
+        "status": { "startTime": "2025-12-31T23:55:00Z" },
+    });
+    let evict_not =
+        json!({ "metadata": { "annotations": { "karpenter.sh/do-not-evict": "true" } } });
+    let table = [
+        (owner("ReplicaSet"), vec!["evict/p"]),
+        (owner("DaemonSet"), vec!["drained/c1"]),
+        (owner("Node"), vec!["drained/c1"]),
+        (tolerant, vec!["drained/c1"]),
+        (stuck, vec!["drained/c1"]),
+        (leaving, vec![]),
+        (until_later, vec!["blocked/c1/default/p"]),
+        (until_before, vec!["evict/p"]),
+        (evict_not, vec!["blocked/c1/default/p"]),
+    ];
+    for (extra, expected) in table {
+        let index = draining(json!({}), &[pod("p", extra.clone())]);
+        assert_eq!(keys(&index, NOW_MS), expected, "{extra}");
+    }
+}
+
+#[test]
+fn critical_pods_leave_last() {
+    let critical = json!({ "spec": { "priorityClassName": "system-cluster-critical" } });
+    let plain = pod("plain", json!({}));
+    let index = draining(json!({}), &[pod("dns", critical.clone()), plain]);
+    assert_eq!(keys(&index, NOW_MS), ["evict/plain"]);
+    let index = draining(json!({}), &[pod("dns", critical)]);
+    assert_eq!(keys(&index, NOW_MS), ["evict/dns"]);
+}
+
+#[test]
+fn past_the_deadline_pods_are_deleted_with_the_grace_that_is_left() {
+    let grace = json!({ "spec": { "terminationGracePeriod": "60s" } });
+    let protected =
+        json!({ "metadata": { "annotations": { "karpenter.sh/do-not-disrupt": "true" } } });
+    let index = draining(grace, &[pod("p", protected)]);
+    assert_eq!(keys(&index, NOW_MS), ["deadline/c1", "blocked/c1/default/p"]);
+    let forced = |now_ms| match drain::steps(&index, now_ms).pop() {
+        Some(Step::ForceDelete { grace_seconds, .. }) => Some(grace_seconds),
+        _ => None,
+    };
+    assert_eq!(forced(NOW_MS + 30_000), None);
+    assert_eq!(forced(NOW_MS + 31_000), Some(29));
+    assert_eq!(forced(NOW_MS + 90_000), Some(1));
+}
+
+#[test]
+fn a_deleted_node_takes_its_claim_along_or_is_let_go() {
+    let mut index = Index::default();
+    apply::<Node>(&mut index, node(deleted()));
+    assert_eq!(keys(&index, NOW_MS), ["release/n1"]);
+    apply::<NodeClaim>(&mut index, claim(json!({})));
+    assert_eq!(keys(&index, NOW_MS), ["delete/c1"]);
+}
+
+#[test]
+fn what_a_node_waits_for_is_said() {
+    let not_ready = json!({ "status": { "conditions": [{ "type": "Ready", "status": "False" }] } });
+    let startup = json!({ "spec": { "taints": [{ "key": "cni", "effect": "NoSchedule" }] } });
+    let ephemeral = json!({ "spec": { "taints": [
+        { "key": "node.kubernetes.io/not-ready", "effect": "NoSchedule" }] } });
+    let no_gpu = json!({ "status": { "allocatable": { "nvidia.com/gpu": "0" } } });
+    let table = [
+        (not_ready, "await/c1/NodeNotReady"),
+        (startup, "await/c1/StartupTaintsExist"),
+        (ephemeral, "await/c1/KnownEphemeralTaintsExist"),
+        (no_gpu, "await/c1/ResourceNotRegistered"),
+        (json!({}), "initialize/c1"),
+    ];
+    for (extra, expected) in table {
+        let mut index = Index::default();
+        apply::<NodeClaim>(&mut index, claim(json!({})));
+        apply::<Node>(&mut index, node(extra));
+        let keys: Vec<_> = initialize::steps(&index).iter().map(Step::key).collect();
+        assert_eq!(keys, [expected]);
+    }
+}
+
+#[test]
+fn what_was_said_is_not_said_again() {
+    let mut index = Index::default();
+    let mut said = met("Initialized");
+    said["status"] = json!("Unknown");
+    said["reason"] = json!("NodeNotFound");
+    said["message"] = json!("the node of the claim does not exist");
+    let conditions = json!([met("Launched"), met("Registered"), said]);
+    apply::<NodeClaim>(&mut index, claim(json!({ "status": { "conditions": conditions } })));
+    assert!(initialize::steps(&index).is_empty());
+}
+
+#[test]
+fn pod_events_are_written_once_in_a_while() {
+    let mut index = Index::default();
+    index.begin::<Pod>();
+    index.end::<Pod>();
+    apply::<NodeClaim>(&mut index, claim(json!({})));
+    apply::<Node>(&mut index, node(json!({})));
+    assert!(activity::steps(&index, NOW_MS).is_empty());
+    apply::<Pod>(&mut index, pod("p", json!({})));
+    let touch = Step::Touch { claim: "c1".to_owned(), node: "n1".to_owned() };
+    assert_eq!(activity::steps(&index, NOW_MS), [touch]);
+    let fresh = json!({ "status": { "lastPodEventTime": "2025-12-31T23:59:58Z" } });
+    apply::<NodeClaim>(&mut index, claim(fresh));
+    assert!(activity::steps(&index, NOW_MS).is_empty());
+    assert_eq!(activity::steps(&index, NOW_MS + 3_000).len(), 1);
+    index.untouch("n1");
+    assert!(activity::steps(&index, NOW_MS + 3_000).is_empty());
+}
+
+#[test]
+fn pods_that_were_there_at_the_start_are_no_event() {
+    let mut index = Index::default();
+    index.begin::<Pod>();
+    apply::<NodeClaim>(&mut index, claim(json!({})));
+    apply::<Pod>(&mut index, pod("p", json!({})));
+    index.end::<Pod>();
+    assert!(activity::steps(&index, NOW_MS).is_empty());
+    index.forget::<Pod>(&("default".to_owned(), "p".to_owned()));
+    assert_eq!(activity::steps(&index, NOW_MS).len(), 1);
+}
+
+#[test]
+fn a_claims_trace_ends_when_its_pods_run() {
+    let mut index = Index::default();
+    apply::<NodeClaim>(&mut index, claim(json!({})));
+    index.plan_for("c1", &["p".to_owned(), "q".to_owned(), "gone".to_owned()]);
+    let pending = json!({ "spec": { "nodeName": "" }, "status": { "phase": "Pending" } });
+    apply::<Pod>(&mut index, pod("p", json!({})));
+    apply::<Pod>(&mut index, pod("q", pending));
+    assert!(activity::steps(&index, NOW_MS).is_empty());
+    apply::<Pod>(&mut index, pod("q", json!({ "spec": { "nodeName": "elsewhere" } })));
+    let running = Step::Running { claim: "c1".to_owned(), pods: 2, realised: 1 };
+    assert_eq!(activity::steps(&index, NOW_MS), [running]);
+}

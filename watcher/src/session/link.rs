@@ -99,6 +99,7 @@ impl Link {
     ) -> Ended {
         let mut changes = sessions.store.changes();
         let mut flush_at = Some(Instant::now());
+        let mut trace = String::new();
         let mut bookmark_at = Instant::now() + self.bookmark_interval;
         loop {
             tokio::select! {
@@ -122,7 +123,7 @@ impl Link {
                 }
                 () = tokio::time::sleep_until(flush_at.unwrap_or(bookmark_at)) => {
                     flush_at = None;
-                    self.flush(sessions, sender);
+                    self.flush(sessions, sender, &mut trace);
                     if Instant::now() >= bookmark_at {
                         bookmark_at = Instant::now() + self.bookmark_interval;
                         let bookmark = sessions.store.update(|i| sender.bookmark(i.settled()));
@@ -139,13 +140,21 @@ impl Link {
         }
     }
 
-    /// Sends what the window and the connection take.
-    fn flush(&self, sessions: &Sessions, sender: &mut Sender) {
-        let traceparent = sessions.store.update(observation);
+    /// Sends what the window and the connection take. A trace that was started waits for the delta
+    /// that carries its pods.
+    fn flush(&self, sessions: &Sessions, sender: &mut Sender, trace: &mut String) {
+        if let Some(fresh) = sessions.store.update(observation) {
+            *trace = fresh;
+        }
+        let mut told = false;
         while self.outbound.capacity() > 0 {
-            let next = sessions.store.update(|index| sender.next(index.settled(), &traceparent));
-            let Some(message) = next else { return };
+            let next = sessions.store.update(|index| sender.next(index.settled(), trace));
+            let Some(message) = next else { break };
+            told |= matches!(message, Message::Delta(_));
             self.post(message);
+        }
+        if told {
+            trace.clear();
         }
     }
 
@@ -155,19 +164,17 @@ impl Link {
     }
 }
 
-/// Starts the trace of pods that have been seen waiting for the first time; empty for none.
-fn observation(index: &mut Index) -> String {
+/// Starts the trace of pods that have been seen waiting for the first time; nothing for none.
+fn observation(index: &mut Index) -> Option<String> {
     let fresh = index.take_fresh_pending();
-    let Some(first) = fresh.iter().find_map(|uid| index.pod(uid)).filter(|pod| pod.waits()) else {
-        return String::new();
-    };
+    let first = fresh.iter().find_map(|uid| index.pod(uid)).filter(|pod| pod.waits())?;
     let span = tracing::info_span!(
         parent: None,
         "watcher.pod_pending",
         pods = fresh.len(),
         first_pod = format!("{}/{}", first.row.namespace, first.row.name),
     );
-    propagate::traceparent_of(&span)
+    Some(propagate::traceparent_of(&span))
 }
 
 fn take(

@@ -1,0 +1,80 @@
+//! What is counted, for metrics.
+//!
+//! Invariant: each happening is counted in one place, where it is dealt with.
+
+use longshore_proto::cluster::v1::DirectiveStatus;
+use longshore_runtime::metrics::Metrics;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+
+/// Counters of a watcher. Clones count together.
+#[derive(Clone, Debug, Default)]
+pub struct Counters {
+    /// Directives answered, by status.
+    pub directives: Family<Vec<(&'static str, &'static str)>, Counter>,
+    /// Pods that run and were planned for a claim.
+    pub planned_pods: Counter,
+    /// Those of them that run where they were planned.
+    pub realised_pods: Counter,
+    /// Evictions that were granted.
+    pub evictions: Counter,
+    /// Events dropped because too many were waiting.
+    pub events_dropped: Counter,
+    /// Objects that cannot be used now.
+    pub left: Gauge,
+}
+
+impl Counters {
+    /// Counters that `metrics` shows.
+    #[must_use]
+    pub fn registered(metrics: &Metrics) -> Self {
+        let own = Self::default();
+        let help = "Directives answered";
+        metrics.register("watcher_directives", help, own.directives.clone());
+        let help = "Pods that run and were planned for a claim";
+        metrics.register("watcher_planned_pods", help, own.planned_pods.clone());
+        let help = "Planned pods that run where they were planned";
+        metrics.register("watcher_realised_pods", help, own.realised_pods.clone());
+        let help = "Evictions granted while draining";
+        metrics.register("watcher_evictions", help, own.evictions.clone());
+        let help = "Events dropped because too many were waiting";
+        metrics.register("watcher_events_dropped", help, own.events_dropped.clone());
+        let help = "Objects left out because they cannot be used";
+        metrics.register("watcher_invalid_objects", help, own.left.clone());
+        own
+    }
+
+    /// A directive was answered.
+    pub fn directive(&self, status: DirectiveStatus) {
+        let name = match status {
+            DirectiveStatus::Done => "done",
+            DirectiveStatus::Refused | DirectiveStatus::Unspecified => "refused",
+            DirectiveStatus::Expired => "expired",
+            DirectiveStatus::Failed => "failed",
+        };
+        self.directives.get_or_create(&vec![("status", name)]).inc();
+    }
+
+    /// The pods of a claim run.
+    pub fn placed(&self, pods: usize, realised: usize) {
+        self.planned_pods.inc_by(u64::try_from(pods).unwrap_or(u64::MAX));
+        self.realised_pods.inc_by(u64::try_from(realised).unwrap_or(u64::MAX));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_counted_is_shown() {
+        let metrics = Metrics::new();
+        let counters = Counters::registered(&metrics);
+        counters.placed(3, 2);
+        counters.directive(DirectiveStatus::Done);
+        let text = metrics.text();
+        assert!(text.contains("longshore_watcher_planned_pods_total 3"), "{text}");
+        assert!(text.contains("longshore_watcher_directives_total{status=\"done\"} 1"), "{text}");
+    }
+}

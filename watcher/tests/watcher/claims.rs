@@ -1,0 +1,257 @@
+//! A claim's way from its creation to a node that takes pods.
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::events::v1::Event;
+use kube::Api;
+use longshore_proto::cluster::v1::directive::Action;
+use longshore_proto::cluster::v1::{
+    DeleteClaim, Directive, DirectiveStatus, DisruptClaim, RecordLaunch, RecordLaunchFailure,
+    RegisterNode, ReleaseClaim,
+};
+use longshore_proto::types::v1::CapacityType;
+use longshore_watcher::api::NodeClaim;
+
+use super::scheduler::Session;
+use super::support::{
+    PROVIDER_ID, TRACE, World, class, condition, create, create_claim, is_met, node, pod, pool,
+    registered, until,
+};
+
+/// Asserts that a directive was carried out.
+async fn done(session: &mut Session, action: Action) {
+    let result = session.direct(action).await;
+    assert_eq!(result.status(), DirectiveStatus::Done, "{result:?}");
+}
+
+/// Creates a claim for a pod and checks the object.
+async fn created(world: &World, session: &mut Session, uid: &str) {
+    done(session, create_claim("c1", &[uid.to_owned()])).await;
+    let meta = world.all::<NodeClaim>().get("c1").await.unwrap().metadata;
+    assert_eq!(meta.finalizers.unwrap(), ["karpenter.sh/termination"]);
+    assert_eq!(meta.labels.unwrap()["karpenter.sh/nodepool"], "default");
+    let annotations = meta.annotations.unwrap();
+    assert_eq!(annotations["longshore.dev/launch-id"], "launch-c1");
+    assert_eq!(annotations["longshore.dev/traceparent"], TRACE);
+    assert_eq!(annotations["longshore.dev/max-price-micro-usd-per-hour"], "12000");
+    assert_eq!(annotations["team"], "a");
+    assert_eq!(meta.owner_references.unwrap()[0].kind, "NodePool");
+}
+
+/// Records its launch and checks the view.
+async fn launched(session: &mut Session) {
+    let record = RecordLaunch {
+        claim: "c1".to_owned(),
+        provider_id: PROVIDER_ID.to_owned(),
+        instance_type: "m7g.large".to_owned(),
+        zone: "us-east-1a".to_owned(),
+        zone_id: "use1-az1".to_owned(),
+        capacity_type: CapacityType::Spot.into(),
+        image_id: "ami-1".to_owned(),
+        ..RecordLaunch::default()
+    };
+    done(session, Action::RecordLaunch(record)).await;
+    session
+        .until("the launch is in the view", |view| {
+            view.claim("c1").is_some_and(|claim| {
+                claim.provider_id == PROVIDER_ID
+                    && claim.instance_type == "m7g.large"
+                    && claim.capacity_type() == CapacityType::Spot
+            })
+        })
+        .await;
+}
+
+/// Checks a node that is in service.
+async fn in_service(world: &World) {
+    let node = world.all::<Node>().get("n1").await.unwrap();
+    let labels = node.metadata.labels.unwrap();
+    assert_eq!(labels["karpenter.sh/registered"], "true");
+    assert_eq!(labels["karpenter.sh/initialized"], "true");
+    assert_eq!(labels["karpenter.sh/capacity-type"], "spot");
+    assert_eq!(labels["karpenter.k8s.aws/ec2nodeclass"], "default");
+    assert_eq!(node.metadata.finalizers.unwrap(), ["karpenter.sh/termination"]);
+}
+
+#[tokio::test]
+async fn the_whole_way_to_a_running_pod() {
+    let mut world = World::start().await;
+    pool(&world).await;
+    class(&world).await;
+    let uid = create(&world.pods(), pod("waits")).await.metadata.uid.unwrap();
+    let (_, mut session) = world.scheduler.session().await;
+    session
+        .until("pod and pool", |v| v.pod("waits").is_some() && v.pool("default").is_some())
+        .await;
+    created(&world, &mut session, &uid).await;
+    launched(&mut session).await;
+    create(&world.all::<Node>(), node("n1", PROVIDER_ID)).await;
+    session.until("the node", |view| view.node("n1").is_some()).await;
+    let register = RegisterNode { claim: "c1".to_owned(), node: "n1".to_owned(), pods: vec![uid] };
+    done(&mut session, Action::RegisterNode(register)).await;
+    until(&world.pods(), "waits", "the pod is bound", |pod: Option<&Pod>| {
+        pod.and_then(|p| p.spec.as_ref()?.node_name.as_deref()) == Some("n1")
+    })
+    .await;
+    let claims = world.all::<NodeClaim>();
+    until(&claims, "c1", "the claim is initialised", |claim| {
+        is_met(claim, "Initialized") && is_met(claim, "Ready")
+    })
+    .await;
+    in_service(&world).await;
+    until(&claims, "c1", "the pod event is written down", |claim| {
+        claim.and_then(|c| c.status.as_ref()?.last_pod_event_time.as_ref()).is_some()
+    })
+    .await;
+    session
+        .until("the scheduler knows", |view| {
+            let claim = view.claim("c1");
+            claim.is_some_and(|c| c.initialize_time.is_some() && c.node_name == "n1")
+        })
+        .await;
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn a_nomination_is_ours_and_comes_before_the_taint_goes() {
+    let mut world = World::start().await;
+    pool(&world).await;
+    let mut gated = pod("gated");
+    gated["spec"]["schedulingGates"] = serde_json::json!([{ "name": "test.dev/wait" }]);
+    let uid = create(&world.pods(), gated).await.metadata.uid.unwrap();
+    let (_, mut session) = world.scheduler.session().await;
+    registered(&world, &mut session, "c1", "n1").await;
+    let register = RegisterNode { claim: "c1".to_owned(), node: "n1".to_owned(), pods: vec![uid] };
+    session.direct(Action::RegisterNode(register)).await;
+    session
+        .until("the nomination", |view| {
+            view.pod("gated").is_some_and(|pod| pod.nominated_node == "n1" && pod.nominated_by_us)
+        })
+        .await;
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn directives_are_idempotent_and_expire() {
+    let mut world = World::start().await;
+    pool(&world).await;
+    let (_, mut session) = world.scheduler.session().await;
+    for id in ["a", "a", "b"] {
+        let result = session.direct_as(id, create_claim("c1", &[])).await;
+        assert_eq!(result.status(), DirectiveStatus::Done, "{result:?}");
+    }
+    let mut other = create_claim("c1", &[]);
+    if let Action::CreateClaim(create) = &mut other {
+        create.claim.as_mut().unwrap().launch_id = "another".to_owned();
+    }
+    let result = session.direct(other).await;
+    assert_eq!(result.status(), DirectiveStatus::Refused);
+    assert_eq!(result.reason, "CLAIM_EXISTS");
+    let late = Directive {
+        directive_id: "late".to_owned(),
+        expire_time: Some(prost_types::Timestamp { seconds: 1, nanos: 0 }),
+        action: Some(create_claim("c2", &[])),
+        ..Directive::default()
+    };
+    assert_eq!(session.send_directive(late).await.status(), DirectiveStatus::Expired);
+    assert!(world.all::<NodeClaim>().get_opt("c2").await.unwrap().is_none());
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn a_failed_launch_says_why_and_goes_when_told() {
+    let mut world = World::start().await;
+    pool(&world).await;
+    let uid = create(&world.pods(), pod("waits")).await.metadata.uid.unwrap();
+    let (_, mut session) = world.scheduler.session().await;
+    session.until("the pod", |view| view.pod("waits").is_some()).await;
+    session.direct(create_claim("c1", &[uid])).await;
+    let failure = |delete| {
+        Action::RecordLaunchFailure(RecordLaunchFailure {
+            claim: "c1".to_owned(),
+            reason: "UnauthorizedOperation".to_owned(),
+            message: "ec2:RunInstances was denied; add the tag karpenter.sh/discovery".to_owned(),
+            delete,
+        })
+    };
+    session.direct(failure(false)).await;
+    let claims = world.all::<NodeClaim>();
+    let claim = claims.get("c1").await.unwrap();
+    let launched = condition(&claim, "Launched").unwrap();
+    assert_eq!(
+        (launched.status.as_str(), launched.reason.as_str()),
+        ("False", "UnauthorizedOperation")
+    );
+    let events: Api<Event> = Api::default_namespaced(world.client.clone());
+    let said = |list: &[Event]| {
+        list.iter().any(|e| {
+            e.reason.as_deref() == Some("LaunchFailed")
+                && e.regarding.as_ref().and_then(|r| r.kind.as_deref()) == Some("Pod")
+        })
+    };
+    super::support::within("the Event on the pod", async {
+        while !said(&events.list(&Default::default()).await.unwrap().items) {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    session.direct(failure(true)).await;
+    session.until("the claim is going", |v| v.claim("c1").is_some_and(|c| c.deleting)).await;
+    let release = Action::ReleaseClaim(ReleaseClaim { claim: "c1".to_owned() });
+    assert_eq!(session.direct(release).await.status(), DirectiveStatus::Done);
+    session.until("the claim is gone", |view| view.claim("c1").is_none()).await;
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn a_disruption_is_marked_and_undone() {
+    let mut world = World::start().await;
+    pool(&world).await;
+    let (_, mut session) = world.scheduler.session().await;
+    registered(&world, &mut session, "c1", "n1").await;
+    let disrupt = |cancel| {
+        Action::DisruptClaim(DisruptClaim {
+            claim: "c1".to_owned(),
+            reason: "Underutilized".to_owned(),
+            replaced_by: vec!["c2".to_owned(), "c3".to_owned()],
+            cancel,
+        })
+    };
+    let tainted = |view: &super::scheduler::View| {
+        let taints = view.node("n1").map(|node| node.taints.clone()).unwrap_or_default();
+        taints.iter().any(|taint| taint.key == "karpenter.sh/disrupted")
+    };
+    session.direct(disrupt(false)).await;
+    session
+        .until("the mark", |view| {
+            tainted(view)
+                && view.claim("c1").is_some_and(|c| {
+                    c.disruption_reason == "Underutilized" && c.replaced_by == ["c2", "c3"]
+                })
+        })
+        .await;
+    session.direct(disrupt(true)).await;
+    session
+        .until("no mark", |view| {
+            !tainted(view)
+                && view
+                    .claim("c1")
+                    .is_some_and(|c| c.disruption_reason.is_empty() && c.replaced_by.is_empty())
+        })
+        .await;
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_refused_or_done() {
+    let mut world = World::start().await;
+    let (_, mut session) = world.scheduler.session().await;
+    let gone = || "gone".to_owned();
+    let record = RecordLaunch { claim: gone(), ..RecordLaunch::default() };
+    let result = session.direct(Action::RecordLaunch(record)).await;
+    assert_eq!((result.status(), result.reason.as_str()), (DirectiveStatus::Refused, "NOT_FOUND"));
+    let release = Action::ReleaseClaim(ReleaseClaim { claim: gone() });
+    assert_eq!(session.direct(release).await.status(), DirectiveStatus::Done);
+    let delete = Action::DeleteClaim(DeleteClaim { claim: gone(), ..DeleteClaim::default() });
+    assert_eq!(session.direct(delete).await.status(), DirectiveStatus::Done);
+    world.stop().await;
+}

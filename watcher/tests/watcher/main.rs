@@ -1,0 +1,16 @@
+//! The watcher between a simulated cluster and a scripted scheduler.
+//!
+//! Invariant: nothing sleeps; every wait is for a message or a watch event, under one deadline.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests fail as the tests themselves do"
+)]
+
+mod claims;
+mod drain;
+mod reports;
+mod scheduler;
+mod session;
+mod support;

@@ -1,0 +1,143 @@
+//! The session: what a scheduler is told, and when.
+
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Api;
+use kube::api::DeleteParams;
+use longshore_proto::cluster::v1::sync_response::Message as Answer;
+use longshore_proto::cluster::v1::{GoAway, Welcome};
+use longshore_proto::reason::Reason;
+use longshore_runtime::tasks::Supervisor;
+use longshore_watcher::api::NodePool;
+use longshore_watcher::api::crd::Kind;
+use longshore_watcher::{Config, Watcher};
+use tokio_util::sync::CancellationToken;
+
+use super::support::{World, create, install, node_pool, pod, within};
+
+#[tokio::test]
+async fn a_session_holds_what_the_cluster_holds() {
+    let mut world = World::start().await;
+    create(&world.pods(), pod("before")).await;
+    let (hello, mut session) = world.scheduler.session().await;
+    assert_eq!((hello.cluster_id.as_str(), hello.protocol_version), ("test", 1));
+    session.until("the pod", |view| view.pod("before").is_some()).await;
+    let facts = session.view.cluster().unwrap();
+    assert_eq!((facts.name.as_str(), facts.region.as_str()), ("test", "us-east-1"));
+    assert_eq!(facts.kubernetes_version, "1.35");
+    create(&world.pods(), pod("after")).await;
+    session.until("the new pod", |view| view.pod("after").is_some()).await;
+    world.pods().delete("before", &DeleteParams::default().grace_period(0)).await.unwrap();
+    session.until("its end", |view| view.pod("before").is_none()).await;
+    session.view.bookmarks.clear();
+    session.until("a bookmark", |view| !view.bookmarks.is_empty()).await;
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn the_epoch_is_in_the_lease_and_grows_with_each_session() {
+    let mut world = World::start().await;
+    let leases: Api<Lease> = Api::namespaced(world.client.clone(), "kube-system");
+    let epoch = |lease: Option<&Lease>| -> Option<u64> {
+        lease?.metadata.annotations.as_ref()?.get("longshore.dev/session-epoch")?.parse().ok()
+    };
+    let (first, session) = world.scheduler.session().await;
+    let lease = leases.get("longshore-watcher-test").await.unwrap();
+    assert_eq!(epoch(Some(&lease)), Some(first.session_epoch));
+    drop(session);
+    let (second, session) = world.scheduler.session().await;
+    assert!(second.session_epoch > first.session_epoch);
+    session.send(Answer::GoAway(GoAway::default())).await;
+    let (third, _session) = world.scheduler.session().await;
+    assert!(third.session_epoch > second.session_epoch);
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn a_resync_brings_everything_again() {
+    let mut world = World::start().await;
+    create(&world.pods(), pod("a")).await;
+    let (_, mut session) = world.scheduler.session().await;
+    session.until("the pod", |view| view.pod("a").is_some()).await;
+    session.resync().await;
+    session.until("the pod again", |view| view.pod("a").is_some()).await;
+    create(&world.pods(), pod("b")).await;
+    session.until("deltas go on", |view| view.pod("b").is_some()).await;
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn a_scheduler_that_remembers_is_sent_what_it_missed() {
+    let mut world = World::start().await;
+    create(&world.pods(), pod("a")).await;
+    let (_, mut session) = world.scheduler.session().await;
+    session.until("the pod", |view| view.pod("a").is_some()).await;
+    session.view.bookmarks.clear();
+    session.until("it is quiet", |view| !view.bookmarks.is_empty()).await;
+    let view = std::mem::take(&mut session.view);
+    drop(session);
+    let (hello, mut session) = world.scheduler.hello().await;
+    let revision = view.revision.unwrap();
+    assert_eq!(hello.resume_token, format!("at-{revision}").into_bytes());
+    session.view = view;
+    let resumed =
+        Welcome { resumed: true, resume_revision: revision, window: 8, ..Welcome::default() };
+    session.welcome(resumed).await;
+    create(&world.pods(), pod("b")).await;
+    session.until("the new pod", |view| view.pod("b").is_some()).await;
+    assert!(session.view.pod("a").is_some());
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn another_protocol_version_is_not_the_end() {
+    let mut world = World::start().await;
+    let (_, session) = world.scheduler.hello().await;
+    session.refuse(Reason::ProtocolVersion.status("too new")).await;
+    let (_, _session) = world.scheduler.session().await;
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn waiting_pods_start_a_trace_only_when_there_is_telemetry() {
+    let mut world = World::start().await;
+    let (_, mut session) = world.scheduler.session().await;
+    create(&world.pods(), pod("a")).await;
+    session.until("the pod", |view| view.pod("a").is_some()).await;
+    // No collector is installed in this test, so there is nothing to connect to.
+    assert!(session.view.traceparents.iter().all(String::is_empty));
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn a_standby_takes_over_when_the_holder_ends() {
+    let mut world = World::start().await;
+    let (_, session) = world.scheduler.session().await;
+    let standby = Supervisor::new(CancellationToken::new());
+    let config = Config {
+        region: "us-east-1".to_owned(),
+        identity: "standby".to_owned(),
+        ..Config::new("test", &world.scheduler.endpoint)
+    };
+    let mut second = Watcher::start(config, world.client.clone(), &standby).await.unwrap();
+    assert!(!*second.connected.borrow_and_update());
+    world.supervisor.token().cancel();
+    drop(session);
+    let (_, _session) = world.scheduler.session().await;
+    within("the standby is connected", second.connected.wait_for(|c| *c)).await.unwrap();
+    let leases: Api<Lease> = Api::namespaced(world.client.clone(), "kube-system");
+    let lease = leases.get("longshore-watcher-test").await.unwrap();
+    assert_eq!(lease.spec.unwrap().holder_identity.as_deref(), Some("standby"));
+    standby.token().cancel();
+    standby.join(super::scheduler::DEADLINE).await.unwrap();
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn kinds_may_be_installed_late() {
+    let mut world = World::with(|config| config, &[Kind::NodeClaim, Kind::EC2NodeClass]).await;
+    let (_, mut session) = world.scheduler.session().await;
+    install(&world.client, &[Kind::NodePool]).await;
+    create(&world.all::<NodePool>(), node_pool("late")).await;
+    session.until("the pool", |view| view.pool("late").is_some()).await;
+    world.stop().await;
+}
