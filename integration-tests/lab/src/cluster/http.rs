@@ -4,7 +4,9 @@
 //! code and body a real API server would send.
 
 pub mod discovery;
+mod openapi;
 mod route;
+mod validation;
 mod verbs;
 mod watch;
 
@@ -99,6 +101,10 @@ fn dispatch(endpoint: &Endpoint, asked: &Asked, body: &Bytes) -> Result<Response
         Route::Group(name) => document(discovery::group(&registry().registry, name)),
         Route::Resources { group, version } => {
             document(discovery::resources(&registry().registry, group, version))
+        }
+        Route::OpenApi => Ok(json(200, &openapi::index(&registry().registry))),
+        Route::OpenApiOf { group, version } => {
+            document(openapi::document(&registry().registry, group, version))
         }
         Route::Resource(path) => verbs::serve(endpoint, asked, (path, body)),
         Route::Unknown => Err(ApiError::NoResource),

@@ -149,6 +149,31 @@ async fn custom_resources_are_served_pruned_and_defaulted() {
     cluster.stop().await;
 }
 
+#[tokio::test]
+async fn unknown_fields_are_refused_when_the_client_asks_for_strictness() {
+    let (cluster, client) = cluster().await;
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    create(&definitions, widget_definition()).await;
+    let body = json!({
+        "apiVersion": "lab.example/v1",
+        "kind": "Widget",
+        "metadata": { "name": "w" },
+        "spec": { "size": 3, "limit": 1 },
+    });
+    let post = |validation: &str| {
+        let uri = format!("/apis/lab.example/v1/widgets?fieldValidation={validation}");
+        http::Request::post(uri).body(body.to_string().into_bytes()).unwrap()
+    };
+    let strict = client.request::<serde_json::Value>(post("Strict")).await.unwrap_err();
+    let status = refusal(strict);
+    assert_eq!(status.code, 400);
+    assert!(status.message.contains("unknown field \"spec.limit\""), "{}", status.message);
+    let warned = client.send(post("Warn").map(kube::client::Body::from)).await.unwrap();
+    let warning = warned.headers().get("warning").unwrap().to_str().unwrap();
+    assert_eq!(warning, r#"299 - "unknown field \"spec.limit\"""#);
+    cluster.stop().await;
+}
+
 fn widget_definition() -> serde_json::Value {
     let schema = json!({ "openAPIV3Schema": { "type": "object", "properties": {
         "spec": { "type": "object", "properties": {

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::work::{Context, Outcome, Task, count, pod_from_template};
+use super::work::{Context, Outcome, Task, pod_from_template};
+use super::world::Tally;
 use crate::cluster::object;
 use crate::cluster::schedule::pod::{Phase, PodView};
 use crate::cluster::server::DeleteOptions;
@@ -21,25 +22,24 @@ const PODS_PER_ROUND: usize = 500;
 
 pub(super) fn reconcile(context: &mut Context<'_>, key: &Key) -> Outcome {
     let Some(set) = context.get(RESOURCE, key) else { return Ok(()) };
-    let pods = context.world.pods_of(object::uid(&set));
-    let active: Vec<Arc<PodView>> = pods.into_iter().filter(|pod| pod.is_active()).collect();
-    let wanted = set["spec"]["replicas"].as_u64().unwrap_or(1);
-    let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
+    let tally = context.world.tally_of(object::uid(&set));
+    let wanted = set["spec"]["replicas"].as_i64().unwrap_or(1);
     if !object::is_deleting(&set) {
-        if active.len() < wanted {
-            let missing = (wanted - active.len()).min(PODS_PER_ROUND);
-            for _ in 0..missing {
-                context.create("pods", pod_from_template(&set, &set["spec"]["template"]))?;
-            }
-        } else if active.len() > wanted {
-            let excess = (active.len() - wanted).min(PODS_PER_ROUND);
-            for pod in cheapest_to_end(&active, excess) {
+        let missing = usize::try_from(wanted - tally.active).unwrap_or(0).min(PODS_PER_ROUND);
+        for _ in 0..missing {
+            context.create("pods", pod_from_template(&set, &set["spec"]["template"]))?;
+        }
+        let excess = usize::try_from(tally.active - wanted).unwrap_or(0).min(PODS_PER_ROUND);
+        if excess > 0 {
+            let mut pods = context.world.pods_of(object::uid(&set));
+            pods.retain(|pod| pod.is_active());
+            for pod in cheapest_to_end(&pods, excess) {
                 context.delete("pods", &pod.key, &DeleteOptions::default())?;
             }
         }
     }
     // The pods just made or ended mark the set again; the status shows what was there before.
-    context.set_status(RESOURCE, key, &status(&set, &active))?;
+    context.set_status(RESOURCE, key, &status(&set, tally))?;
     if let Some(owner) = object::controller_of(&set) {
         let name = owner["name"].as_str().unwrap_or_default();
         context.work.add(Task::Deployment(Key::new(&key.namespace, name)));
@@ -47,13 +47,12 @@ pub(super) fn reconcile(context: &mut Context<'_>, key: &Key) -> Outcome {
     Ok(())
 }
 
-fn status(set: &Value, active: &[Arc<PodView>]) -> Value {
-    let ready = count(active.iter().filter(|pod| pod.is_ready));
+fn status(set: &Value, tally: Tally) -> Value {
     json!({
-        "replicas": count(active.iter()),
-        "fullyLabeledReplicas": count(active.iter()),
-        "readyReplicas": ready,
-        "availableReplicas": ready,
+        "replicas": tally.active,
+        "fullyLabeledReplicas": tally.active,
+        "readyReplicas": tally.ready,
+        "availableReplicas": tally.ready,
         "observedGeneration": set["metadata"]["generation"],
     })
 }

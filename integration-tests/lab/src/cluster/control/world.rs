@@ -38,6 +38,24 @@ pub struct News {
     pub changes: Vec<Observed>,
 }
 
+/// How many pods an owner has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Neither ended nor leaving.
+    pub active: i64,
+    /// Active and serving.
+    pub ready: i64,
+}
+
+impl Tally {
+    fn count(&mut self, pod: &PodView, by: i64) {
+        if pod.is_active() {
+            self.active += by;
+            self.ready += if pod.is_ready { by } else { 0 };
+        }
+    }
+}
+
 /// Indexes over the store.
 #[derive(Debug, Default)]
 pub struct World {
@@ -46,6 +64,7 @@ pub struct World {
     pods: BTreeMap<Key, Arc<PodView>>,
     pods_by_owner: HashMap<String, BTreeSet<Key>>,
     pods_by_node: HashMap<String, BTreeSet<Key>>,
+    tallies: HashMap<String, Tally>,
     dependents: HashMap<String, BTreeSet<Reference>>,
 }
 
@@ -72,6 +91,11 @@ impl World {
     /// Pods that the owner of this uid manages.
     pub fn pods_of(&self, owner_uid: &str) -> Vec<Arc<PodView>> {
         self.collect(self.pods_by_owner.get(owner_uid))
+    }
+
+    /// How many pods the owner of this uid has, without looking at each.
+    pub fn tally_of(&self, owner_uid: &str) -> Tally {
+        self.tallies.get(owner_uid).copied().unwrap_or_default()
     }
 
     /// Pods bound to a node.
@@ -161,11 +185,13 @@ impl World {
     fn note_pod(&mut self, key: &Key, change: &Change) -> Arc<PodView> {
         let earlier = self.pods.remove(key);
         if let Some(pod) = &earlier {
+            self.tallies.entry(pod.owner_uid.clone()).or_default().count(pod, -1);
             remove_from(&mut self.pods_by_owner, &pod.owner_uid, key);
             remove_from(&mut self.pods_by_node, &pod.node, key);
         }
         let pod = Arc::new(PodView::of(&change.after, earlier.as_deref()));
         if !change.deleted {
+            self.tallies.entry(pod.owner_uid.clone()).or_default().count(&pod, 1);
             self.pods_by_owner.entry(pod.owner_uid.clone()).or_default().insert(key.clone());
             self.pods_by_node.entry(pod.node.clone()).or_default().insert(key.clone());
             self.pods.insert(key.clone(), Arc::clone(&pod));

@@ -48,6 +48,15 @@ pub enum Route {
         /// Version.
         version: String,
     },
+    /// `/openapi/v3`.
+    OpenApi,
+    /// `/openapi/v3/api/v1` and `/openapi/v3/apis/GROUP/VERSION`.
+    OpenApiOf {
+        /// API group.
+        group: String,
+        /// Version.
+        version: String,
+    },
     /// Objects.
     Resource(ResourcePath),
     /// Nothing that is served.
@@ -63,6 +72,13 @@ impl Route {
         match segments.as_slice() {
             ["healthz" | "readyz" | "livez", ..] => Self::Health,
             ["version"] => Self::Version,
+            ["openapi", "v3"] => Self::OpenApi,
+            ["openapi", "v3", "api", version] => {
+                Self::OpenApiOf { group: String::new(), version: (*version).to_owned() }
+            }
+            ["openapi", "v3", "apis", group, version] => {
+                Self::OpenApiOf { group: (*group).to_owned(), version: (*version).to_owned() }
+            }
             ["api"] => Self::CoreVersions,
             ["apis"] => Self::Groups,
             ["apis", group] => Self::Group((*group).to_owned()),

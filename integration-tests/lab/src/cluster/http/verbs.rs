@@ -8,6 +8,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use serde_json::{Value, json};
 
 use super::route::ResourcePath;
+use super::validation::{unknown_fields, warn_of};
 use super::watch::{Watcher, encoded};
 use super::{Asked, Endpoint, bytes, json as respond_json, respond};
 use crate::cluster::error::ApiError;
@@ -53,8 +54,10 @@ fn collection(endpoint: &Endpoint, asked: &Asked, (target, body): (&Target, &Byt
         }
         "GET" => Ok(bytes(200, page(&server.list(target, &parameters.list()?)?, target))),
         "POST" => {
+            let validation = parameters.text("fieldValidation");
+            let unknown = unknown_fields(target, validation, body)?;
             let stored = server.create(target, read(body)?, &parameters.write(""))?;
-            Ok(bytes(201, encoded(&stored, target)))
+            Ok(warn_of(&unknown, bytes(201, encoded(&stored, target))))
         }
         "DELETE" => {
             let options = delete_options(asked, body)?;
@@ -79,13 +82,17 @@ fn single(
     match asked.verb.as_str() {
         "GET" => server.get(target).map(|stored| bytes(200, encoded(&stored, target))),
         "PUT" => {
+            let validation = asked.parameters.text("fieldValidation");
+            let unknown = unknown_fields(target, validation, body)?;
             let stored = server.update(target, read(body)?, &options)?;
-            Ok(bytes(200, encoded(&stored, target)))
+            Ok(warn_of(&unknown, bytes(200, encoded(&stored, target))))
         }
         "PATCH" => {
+            let validation = asked.parameters.text("fieldValidation");
             let patch = read_patch(asked, body)?;
+            let unknown = unknown_fields(target, validation, body)?;
             let stored = server.patch(target, &patch, &options)?;
-            Ok(bytes(200, encoded(&stored, target)))
+            Ok(warn_of(&unknown, bytes(200, encoded(&stored, target))))
         }
         "DELETE" if path.subresource.is_empty() => {
             let outcome = server.delete(target, &delete_options(asked, body)?)?;
