@@ -11,9 +11,7 @@ mod unavailable;
 use std::collections::{BTreeMap, BTreeSet};
 
 use longshore_ec2_data::{InstanceType as Facts, NodeSettings, labels, overhead};
-use longshore_proto::types::v1::{
-    CapacityType, Catalogue, InstanceType, Offering, Resources,
-};
+use longshore_proto::types::v1::{CapacityType, Catalogue, InstanceType, Offering, Resources};
 use prost::Message;
 use sha2::{Digest, Sha256};
 

@@ -20,7 +20,7 @@ pub mod userdata;
 
 use std::time::Duration;
 
-use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_config::{BehaviorVersion, ConfigLoader, Region, SdkConfig};
 use aws_smithy_http_client::tls::Provider;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use aws_smithy_types::retry::RetryConfig;
@@ -52,6 +52,14 @@ pub struct Aws {
 impl Aws {
     /// Clients for a region, from the standard `AWS_*` variables, profiles and instance metadata.
     pub async fn connect(region: &str) -> Self {
+        Self::connect_with(region, |loader| loader).await
+    }
+
+    /// Like [`Aws::connect`], with settings of the caller's own: an endpoint, credentials.
+    pub async fn connect_with(
+        region: &str,
+        customize: impl FnOnce(ConfigLoader) -> ConfigLoader,
+    ) -> Self {
         let http = aws_smithy_http_client::Builder::new()
             .tls_provider(Provider::Rustls(CryptoMode::Ring))
             .build_https();
@@ -59,19 +67,15 @@ impl Aws {
             .connect_timeout(CONNECT_TIMEOUT)
             .operation_attempt_timeout(ATTEMPT_TIMEOUT)
             .build();
-        let config = aws_config::defaults(BehaviorVersion::latest())
+        let loader = aws_config::defaults(BehaviorVersion::latest())
             .region(Region::new(region.to_owned()))
             .http_client(http)
             .timeout_config(timeouts)
-            .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS_MAX))
-            .load()
-            .await;
-        Self::new(region, &config)
+            .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS_MAX));
+        Self::new(region, &customize(loader).load().await)
     }
 
-    /// Clients for a region from a configuration that is there already.
-    #[must_use]
-    pub fn new(region: &str, config: &SdkConfig) -> Self {
+    fn new(region: &str, config: &SdkConfig) -> Self {
         let pricing = aws_sdk_pricing::config::Builder::from(config)
             .region(Region::new(pricing_region(region)))
             .build();

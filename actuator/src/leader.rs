@@ -19,7 +19,7 @@ use crate::config::Tuning;
 use crate::election::Term;
 use crate::events::Events;
 use crate::inventory::Inventory;
-use crate::ledger::{self, Book, Ledger, LaunchRecord, Store, StoreError};
+use crate::ledger::{self, Book, LaunchRecord, Ledger, Store, StoreError};
 use crate::nodeclass::{Place, Problem, Resolved};
 use crate::wire;
 

@@ -22,6 +22,8 @@ pub mod office;
 pub mod reconcile;
 pub mod service;
 mod start;
+#[cfg(test)]
+mod testing;
 pub mod wire;
 mod work;
 

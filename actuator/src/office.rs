@@ -104,8 +104,7 @@ impl Tenure<'_> {
     ) -> Result<(), StoreError> {
         let supervisor = Supervisor::new(token.child_token());
         let premises = self.premises.clone();
-        let leader =
-            Leader::begin(premises, self.term, self.store.clone(), &supervisor).await?;
+        let leader = Leader::begin(premises, self.term, self.store.clone(), &supervisor).await?;
         work::start(&leader, &supervisor);
         leader.events().leading(true);
         tracing::info!(term = leader.term.revision, "in office");

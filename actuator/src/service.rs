@@ -11,8 +11,7 @@ use std::sync::Arc;
 
 use longshore_proto::capacity::v1::capacity_service_server::CapacityService;
 use longshore_proto::capacity::v1::{
-    ApplyPlanRequest, ApplyPlanResponse, Fence, PutClusterRequest, PutClusterResponse,
-    WatchRequest,
+    ApplyPlanRequest, ApplyPlanResponse, Fence, PutClusterRequest, PutClusterResponse, WatchRequest,
 };
 use longshore_proto::reason::Reason;
 use longshore_runtime::propagate;

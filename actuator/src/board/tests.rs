@@ -1,9 +1,7 @@
 //! What subscribers see.
 
 use longshore_proto::capacity::v1::{LaunchState, RegionInfo};
-use longshore_proto::types::v1::{
-    CapacityType, Catalogue, InstanceType, Offering, OfferingUpdate,
-};
+use longshore_proto::types::v1::{CapacityType, Catalogue, InstanceType, Offering, OfferingUpdate};
 
 use super::*;
 

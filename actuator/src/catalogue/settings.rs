@@ -149,7 +149,8 @@ mod tests {
             ..BlockDevice::default()
         };
         let two = [device("/dev/xvda", 4, false), device("/dev/xvdb", 50, false)];
-        let table = [(AmiFamily::Bottlerocket, 50), (AmiFamily::Al2023, 4), (AmiFamily::Custom, 50)];
+        let table =
+            [(AmiFamily::Bottlerocket, 50), (AmiFamily::Al2023, 4), (AmiFamily::Custom, 50)];
         for (family, gib) in table {
             assert_eq!(data_volume_bytes(&two, family), Some(gib << 30), "{family:?}");
         }

@@ -46,7 +46,9 @@ pub enum AliasError {
     #[error("alias {0:?} is not family@version; write for example al2023@latest")]
     Malformed(String),
     /// There is no such family.
-    #[error("alias {0:?} names no family that Longshore launches; take al2023, bottlerocket or al2")]
+    #[error(
+        "alias {0:?} names no family that Longshore launches; take al2023, bottlerocket or al2"
+    )]
     UnknownFamily(String),
     /// The family has no images for the cluster's version.
     #[error(

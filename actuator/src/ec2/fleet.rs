@@ -62,8 +62,7 @@ impl Fleet for Aws {
     }
 
     async fn terminate(&self, instance_ids: &[String]) -> Result<(), CloudError> {
-        let request =
-            self.ec2.terminate_instances().set_instance_ids(Some(instance_ids.to_vec()));
+        let request = self.ec2.terminate_instances().set_instance_ids(Some(instance_ids.to_vec()));
         let Err(failure) = request.send().await else { return Ok(()) };
         let failure = from_sdk("ec2:TerminateInstances", &failure);
         // One unknown id fails the whole call; the rest must not wait for it.

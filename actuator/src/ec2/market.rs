@@ -76,7 +76,9 @@ impl Market for Aws {
 }
 
 impl Aws {
-    async fn types(&self) -> Result<BTreeMap<String, longshore_ec2_data::InstanceType>, CloudError> {
+    async fn types(
+        &self,
+    ) -> Result<BTreeMap<String, longshore_ec2_data::InstanceType>, CloudError> {
         let request = self
             .ec2
             .describe_instance_types()

@@ -48,11 +48,8 @@ pub struct Basis<'a> {
 /// When no candidate is left to ask for.
 pub fn next_call(record: &LaunchRecord, basis: &Basis<'_>) -> Result<Call, Failure> {
     let candidates = record.launch.as_ref().map_or(&[][..], |launch| &launch.candidates);
-    let capacity_types = if record.outcome_unknown() {
-        vec![record.asked()]
-    } else {
-        untried(record, candidates)
-    };
+    let capacity_types =
+        if record.outcome_unknown() { vec![record.asked()] } else { untried(record, candidates) };
     for capacity_type in capacity_types {
         let offers = offers(record, candidates, capacity_type, basis);
         if !offers.is_empty() {
@@ -87,9 +84,10 @@ fn offers(
         if !record.outcome_unknown() && basis.closed.is_closed(&key, basis.now_ms) {
             continue;
         }
-        let image = basis.types.get(&candidate.instance_type).and_then(|facts| {
-            basis.class.image_for(facts)
-        });
+        let image = basis
+            .types
+            .get(&candidate.instance_type)
+            .and_then(|facts| basis.class.image_for(facts));
         let subnet = subnet_in(basis, &candidate.zone);
         if let (Some(image), Some(subnet_id)) = (image, subnet) {
             offers.entry(image.id.clone()).or_default().push(Offer {

@@ -32,9 +32,6 @@ mod tests {
         let filters = tag_filters(&SelectorTerm { tags, ..SelectorTerm::default() });
         let shown: Vec<_> =
             filters.iter().map(|f| format!("{}={}", f.name().unwrap(), f.values()[0])).collect();
-        assert_eq!(
-            shown,
-            ["tag-key=Name", "tag:Zone=Private*", "tag:karpenter.sh/discovery=dev"]
-        );
+        assert_eq!(shown, ["tag-key=Name", "tag:Zone=Private*", "tag:karpenter.sh/discovery=dev"]);
     }
 }

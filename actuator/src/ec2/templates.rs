@@ -42,8 +42,7 @@ pub async fn ensure(aws: &Aws, template: &Template) -> Result<(), CloudError> {
 /// Templates that Longshore has made in this region.
 pub async fn list(aws: &Aws) -> Result<Vec<TemplateRef>, CloudError> {
     let filter = Filter::builder().name("tag-key").values(TAG_CLUSTER).build();
-    let request =
-        aws.ec2.describe_launch_templates().filters(filter).max_results(PAGE_TEMPLATES);
+    let request = aws.ec2.describe_launch_templates().filters(filter).max_results(PAGE_TEMPLATES);
     let mut pages = request.into_paginator().send();
     let mut found = Vec::new();
     while let Some(page) = pages.next().await {

@@ -136,9 +136,12 @@ mod tests {
             ("aws.ec2", rebalance, spot.clone(), Some(InterruptionKind::Rebalance)),
             ("aws.ec2", change, state("stopping"), Some(InterruptionKind::StateChange)),
             ("aws.ec2", change, state("running"), None),
-            ("aws.health", event, health("EC2", "scheduledChange"), Some(
-                InterruptionKind::ScheduledChange,
-            )),
+            (
+                "aws.health",
+                event,
+                health("EC2", "scheduledChange"),
+                Some(InterruptionKind::ScheduledChange),
+            ),
             ("aws.health", event, health("RDS", "scheduledChange"), None),
             ("aws.health", event, health("EC2", "issue"), None),
             ("aws.s3", warning, spot, None),

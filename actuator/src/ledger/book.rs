@@ -168,7 +168,8 @@ impl Draft {
             }
             let entries = part.launches.len() + part.clusters.len();
             if entries >= BATCH_ENTRIES_MAX || bytes >= BATCH_BYTES_MAX / 2 {
-                let fence = part.fence.clone().map(|step| FenceStep { from: Some(step.to), ..step });
+                let fence =
+                    part.fence.clone().map(|step| FenceStep { from: Some(step.to), ..step });
                 parts.push(std::mem::replace(&mut part, Draft { fence, ..Draft::default() }));
                 bytes = 0;
             }
@@ -182,9 +183,10 @@ impl Draft {
             let value = launch.as_ref().map(|launch| launch.encode_to_vec());
             (Key::Launch(id.clone()), value)
         });
-        let clusters = self.clusters.iter().map(|(id, cluster)| {
-            (Key::Cluster(id.clone()), Some(cluster.encode_to_vec()))
-        });
+        let clusters = self
+            .clusters
+            .iter()
+            .map(|(id, cluster)| (Key::Cluster(id.clone()), Some(cluster.encode_to_vec())));
         Batch { entries: launches.chain(clusters).collect(), fence: self.fence.clone() }
     }
 }

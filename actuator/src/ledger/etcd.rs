@@ -133,11 +133,7 @@ fn fence_unmoved(key: &str, from: Option<FenceRecord>) -> Compare {
 }
 
 /// Which comparison failed: the other branch of the transaction has read the leader's key.
-fn refusal(
-    answer: &etcd_client::TxnResponse,
-    term: &Term,
-    fenced: Option<String>,
-) -> StoreError {
+fn refusal(answer: &etcd_client::TxnResponse, term: &Term, fenced: Option<String>) -> StoreError {
     let leads = answer.op_responses().into_iter().any(|response| match response {
         etcd_client::TxnOpResponse::Get(found) => {
             found.kvs().iter().any(|entry| entry.create_revision() == term.revision)

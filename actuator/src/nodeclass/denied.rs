@@ -95,11 +95,9 @@ pub fn explain_denial(
     let caller = principal.unwrap_or(&explainer.place.caller_arn);
     let mut parts = Vec::new();
     match context {
-        Some(_) => parts.push(format!(
-            "{} on {} is denied to {caller}",
-            text("action"),
-            text("resource")
-        )),
+        Some(_) => {
+            parts.push(format!("{} on {} is denied to {caller}", text("action"), text("resource")))
+        }
         None => parts.push(format!("{} is denied to {caller}: {plain}", error.action)),
     }
     if runs_as_node(caller, node_role) {
@@ -130,9 +128,9 @@ fn encoded_part(message: &str) -> Option<&str> {
 fn runs_as_node(caller_arn: &str, node_role: Option<&str>) -> bool {
     let mut parts = caller_arn.rsplit('/');
     let (session, role) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-    let instance = session.strip_prefix("i-").is_some_and(|id| {
-        id.len() >= 8 && id.bytes().all(|digit| digit.is_ascii_hexdigit())
-    });
+    let instance = session
+        .strip_prefix("i-")
+        .is_some_and(|id| id.len() >= 8 && id.bytes().all(|digit| digit.is_ascii_hexdigit()));
     instance || (!role.is_empty() && node_role == Some(role))
 }
 
@@ -178,8 +176,7 @@ fn shown_condition(item: &Value) -> String {
 fn missing_tags<'a>(present: &BTreeSet<&str>, class: &'a NodeClass) -> Vec<&'a str> {
     let selectors = class.subnet_terms.iter().chain(&class.security_group_terms);
     let selected = selectors.flat_map(|term| term.tags.keys()).map(String::as_str);
-    let wanted: BTreeSet<&str> =
-        selected.filter(|key| *key != "Name").chain(USUAL_TAGS).collect();
+    let wanted: BTreeSet<&str> = selected.filter(|key| *key != "Name").chain(USUAL_TAGS).collect();
     wanted.into_iter().filter(|tag| !present.contains(tag)).collect()
 }
 

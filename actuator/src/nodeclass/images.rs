@@ -165,16 +165,14 @@ fn preferred(mut images: Vec<Image>) -> Vec<ClassImage> {
     let mut by_arch: BTreeMap<String, ClassImage> = BTreeMap::new();
     for image in images {
         let arch = image.arch.clone();
-        let classed = ClassImage { id: image.id, name: image.name, arch: image.arch, variant: None };
+        let classed =
+            ClassImage { id: image.id, name: image.name, arch: image.arch, variant: None };
         by_arch.entry(arch).or_insert(classed);
     }
     by_arch.into_values().collect()
 }
 
-async fn asked<T>(
-    explainer: &Explainer<'_>,
-    answer: Result<T, CloudError>,
-) -> Result<T, Problem> {
+async fn asked<T>(explainer: &Explainer<'_>, answer: Result<T, CloudError>) -> Result<T, Problem> {
     match answer {
         Ok(answer) => Ok(answer),
         Err(error) => {

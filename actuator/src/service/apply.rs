@@ -91,10 +91,13 @@ fn check_launch(launch: &Launch) -> Result<(), String> {
     }
     let count = launch.candidates.len();
     if count == 0 || count > CANDIDATES_MAX {
-        return Err(format!("launch {id} has {count} candidates; 1 to {CANDIDATES_MAX} are allowed"));
+        return Err(format!(
+            "launch {id} has {count} candidates; 1 to {CANDIDATES_MAX} are allowed"
+        ));
     }
     let bad = launch.candidates.iter().find(|candidate| {
-        let bought = matches!(candidate.capacity_type(), CapacityType::Spot | CapacityType::OnDemand);
+        let bought =
+            matches!(candidate.capacity_type(), CapacityType::Spot | CapacityType::OnDemand);
         !bought || candidate.instance_type.is_empty() || candidate.zone.is_empty()
     });
     match bad {
@@ -179,9 +182,10 @@ impl Plan {
             }
         };
         // Legal in each of these phases.
-        draft.step(book, &launch_id, &step, self.now_ms).err().map(|illegal| {
-            refuse(instance_id, Reason::LaunchMismatch, illegal.to_string())
-        })
+        draft
+            .step(book, &launch_id, &step, self.now_ms)
+            .err()
+            .map(|illegal| refuse(instance_id, Reason::LaunchMismatch, illegal.to_string()))
     }
 
     /// An instance that the ledger does not know, but whose tags say what it is.

@@ -28,8 +28,7 @@ pub type Changes = Pin<Box<dyn Stream<Item = Result<WatchResponse, Status>> + Se
 /// The stream of a subscriber to some clusters; none named means all.
 pub fn stream(subscription: Subscription, clusters: Vec<String>) -> Changes {
     let Subscription { revision, state, changes } = subscription;
-    let wanted: Vec<_> =
-        state.into_iter().filter(|change| concerns(change, &clusters)).collect();
+    let wanted: Vec<_> = state.into_iter().filter(|change| concerns(change, &clusters)).collect();
     let snapshot = stream::iter(chunks(&wanted, revision).into_iter().map(Ok));
     let following = Following { changes, clusters };
     let live = stream::unfold(Some(following), |state| async move {

@@ -102,7 +102,8 @@ impl Heard {
     fn explain(&self, failure: Failure) -> Failure {
         let Some(first) = self.0.first() else { return failure };
         let same = self.0.iter().all(|error| error.class == first.class);
-        let mut said: Vec<_> = self.0.iter().map(|e| format!("{}: {}", e.code, e.message)).collect();
+        let mut said: Vec<_> =
+            self.0.iter().map(|e| format!("{}: {}", e.code, e.message)).collect();
         said.sort();
         said.dedup();
         let shown = said.iter().take(3).cloned().collect::<Vec<_>>().join("; ");

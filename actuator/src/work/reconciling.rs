@@ -57,8 +57,7 @@ pub async fn run(leader: Arc<Leader>, senders: Senders) -> anyhow::Result<()> {
 
 fn look(leader: &Leader) -> Vec<Action> {
     let busy = leader.busy().clone();
-    let situation =
-        Situation { now_ms: now_ms(), leading_since_ms: leader.since_ms, busy: &busy };
+    let situation = Situation { now_ms: now_ms(), leading_since_ms: leader.since_ms, busy: &busy };
     let inventory = leader.inventory.borrow();
     reconcile(&leader.ledger.book(), &inventory, &situation)
 }

@@ -61,10 +61,7 @@ fn kubelet_flags(boot: &Boot<'_>) -> String {
         map("--eviction-hard", &kubelet.eviction_hard, "<"),
         map("--eviction-soft", &kubelet.eviction_soft, "<"),
         map("--eviction-soft-grace-period", &kubelet.eviction_soft_grace_period, "="),
-        number(
-            "--eviction-max-pod-grace-period",
-            kubelet.eviction_max_pod_grace_period_seconds,
-        ),
+        number("--eviction-max-pod-grace-period", kubelet.eviction_max_pod_grace_period_seconds),
         number("--image-gc-high-threshold", kubelet.image_gc_high_threshold_percent),
         number("--image-gc-low-threshold", kubelet.image_gc_low_threshold_percent),
         kubelet.cpu_cfs_quota.map(|quota| format!("--cpu-cfs-quota={quota}")),

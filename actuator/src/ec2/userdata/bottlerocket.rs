@@ -81,10 +81,7 @@ fn configure(boot: &Boot<'_>, kubernetes: &mut Table) {
             "eviction-max-pod-grace-period",
             kubelet.eviction_max_pod_grace_period_seconds.map(|n| Value::Integer(n.into())),
         ),
-        (
-            "image-gc-high-threshold-percent",
-            kubelet.image_gc_high_threshold_percent.map(text),
-        ),
+        ("image-gc-high-threshold-percent", kubelet.image_gc_high_threshold_percent.map(text)),
         ("image-gc-low-threshold-percent", kubelet.image_gc_low_threshold_percent.map(text)),
         ("cpu-cfs-quota-enforced", kubelet.cpu_cfs_quota.map(Value::Boolean)),
     ];
@@ -101,9 +98,8 @@ fn string_table(map: &BTreeMap<String, String>) -> Value {
 }
 
 fn mount_instance_storage(settings: &mut Table) -> Result<(), String> {
-    let commands = ["init", "bind"].map(|step| {
-        Value::from(vec!["apiclient", "ephemeral-storage", step])
-    });
+    let commands =
+        ["init", "bind"].map(|step| Value::from(vec!["apiclient", "ephemeral-storage", step]));
     let command = Table::from_iter([
         ("commands".to_owned(), Value::Array(commands.to_vec())),
         ("essential".to_owned(), Value::Boolean(true)),

@@ -36,9 +36,8 @@ pub fn parts_of(custom: &str, content_type: impl Fn(&str) -> &'static str) -> Ve
 
 /// A multipart document.
 pub fn document(parts: &[Part]) -> String {
-    let mut text = format!(
-        "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"{BOUNDARY}\"\n\n"
-    );
+    let mut text =
+        format!("MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"{BOUNDARY}\"\n\n");
     for part in parts {
         text.push_str(&format!("--{BOUNDARY}\n{}\n\n{}\n", part.headers, part.body.trim_end()));
     }

@@ -42,11 +42,7 @@ fn render(family: AmiFamily, class: &NodeClass) -> Result<String, UserDataError>
 }
 
 fn class(user_data: &str, kubelet: Kubelet) -> NodeClass {
-    NodeClass {
-        user_data: user_data.to_owned(),
-        kubelet: Some(kubelet),
-        ..NodeClass::default()
-    }
+    NodeClass { user_data: user_data.to_owned(), kubelet: Some(kubelet), ..NodeClass::default() }
 }
 
 fn tuned() -> Kubelet {

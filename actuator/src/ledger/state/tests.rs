@@ -5,8 +5,7 @@ use longshore_proto::types::v1::Launch;
 use super::*;
 
 fn moves() -> Vec<Move> {
-    let failure =
-        Failure { reason: "X".to_owned(), message: "x".to_owned(), retryable: true };
+    let failure = Failure { reason: "X".to_owned(), message: "x".to_owned(), retryable: true };
     vec![
         Move::Ask(CapacityType::Spot),
         Move::Ask(CapacityType::OnDemand),
@@ -70,10 +69,7 @@ fn phases_never_run_backwards_and_finished_launches_never_move() {
 fn an_instance_never_changes_once_it_is_known() {
     walk(5, &mut |from, _, to| {
         assert!(from.instance_id.is_empty() || from.instance_id == to.instance_id);
-        assert_eq!(
-            to.instance_id.is_empty(),
-            matches!(to.phase(), Phase::Pending | Phase::Failed)
-        );
+        assert_eq!(to.instance_id.is_empty(), matches!(to.phase(), Phase::Pending | Phase::Failed));
     });
 }
 
@@ -81,7 +77,11 @@ fn an_instance_never_changes_once_it_is_known() {
 fn a_token_is_used_for_one_capacity_type_only() {
     walk(5, &mut |from, step, to| {
         if from.outcome_unknown() && to.outcome_unknown() {
-            assert_eq!((from.asked, from.client_token()), (to.asked, to.client_token()), "{step:?}");
+            assert_eq!(
+                (from.asked, from.client_token()),
+                (to.asked, to.client_token()),
+                "{step:?}"
+            );
         }
         if !from.outcome_unknown() && to.outcome_unknown() {
             assert_ne!(from.client_token(), to.client_token());

@@ -8,9 +8,7 @@ use longshore_runtime::clock::now_ms;
 
 use super::{Heard, Next, fail, record};
 use crate::catalogue::{CLOSED_MS, OfferingKey};
-use crate::cloud::{
-    Bought, Class, CloudError, Instance, Order, Outcome, Shortage, TAG_LAUNCH,
-};
+use crate::cloud::{Bought, Class, CloudError, Instance, Order, Outcome, Shortage, TAG_LAUNCH};
 use crate::leader::{Leader, lock};
 use crate::ledger::{Failure, LaunchRecord, LedgerError, Move};
 use crate::nodeclass::{Problem, Resolved};

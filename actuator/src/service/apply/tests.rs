@@ -1,0 +1,122 @@
+//! Plans as they are recorded.
+
+use std::sync::Arc;
+
+use longshore_proto::types::v1::NodeClass;
+
+use super::*;
+use crate::ledger::ClusterRecord;
+use crate::testing::{candidate, launch};
+
+fn book() -> Book {
+    let class = NodeClass {
+        name: "EC2NodeClass/default".to_owned(),
+        hash: "h".to_owned(),
+        ..NodeClass::default()
+    };
+    let cluster = ClusterRecord { facts: None, node_classes: vec![class] };
+    let mut book = Book::default();
+    book.clusters.insert("c".to_owned(), Arc::new(cluster));
+    book
+}
+
+fn plan(launches: Vec<Launch>, terminations: Vec<(Termination, Option<Instance>)>) -> Plan {
+    let (plan_id, cluster_id) = ("p".to_owned(), "c".to_owned());
+    Plan { plan_id, cluster_id, expire_ms: 10, now_ms: 1, launches, terminations }
+}
+
+fn good() -> Launch {
+    let candidates = vec![candidate("m5.large", "a", CapacityType::Spot)];
+    Launch { node_class_hash: "h".to_owned(), ..launch(candidates) }
+}
+
+fn end(instance_id: &str, launch_id: &str) -> (Termination, Option<Instance>) {
+    let (instance_id, launch_id) = (instance_id.to_owned(), launch_id.to_owned());
+    (Termination { instance_id, launch_id, ..Termination::default() }, None)
+}
+
+/// A book in which the launch has led to instance i-1.
+fn launched() -> Book {
+    let mut book = book();
+    let mut draft = Draft::default();
+    let pending = LaunchRecord::new(good(), "c", 10, 0);
+    let step = Move::Launched { instance_id: "i-1".to_owned(), ec2_request_id: String::new() };
+    draft.put(pending.after(&step, 1).unwrap());
+    book.absorb(draft);
+    book
+}
+
+#[test]
+fn a_launch_is_recorded_once() {
+    let mut book = book();
+    let mut draft = Draft::default();
+    assert!(plan(vec![good(), good()], vec![]).draft(&book, &mut draft).is_empty());
+    assert_eq!(draft.launches.len(), 1);
+    book.absorb(draft);
+    let mut again = Draft::default();
+    plan(vec![good()], vec![]).draft(&book, &mut again);
+    assert!(again.is_empty());
+}
+
+#[test]
+fn a_launch_from_another_class_is_refused_alone() {
+    let unknown = Launch { node_class: "EC2NodeClass/x".to_owned(), ..good() };
+    let unknown = Launch { launch_id: "l-2".to_owned(), ..unknown };
+    let mut draft = Draft::default();
+    let refusals = plan(vec![unknown, good()], vec![]).draft(&book(), &mut draft);
+    assert_eq!((refusals.len(), refusals[0].id.as_str()), (1, "l-2"));
+    assert_eq!(refusals[0].reason, "UNKNOWN_NODE_CLASS");
+    assert_eq!(draft.launches.len(), 1);
+}
+
+#[test]
+fn a_termination_must_name_the_launch_that_led_to_the_instance() {
+    let book = launched();
+    for (instance, launch) in [("i-2", "l-1"), ("i-1", "l-9")] {
+        let mut draft = Draft::default();
+        let refusals = plan(vec![], vec![end(instance, launch)]).draft(&book, &mut draft);
+        assert_eq!(refusals[0].reason, "LAUNCH_MISMATCH");
+        assert!(draft.is_empty());
+    }
+    let mut draft = Draft::default();
+    assert!(plan(vec![], vec![end("i-1", "l-1")]).draft(&book, &mut draft).is_empty());
+    assert_eq!(draft.launch(&book, "l-1").unwrap().phase(), Phase::Terminating);
+}
+
+#[test]
+fn a_pending_launch_is_called_off() {
+    let mut book = book();
+    let mut draft = Draft::default();
+    plan(vec![good()], vec![]).draft(&book, &mut draft);
+    book.absorb(draft);
+    let mut draft = Draft::default();
+    assert!(plan(vec![], vec![end("", "l-1")]).draft(&book, &mut draft).is_empty());
+    assert!(draft.launch(&book, "l-1").unwrap().cancelled);
+}
+
+#[test]
+fn malformed_plans_are_refused_whole() {
+    let request = |launches: Vec<Launch>| ApplyPlanRequest {
+        plan_id: "p".to_owned(),
+        expire_time: Some(wire::timestamp(1)),
+        launches,
+        ..ApplyPlanRequest::default()
+    };
+    assert_eq!(check(&request(vec![good()])), Ok(()));
+    let with = |change: fn(&mut Launch)| {
+        let mut launch = good();
+        change(&mut launch);
+        check(&request(vec![launch])).unwrap_err()
+    };
+    let table = [
+        (with(|l| l.launch_id = "a/b".to_owned()), "launch id"),
+        (with(|l| l.launch_id = String::new()), "launch id"),
+        (with(|l| l.candidates.clear()), "candidates"),
+        (with(|l| l.candidates[0].set_capacity_type(CapacityType::Reserved)), "catalogue"),
+        (with(|l| l.candidates = vec![l.candidates[0].clone(); 61]), "candidates"),
+        (check(&request(vec![good(); 501])).unwrap_err(), "at most 500"),
+    ];
+    for (problem, part) in table {
+        assert!(problem.contains(part), "{part} in {problem}");
+    }
+}

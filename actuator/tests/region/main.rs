@@ -1,0 +1,10 @@
+//! The actuator against a simulated region, over gRPC on one side and AWS's protocols on the other.
+//!
+//! Invariant: nothing is reached by a short cut, and nothing sleeps to wait: tests wait for what the
+//! watch shows.
+
+mod election;
+mod failures;
+mod interruptions;
+mod launching;
+mod world;

@@ -1,0 +1,320 @@
+//! A region, an actuator in it, and a client that watches.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_credential_types::Credentials;
+use aws_credential_types::provider::SharedCredentialsProvider;
+use clap::Parser;
+use longshore_actuator::cloud::Cloud;
+use longshore_actuator::ec2::Aws;
+use longshore_actuator::{Args, Config, start_with};
+use longshore_lab::region::{
+    CLUSTER, CONTROLLER_KEY, NODE_ROLE, Region, RegionConfig, RegionHandle,
+};
+use longshore_proto::capacity::v1::capacity_service_client::CapacityServiceClient;
+use longshore_proto::capacity::v1::region_change::Change;
+use longshore_proto::capacity::v1::{
+    ApplyPlanRequest, ApplyPlanResponse, Fence, InstanceState, Interruption, LaunchPhase,
+    LaunchState, NodeClassResolution, PutClusterRequest, RegionInfo, WatchRequest,
+};
+use longshore_proto::types::v1::{
+    Candidate, CapacityType, Catalogue, ClusterFacts, Launch, NodeClass, SelectorTerm, Termination,
+};
+use longshore_runtime::metrics::Metrics;
+use longshore_runtime::tasks::Supervisor;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tonic::transport::Channel;
+use tonic::{Code, Status, Streaming};
+
+pub const REGION: &str = "us-east-1";
+pub const CLASS: &str = "EC2NodeClass/default";
+/// Longest wait for anything on a busy machine.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A client with what its watch has shown.
+pub struct Client {
+    pub service: CapacityServiceClient<Channel>,
+    stream: Streaming<longshore_proto::capacity::v1::WatchResponse>,
+    pub shown: Shown,
+    epoch: u64,
+}
+
+/// What the watch has shown.
+#[derive(Default)]
+pub struct Shown {
+    pub region: RegionInfo,
+    pub catalogues: BTreeMap<String, Catalogue>,
+    pub classes: BTreeMap<String, NodeClassResolution>,
+    pub launches: BTreeMap<String, LaunchState>,
+    pub instances: BTreeMap<String, InstanceState>,
+    pub interruptions: Vec<Interruption>,
+    pub closed: Vec<(String, String, CapacityType, bool)>,
+}
+
+/// An actuator in this process.
+pub struct Actuator {
+    pub address: String,
+    supervisor: Supervisor,
+}
+
+impl Actuator {
+    /// Starts one with arguments beyond the region and listening address.
+    pub async fn start(region: &RegionHandle, key: &str, more: &[&str]) -> Self {
+        let endpoint = region.endpoint_url();
+        let credentials = SharedCredentialsProvider::new(Credentials::from_keys(key, "x", None));
+        let cloud: Arc<dyn Cloud> = Arc::new(
+            Aws::connect_with(REGION, |loader| {
+                loader.endpoint_url(endpoint).credentials_provider(credentials)
+            })
+            .await,
+        );
+        let own = ["x", "--region", REGION, "--inventory-interval", "200ms"];
+        let args = Args::parse_from(own.iter().chain(more));
+        let config = Config::try_from(args.actuator).unwrap();
+        let supervisor = Supervisor::new(CancellationToken::new());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = start_with(config, listener, cloud, &Metrics::new(), &supervisor).unwrap();
+        Self { address: format!("http://{address}"), supervisor }
+    }
+
+    /// Ends it in order.
+    pub async fn stop(self) {
+        self.supervisor.token().cancel();
+        self.supervisor.join(LIMIT).await.unwrap();
+    }
+}
+
+/// A region as it comes, with an actuator and a client that has put the cluster.
+pub struct World {
+    pub region: RegionHandle,
+    pub actuator: Actuator,
+    pub client: Client,
+}
+
+impl World {
+    pub async fn new() -> Self {
+        Self::with(RegionConfig::simple(REGION), CONTROLLER_KEY, class()).await
+    }
+
+    pub async fn with(config: RegionConfig, key: &str, class: NodeClass) -> Self {
+        let region = Region::start(config).await.unwrap();
+        let actuator = Actuator::start(&region, key, &[]).await;
+        let mut client = Client::connect(&actuator.address, 1).await;
+        client.put_cluster(facts(), vec![class]).await.unwrap();
+        Self { region, actuator, client }
+    }
+
+    /// Waits until launches may use the class.
+    pub async fn ready() -> Self {
+        let mut world = Self::new().await;
+        world.client.until("class ready", |shown| shown.class_ready()).await;
+        world
+    }
+}
+
+impl Shown {
+    pub fn class_ready(&self) -> bool {
+        self.classes.get(CLASS).is_some_and(|class| class.ready)
+    }
+
+    pub fn condition(&self, kind: &str) -> Option<(Option<bool>, String, String)> {
+        let status = self.classes.get(CLASS)?.status.as_ref()?;
+        let condition = status.conditions.iter().find(|condition| condition.r#type == kind)?;
+        Some((condition.status, condition.reason.clone(), condition.message.clone()))
+    }
+
+    pub fn phase(&self, launch_id: &str) -> LaunchPhase {
+        let unknown = LaunchPhase::Unspecified;
+        self.launches.get(launch_id).map_or(unknown, LaunchState::phase)
+    }
+
+    /// Candidates of the catalogue by type, in every zone.
+    pub fn candidates(&self, types: &[&str], capacity_type: CapacityType) -> Vec<Candidate> {
+        let catalogue = &self.catalogues[&self.classes[CLASS].catalogue_id];
+        let mut found = Vec::new();
+        for sold in catalogue.types.iter().filter(|t| types.contains(&t.name.as_str())) {
+            for offering in &sold.offerings {
+                if offering.capacity_type() == capacity_type {
+                    found.push(Candidate {
+                        instance_type: sold.name.clone(),
+                        zone: offering.zone.clone(),
+                        zone_id: offering.zone_id.clone(),
+                        capacity_type: offering.capacity_type,
+                        price_micro_usd_per_hour: offering.price_micro_usd_per_hour,
+                    });
+                }
+            }
+        }
+        found.sort_by_key(|candidate| candidate.price_micro_usd_per_hour);
+        assert!(!found.is_empty(), "{types:?} are not sold");
+        found
+    }
+
+    pub fn launch(&self, id: &str, candidates: Vec<Candidate>) -> Launch {
+        Launch {
+            launch_id: id.to_owned(),
+            claim: format!("claim-{id}"),
+            pool: "default".to_owned(),
+            node_class: CLASS.to_owned(),
+            node_class_hash: self.classes[CLASS].hash.clone(),
+            candidates,
+            labels: [("karpenter.sh/nodepool".to_owned(), "default".to_owned())].into(),
+            ..Launch::default()
+        }
+    }
+
+    fn take(&mut self, change: Change) {
+        match change {
+            Change::Region(region) => self.region = region,
+            Change::Catalogue(catalogue) => {
+                self.catalogues.insert(catalogue.catalogue_id.clone(), catalogue);
+            }
+            Change::Offerings(updates) => {
+                self.closed.extend(updates.updates.iter().map(|update| {
+                    let (name, zone) = (update.instance_type.clone(), update.zone.clone());
+                    (name, zone, update.capacity_type(), update.available)
+                }));
+            }
+            Change::NodeClass(class) => {
+                let name = class.status.as_ref().unwrap().node_class.clone();
+                self.classes.insert(name, class);
+            }
+            Change::Launch(launch) => {
+                self.launches.insert(launch.launch_id.clone(), launch);
+            }
+            Change::Instance(instance) => {
+                self.instances.insert(instance.instance_id.clone(), instance);
+            }
+            Change::Interruption(interruption) => self.interruptions.push(interruption),
+            Change::Forgotten(_) => {}
+        }
+    }
+}
+
+impl Client {
+    /// A client of an actuator that will answer before long.
+    pub async fn connect(address: &str, epoch: u64) -> Self {
+        let channel = longshore_runtime::client::channel(address).unwrap();
+        let mut service = CapacityServiceClient::new(channel);
+        let stream = answered(|| {
+            let mut service = service.clone();
+            async move { service.watch(WatchRequest::default()).await }
+        })
+        .await
+        .into_inner();
+        service = service.max_decoding_message_size(4 * 1024 * 1024);
+        Self { service, stream, shown: Shown::default(), epoch }
+    }
+
+    /// Reads the watch until it has shown what is waited for.
+    pub async fn until(&mut self, what: &str, done: impl Fn(&Shown) -> bool) {
+        let reading = async {
+            while !done(&self.shown) {
+                let message = self.stream.message().await.unwrap().expect("the watch goes on");
+                for change in message.changes {
+                    self.shown.take(change.change.unwrap());
+                }
+            }
+        };
+        if tokio::time::timeout(LIMIT, reading).await.is_err() {
+            panic!(
+                "{what}: never shown; classes {:#?} launches {:#?} instances {:#?}",
+                self.shown.classes, self.shown.launches, self.shown.instances
+            );
+        }
+    }
+
+    /// Reads the watch to its end and returns the status it ends with.
+    pub async fn end(&mut self) -> Status {
+        loop {
+            match self.stream.message().await {
+                Ok(Some(_)) => {}
+                Ok(None) => panic!("the watch ended without a status"),
+                Err(status) => return status,
+            }
+        }
+    }
+
+    pub fn fence(&self, plan_seq: u64) -> Fence {
+        Fence { cluster_id: CLUSTER.to_owned(), session_epoch: self.epoch, plan_seq }
+    }
+
+    pub async fn put_cluster(
+        &mut self,
+        facts: ClusterFacts,
+        node_classes: Vec<NodeClass>,
+    ) -> Result<(), Status> {
+        let fence = Some(self.fence(1));
+        let request = PutClusterRequest { fence, cluster: Some(facts), node_classes };
+        self.service.put_cluster(request).await.map(drop)
+    }
+
+    pub async fn apply(
+        &mut self,
+        plan_seq: u64,
+        launches: Vec<Launch>,
+        terminations: Vec<Termination>,
+    ) -> Result<ApplyPlanResponse, Status> {
+        let expire_ms = longshore_runtime::clock::now_ms() + 60_000;
+        let request = ApplyPlanRequest {
+            plan_id: format!("plan-{plan_seq}"),
+            fence: Some(self.fence(plan_seq)),
+            expire_time: Some(longshore_actuator::wire::timestamp(expire_ms)),
+            launches,
+            terminations,
+        };
+        self.service.apply_plan(request).await.map(tonic::Response::into_inner)
+    }
+}
+
+/// Calls until the service answers something else than that it is not there yet.
+pub async fn answered<T, F, Fut>(call: F) -> T
+where
+    F: Fn() -> Fut,
+    Fut: Future<Output = Result<T, Status>>,
+{
+    let asking = async {
+        loop {
+            match call().await {
+                Ok(answer) => return answer,
+                Err(status) if status.code() == Code::Unavailable => {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                Err(status) => panic!("{status:?}"),
+            }
+        }
+    };
+    tokio::time::timeout(LIMIT, asking).await.expect("the service answers in time")
+}
+
+pub fn facts() -> ClusterFacts {
+    ClusterFacts {
+        name: CLUSTER.to_owned(),
+        region: REGION.to_owned(),
+        kubernetes_version: "1.34".to_owned(),
+        ..ClusterFacts::default()
+    }
+}
+
+pub fn class() -> NodeClass {
+    let tagged = SelectorTerm {
+        tags: [("karpenter.sh/discovery".to_owned(), CLUSTER.to_owned())].into(),
+        ..SelectorTerm::default()
+    };
+    NodeClass {
+        name: CLASS.to_owned(),
+        hash: "h1".to_owned(),
+        ami_terms: vec![SelectorTerm {
+            alias: "al2023@latest".to_owned(),
+            ..SelectorTerm::default()
+        }],
+        subnet_terms: vec![tagged.clone()],
+        security_group_terms: vec![tagged],
+        role: NODE_ROLE.to_owned(),
+        ..NodeClass::default()
+    }
+}
