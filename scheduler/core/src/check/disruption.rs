@@ -3,6 +3,7 @@
 //! Invariant: interruptions are exempt, since nobody asked; everything else is counted together.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::{Findings, Rule};
 use crate::plan::{Disruption, Plan, PlanInput};
@@ -15,15 +16,17 @@ pub(super) fn check(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
     let chosen: Vec<&Disruption> =
         plan.disruptions.iter().filter(|d| d.reason != DisruptionReason::Interrupted).collect();
     let mut seen: BTreeSet<&NodeName> = BTreeSet::new();
+    let claims = input.world.claims_by_node();
     for disruption in &chosen {
         for node in &disruption.nodes {
             findings.require(seen.insert(node), Rule::Disruptable, || format!("{node} goes twice"));
-            node_may_go(input, node, disruption.reason, findings);
+            let claim = claims.get(node).map(AsRef::as_ref);
+            node_may_go(input, (node, claim), disruption.reason, findings);
         }
         moves(input, disruption, findings);
         saving(plan, input, disruption, findings);
     }
-    node_budgets(input, &chosen, findings);
+    node_budgets(input, &claims, &chosen, findings);
     evictions(input, &seen, findings);
 }
 
@@ -38,12 +41,11 @@ fn evicted<'a>(input: &'a PlanInput, node: &NodeName) -> Vec<&'a Pod> {
 
 fn node_may_go(
     input: &PlanInput,
-    name: &NodeName,
+    (name, claim): (&NodeName, Option<&NodeClaim>),
     reason: DisruptionReason,
     findings: &mut Findings,
 ) {
-    let claims = input.world.claims_by_node();
-    let (Some(node), Some(claim)) = (input.world.nodes.get(name), claims.get(name)) else {
+    let (Some(node), Some(claim)) = (input.world.nodes.get(name), claim) else {
         findings.add(Rule::Disruptable, format!("{name} is not ours"));
         return;
     };
@@ -125,8 +127,12 @@ fn price_of(input: &PlanInput, name: &crate::ids::ClaimName) -> Option<i64> {
     offering.map(|offering| offering.price_micro_usd_per_hour)
 }
 
-fn node_budgets(input: &PlanInput, chosen: &[&Disruption], findings: &mut Findings) {
-    let claims = input.world.claims_by_node();
+fn node_budgets(
+    input: &PlanInput,
+    claims: &BTreeMap<NodeName, Arc<NodeClaim>>,
+    chosen: &[&Disruption],
+    findings: &mut Findings,
+) {
     let mut totals: BTreeMap<&PoolName, (i64, i64)> = BTreeMap::new();
     for (name, claim) in claims.iter().filter(|(_, claim)| claim.initialized_ms.is_some()) {
         let Some(node) = input.world.nodes.get(name) else { continue };

@@ -58,7 +58,8 @@ impl<'a> Nodes<'a> {
             let claim = claim_of.get(&node.name).map(AsRef::as_ref);
             nodes.all.insert(Target::Node(node.name.clone()), existing(input, node, claim));
         }
-        let coming = world.claims.values().filter(|c| !claim_of.values().any(|o| o.name == c.name));
+        let registered: BTreeSet<_> = claim_of.values().map(|claim| &claim.name).collect();
+        let coming = world.claims.values().filter(|claim| !registered.contains(&claim.name));
         for claim in coming {
             nodes.all.insert(Target::Claim(claim.name.clone()), in_flight(input, claim));
         }

@@ -15,3 +15,4 @@ mod render;
 mod requirements;
 mod scenario;
 mod scenarios;
+mod words;
