@@ -1,4 +1,6 @@
 //! Who may do what: credentials, instance profiles, service-linked roles.
+//!
+//! Invariant: a refusal changes nothing.
 
 use longshore_lab::instance::InstanceSource as _;
 use longshore_lab::region::{CONTROLLER_ROLE, NODE_ROLE, RoleConfig, SPOT_ROLE};

@@ -1,4 +1,6 @@
 //! The queue: what EC2 tells of its own accord, and SQS itself.
+//!
+//! Invariant: nothing sleeps; a wait is for a change the region announces, or a long poll.
 
 use longshore_lab::instance::{InstanceSource as _, InstanceState};
 use longshore_lab::region::CLUSTER;

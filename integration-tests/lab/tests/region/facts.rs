@@ -1,4 +1,6 @@
 //! Facts the region tells: types, offerings, prices, images, cluster.
+//!
+//! Invariant: what is told equals the embedded data and what the handle has set, nothing else.
 
 use longshore_lab::region::{CLUSTER, RELEASES, Release};
 use serde_json::json;

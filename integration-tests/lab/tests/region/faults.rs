@@ -1,4 +1,6 @@
 //! Scripted faults, throttling, delays, and the promise that one seed is one run.
+//!
+//! Invariant: without a script nothing goes wrong.
 
 use longshore_lab::instance::InstanceSource as _;
 use longshore_lab::region::{AwsError, Fault, LaunchFault, RateLimit};

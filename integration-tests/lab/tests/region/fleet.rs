@@ -1,4 +1,6 @@
 //! CreateFleet and what becomes of it.
+//!
+//! Invariant: what is bought and what is refused add up to what was asked.
 
 use longshore_lab::instance::{InstanceSource as _, InstanceState};
 use longshore_lab::region::{Offer, Quotas, ReservationConfig};
@@ -88,6 +90,22 @@ async fn each_shortage_has_its_own_code() {
         assert_eq!(code(market, instance_type, subnet, more).await, expected, "{instance_type}");
     }
     assert!(client.region.instances().is_empty());
+}
+
+#[tokio::test]
+async fn what_runs_out_halfway_is_counted_within_one_request() {
+    let client = start(|config| config.quotas.spot_vcpus = Some(5)).await;
+    template(&client, &[]).await.ok();
+    let subnets = subnets(&client).await;
+    client.region.set_free_addresses(&subnets[0], 2);
+    let one = [("m5.large", subnets[0].as_str())];
+    let reply = fleet(&client, (3, ON_DEMAND), &one, &[]).await.ok();
+    assert_eq!(reply.all("errorCode"), ["InsufficientFreeAddressesInSubnet"]);
+    assert_eq!(client.region.instances().len(), 2);
+    let other = [("m5.large", subnets[1].as_str())];
+    let reply = fleet(&client, (3, SPOT), &other, &[]).await.ok();
+    assert_eq!(reply.all("errorCode"), ["MaxSpotInstanceCountExceeded"]);
+    assert_eq!(client.region.instances().len(), 4);
 }
 
 #[tokio::test]

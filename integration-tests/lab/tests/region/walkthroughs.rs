@@ -1,4 +1,6 @@
 //! The refusals of the written-up uses come out of policy evaluation itself.
+//!
+//! Invariant: no refusal here is scripted; each follows from a policy document.
 
 use longshore_lab::instance::InstanceSource as _;
 use longshore_lab::region::{CONTROLLER_ROLE, NODE_KEY, NODE_PROFILE, RoleConfig};
