@@ -17,7 +17,7 @@ use anyhow::{Result, ensure};
 
 use crate::trace::{self, waterfall};
 use summary::Summary;
-use world::World;
+use world::DemoWorld;
 
 /// Time after which the demo gives up.
 const LIMIT: Duration = Duration::from_secs(90);
@@ -46,18 +46,18 @@ pub async fn run(args: &Args) -> Result<()> {
         args.boot_seconds,
         args.out.display()
     ));
-    let mut world = World::start(args).await?;
+    let mut world = DemoWorld::start(args).await?;
     let played = tokio::time::timeout(LIMIT, script::play(&mut world)).await;
     let summary = match played {
         Ok(played) => played?,
         Err(_) => anyhow::bail!("the demo did not end within {LIMIT:?}; see the logs"),
     };
-    world.stop_services().await?;
+    world.stage.stop_services().await?;
     finish(&world, summary, &args.out)
 }
 
-fn finish(world: &World, mut summary: Summary, out: &Path) -> Result<()> {
-    let received = world.traces.received();
+fn finish(world: &DemoWorld, mut summary: Summary, out: &Path) -> Result<()> {
+    let received = world.stage.traces.received();
     let spans = trace::spans(&received);
     let trace_id = trace::fullest(&spans).unwrap_or_default();
     let fullest = trace::of_trace(&spans, &trace_id);

@@ -14,7 +14,7 @@ use tokio::time::{Instant, interval};
 use super::audit;
 use super::summary::{InterruptionResult, StepResult, Summary};
 use super::table::{self, Row, Table};
-use super::world::World;
+use super::world::DemoWorld;
 use crate::parts::poll;
 use crate::stage::eyes::{self, Sight};
 use crate::stage::hands;
@@ -29,27 +29,27 @@ const SELECTOR: &str = "app=web";
 const NAMESPACE: &str = "default";
 
 /// Plays all steps.
-pub async fn play(world: &mut World) -> Result<Summary> {
+pub async fn play(world: &mut DemoWorld) -> Result<Summary> {
     let mut play = Play { started: Instant::now(), table: Table::start(), steps: Vec::new() };
     let (supply, workload): (Vec<_>, Vec<_>) =
         world.manifests.clone().into_iter().partition(|manifest| manifest["kind"] != "Deployment");
-    hands::apply(&world.client, &supply).await?;
+    hands::apply(&world.stage.client, &supply).await?;
     let sold_out = sell_out_cheapest(world).await?;
     table::say(&format!("        out of stock from the start: {sold_out}, the cheapest choice"));
-    hands::apply(&world.client, &workload).await?;
+    hands::apply(&world.stage.client, &workload).await?;
     play.until(world, "apply 4", 4, |sight| sight.running == 4 && sight.pending == 0).await?;
-    hands::scale(&world.client, NAMESPACE, WORKLOAD, 100).await?;
+    hands::scale(&world.stage.client, NAMESPACE, WORKLOAD, 100).await?;
     play.until(world, "scale to 100", 100, |sight| sight.running == 100).await?;
     let interruption = play.interrupt(world).await?;
-    hands::scale(&world.client, NAMESPACE, WORKLOAD, 4).await?;
+    hands::scale(&world.stage.client, NAMESPACE, WORKLOAD, 4).await?;
     let settled = |sight: &Sight| sight.running == 4 && sight.pending == 0 && sight.all_nodes <= 2;
     play.until(world, "scale to 4", 4, settled).await?;
-    let claims = eyes::claims(&world.client).await?;
+    let claims = eyes::claims(&world.stage.client).await?;
     let provider = |claim: &kube::api::DynamicObject| {
         claim.data.pointer("/status/providerID").and_then(|id| id.as_str()).map(ToOwned::to_owned)
     };
     let claimed: BTreeSet<String> = claims.iter().filter_map(provider).collect();
-    let books = audit::books(&world.region.instances(), &claimed);
+    let books = audit::books(&world.stage.region.instances(), &claimed);
     Ok(Summary {
         steps: play.steps,
         interruption,
@@ -62,14 +62,14 @@ pub async fn play(world: &mut World) -> Result<Summary> {
 }
 
 /// Takes the offering that a plan would buy first out of stock.
-async fn sell_out_cheapest(world: &World) -> Result<String> {
+async fn sell_out_cheapest(world: &DemoWorld) -> Result<String> {
     let planned = poll::until("the region is known", REGION_LIMIT, || world.plan(4)).await?;
     let candidate = planned.nodes.first().and_then(|node| node.candidates.first());
     let candidate = candidate.context("no offering for the workload")?;
     let spot = candidate.capacity_type() == CapacityType::Spot;
     let offer = Offer::new(&candidate.instance_type, &candidate.zone, spot);
     let name = offer_name(&offer);
-    world.region.set_capacity(offer, Some(0));
+    world.stage.region.set_capacity(offer, Some(0));
     Ok(name)
 }
 
@@ -88,14 +88,14 @@ impl Play {
     /// Watches until `done`, and records the step.
     async fn until(
         &mut self,
-        world: &mut World,
+        world: &mut DemoWorld,
         step: &str,
         pods: u32,
         done: impl Fn(&Sight) -> bool,
     ) -> Result<()> {
         let began = Instant::now();
         let sight = self.watch(world, step, done).await?;
-        let price = world.region.spend_micro_usd_per_hour();
+        let price = world.stage.region.spend_micro_usd_per_hour();
         self.steps.push(StepResult {
             name: step.to_owned(),
             pods,
@@ -110,20 +110,20 @@ impl Play {
 
     async fn watch(
         &mut self,
-        world: &mut World,
+        world: &mut DemoWorld,
         step: &str,
         done: impl Fn(&Sight) -> bool,
     ) -> Result<Sight> {
         let mut ticks = interval(LOOK_EVERY);
         loop {
             ticks.tick().await;
-            world.ensure_running()?;
-            let sight = eyes::look(&world.client, NAMESPACE, SELECTOR).await?;
+            world.stage.ensure_running()?;
+            let sight = eyes::look(&world.stage.client, NAMESPACE, SELECTOR).await?;
             self.table.show(&Row {
                 at: self.started.elapsed(),
                 step,
                 sight: &sight,
-                price_micro_usd_per_hour: world.region.spend_micro_usd_per_hour(),
+                price_micro_usd_per_hour: world.stage.region.spend_micro_usd_per_hour(),
             });
             if done(&sight) {
                 return Ok(sight);
@@ -132,16 +132,16 @@ impl Play {
     }
 
     /// Takes a spot instance away and waits until its pods run elsewhere.
-    async fn interrupt(&mut self, world: &mut World) -> Result<InterruptionResult> {
-        let instances = world.region.instances();
+    async fn interrupt(&mut self, world: &mut DemoWorld) -> Result<InterruptionResult> {
+        let instances = world.stage.region.instances();
         let running = |instance: &&longshore_lab::instance::Instance| {
             instance.spot && instance.state == InstanceState::Running
         };
         let victim = instances.iter().find(running).context("no spot instance to interrupt")?;
-        let sight = eyes::look(&world.client, NAMESPACE, SELECTOR).await?;
+        let sight = eyes::look(&world.stage.client, NAMESPACE, SELECTOR).await?;
         let pods_moved = sight.pods_on.get(&victim.private_dns_name).map_or(0, Vec::len);
         let began = Instant::now();
-        world.region.interrupt_spot(&victim.instance_id)?;
+        world.stage.region.interrupt_spot(&victim.instance_id)?;
         let node = victim.private_dns_name.clone();
         let moved = |sight: &Sight| sight.running == 100 && !sight.pods_on.contains_key(&node);
         self.until(world, "interruption", 100, moved).await?;
@@ -151,7 +151,7 @@ impl Play {
 }
 
 /// No nodes that carry so many replicas cost less, in micro-dollars per hour.
-async fn bound(world: &World, pods: u32) -> Result<u64> {
+async fn bound(world: &DemoWorld, pods: u32) -> Result<u64> {
     let bound = world.plan(pods).await?.bound.context("a plan without a bound")?;
     Ok(u64::try_from(bound.price_micro_usd_per_hour).unwrap_or_default())
 }

@@ -71,7 +71,20 @@ pub async fn pool_nodes(client: &Client) -> Result<Vec<Node>> {
 /// # Errors
 /// When the API server cannot be asked.
 pub async fn claims(client: &Client) -> Result<Vec<DynamicObject>> {
-    let kind = GroupVersionKind::gvk("karpenter.sh", "v1", "NodeClaim");
+    list(client, "karpenter.sh", "v1", "NodeClaim").await
+}
+
+/// All objects of a kind, in every namespace.
+///
+/// # Errors
+/// When the API server cannot be asked or does not know the kind.
+pub async fn list(
+    client: &Client,
+    group: &str,
+    version: &str,
+    kind: &str,
+) -> Result<Vec<DynamicObject>> {
+    let kind = GroupVersionKind::gvk(group, version, kind);
     let (resource, _) = discovery::pinned_kind(client, &kind).await?;
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
     Ok(api.list(&ListParams::default()).await?.items)

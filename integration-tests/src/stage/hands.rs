@@ -3,14 +3,20 @@
 //! Invariant: everything goes through the Kubernetes API with an ordinary client.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::apps::v1::Deployment;
-use kube::api::{Api, DynamicObject, GroupVersionKind, Patch, PatchParams};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};
 use kube::discovery::{self, Scope};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
+use crate::parts::poll;
+
+/// How long the API server may take to serve a new kind.
+const ESTABLISHED_LIMIT: Duration = Duration::from_secs(20);
 /// Field manager of the stage's own writes.
 const MANAGER: &str = "stage";
 
@@ -43,6 +49,27 @@ pub async fn apply(client: &Client, objects: &[Value]) -> Result<()> {
         apply_one(client, object).await?;
     }
     Ok(())
+}
+
+/// Waits until every definition that was applied is served.
+///
+/// # Errors
+/// When one is not served in time.
+pub async fn established(client: &Client) -> Result<()> {
+    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+    poll::until("the definitions are served", ESTABLISHED_LIMIT, || async {
+        let pending =
+            api.list(&ListParams::default()).await?.items.into_iter().find(|definition| {
+                let status = definition.status.as_ref();
+                let conditions = status.and_then(|status| status.conditions.as_ref());
+                !conditions
+                    .into_iter()
+                    .flatten()
+                    .any(|c| c.type_ == "Established" && c.status == "True")
+            });
+        pending.map_or(Ok(()), |pending| anyhow::bail!("{} is not", pending.name_any()))
+    })
+    .await
 }
 
 async fn apply_one(client: &Client, object: &Value) -> Result<()> {

@@ -7,3 +7,4 @@ pub mod eyes;
 pub mod hands;
 pub mod question;
 pub mod services;
+pub mod world;

@@ -34,6 +34,8 @@ pub struct Surroundings {
     pub kubeconfig: PathBuf,
     /// Name of the interruption queue; empty for none.
     pub queue: String,
+    /// Further flags of the watcher.
+    pub watcher_flags: Vec<String>,
     /// etcd endpoints; empty for a standalone actuator.
     pub etcd: Vec<String>,
     /// Collector of traces; none for no traces.
@@ -101,6 +103,7 @@ impl Surroundings {
             .args(["--region", &self.region])
             .arg("--kubeconfig")
             .arg(&self.kubeconfig);
+        command.args(&self.watcher_flags);
         if !self.queue.is_empty() {
             command.args(["--interruption-queue", &self.queue]);
         }

@@ -1,0 +1,168 @@
+//! A whole world: region, cluster, kubelets, trace receiver and the three services as processes.
+//!
+//! Invariant: everything ends with the world; nothing listens beyond the loopback interface.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use kube::Client;
+use longshore_lab::cluster::{Cluster, ClusterConfig, ClusterHandle};
+use longshore_lab::kubelet::{KubeletConfig, Kubelets};
+use longshore_lab::region::{CONTROLLER_KEY, Region, RegionConfig, RegionHandle};
+
+use super::hands;
+use super::services::{Service, Surroundings};
+use crate::parts::{ControlPlane, ControlPlaneOptions, Process};
+use crate::trace::receiver::TraceReceiver;
+
+/// Top of the checkout.
+pub const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+/// How long a service may take to end after it was asked to.
+const STOP_LIMIT: Duration = Duration::from_secs(15);
+/// A port picked by the system.
+const ANY_PORT: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
+
+/// What a world is made of.
+pub struct WorldConfig {
+    /// The region, with its roles, images and timing.
+    pub region: RegionConfig,
+    /// Name of the cluster.
+    pub cluster: String,
+    /// True for a real control plane, false for the simulated cluster.
+    pub real: bool,
+    /// Access key of the controller: decides which role it acts as.
+    pub access_key: String,
+    /// Name of the interruption queue; empty for none.
+    pub queue: String,
+    /// Further flags of the watcher.
+    pub watcher_flags: Vec<String>,
+    /// Folder for logs.
+    pub dir: PathBuf,
+}
+
+impl WorldConfig {
+    /// A simulated cluster in this region, with a controller that may do everything.
+    #[must_use]
+    pub fn new(region: RegionConfig, cluster: &str, dir: &Path) -> Self {
+        Self {
+            region,
+            cluster: cluster.to_owned(),
+            real: false,
+            access_key: CONTROLLER_KEY.to_owned(),
+            queue: cluster.to_owned(),
+            watcher_flags: Vec::new(),
+            dir: dir.to_owned(),
+        }
+    }
+}
+
+/// The cluster of a world; it ends when this is dropped.
+enum Home {
+    Simulated(#[expect(dead_code, reason = "held for its end")] ClusterHandle),
+    Real(#[expect(dead_code, reason = "held for its end")] Box<ControlPlane>),
+}
+
+/// Everything that runs.
+pub struct World {
+    /// The region.
+    pub region: Arc<RegionHandle>,
+    /// A client of the cluster with every right.
+    pub client: Client,
+    /// Where traces arrive.
+    pub traces: TraceReceiver,
+    /// How the services find the world, for starting more of them.
+    pub surroundings: Surroundings,
+    /// The actuator.
+    pub actuator: Service,
+    /// The scheduler.
+    pub scheduler: Service,
+    /// The watcher.
+    pub watcher: Process,
+    _kubelets: Kubelets,
+    _home: Home,
+}
+
+impl World {
+    /// Starts everything; our kinds are installed in the cluster.
+    ///
+    /// # Errors
+    /// When a part does not start.
+    pub async fn start(config: WorldConfig) -> Result<Self> {
+        std::fs::create_dir_all(&config.dir)?;
+        let region_name = config.region.name.clone();
+        let region = Arc::new(Region::start(config.region).await?);
+        let kubeconfig = config.dir.join("kubeconfig");
+        let (home, client) = home(config.real, &kubeconfig).await?;
+        hands::apply(&client, &hands::manifests(&Path::new(ROOT).join("deploy/crds"))?).await?;
+        hands::established(&client).await?;
+        let kubelet = KubeletConfig::new(&config.cluster, &region_name);
+        let kubelets = Kubelets::start(client.clone(), Arc::clone(&region) as _, kubelet);
+        let traces = TraceReceiver::start().await?;
+        let surroundings = Surroundings {
+            dir: config.dir,
+            region_url: region.endpoint_url(),
+            region: region_name,
+            access_key: config.access_key,
+            cluster: config.cluster,
+            kubeconfig,
+            queue: config.queue,
+            watcher_flags: config.watcher_flags,
+            etcd: Vec::new(),
+            otlp: Some(traces.endpoint().to_owned()),
+        };
+        let actuator = surroundings.start_actuator("longshore-actuator", ANY_PORT).await?;
+        let scheduler = surroundings.start_scheduler(ANY_PORT, &[actuator.url()]).await?;
+        let watcher = surroundings.start_watcher("longshore-watcher", &scheduler.url())?;
+        Ok(Self {
+            region,
+            client,
+            traces,
+            surroundings,
+            actuator,
+            scheduler,
+            watcher,
+            _kubelets: kubelets,
+            _home: home,
+        })
+    }
+
+    /// An error with the end of its log when a service has ended.
+    ///
+    /// # Errors
+    /// When a service has ended.
+    pub fn ensure_running(&mut self) -> Result<()> {
+        self.actuator.process.ensure_running()?;
+        self.scheduler.process.ensure_running()?;
+        self.watcher.ensure_running()
+    }
+
+    /// Ends the services in order, so that each flushes its spans.
+    ///
+    /// # Errors
+    /// When one does not end.
+    pub async fn stop_services(&mut self) -> Result<()> {
+        let all = [&mut self.watcher, &mut self.scheduler.process, &mut self.actuator.process];
+        for process in all {
+            process.terminate()?;
+            process.wait_for_exit(STOP_LIMIT).await?;
+        }
+        Ok(())
+    }
+}
+
+async fn home(real: bool, kubeconfig: &Path) -> Result<(Home, Client)> {
+    if real {
+        let plane = ControlPlane::start(ControlPlaneOptions::default()).await?;
+        std::fs::copy(plane.kubeconfig_path(), kubeconfig)?;
+        let client = plane.client();
+        return Ok((Home::Real(Box::new(plane)), client));
+    }
+    let cluster = Cluster::start(ClusterConfig::default()).await?;
+    std::fs::write(kubeconfig, cluster.kubeconfig_text())?;
+    let client = cluster.client()?;
+    Ok((Home::Simulated(cluster), client))
+}
