@@ -30,6 +30,8 @@ pub(crate) struct Context<'g, 'm, 'a> {
     pub(crate) scene: &'g mut Scene,
     /// How hard to try.
     pub(crate) effort: Effort,
+    /// Pods on launches, by shape.
+    pub(crate) launched: &'g mut [i64],
 }
 
 /// Adds disruptions, their replacements and the time to wake to a plan whose pods are placed.
@@ -116,6 +118,7 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
     fn commit(&mut self, gone: &[&Candidate<'a>], reason: DisruptionReason, placed: &Placed) {
         let Context { model, goods, .. } = self.context;
         self.allowance.spend(gone);
+        placed.count_launched(self.context.launched);
         let mut pods = vec![Vec::new(); model.shapes.len()];
         for (shape, pod) in gone.iter().flat_map(|candidate| &candidate.pods) {
             pods[*shape].push(*pod);

@@ -17,6 +17,8 @@ pub(crate) struct Bounds {
     pub(crate) rounds: usize,
     /// Most patterns kept.
     pub(crate) patterns: usize,
+    /// A round that lowers the price by less than this share is the last.
+    pub(crate) gain_min: f64,
 }
 
 /// Most pivots of one programme.
@@ -38,7 +40,11 @@ pub(crate) fn pack(
         if master.patterns.len() >= bounds.patterns || master.price(&optimum.point) == 0 {
             break;
         }
+        let before = master.worth(&optimum.point);
         optimum = master.solve();
+        if master.worth(&optimum.point) > before * (1.0 - bounds.gain_min) {
+            break;
+        }
     }
     let mut rest = left.to_vec();
     let mut packed = master.round_down(&optimum.duals, &mut rest, ledger);
@@ -96,6 +102,11 @@ impl<'a> Master<'a> {
             self.patterns.push(pattern);
         }
         new
+    }
+
+    /// Price of the programme's optimum.
+    fn worth(&self, values: &[f64]) -> f64 {
+        self.left.iter().zip(values).map(|(count, value)| float(*count) * value).sum()
     }
 
     fn solve(&self) -> lp::Optimum {

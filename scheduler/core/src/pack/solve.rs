@@ -20,6 +20,11 @@ const COLUMN_ROWS_MAX: usize = 256;
 /// Most bins for which patterns are generated.
 const COLUMN_BINS_MAX: usize = 600;
 
+/// Work on patterns when a plan is due.
+const DEFAULT_BOUNDS: Bounds = Bounds { rounds: 24, patterns: 400, gain_min: 5e-4 };
+/// Work on patterns when quality counts more.
+const MAX_BOUNDS: Bounds = Bounds { rounds: 200, patterns: 2_000, gain_min: 1e-6 };
+
 /// What was bought, what is left, and what the limits still allow.
 pub(crate) struct Outcome {
     /// Nodes to buy.
@@ -106,8 +111,8 @@ impl Solver<'_> {
         let small =
             task.problem.rows.len() <= COLUMN_ROWS_MAX && task.bins.len() <= COLUMN_BINS_MAX;
         match self.effort {
-            Effort::Default if small => Some(Bounds { rounds: 24, patterns: 400 }),
-            Effort::Max if small => Some(Bounds { rounds: 200, patterns: 2_000 }),
+            Effort::Default if small => Some(DEFAULT_BOUNDS),
+            Effort::Max if small => Some(MAX_BOUNDS),
             Effort::Greedy | Effort::Default | Effort::Max => None,
         }
     }

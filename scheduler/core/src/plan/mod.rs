@@ -44,12 +44,17 @@ pub fn plan(input: &PlanInput) -> Plan {
     let mut plan = Plan::default();
     let explainer = Explainer { model: &model, goods: &goods, scene: &scene };
     answer_pods(&explainer, &placed, &mut plan);
-    let scene = &mut scene;
-    disrupt::add(
-        disrupt::Context { model: &model, goods: &goods, scene, effort: input.effort },
-        &mut plan,
-    );
-    worth::add(&model, &goods, &mut plan);
+    let mut launched = vec![0; model.shapes.len()];
+    placed.count_launched(&mut launched);
+    let context = disrupt::Context {
+        model: &model,
+        goods: &goods,
+        scene: &mut scene,
+        effort: input.effort,
+        launched: &mut launched,
+    };
+    disrupt::add(context, &mut plan);
+    worth::add(&model, &goods, &launched, &mut plan);
     plan
 }
 

@@ -13,6 +13,7 @@ use crate::pack::prices;
 use crate::pack::problem::{Bin, Packed, Problem, Row};
 use crate::pack::skyline::skylines;
 use crate::pack::solve;
+use crate::pack::vector::{self, float};
 use crate::reason::{Obstacle, TopologyRule};
 use crate::vocabulary::labels::HOSTNAME;
 
@@ -36,6 +37,17 @@ pub(crate) struct Bought {
     pub(crate) load: Vec<(usize, i64)>,
     /// How many nodes.
     pub(crate) copies: i64,
+}
+
+impl Placed {
+    /// Adds the pods on new nodes to counts by shape.
+    pub(crate) fn count_launched(&self, launched: &mut [i64]) {
+        for node in &self.nodes {
+            for (shape, count) in &node.load {
+                launched[*shape] += count * node.copies;
+            }
+        }
+    }
 }
 
 /// Places a number of pods of each shape.
@@ -109,9 +121,7 @@ impl Placer<'_, '_, '_> {
         if !scene.open.contains(&true) {
             return;
         }
-        let counts = problem.counts();
-        let line: Vec<usize> = problem.skyline.iter().flatten().copied().collect();
-        let worth = prices::row_values(problem, &prices::resource_prices(problem, &counts, &line));
+        let worth = prices::row_values(problem, &fill_prices(problem));
         let rules = &self.model.topology.node_rules;
         let mut order: Vec<usize> = (0..rows.len()).collect();
         order.sort_by(|a, b| {
@@ -175,4 +185,20 @@ impl Placer<'_, '_, '_> {
         load.sort_unstable();
         Bought { offers, load, copies: packed.copies }
     }
+}
+
+/// What a unit of each resource is worth on hosts: its price when it can be bought, else its share of
+/// all that is wanted.
+fn fill_prices(problem: &Problem) -> Vec<f64> {
+    let counts = problem.counts();
+    let line: Vec<usize> = problem.skyline.iter().flatten().copied().collect();
+    if !line.is_empty() {
+        return prices::resource_prices(problem, &counts, &line);
+    }
+    let dims = problem.rows.first().map_or(0, |row| row.request.len());
+    let mut wanted = vec![0; dims];
+    for (row, count) in problem.rows.iter().zip(counts) {
+        vector::add(&mut wanted, &row.request, count);
+    }
+    wanted.iter().map(|amount| 1.0 / float((*amount).max(1))).collect()
 }

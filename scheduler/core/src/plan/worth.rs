@@ -10,11 +10,10 @@ use crate::bound::{self, LowerBound};
 use crate::certificate::PricedRoom;
 use crate::pack::prices;
 use crate::pack::vector::{self, Vector};
-use crate::vocabulary::ids::PodUid;
 use crate::vocabulary::resources::Resources;
 
-/// Adds prices, bound and gap.
-pub(crate) fn add(model: &Model<'_>, goods: &Goods<'_, '_>, plan: &mut Plan) {
+/// Adds prices, bound and gap; `launched` counts the pods of each shape on launches.
+pub(crate) fn add(model: &Model<'_>, goods: &Goods<'_, '_>, launched: &[i64], plan: &mut Plan) {
     let cheapest = |node: &super::NewNode| node.candidates[0].price_micro_usd_per_hour;
     plan.launch_price_micro_usd_per_hour = plan.launches.iter().map(cheapest).sum();
     let gone = |host: &super::hosts::Host<'_>| {
@@ -25,15 +24,14 @@ pub(crate) fn add(model: &Model<'_>, goods: &Goods<'_, '_>, plan: &mut Plan) {
     let staying = model.hosts.iter().filter(|host| !gone(host));
     let fleet: i64 = staying.filter_map(|host| host.price).sum();
     plan.fleet_price_micro_usd_per_hour = fleet + plan.launch_price_micro_usd_per_hour;
-    plan.bound = lower_bound(model, goods, plan);
+    plan.bound = lower_bound(model, goods, launched);
     let bound = i128::from(plan.bound.price_micro_usd_per_hour);
     let over = i128::from(plan.launch_price_micro_usd_per_hour) - bound;
     let ppm = (over * 1_000_000).checked_div(bound).unwrap_or(0);
     plan.gap_ppm = i64::try_from(ppm).unwrap_or(i64::MAX);
 }
 
-fn lower_bound(model: &Model<'_>, goods: &Goods<'_, '_>, plan: &Plan) -> LowerBound {
-    let launched = plan.launches.iter().flat_map(|node| &node.pods);
+fn lower_bound(model: &Model<'_>, goods: &Goods<'_, '_>, launched: &[i64]) -> LowerBound {
     let demand = demand(model, launched);
     if demand.iter().all(|amount| *amount == 0) {
         return LowerBound::default();
@@ -60,18 +58,11 @@ fn lower_bound(model: &Model<'_>, goods: &Goods<'_, '_>, plan: &Plan) -> LowerBo
     bound::from_prices(&prices, &named(&demand), &offers)
 }
 
-/// Requests of some pods in all.
-fn demand<'p>(model: &Model<'_>, pods: impl Iterator<Item = &'p PodUid>) -> Vector {
-    let mut counts = vec![0_i64; model.shapes.len()];
-    for uid in pods {
-        let pod = model.input.world.pods.get(uid);
-        if let Some(shape) = pod.and_then(|pod| model.shape_of(pod)) {
-            counts[shape] += 1;
-        }
-    }
+/// Requests in all of a number of pods of each shape.
+fn demand(model: &Model<'_>, counts: &[i64]) -> Vector {
     let mut demand = vec![0; model.dims.names().len()];
-    for (shape, count) in counts.into_iter().enumerate().filter(|(_, count)| *count > 0) {
-        vector::add(&mut demand, &model.requests[shape], count);
+    for (shape, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+        vector::add(&mut demand, &model.requests[shape], *count);
     }
     demand
 }
