@@ -1,8 +1,8 @@
 //! The simulated region: AWS wire protocols over a model of capacity, prices and faults.
 //!
 //! A request goes one way through the modules: `server` reads it, `wire` recognises it, `dispatch`
-//! finds its handler, a service (`ec2`, `iam`, `sts`, `sqs`, `ssm`, `pricing`, `eks`) answers it from
-//! the `world`, and `wire` writes the reply. `handle` is what a test holds of all this.
+//! finds its handler, a service (`ec2`, `iam`, `sts`, `sqs`, `ssm`, `pricing`, `eks`) answers it
+//! from the `world`, and `wire` writes the reply. `handle` is what a test holds of all this.
 //!
 //! Invariant: the world is changed by calls, by time and by the handle, in one place, under one
 //! lock; one seed and one sequence of calls give one run.

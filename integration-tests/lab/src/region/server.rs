@@ -145,7 +145,8 @@ async fn exchange(
     Ok(render(&request, &request_id, &outcome))
 }
 
-/// Asks an empty queue again, whenever something was `sent` or becomes visible, `until` the poll ends.
+/// Asks an empty queue again, whenever something was `sent` or becomes visible, `until` the end of
+/// the poll.
 async fn long_poll(
     shared: &Shared,
     request: &Request,

@@ -199,6 +199,7 @@ fn entries(call: &Call<'_>) -> Result<Vec<Value>> {
 
 fn message_json(message: &Message) -> Value {
     let millis = |at: Timestamp| at.as_millisecond().to_string();
+    let first_received = message.first_received.unwrap_or(message.sent);
     json!({
         "MessageId": message.id,
         "ReceiptHandle": message.receipt,
@@ -207,7 +208,7 @@ fn message_json(message: &Message) -> Value {
         "Attributes": {
             "SentTimestamp": millis(message.sent),
             "ApproximateReceiveCount": message.receives.to_string(),
-            "ApproximateFirstReceiveTimestamp": millis(message.first_received.unwrap_or(message.sent)),
+            "ApproximateFirstReceiveTimestamp": millis(first_received),
         },
     })
 }

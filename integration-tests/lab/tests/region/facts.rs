@@ -105,7 +105,8 @@ async fn a_release_moves_the_recommended_image() {
     let described = client.ec2("DescribeImages", &[("ImageId.1", &after)]).await.ok();
     assert_eq!(described.first("name"), "amazon-eks-node-al2023-arm64-standard-1.34-v20261001");
     let old = format!(
-        "/aws/service/eks/optimized-ami/1.34/amazon-linux-2023/arm64/standard/amazon-eks-node-al2023-arm64-standard-1.34-{}/image_id",
+        "/aws/service/eks/optimized-ami/1.34/amazon-linux-2023/arm64/standard/\
+         amazon-eks-node-al2023-arm64-standard-1.34-{}/image_id",
         RELEASES[1].al2023
     );
     let body = json!({"Names": [old, "/absent"]});

@@ -201,7 +201,8 @@ async fn a_reservation_fills_up() {
         });
     })
     .await;
-    let target = "LaunchTemplateData.CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId";
+    let target = "LaunchTemplateData.CapacityReservationSpecification.\
+                  CapacityReservationTarget.CapacityReservationId";
     template(&client, &[(target, "cr-1")]).await.ok();
     let subnets = subnets(&client).await;
     // A reservation holds its capacity even where there is none to buy.

@@ -1,6 +1,6 @@
 //! The simulated region, spoken to over its wire as any SDK speaks to it.
 //!
-//! Invariant: nothing is asserted from inside that a client could not see, except through the handle.
+//! Invariant: what a client cannot see is asserted only through the handle.
 
 #![allow(
     clippy::expect_used,

@@ -161,7 +161,8 @@ impl Reply {
 /// Id of the newest AL2023 image of an EC2 architecture, through SSM as anyone finds it.
 pub async fn image(client: &Client, architecture: &str) -> String {
     let name = format!(
-        "/aws/service/eks/optimized-ami/1.34/amazon-linux-2023/{architecture}/standard/recommended/image_id"
+        "/aws/service/eks/optimized-ami/1.34/amazon-linux-2023/{architecture}/standard/\
+         recommended/image_id"
     );
     let reply = client.json("AmazonSSM.GetParameter", serde_json::json!({"Name": name})).await.ok();
     reply.value()["Parameter"]["Value"].as_str().expect("image id").to_owned()

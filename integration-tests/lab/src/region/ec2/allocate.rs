@@ -120,8 +120,8 @@ fn priority(a: &Pool, b: &Pool) -> Ordering {
     value(a).total_cmp(&value(b))
 }
 
-/// Deals `want` units out of `pools` in the order of `strategy`. `attempt` takes one instance out of
-/// a pool or says why not.
+/// Deals `want` units out of `pools` in the order of `strategy`. `attempt` takes one instance out
+/// of a pool or says why not.
 pub fn allocate(
     strategy: Strategy,
     pools: &[Pool],

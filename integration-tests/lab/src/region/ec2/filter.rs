@@ -101,7 +101,8 @@ mod tests {
     #[test]
     fn filters_take_wildcards_and_refuse_unknown_names() {
         let params = Params::parse(
-            b"Filter.1.Name=tag:Name&Filter.1.Value.1=EksCluster/Private*&Filter.2.Name=state&Filter.2.Value.1=available",
+            b"Filter.1.Name=tag:Name&Filter.1.Value.1=EksCluster/Private*\
+              &Filter.2.Name=state&Filter.2.Value.1=available",
         );
         let filters = Filters::of(&params);
         let tags = Tags::from([("Name".to_owned(), "EksCluster/PrivateSubnet1".to_owned())]);

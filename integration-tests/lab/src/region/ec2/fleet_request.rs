@@ -195,7 +195,9 @@ mod tests {
     #[test]
     fn targets_are_split_by_market() {
         let read = request(
-            "TargetCapacitySpecification.TotalTargetCapacity=5&TargetCapacitySpecification.OnDemandTargetCapacity=2&TargetCapacitySpecification.DefaultTargetCapacityType=spot",
+            "TargetCapacitySpecification.TotalTargetCapacity=5\
+             &TargetCapacitySpecification.OnDemandTargetCapacity=2\
+             &TargetCapacitySpecification.DefaultTargetCapacityType=spot",
         )
         .expect("valid");
         let split: Vec<_> = read.targets.iter().map(|t| (t.spot, t.units)).collect();

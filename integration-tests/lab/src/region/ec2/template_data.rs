@@ -122,7 +122,9 @@ mod tests {
     #[test]
     fn interfaces_carry_the_groups_and_overrides_win() {
         let params = Params::parse(
-            b"ImageId=ami-1&UserData=aGVsbG8=&IamInstanceProfile.Arn=arn:aws:iam::1:instance-profile/p/q&NetworkInterface.1.SecurityGroupId.1=sg-1",
+            b"ImageId=ami-1&UserData=aGVsbG8=\
+              &IamInstanceProfile.Arn=arn:aws:iam::1:instance-profile/p/q\
+              &NetworkInterface.1.SecurityGroupId.1=sg-1",
         );
         let base = read(&params).expect("valid");
         assert_eq!(base.user_data, b"hello");

@@ -1,6 +1,6 @@
 //! The request context that conditions look at.
 //!
-//! Invariant: keys compare without regard to case, as IAM's do; insertion spelling is kept for show.
+//! Invariant: keys compare without regard to case, as IAM's do; the spelling is kept for show.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! IAM as far as an autoscaler meets it: policy evaluation, refusals that decode, instance profiles.
+//! IAM as far as an autoscaler meets it: evaluation, refusals that decode, profiles.
 //!
 //! Invariant: every call is allowed or refused by evaluating policy documents, never by a switch.
 

@@ -17,7 +17,8 @@ pub enum PolicyError {
     Json(#[from] serde_json::Error),
     /// A condition operator that is not known here.
     #[error(
-        "policy document: condition operator {0} is not supported; use one of IAM's string, arn, bool, numeric or null operators"
+        "policy document: condition operator {0} is not supported; use IAM's string, arn, \
+         bool, numeric or null operators"
     )]
     Operator(String),
     /// A policy variable: nothing here would fill it in.

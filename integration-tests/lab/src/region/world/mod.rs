@@ -1,7 +1,7 @@
 //! The truth of the region: everything calls read and change, in one place under one lock.
 //!
-//! Invariant: synchronous and without IO; time comes in as an argument; order of iteration is fixed,
-//! so that one seed and one sequence of calls give one run.
+//! Invariant: synchronous and without IO; time comes in as an argument; the order of iteration is
+//! fixed, so that one seed and one sequence of calls give one run.
 
 mod access;
 mod addresses;

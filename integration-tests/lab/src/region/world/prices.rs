@@ -1,7 +1,7 @@
 //! Prices: the catalogue's, moved by the weather and by the handle.
 //!
-//! Invariant: a price is a pure function of seed, offer and time, until the handle sets it; from then
-//! on it is what the handle said.
+//! Invariant: a price is a pure function of seed, offer and time, until the handle sets it; from
+//! then on it is what the handle said.
 
 use std::collections::BTreeMap;
 
@@ -95,7 +95,7 @@ impl Prices {
         after(self.started, step.saturating_mul(self.weather.price_step_ms.unwrap_or(0)))
     }
 
-    /// Price as a share of the listed one: the mean of draws that neighbouring steps have in common.
+    /// Price as a share of the listed one: the mean of draws that neighbouring steps share.
     fn share_permille(&self, (instance_type, zone): &(String, String), step: u32) -> u64 {
         let swing = u64::from(self.weather.price_swing_percent.min(99)) * 10;
         if swing == 0 || self.weather.price_step_ms.is_none() {
