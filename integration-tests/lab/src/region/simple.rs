@@ -33,7 +33,8 @@ const SUBNETS: u32 = 3;
 impl RegionConfig {
     /// The region as the embedded data knows it; a private subnet in each of its first three zones,
     /// tagged `karpenter.sh/discovery=lab`; a node security group with the same tag; EKS images of
-    /// all supported Kubernetes versions; a controller that may do everything; a node role and profile.
+    /// all supported Kubernetes versions; a controller that may do everything; a node role and its
+    /// profile.
     ///
     /// # Errors
     /// When there is no data for a region of that name.
