@@ -3,6 +3,7 @@
 //! Invariant: a pattern fits its bin, obeys the node rules, and takes no more of a row than is left.
 
 use std::cmp::Ordering;
+use std::ops::Add;
 
 use super::problem::{Load, Problem};
 use super::vector::{self, float};
@@ -13,6 +14,8 @@ pub(crate) enum Strategy {
     /// Most value for the share of the bin first, shares weighed by what is still free: keeps the
     /// free resources in proportion.
     Balanced,
+    /// The same, with the largest of the shares instead of their sum.
+    Bottleneck,
     /// Most value for the largest share of the bin first.
     Dense,
     /// Largest pods first.
@@ -20,8 +23,8 @@ pub(crate) enum Strategy {
 }
 
 /// All strategies, in the order in which ties are broken.
-pub(crate) const STRATEGIES: [Strategy; 3] =
-    [Strategy::Balanced, Strategy::Dense, Strategy::Largest];
+pub(crate) const STRATEGIES: [Strategy; 4] =
+    [Strategy::Balanced, Strategy::Bottleneck, Strategy::Dense, Strategy::Largest];
 
 /// What to fill bins with.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +63,8 @@ pub(crate) fn fill(
 ) -> Option<Pattern> {
     let mut filling = Filling::new(problem, bin, supply)?;
     match strategy {
-        Strategy::Balanced => filling.balanced(),
+        Strategy::Balanced => filling.step_by_step(f64::add),
+        Strategy::Bottleneck => filling.step_by_step(f64::max),
         Strategy::Dense => filling.in_order(|f, row| f.density(row)),
         Strategy::Largest => filling.in_order(|f, row| f.share(row)),
     }
@@ -143,12 +147,12 @@ impl<'a> Filling<'a> {
     }
 
     /// Adds half of what fits of the best row, weighs the rows anew, and so on.
-    fn balanced(&mut self) {
+    fn step_by_step(&mut self, join: fn(f64, f64) -> f64) {
         let mut open: Vec<(usize, i64)> = self.rows.iter().map(|row| (*row, 0)).collect();
         while !open.is_empty() {
             let mut best: Option<(f64, usize)> = None;
             for (at, (row, _)) in open.iter().enumerate() {
-                let score = self.supply.values[*row] / self.scarcity(*row);
+                let score = self.supply.values[*row] / self.scarcity(*row, join);
                 let better = best.is_none_or(|(top, _)| score.total_cmp(&top) == Ordering::Greater);
                 if better {
                     best = Some((score, at));
@@ -167,12 +171,12 @@ impl<'a> Filling<'a> {
         }
     }
 
-    /// Sum of the shares of what is free that one pod takes.
-    fn scarcity(&self, row: usize) -> f64 {
+    /// Shares of what is free that one pod takes, joined.
+    fn scarcity(&self, row: usize, join: fn(f64, f64) -> f64) -> f64 {
         let request = self.row(row).request;
         let shares =
             request.iter().zip(&self.room).map(|(q, free)| float(*q) / float((*free).max(1)));
-        shares.sum::<f64>().max(1e-12)
+        shares.fold(1e-12, join)
     }
 
     fn share(&self, row: usize) -> f64 {
