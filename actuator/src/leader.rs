@@ -10,7 +10,7 @@ use longshore_proto::capacity::v1::RegionInfo;
 use longshore_proto::capacity::v1::region_change::Change;
 use longshore_runtime::clock::now_ms;
 use longshore_runtime::tasks::Supervisor;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, OnceCell, watch};
 
 use crate::board::Board;
 use crate::catalogue::{MarketView, Prices, Unavailable};
@@ -25,6 +25,15 @@ use crate::wire;
 
 /// Node classes by cluster id and name.
 pub type Classes = BTreeMap<(String, String), Arc<Resolved>>;
+
+/// A launch template in use.
+#[derive(Clone, Debug, Default)]
+pub struct KnownTemplate {
+    /// Milliseconds since 1970 of its latest use.
+    pub used_ms: i64,
+    /// Set once it is known to exist; of several launches that need it, one makes it.
+    pub made: Arc<OnceCell<()>>,
+}
 
 /// What stays the same from term to term.
 #[derive(Clone)]
@@ -65,8 +74,8 @@ pub struct Leader {
     pub resolve: Notify,
     /// Asks for node classes to be shown anew.
     pub show: Notify,
-    /// Launch templates known to exist, with the time each was last used.
-    pub templates: Mutex<BTreeMap<String, i64>>,
+    /// Launch templates in use, by name.
+    pub templates: Mutex<BTreeMap<String, KnownTemplate>>,
     /// Problems of interruption queues, by name.
     pub queues: Mutex<BTreeMap<String, Problem>>,
     closed: Mutex<Unavailable>,

@@ -31,7 +31,7 @@ pub async fn run(leader: Arc<Leader>) -> anyhow::Result<()> {
 }
 
 fn unused(leader: &Leader, template: &TemplateRef, now_ms: i64) -> bool {
-    let used = lock(&leader.templates).get(&template.name).copied();
+    let used = lock(&leader.templates).get(&template.name).map(|known| known.used_ms);
     // A leader that has not seen it used may just be new.
     let used = used.unwrap_or(template.created_ms).max(leader.since_ms);
     used + KEEP_MS <= now_ms

@@ -1,13 +1,11 @@
 //! What users met, and the answers they wanted.
 
-use longshore_lab::region::{
-    CONTROLLER_ROLE, LaunchFault, NODE_KEY, NODE_ROLE, Offer, RegionConfig, RoleConfig,
-};
+use longshore_lab::region::{CONTROLLER_ROLE, LaunchFault, NODE_KEY, NODE_ROLE, Offer, RoleConfig};
 use longshore_proto::capacity::v1::LaunchPhase;
 use longshore_proto::types::v1::{CapacityType, NodeClass, SelectorTerm};
 use serde_json::json;
 
-use crate::world::{CLASS, REGION, World, class};
+use crate::world::{CLASS, World, class};
 
 const TYPES: [&str; 1] = ["t4g.small"];
 
@@ -56,16 +54,33 @@ async fn a_launch_falls_back_to_on_demand_where_the_plan_allows_it() {
     assert_eq!(instance.capacity_type(), CapacityType::OnDemand);
 }
 
-/// The controller may do everything, but RunInstances only from templates with the discovery tag.
+/// The controller may do what it needs, but launch only from templates with the discovery tag.
 fn discovery_policy() -> serde_json::Value {
+    let resource = |kind: &str| format!("arn:aws:ec2:*:*:{kind}/*");
+    let kinds = ["instance", "volume", "network-interface", "subnet", "security-group"];
+    let mut launched: Vec<_> = kinds.into_iter().map(resource).collect();
+    launched.push("arn:aws:ec2:*::image/*".to_owned());
+    launched.push("arn:aws:ec2:*:*:spot-instances-request/*".to_owned());
+    let others = [
+        "ec2:Create*",
+        "ec2:Describe*",
+        "ec2:TerminateInstances",
+        "iam:*",
+        "ssm:*",
+        "sts:*",
+        "eks:*",
+        "pricing:*",
+        "sqs:*",
+    ];
     json!({
         "Version": "2012-10-17",
         "Statement": [
-            {"Effect": "Allow", "NotAction": "ec2:RunInstances", "Resource": "*"},
+            {"Effect": "Allow", "Action": others, "Resource": "*"},
+            {"Effect": "Allow", "Action": "ec2:RunInstances", "Resource": launched},
             {
                 "Effect": "Allow",
                 "Action": "ec2:RunInstances",
-                "Resource": "*",
+                "Resource": resource("launch-template"),
                 "Condition": {"StringEquals": {"ec2:ResourceTag/karpenter.sh/discovery": "lab"}},
             },
         ],
@@ -96,7 +111,7 @@ async fn w0_a_denied_launch_names_action_resource_caller_and_missing_tag() {
 
 #[tokio::test]
 async fn w3_the_node_role_as_caller_means_that_irsa_is_not_in_effect() {
-    let mut world = World::with(RegionConfig::simple(REGION), NODE_KEY, class()).await;
+    let mut world = World::with(NODE_KEY, class()).await;
     world
         .client
         .until("refused", |shown| {
@@ -111,9 +126,7 @@ async fn w3_the_node_role_as_caller_means_that_irsa_is_not_in_effect() {
 async fn w3_a_role_in_place_of_a_profile_is_told_apart() {
     let wrong =
         NodeClass { role: String::new(), instance_profile: NODE_ROLE.to_owned(), ..class() };
-    let mut world =
-        World::with(RegionConfig::simple(REGION), longshore_lab::region::CONTROLLER_KEY, wrong)
-            .await;
+    let mut world = World::with(longshore_lab::region::CONTROLLER_KEY, wrong).await;
     world.client.until("told", |shown| shown.condition("InstanceProfileReady").is_some()).await;
     let (status, _, message) = world.client.shown.condition("InstanceProfileReady").unwrap();
     assert_eq!(status, Some(false));
@@ -135,7 +148,7 @@ async fn a_selector_that_selects_nothing_says_what_there_is() {
     };
     let wrong = NodeClass { subnet_terms: vec![term], ..class() };
     let key = longshore_lab::region::CONTROLLER_KEY;
-    let mut world = World::with(RegionConfig::simple(REGION), key, wrong).await;
+    let mut world = World::with(key, wrong).await;
     world.client.until("told", |shown| shown.condition("SubnetsReady").is_some()).await;
     let (status, reason, message) = world.client.shown.condition("SubnetsReady").unwrap();
     assert_eq!((status, reason.as_str()), (Some(false), "SubnetsNotFound"));

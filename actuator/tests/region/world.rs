@@ -65,7 +65,8 @@ impl Actuator {
     /// Starts one with arguments beyond the region and listening address.
     pub async fn start(region: &RegionHandle, key: &str, more: &[&str]) -> Self {
         let endpoint = region.endpoint_url();
-        let credentials = SharedCredentialsProvider::new(Credentials::from_keys(key, "x", None));
+        let credentials =
+            SharedCredentialsProvider::new(Credentials::new(key, "x", None, None, "test"));
         let cloud: Arc<dyn Cloud> = Arc::new(
             Aws::connect_with(REGION, |loader| {
                 loader.endpoint_url(endpoint).credentials_provider(credentials)
@@ -97,10 +98,11 @@ pub struct World {
 
 impl World {
     pub async fn new() -> Self {
-        Self::with(RegionConfig::simple(REGION), CONTROLLER_KEY, class()).await
+        Self::with(CONTROLLER_KEY, class()).await
     }
 
-    pub async fn with(config: RegionConfig, key: &str, class: NodeClass) -> Self {
+    pub async fn with(key: &str, class: NodeClass) -> Self {
+        let config = RegionConfig::simple(REGION).unwrap();
         let region = Region::start(config).await.unwrap();
         let actuator = Actuator::start(&region, key, &[]).await;
         let mut client = Client::connect(&actuator.address, 1).await;

@@ -3,10 +3,12 @@
 //! Invariant: nothing is asked of EC2 for a class that is not in order.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use longshore_proto::types::v1::CapacityType;
 use longshore_runtime::clock::now_ms;
 use longshore_runtime::propagate;
+use tokio::sync::OnceCell;
 use tracing::{Instrument, Span, field};
 
 use super::{Heard, Next, fail, outcome, record};
@@ -92,14 +94,20 @@ async fn templates(
                 retryable: false,
             })
         })?;
-        let known = lock(&leader.templates).insert(template.name.clone(), now_ms()).is_some();
-        if !known && let Err(error) = leader.cloud().ensure_template(&template).await {
-            lock(&leader.templates).remove(&template.name);
-            return Err(TemplateError::Cloud(error));
-        }
+        let made = use_template(leader, &template.name);
+        made.get_or_try_init(|| leader.cloud().ensure_template(&template))
+            .await
+            .map_err(TemplateError::Cloud)?;
         names.insert(image_id.clone(), template.name);
     }
     Ok(names)
+}
+
+fn use_template(leader: &Leader, name: &str) -> Arc<OnceCell<()>> {
+    let mut templates = lock(&leader.templates);
+    let known = templates.entry(name.to_owned()).or_default();
+    known.used_ms = now_ms();
+    Arc::clone(&known.made)
 }
 
 /// Records that EC2 is asked; a call with an unknown answer is recorded already. None when the

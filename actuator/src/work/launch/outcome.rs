@@ -207,7 +207,9 @@ async fn give_up(
     let problem = Problem::new(condition_reason(error.class), message.clone());
     leader.fault(class, problem, now_ms() + FAULT_MS);
     leader.resolve.notify_one();
-    let retryable = error.class.passes();
+    // A profile that we have just made becomes known to EC2 some seconds later.
+    let fresh_profile = error.class == Class::Profile && !class.class.role.is_empty();
+    let retryable = fresh_profile || error.class.passes();
     let failure = Failure { reason: error.class.reason().to_owned(), message, retryable };
     fail(leader, launch, failure).await
 }
