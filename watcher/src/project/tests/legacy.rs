@@ -139,12 +139,12 @@ fn what_contradicts_itself_says_so() {
 fn commas_in_selectors_multiply() {
     let template: AWSNodeTemplate = read(
         "{ apiVersion: karpenter.k8s.aws/v1alpha1, kind: AWSNodeTemplate, metadata: { name: t },
-           spec: { subnetSelector: { Name: 'a, b', env: 'x,y' }, amiSelector: { 'aws::name': n, 'aws::owners': self } } }",
+           spec: { subnetSelector: { Name: 'a, b', env: 'x,y' }, amiSelector: { 'aws::name': image, 'aws::owners': self } } }",
     );
     let class = node_template(&template).unwrap();
     let pairs: Vec<_> =
         class.subnet_terms.iter().map(|t| format!("{}{}", t.tags["Name"], t.tags["env"])).collect();
     assert_eq!(pairs, ["ax", "ay", "bx", "by"]);
     let image = &class.ami_terms[0];
-    assert_eq!((image.name.as_str(), image.owner.as_str()), ("n", "self"));
+    assert_eq!((image.name.as_str(), image.owner.as_str()), ("image", "self"));
 }

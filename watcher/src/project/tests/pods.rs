@@ -36,14 +36,14 @@ fn requests_add_up_as_kube_scheduler_adds_them_up() {
         ),
         (
             "the largest init container counts when it is larger",
-            "containers: [{ name: a, resources: { requests: { cpu: 100m } } }]
+            "containers: [{ name: a, resources: { requests: { cpu: 100m } } }],
              initContainers: [{ name: i, resources: { requests: { cpu: 1 } } },
                               { name: j, resources: { requests: { cpu: 500m, memory: 2Mi } } }]",
             (1000, 2 << 20),
         ),
         (
             "sidecars add to the containers and to later init containers",
-            "containers: [{ name: a, resources: { requests: { cpu: 100m } } }]
+            "containers: [{ name: a, resources: { requests: { cpu: 100m } } }],
              initContainers: [{ name: i, resources: { requests: { cpu: 250m } } },
                               { name: s, restartPolicy: Always, resources: { requests: { cpu: 200m } } },
                               { name: j, resources: { requests: { cpu: 150m } } }]",
@@ -51,19 +51,19 @@ fn requests_add_up_as_kube_scheduler_adds_them_up() {
         ),
         (
             "overhead comes on top",
-            "containers: [{ name: a, resources: { requests: { cpu: 100m } } }]
+            "containers: [{ name: a, resources: { requests: { cpu: 100m } } }],
              overhead: { cpu: 50m, memory: 1Mi }",
             (150, 1 << 20),
         ),
         (
             "pod-level requests replace the sum",
-            "containers: [{ name: a, resources: { requests: { cpu: 100m, memory: 1Mi } } }]
+            "containers: [{ name: a, resources: { requests: { cpu: 100m, memory: 1Mi } } }],
              resources: { requests: { cpu: 2 } }",
             (2000, 1 << 20),
         ),
     ];
     for (what, spec, (cpu_millis, memory_bytes)) in table {
-        let spec: PodSpec = read(spec);
+        let spec: PodSpec = read(&format!("{{ {spec} }}"));
         let expected = Resources { cpu_millis, memory_bytes, pods: 1, ..Resources::default() };
         assert_eq!(requests::requests(&spec, None).unwrap(), expected, "{what}");
     }
@@ -141,9 +141,10 @@ fn constraints_that_cannot_be_met_are_reasons() {
             requiredDuringSchedulingIgnoredDuringExecution: {{ nodeSelectorTerms: {terms} }} }} }} }}"
         )
     };
-    let fields = affinity("[{ matchFields: [{ key: metadata.name, operator: In, values: [n] }] }]");
+    let fields =
+        affinity("[{ matchFields: [{ key: metadata.name, operator: In, values: [n1] }] }]");
     assert!(project("{}", &fields).shape.unschedulable_reason.contains("matchFields"));
-    let operator = affinity("[{ matchExpressions: [{ key: k, operator: Near, values: [n] }] }]");
+    let operator = affinity("[{ matchExpressions: [{ key: k, operator: Near, values: [n1] }] }]");
     assert!(project("{}", &operator).shape.unschedulable_reason.contains("\"Near\" is unknown"));
     let number = affinity("[{ matchExpressions: [{ key: k, operator: Gt, values: [x] }] }]");
     assert!(project("{}", &number).shape.unschedulable_reason.contains("exactly one integer"));
