@@ -25,6 +25,8 @@ pub struct Reason {
 pub enum Obstacle {
     /// Nothing does: the pod can be placed or has been.
     None,
+    /// The pod is not ours to place yet: kube-scheduler still works on it, or it is gated or ending.
+    NotWaiting,
     /// The sender of the pod says that it can never be scheduled.
     Declared {
         /// Why, in the sender's words.
@@ -123,6 +125,7 @@ impl Reason {
     pub fn code(&self) -> &'static str {
         match self.obstacle {
             Obstacle::None => "PLACEABLE",
+            Obstacle::NotWaiting => "NOT_WAITING",
             Obstacle::Declared { .. } => "UNSCHEDULABLE",
             Obstacle::Contradiction => "REQUIREMENTS_CONTRADICTORY",
             Obstacle::NoPool => "NO_NODE_POOL",
@@ -165,6 +168,9 @@ impl fmt::Display for Obstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::None => f.write_str("nothing stands in the way"),
+            Self::NotWaiting => f.write_str(
+                "kube-scheduler has not marked it unschedulable; it is new, gated, preempting or ending",
+            ),
             Self::Declared { why } => f.write_str(why),
             Self::Contradiction => f.write_str(
                 "node selector, node affinity and volumes contradict each other; no node can meet all",

@@ -27,15 +27,18 @@ struct Dictionary {
     free: Vec<usize>,
 }
 
-/// Solves the programme with the primal simplex method.
+/// Solves the programme with the primal simplex method. A variable that no constraint bounds stays at
+/// zero: what nothing on offer provides has no price.
 pub(crate) fn maximise(c: &[f64], rows: &[(f64, Vec<f64>)], pivots_max: usize) -> Optimum {
     let variables = c.len();
+    let bounded = |variable: usize| rows.iter().any(|(_, row)| row[variable] > EPSILON);
+    let gain = |(variable, c): (usize, &f64)| if bounded(variable) { *c } else { 0.0 };
     let mut dictionary = Dictionary {
         rows: rows
             .iter()
             .map(|(b, a)| std::iter::once(*b).chain(a.iter().copied()).collect())
             .collect(),
-        objective: std::iter::once(0.0).chain(c.iter().copied()).collect(),
+        objective: std::iter::once(0.0).chain(c.iter().enumerate().map(gain)).collect(),
         basic: (variables..variables + rows.len()).collect(),
         free: (0..variables).collect(),
     };
@@ -125,6 +128,12 @@ mod tests {
         let near = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-9);
         assert!(near(&optimum.point, &[2.0, 6.0]), "{optimum:?}");
         assert!(near(&optimum.duals, &[0.0, 1.5, 1.0]), "{optimum:?}");
+    }
+
+    #[test]
+    fn what_nothing_bounds_has_no_price_and_disturbs_nothing() {
+        let optimum = maximise(&[5.0, 1.0], &[(3.0, vec![0.0, 1.0])], 50);
+        assert!(optimum.point[0] == 0.0 && (optimum.point[1] - 3.0).abs() < 1e-9, "{optimum:?}");
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub use types::{
 
 use crate::disrupt;
 use crate::reason::{Obstacle, Reason};
-use crate::vocabulary::ids::ShapeId;
+use crate::vocabulary::ids::{PodUid, ShapeId};
 use assemble::Queue;
 use explain::Explainer;
 use goods::Goods;
@@ -56,6 +56,33 @@ pub fn plan(input: &PlanInput) -> Plan {
     disrupt::add(context, &mut plan);
     worth::add(&model, &goods, &launched, &mut plan);
     plan
+}
+
+/// What a plan does with one pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodAnswer {
+    /// Where it goes, or where it is; none when it has no place.
+    pub target: Option<Target>,
+    /// Why it has none; [`Obstacle::None`] when it has one.
+    pub reason: Reason,
+}
+
+/// What a plan, made from this input, does with a pod. None when the pod is unknown.
+#[must_use]
+pub fn explain_pod(input: &PlanInput, plan: &Plan, uid: &PodUid) -> Option<PodAnswer> {
+    let pod = input.world.pods.get(uid)?;
+    let moves = plan.disruptions.iter().flat_map(|disruption| &disruption.moves);
+    let planned = plan.placements.iter().chain(moves).find(|placement| placement.pod == *uid);
+    let target = planned.map(|placement| placement.target.clone());
+    let target = target.or_else(|| pod.node.clone().map(Target::Node));
+    let unplaced = plan.unplaced.iter().find(|unplaced| unplaced.pods.contains(uid));
+    let leaf = |obstacle| Reason::leaf(format!("Pod/{}", pod.key), obstacle);
+    let reason = match (&target, unplaced) {
+        (_, Some(unplaced)) => unplaced.reason.clone(),
+        (Some(_), None) => leaf(Obstacle::None),
+        (None, None) => leaf(Obstacle::NotWaiting),
+    };
+    Some(PodAnswer { target, reason })
 }
 
 /// Why pods of a shape can or cannot get a new node of each pool, whether or not any is waiting. None

@@ -3,7 +3,7 @@
 //! Invariant: each planted mistake is the only one of its plan.
 
 use longshore_core::check::{Rule, check};
-use longshore_core::plan::{Plan, PlanInput, Target, plan};
+use longshore_core::plan::{Plan, PlanInput, Target, explain_pod, plan};
 
 use super::random::Random;
 use super::scenario;
@@ -129,6 +129,27 @@ fn a_disruption_is_checked_against_budgets_and_promises() {
     let mut lost = answer;
     lost.disruptions[0].moves.clear();
     assert!(rules(&lost).contains(&Rule::Complete));
+}
+
+#[test]
+fn every_pod_can_be_asked_about() {
+    let text = "
+        type m.small cpu 2 mem 8Gi pods 20 od 0.10
+        pool default
+        shape web cpu 1 mem 1Gi
+        pods web 1
+        shape big cpu 9 mem 1Gi
+        pods big 1
+    ";
+    let scenario = scenario::read(text);
+    let input = scenario.input(0..scenario.changes.len());
+    let answer = plan(&input);
+    let placed = explain_pod(&input, &answer, &"web-0000".into()).unwrap();
+    assert_eq!((placed.target, placed.reason.code()), (Some(Target::New(0)), "PLACEABLE"));
+    let refused = explain_pod(&input, &answer, &"big-0000".into()).unwrap();
+    assert_eq!(refused.target, None);
+    assert_eq!(refused.reason.causes[0].code(), "REQUESTS_TOO_LARGE");
+    assert_eq!(explain_pod(&input, &answer, &"nobody".into()), None);
 }
 
 /// Worlds with everything in them, at random.
