@@ -3,16 +3,18 @@
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use kube::api::DeleteParams;
+use longshore_proto::cluster::v1::directive::Action;
 use longshore_proto::cluster::v1::sync_response::Message as Answer;
-use longshore_proto::cluster::v1::{GoAway, Welcome};
+use longshore_proto::cluster::v1::{Directive, GoAway, Welcome};
 use longshore_proto::reason::Reason;
 use longshore_runtime::tasks::Supervisor;
-use longshore_watcher::api::NodePool;
+use longshore_runtime::telemetry::{self, LogFormat, TelemetryArgs};
 use longshore_watcher::api::crd::Kind;
+use longshore_watcher::api::{NodeClaim, NodePool};
 use longshore_watcher::{Config, Watcher};
 use tokio_util::sync::CancellationToken;
 
-use super::support::{World, create, install, node_pool, pod, within};
+use super::support::{World, create, create_claim, install, node_pool, pod, pool, within};
 
 #[tokio::test]
 async fn a_session_holds_what_the_cluster_holds() {
@@ -97,14 +99,53 @@ async fn another_protocol_version_is_not_the_end() {
     world.stop().await;
 }
 
+/// Spans have contexts from here on, in every test of this process; none leaves it.
+fn record_traces() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let args = TelemetryArgs {
+            log_format: LogFormat::Human,
+            log: "off".to_owned(),
+            otlp_endpoint: None,
+            otlp_traces_endpoint: None,
+            otel_disabled: "false".to_owned(),
+        };
+        // The guard only flushes, and there is nothing to flush to.
+        std::mem::forget(telemetry::init("watcher-test", &args).unwrap());
+    });
+}
+
+/// Trace id of a W3C traceparent.
+fn trace_id(traceparent: &str) -> &str {
+    traceparent.split('-').nth(1).unwrap_or_default()
+}
+
 #[tokio::test]
-async fn waiting_pods_start_a_trace_only_when_there_is_telemetry() {
+async fn one_trace_goes_from_the_waiting_pod_to_its_claim() {
+    record_traces();
     let mut world = World::start().await;
+    pool(&world).await;
     let (_, mut session) = world.scheduler.session().await;
+    session.until("the pool", |view| view.pool("default").is_some()).await;
+    session.view.traceparents.clear();
     create(&world.pods(), pod("a")).await;
     session.until("the pod", |view| view.pod("a").is_some()).await;
-    // No collector is installed in this test, so there is nothing to connect to.
-    assert!(session.view.traceparents.iter().all(String::is_empty));
+    let traced = session.view.traceparents.iter().find(|t| !t.is_empty()).cloned().unwrap();
+    let mut action = create_claim("c1", &[]);
+    if let Action::CreateClaim(create) = &mut action {
+        create.claim.as_mut().unwrap().traceparent.clear();
+    }
+    let directive = Directive {
+        directive_id: "d".to_owned(),
+        traceparent: traced.clone(),
+        action: Some(action),
+        ..Directive::default()
+    };
+    session.send_directive(directive).await;
+    let claim = world.all::<NodeClaim>().get("c1").await.unwrap();
+    let kept = &claim.metadata.annotations.unwrap()["longshore.dev/traceparent"];
+    assert_eq!(trace_id(kept), trace_id(&traced));
+    assert_ne!(*kept, traced, "the claim's own span is a child of the observation");
     world.stop().await;
 }
 
