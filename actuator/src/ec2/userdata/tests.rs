@@ -69,6 +69,35 @@ fn al2023() {
         --//
         Content-Type: application/node.eks.aws
 
+        apiVersion: node.eks.aws/v1alpha1
+        kind: NodeConfig
+        spec:
+          cluster:
+            name: dev
+            apiServerEndpoint: https://dev.eks.amazonaws.com
+            certificateAuthority: Q0E=
+            cidr: 10.100.0.0/16
+          kubelet:
+            config:
+              clusterDNS:
+              - "10.100.0.10"
+              evictionHard:
+                memory.available: 5%
+              kubeReserved:
+                memory: 300Mi
+              maxPods: 100
+              registerWithTaints:
+              - effect: NoSchedule
+                key: dedicated
+                value: a
+              - effect: NoExecute
+                key: cni
+              - effect: NoExecute
+                key: karpenter.sh/unregistered
+            flags:
+            - >-
+              --node-labels=karpenter.sh/do-not-sync-taints=true,karpenter.sh/nodepool=default,team=a,topology.k8s.aws/zone-id=use1-az1
+        --//--
     "#]]
     .assert_eq(render(AmiFamily::Al2023, &class).unwrap().as_str());
 }
@@ -88,7 +117,23 @@ fn al2023_keeps_the_parts_of_a_document() {
 
 #[test]
 fn al2() {
-    expect![[""]].assert_eq(&render(AmiFamily::Al2, &class("", tuned())).unwrap());
+    expect![[r#"
+        MIME-Version: 1.0
+        Content-Type: multipart/mixed; boundary="//"
+
+        --//
+        Content-Type: text/x-shellscript; charset="us-ascii"
+
+        #!/bin/bash -xe
+        exec > >(tee /var/log/user-data.log|logger -t user-data -s 2>/dev/console) 2>&1
+        /etc/eks/bootstrap.sh 'dev' \
+        --apiserver-endpoint 'https://dev.eks.amazonaws.com' \
+        --b64-cluster-ca 'Q0E=' \
+        --dns-cluster-ip '10.100.0.10' \
+        --use-max-pods false \
+        --kubelet-extra-args '--node-labels="karpenter.sh/do-not-sync-taints=true,karpenter.sh/nodepool=default,team=a,topology.k8s.aws/zone-id=use1-az1" --register-with-taints="dedicated=a:NoSchedule,cni:NoExecute,karpenter.sh/unregistered:NoExecute" --max-pods=100 --kube-reserved="memory=300Mi" --eviction-hard="memory.available<5%"'
+        --//--
+    "#]].assert_eq(&render(AmiFamily::Al2, &class("", tuned())).unwrap());
 }
 
 #[test]
@@ -96,7 +141,40 @@ fn bottlerocket() {
     let custom = "[settings.kubernetes]\nallowed-unsafe-sysctls = [\"net.core.somaxconn\"]\n\
                   cluster-name = \"wrong\"\n[settings.host-containers.admin]\nenabled = true\n";
     let class = NodeClass { instance_store_policy: "RAID0".to_owned(), ..class(custom, tuned()) };
-    expect![[""]].assert_eq(&render(AmiFamily::Bottlerocket, &class).unwrap());
+    expect![[r#"
+        [settings.bootstrap-commands.000-mount-instance-storage]
+        commands = [["apiclient", "ephemeral-storage", "init"], ["apiclient", "ephemeral-storage", "bind"]]
+        essential = true
+        mode = "always"
+
+        [settings.host-containers.admin]
+        enabled = true
+
+        [settings.kubernetes]
+        allowed-unsafe-sysctls = ["net.core.somaxconn"]
+        api-server = "https://dev.eks.amazonaws.com"
+        cluster-certificate = "Q0E="
+        cluster-dns-ip = "10.100.0.10"
+        cluster-name = "dev"
+        max-pods = 100
+
+        [settings.kubernetes.eviction-hard]
+        "memory.available" = "5%"
+
+        [settings.kubernetes.kube-reserved]
+        memory = "300Mi"
+
+        [settings.kubernetes.node-labels]
+        "karpenter.sh/do-not-sync-taints" = "true"
+        "karpenter.sh/nodepool" = "default"
+        team = "a"
+        "topology.k8s.aws/zone-id" = "use1-az1"
+
+        [settings.kubernetes.node-taints]
+        cni = [":NoExecute"]
+        dedicated = ["a:NoSchedule"]
+        "karpenter.sh/unregistered" = [":NoExecute"]
+    "#]].assert_eq(&render(AmiFamily::Bottlerocket, &class).unwrap());
 }
 
 #[test]
