@@ -27,6 +27,8 @@ pub struct RegionState {
     pub synced: bool,
     /// Number of the Watch stream it is from: what was told to one leader must be told to the next.
     pub stream: u64,
+    /// Grows with everything that may change a plan: what is on offer, and what is about to go.
+    pub supply: u64,
     /// Catalogues by id.
     pub catalogues: BTreeMap<String, Arc<Catalogue>>,
     /// Launches by id.
@@ -41,6 +43,7 @@ pub struct RegionState {
 impl RegionState {
     /// Applies one change. What cannot be understood is reported and left out.
     pub fn apply(&mut self, change: capacity::RegionChange) {
+        self.supply += u64::from(matters(&change));
         match change.change {
             None => tracing::warn!("region change without content ignored"),
             Some(Change::Region(info)) => self.info = Some(info),
@@ -123,5 +126,19 @@ impl RegionState {
             self.instances.remove(id);
             self.interruptions.remove(id);
         }
+    }
+}
+
+/// Whether a change may change a plan. Launches and instances come back to the planner as claims.
+const fn matters(change: &capacity::RegionChange) -> bool {
+    match &change.change {
+        Some(
+            Change::Catalogue(_)
+            | Change::Offerings(_)
+            | Change::NodeClass(_)
+            | Change::Interruption(_)
+            | Change::Region(_),
+        ) => true,
+        Some(Change::Launch(_) | Change::Instance(_) | Change::Forgotten(_)) | None => false,
     }
 }

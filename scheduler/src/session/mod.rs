@@ -83,6 +83,8 @@ struct Session {
     planning: Planning,
     regions: Regions,
     parcels: mpsc::Sender<Parcel>,
+    /// What the newest plan knew of the region's supply.
+    supply: Option<(u64, u64)>,
 }
 
 /// Size of the channel towards the watcher: directives and the answers to a full window.
@@ -109,6 +111,7 @@ pub async fn run(parts: Parts) -> Result<(), Status> {
         planning: Planning::new(hello.session_epoch),
         regions,
         parcels,
+        supply: None,
     };
     session.outbox.send(welcome());
     let serving = async {
@@ -268,6 +271,11 @@ impl Session {
         let Some(region) = self.state.region().and_then(|name| self.regions.get(name)) else {
             return;
         };
+        let supply = region.read(|state| (state.stream, state.supply));
+        if self.supply != Some(supply) {
+            self.supply = Some(supply);
+            self.planning.want("");
+        }
         self.live(&region, now_ms);
         self.planning.start_if_due(&mut self.state, &region, now_ms);
     }

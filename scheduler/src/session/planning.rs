@@ -10,6 +10,7 @@ use std::time::Duration;
 use longshore_core::check;
 use longshore_core::plan::{Effort, Plan, PlanInput, Target};
 use longshore_core::vocabulary::ids::{CatalogueId, PodUid};
+use longshore_proto::types::v1::NodeClaim;
 use longshore_runtime::propagate;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -123,7 +124,7 @@ impl Planning {
         let plan_id = format!("{}-{}-{}", state.cluster_id(), self.session_epoch, self.plans);
         let span = plan_span(state, &plan_id, wish.as_ref());
         region.read(|known| state.refresh_pools(known, now_ms));
-        let input = input(state, region, now_ms);
+        let input = self.input(state, region, now_ms);
         self.running = Some(tokio::task::spawn_blocking(move || propose(&input, plan_id, span)));
     }
 
@@ -161,26 +162,38 @@ impl Planning {
         });
         self.newest = Some(proposal);
     }
-}
 
-fn input(state: &ClusterState, region: &Region, now_ms: i64) -> PlanInput {
-    let claims = state.claims();
-    let ids = claims.values().map(|claim| instance_id(&claim.provider_id));
-    let (catalogues, interrupted) = region.read(|known| {
-        let announced = ids.filter(|id| known.is_leaving(id)).map(ToOwned::to_owned).collect();
-        let catalogues = known
-            .catalogues
-            .iter()
-            .map(|(id, catalogue)| (CatalogueId::new(id), Arc::clone(catalogue)))
-            .collect();
-        (catalogues, announced)
-    });
-    PlanInput {
-        world: state.view().snapshot(),
-        catalogues,
-        interrupted_instances: interrupted,
-        now_ms,
-        effort: Effort::Default,
+    /// Everything the next plan depends on.
+    fn input(&self, state: &ClusterState, region: &Region, now_ms: i64) -> PlanInput {
+        let claims = state.claims();
+        let ids = claims.values().map(|claim| instance_id(&claim.provider_id));
+        let (catalogues, interrupted) = region.read(|known| {
+            let announced = ids.filter(|id| known.is_leaving(id)).map(ToOwned::to_owned).collect();
+            let catalogues = known
+                .catalogues
+                .iter()
+                .map(|(id, catalogue)| (CatalogueId::new(id), Arc::clone(catalogue)))
+                .collect();
+            (catalogues, announced)
+        });
+        PlanInput {
+            world: state.view().snapshot(),
+            catalogues,
+            interrupted_instances: interrupted,
+            earlier: self.earlier(&claims),
+            now_ms,
+            effort: Effort::Default,
+        }
+    }
+
+    /// Where the newest plan wants each pod, by the name its claim or node has by now.
+    fn earlier(&self, claims: &BTreeMap<String, NodeClaim>) -> BTreeMap<PodUid, String> {
+        let by_claim = self.nominations.iter().flat_map(|(claim, pods)| {
+            let node = claims.get(claim).map(|known| &known.node_name);
+            let name = node.filter(|name| !name.is_empty()).unwrap_or(claim);
+            pods.iter().map(move |pod| (PodUid::new(pod), name.clone()))
+        });
+        by_claim.collect()
     }
 }
 

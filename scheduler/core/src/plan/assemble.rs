@@ -1,7 +1,7 @@
 //! From counts back to names: which pod goes where, and what exactly is launched.
 //!
-//! Invariant: pods of one shape are handed out in order of UID, first to the nodes they are nominated
-//! to already, so that planning again does not shuffle them.
+//! Invariant: pods of one shape are handed out in order of UID, first to the nodes and claims that they
+//! are nominated to or were planned for, so that planning again does not shuffle them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::model::Model;
 use super::place::Bought;
 use super::scene::OnHost;
 use super::types::{NewNode, Placement, Target};
-use crate::vocabulary::ids::NodeName;
+use crate::vocabulary::ids::{NodeName, PodUid};
 use crate::vocabulary::labels::{CAPACITY_TYPE, INSTANCE_TYPE, ZONE};
 use crate::vocabulary::requirement::Requirement;
 use crate::vocabulary::resources::Resources;
@@ -28,49 +28,58 @@ pub(crate) struct Queue<'a> {
 #[derive(Debug, Default)]
 struct ShapeQueue<'a> {
     pods: Vec<Option<&'a Arc<Pod>>>,
+    order: Vec<usize>,
     next: usize,
-    nominated: BTreeMap<&'a NodeName, Vec<usize>>,
+    wanted: BTreeMap<&'a str, Vec<usize>>,
 }
 
 impl<'a> Queue<'a> {
-    /// Queues pods by shape, each in order of UID.
-    pub(crate) fn new(pods: &[Vec<&'a Arc<Pod>>]) -> Self {
-        Self { shapes: pods.iter().map(|pods| ShapeQueue::new(pods)).collect() }
+    /// Queues pods by shape, each in order of UID; `earlier` is where the plan before wanted them.
+    pub(crate) fn new(pods: &[Vec<&'a Arc<Pod>>], earlier: &'a BTreeMap<PodUid, String>) -> Self {
+        Self { shapes: pods.iter().map(|pods| ShapeQueue::new(pods, earlier)).collect() }
     }
 
-    /// The next pods of a shape, those nominated to `node` first.
+    /// The next pods of a shape, those wanted on the node or claim `host` first, those wanted on
+    /// another one last.
     pub(crate) fn take(
         &mut self,
         shape: usize,
         count: i64,
-        node: Option<&NodeName>,
+        host: Option<&str>,
     ) -> Vec<&'a Arc<Pod>> {
-        (0..count).map_while(|_| self.shapes[shape].take(node)).collect()
+        (0..count).map_while(|_| self.shapes[shape].take(host)).collect()
     }
 }
 
 impl<'a> ShapeQueue<'a> {
-    fn new(pods: &[&'a Arc<Pod>]) -> Self {
-        let mut nominated: BTreeMap<&NodeName, Vec<usize>> = BTreeMap::new();
+    fn new(pods: &[&'a Arc<Pod>], earlier: &'a BTreeMap<PodUid, String>) -> Self {
+        let mut wanted: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        let place = |pod: &'a Pod| {
+            let planned = || earlier.get(&pod.uid).map(String::as_str);
+            pod.nominated_node.as_ref().map(NodeName::as_str).or_else(planned)
+        };
         for (at, pod) in pods.iter().enumerate().rev() {
-            if let Some(node) = &pod.nominated_node {
-                nominated.entry(node).or_default().push(at);
+            if let Some(host) = place(pod) {
+                wanted.entry(host).or_default().push(at);
             }
         }
-        Self { pods: pods.iter().copied().map(Some).collect(), next: 0, nominated }
+        // Pods without a wish come first when somebody else's pods are handed out.
+        let mut order: Vec<usize> = (0..pods.len()).collect();
+        order.sort_by_key(|at| (place(pods[*at]).is_some(), *at));
+        Self { pods: pods.iter().copied().map(Some).collect(), order, next: 0, wanted }
     }
 
-    fn take(&mut self, node: Option<&NodeName>) -> Option<&'a Arc<Pod>> {
-        if let Some(waiting) = node.and_then(|node| self.nominated.get_mut(node)) {
+    fn take(&mut self, host: Option<&str>) -> Option<&'a Arc<Pod>> {
+        if let Some(waiting) = host.and_then(|host| self.wanted.get_mut(host)) {
             while let Some(at) = waiting.pop() {
                 if let Some(pod) = self.pods[at].take() {
                     return Some(pod);
                 }
             }
         }
-        while self.next < self.pods.len() {
+        while self.next < self.order.len() {
             self.next += 1;
-            if let Some(pod) = self.pods[self.next - 1].take() {
+            if let Some(pod) = self.pods[self.order[self.next - 1]].take() {
                 return Some(pod);
             }
         }
@@ -85,13 +94,13 @@ pub(crate) fn placements(
     queue: &mut Queue<'_>,
 ) -> Vec<Placement> {
     let mut placements = Vec::new();
+    let mut put = |pods: Vec<&Arc<Pod>>, target: &Target| {
+        let placed = |pod: &Arc<Pod>| Placement { pod: pod.uid.clone(), target: target.clone() };
+        placements.extend(pods.into_iter().map(placed));
+    };
     for OnHost { host, shape, count } in there {
-        let host = &model.hosts[*host];
-        let node = host.node.map(|node| &node.name);
-        let pods = queue.take(*shape, *count, node);
-        let target = &host.target;
-        placements
-            .extend(pods.iter().map(|p| Placement { pod: p.uid.clone(), target: target.clone() }));
+        let target = &model.hosts[*host].target;
+        put(queue.take(*shape, *count, target.name()), target);
     }
     placements
 }

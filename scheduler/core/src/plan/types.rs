@@ -27,6 +27,9 @@ pub struct PlanInput {
     pub catalogues: BTreeMap<CatalogueId, Arc<Catalogue>>,
     /// EC2 ids (`i-…`) of instances that are about to be taken away.
     pub interrupted_instances: BTreeSet<String>,
+    /// Where the plan before wanted waiting pods, as the name of a node or claim. Pods of one shape are
+    /// interchangeable; this keeps their names from being shuffled while nodes are on their way.
+    pub earlier: BTreeMap<PodUid, String>,
     /// The time the plan is made for, in milliseconds since 1970.
     pub now_ms: i64,
     /// How hard to try.
@@ -88,6 +91,18 @@ pub enum Target {
     Claim(ClaimName),
     /// A planned node: index into [`Plan::launches`].
     New(usize),
+}
+
+impl Target {
+    /// Name of the node or claim; none for a planned node.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Node(node) => Some(node.as_str()),
+            Self::Claim(claim) => Some(claim.as_str()),
+            Self::New(_) => None,
+        }
+    }
 }
 
 /// A node to launch.
