@@ -25,6 +25,7 @@ use crate::project::{Fault, Problem, Surroundings};
 use pods::PodEntry;
 use pools::Pools;
 pub use store::Store;
+use surroundings::Stale;
 pub use view::{Key, Step, View};
 
 /// Kinds of Kubernetes object that are watched.
@@ -105,8 +106,8 @@ pub struct Left {
 pub struct Index {
     view: View,
     around: Surroundings,
-    /// True when pods that refer to their surroundings may have to be projected again.
-    stale: bool,
+    /// Whose pods may have to be projected again, because something they refer to has changed.
+    stale: Stale,
     pods: BTreeMap<String, PodEntry>,
     pod_names: BTreeMap<Name, String>,
     pods_by_node: BTreeMap<String, BTreeSet<String>>,
@@ -205,8 +206,10 @@ impl Index {
 
     /// The view, with everything that was observed in it.
     pub fn settled(&mut self) -> &mut View {
-        if std::mem::take(&mut self.stale) {
-            self.project_contextual_pods();
+        match std::mem::take(&mut self.stale) {
+            Stale::Namespaces(names) if names.is_empty() => {}
+            Stale::Namespaces(names) => self.project_again(|pod| names.contains(&pod.namespace)),
+            Stale::All => self.project_again(|_| true),
         }
         &mut self.view
     }

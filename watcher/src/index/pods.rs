@@ -184,9 +184,10 @@ impl Index {
         }
     }
 
-    /// Projects those pods again whose shape depends on other objects.
-    pub(super) fn project_contextual_pods(&mut self) {
-        let sources = self.pods.values().filter_map(|entry| entry.source.clone());
+    /// Projects those pods again whose shape depends on other objects, where `concerns` says so.
+    pub(super) fn project_again(&mut self, concerns: impl Fn(&wire::Pod) -> bool) {
+        let entries = self.pods.values().filter(|entry| entry.source.is_some());
+        let sources = entries.filter(|e| concerns(&e.row)).filter_map(|e| e.source.clone());
         for source in sources.collect::<Vec<_>>() {
             // Only requests can be at fault, and they were read before.
             let Ok(projection) = pod::pod(&source, &self.around) else { continue };
