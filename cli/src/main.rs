@@ -1,2 +1,9 @@
 //! The `longshore` command.
-fn main() {}
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    longshore_cli::main(&longshore_cli::args::Args::parse())
+}

@@ -1,0 +1,228 @@
+//! Arguments of the command.
+//!
+//! Invariant: nothing else reads arguments or the environment.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use longshore_runtime::telemetry::TelemetryArgs;
+
+/// Longshore: nodes for Kubernetes, at the lowest price that works.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "longshore", version, propagate_version = true, after_help = EXIT_CODES)]
+pub struct Args {
+    /// Plain text even on a terminal.
+    #[arg(long, global = true, env = "NO_COLOR", hide_env_values = true, value_parser = not_empty)]
+    pub no_color: bool,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 all is well; 1 a network or server failed; 2 the input cannot be used; 3 the answer is
+complete and something in it needs attention (a pod that cannot be placed, a finding of doctor).";
+
+/// What to do.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Command {
+    /// Say what would be launched for the pods of some manifests: nodes, types, price, lower bound.
+    ///
+    /// Needs no cluster and no cloud account: instance types and prices are compiled in, with
+    /// their date. The plan is the one that the scheduler would make.
+    #[command(after_help = PLAN_EXAMPLES)]
+    Plan(PlanArgs),
+    /// Look over a cluster for what keeps nodes from coming up, and print what mends it.
+    #[command(after_help = DOCTOR_HELP)]
+    Doctor(DoctorArgs),
+    /// Ask a running scheduler why something is as it is.
+    #[command(subcommand)]
+    Explain(Explain),
+    /// Run watcher, scheduler and actuator in one process, for one cluster in one region.
+    ///
+    /// No etcd is needed: the cluster's Lease elects one of several copies. Cluster and cloud
+    /// credentials meet in this process; run the three services apart to keep them apart.
+    #[command(after_help = UP_EXAMPLES)]
+    Up(Box<UpArgs>),
+}
+
+const DOCTOR_HELP: &str = "\
+Examples:
+  longshore doctor
+  longshore doctor --kubeconfig ~/.kube/prod --output json
+
+Only the Kubernetes API is asked, and only to read. What needs the cloud account (discovery and
+load-balancer tags, free addresses, the interruption queue and its rules, access entries, the spot
+service-linked role) is not looked at; the conditions of node classes, which are, repeat what the
+actuator found there.";
+
+const UP_EXAMPLES: &str = "\
+Examples:
+  longshore up --cluster-name prod
+  LONGSHORE_CLUSTER_NAME=prod LONGSHORE_INTERRUPTION_QUEUE=prod-interruptions longshore up";
+
+/// Arguments of `doctor`.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct DoctorArgs {
+    /// Kubeconfig file; else $KUBECONFIG or ~/.kube/config, else the pod's service account.
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig; the current one when absent.
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+    /// How to print the findings.
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Output,
+}
+
+/// What to explain.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Explain {
+    /// Where a pod goes, or why it cannot be placed.
+    #[command(after_help = "Example:\n  longshore explain pod shop/checkout-7d9f --scheduler \
+                            http://longshore-scheduler:7400 --cluster prod")]
+    Pod(ExplainPodArgs),
+}
+
+/// Arguments of `explain pod`.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct ExplainPodArgs {
+    /// The pod.
+    #[arg(value_name = "NAMESPACE/NAME")]
+    pub pod: String,
+    /// Address of the scheduler.
+    #[arg(long, env = "LONGSHORE_SCHEDULER_ENDPOINT", value_name = "URL")]
+    pub scheduler: String,
+    /// Name of the cluster, as its watcher gives it.
+    #[arg(long, env = "LONGSHORE_CLUSTER_NAME", value_name = "NAME")]
+    pub cluster: String,
+    /// How to print the answer.
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Output,
+}
+
+/// Arguments of `up`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct UpArgs {
+    /// Name of the cluster, as tags and user data spell it.
+    #[arg(long, env = "LONGSHORE_CLUSTER_NAME", value_name = "NAME")]
+    pub cluster_name: String,
+    /// API server as nodes reach it; asked of EKS when absent.
+    #[arg(long, env = "LONGSHORE_CLUSTER_ENDPOINT", value_name = "URL")]
+    pub cluster_endpoint: Option<String>,
+    /// Queue with interruption notices; without one, interruptions are not handled.
+    #[arg(long, env = "LONGSHORE_INTERRUPTION_QUEUE", value_name = "NAME")]
+    pub interruption_queue: Option<String>,
+    /// Instance profile of legacy node templates that name none.
+    #[arg(long, env = "LONGSHORE_DEFAULT_INSTANCE_PROFILE", value_name = "NAME")]
+    pub default_instance_profile: Option<String>,
+    /// Region of the cluster; else $AWS_REGION, else that of its nodes.
+    #[arg(long, env = "LONGSHORE_REGION", value_name = "REGION")]
+    pub region: Option<String>,
+    /// Region as the surroundings of a pod name it.
+    #[arg(long, env = "AWS_REGION", hide = true)]
+    pub aws_region: Option<String>,
+    /// Kubeconfig file; without one, the pod's service account, then the user's own kubeconfig.
+    #[arg(long, env = "LONGSHORE_KUBECONFIG", value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Namespace of the Lease.
+    #[arg(long, env = "LONGSHORE_NAMESPACE", default_value = "kube-system")]
+    pub namespace: String,
+    /// Name of this process among its copies, usually the pod's.
+    #[arg(long, env = "LONGSHORE_IDENTITY", value_name = "NAME")]
+    pub identity: Option<String>,
+    /// Where metrics and health are served; nowhere when absent.
+    #[arg(long, env = "LONGSHORE_METRICS_LISTEN", value_name = "ADDRESS")]
+    pub metrics_listen: Option<SocketAddr>,
+    /// Time between two listings of instances while any is starting or ending; six times that
+    /// otherwise.
+    #[arg(long, env = "LONGSHORE_INVENTORY_INTERVAL", default_value = "5s")]
+    pub inventory_interval: humantime::Duration,
+    /// Logs and traces.
+    #[command(flatten)]
+    pub telemetry: TelemetryArgs,
+}
+
+const PLAN_EXAMPLES: &str = "\
+Examples:
+  # what do these pods cost, and on which nodes?
+  longshore plan -f manifests/
+
+  # and on top of what already runs
+  kubectl get nodes,pods,daemonsets,nodepools,ec2nodeclasses,nodeclaims -A -o json > cluster.json
+  longshore plan -f cluster.json -f new-deployment.yaml
+
+  # why is one of them not placed, or where does it go?
+  longshore plan -f manifests/ --explain shop/checkout
+
+  # bare numbers: types of any provider, pods as [[cpu thousandths, MiB, count], …]
+  longshore plan --catalogue types.json --workload pods.json --output json
+
+Prices are Linux prices; those marked * are estimates. Subnets are unknown here: every zone of the
+region counts, unless a pool's requirements name zones.";
+
+/// Arguments of `plan`.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct PlanArgs {
+    /// Manifests (YAML, JSON, `kubectl get -o json|yaml`): a file, a directory, or - for standard
+    /// input. May be repeated.
+    #[arg(short, long = "filename", value_name = "FILE|DIR",
+        required_unless_present = "catalogue", conflicts_with_all = ["catalogue", "workload"])]
+    pub files: Vec<PathBuf>,
+    /// How to print the plan.
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Output,
+    /// Region; else that of the pools' zone requirements, else that of the nodes, else us-east-1.
+    #[arg(long, value_name = "REGION")]
+    pub region: Option<String>,
+    /// Also say where this pod or workload goes, or why it cannot: NAME, NAMESPACE/NAME or
+    /// KIND/NAME.
+    #[arg(long, value_name = "POD")]
+    pub explain: Option<String>,
+    /// Instance types as bare numbers, instead of manifests.
+    #[arg(long, value_name = "FILE", requires = "workload")]
+    pub catalogue: Option<PathBuf>,
+    /// Pods as bare numbers, instead of manifests.
+    #[arg(long, value_name = "FILE", requires = "catalogue")]
+    pub workload: Option<PathBuf>,
+}
+
+/// How to print an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// For people.
+    #[default]
+    Table,
+    /// For programs.
+    Json,
+}
+
+/// As `NO_COLOR` is defined: set to anything but the empty text.
+fn not_empty(text: &str) -> Result<bool, Infallible> {
+    Ok(!text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn manifests_and_numbers_exclude_each_other() {
+        let parse = |line: &str| Args::try_parse_from(line.split(' '));
+        assert!(parse("longshore plan -f a -f b --region us-east-1").is_ok());
+        assert!(parse("longshore plan --catalogue a --workload b").is_ok());
+        assert!(parse("longshore plan --catalogue a").is_err());
+        assert!(parse("longshore plan -f a --catalogue a --workload b").is_err());
+        assert!(parse("longshore plan").is_err());
+        assert!(parse("longshore plan -f a --no-color").unwrap().no_color);
+    }
+}

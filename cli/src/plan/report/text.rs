@@ -1,0 +1,129 @@
+//! A report as text.
+//!
+//! Invariant: the same report gives the same text; colour and width only change its looks.
+
+use std::fmt::Write as _;
+
+use clap::builder::styling::AnsiColor;
+use comfy_table::{Cell, CellAlignment, Table};
+
+use super::units::{counted, percent_of_ppm, share, usd};
+use super::{NodeGroup, Reason, Report, UnplacedGroup};
+use crate::terminal::{Style, table_text};
+
+const HEADER: [&str; 10] = [
+    "NODES",
+    "POOL",
+    "TYPE",
+    "CAPACITY",
+    "ZONE",
+    "$/HOUR",
+    "PODS",
+    "CPU",
+    "MEMORY",
+    "ALTERNATIVES",
+];
+/// Columns of numbers, which end in line.
+const NUMBERS: [usize; 6] = [0, 5, 6, 7, 8, 9];
+
+/// The report as text, without warnings.
+#[must_use]
+pub fn text(report: &Report, style: Style) -> String {
+    let mut parts = Vec::new();
+    if !report.nodes.is_empty() {
+        parts.push(table_text(&nodes(report, style)));
+    }
+    parts.push(summary(report));
+    if !report.unplaced.is_empty() {
+        parts.push(unplaced(report, style));
+    }
+    if let Some(explanation) = &report.explanation {
+        parts.push(explanation.to_string());
+    }
+    parts.join("\n")
+}
+
+fn nodes(report: &Report, style: Style) -> Table {
+    let mut table = style.table(&HEADER);
+    for group in &report.nodes {
+        table.add_row(row(group));
+    }
+    for column in NUMBERS {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+fn row(group: &NodeGroup) -> Vec<Cell> {
+    let cheapest = group.offerings.first().cloned().unwrap_or_default();
+    let estimated = if cheapest.price_estimated { "*" } else { "" };
+    let (asked, room) = (&group.requests, &group.allocatable);
+    let texts = [
+        group.count.to_string(),
+        group.pool.clone(),
+        cheapest.instance_type,
+        cheapest.capacity_type.to_owned(),
+        cheapest.zone,
+        format!("{}{estimated}", usd(cheapest.price_micro_usd_per_hour)),
+        group.pods_each.to_string(),
+        share(asked.cpu_millis, room.cpu_millis),
+        share(asked.memory_bytes, room.memory_bytes),
+        group.offerings.len().saturating_sub(1).to_string(),
+    ];
+    texts.into_iter().map(Cell::new_owned).collect()
+}
+
+fn summary(report: &Report) -> String {
+    let pods = &report.pods;
+    let nodes = report.nodes.iter().map(|group| group.count).sum();
+    let mut lines = vec![format!(
+        "{}: {} on {}, {} on nodes that there are, {} not placed",
+        counted(pods.asked, "pod"),
+        pods.on_new_nodes,
+        counted(nodes, "new node"),
+        pods.on_existing_nodes,
+        pods.unplaced
+    )];
+    lines.push(format!("price        ${}/hour", usd(report.price_micro_usd_per_hour)));
+    if let Some(bound) = &report.lower_bound {
+        let checked = if bound.checked { "proof checked" } else { "proof not checked" };
+        let floor = usd(bound.price_micro_usd_per_hour);
+        lines.push(format!("lower bound  ${floor}/hour, {checked}"));
+        lines.push(format!("gap          {}", percent_of_ppm(bound.gap_ppm)));
+    }
+    lines.push(format!("prices       {}", source(report)));
+    lines.extend(report.violations.iter().map(|v| format!("VIOLATION    {v}")));
+    lines.join("\n") + "\n"
+}
+
+fn source(report: &Report) -> String {
+    let shown = report.nodes.iter().filter_map(|group| group.offerings.first());
+    let estimated = shown.into_iter().any(|offering| offering.price_estimated);
+    let legend = if estimated { "; * estimated, as no source lists it" } else { "" };
+    let place = if report.region.is_empty() { "" } else { &format!("{}, ", report.region) };
+    format!("{place}{}{legend}", report.price_date)
+}
+
+fn unplaced(report: &Report, style: Style) -> String {
+    let mut text = style.marked("NOT PLACED", AnsiColor::Red) + "\n";
+    for group in &report.unplaced {
+        let UnplacedGroup { subject, namespace, count, reason } = group;
+        let pods = counted(*count, "pod");
+        let _ = writeln!(text, "{pods} of {subject} in namespace {namespace}");
+        tree(&mut text, reason, 1);
+    }
+    text
+}
+
+/// A tree of reasons, two blanks a level.
+pub fn tree(text: &mut String, reason: &Reason, depth: usize) {
+    let Reason { subject, message, causes, .. } = reason;
+    let separator = if subject.is_empty() { "" } else { ": " };
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "{:indent$}{subject}{separator}{message}", "", indent = 2 * depth);
+    for cause in causes {
+        tree(text, cause, depth + 1);
+    }
+}

@@ -1,0 +1,199 @@
+//! Plans of whole directories, as users see them. `UPDATE_EXPECT=1` rewrites the golden files.
+
+use std::path::{Path, PathBuf};
+
+use expect_test::{ExpectFile, expect_file};
+use serde_json::Value;
+
+use super::*;
+
+const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/examples/");
+
+fn args(folder: &str) -> PlanArgs {
+    PlanArgs { files: vec![PathBuf::from(format!("{EXAMPLES}{folder}"))], ..PlanArgs::default() }
+}
+
+fn told(args: &PlanArgs) -> (String, Ending) {
+    let answer = run(args, Style::default());
+    let lasting = answer.remarks.iter().filter(|remark| !remark.starts_with("note: planned in"));
+    let remarks = lasting.map(|remark| format!("{remark}\n")).collect::<String>();
+    (format!("{remarks}{}", answer.text).replace(EXAMPLES, ""), answer.ending)
+}
+
+fn golden(args: &PlanArgs, expected: &ExpectFile, ending: Ending) {
+    let (text, ended) = told(args);
+    expected.assert_eq(&text);
+    assert_eq!(ended, ending);
+}
+
+#[test]
+fn a_provisioner_with_twenty_pods_that_would_like_to_spread() {
+    golden(&args("w0"), &expect_file!["tests/golden/w0.txt"], Ending::Well);
+}
+
+#[test]
+fn a_pool_with_slips_works_and_is_warned_of() {
+    golden(&args("w1"), &expect_file!["tests/golden/w1.txt"], Ending::Well);
+}
+
+#[test]
+fn a_pool_without_slips_is_not_warned_of() {
+    golden(&args("w1-fixed"), &expect_file!["tests/golden/w1-fixed.txt"], Ending::Well);
+}
+
+#[test]
+fn a_cluster_without_node_groups() {
+    golden(&args("w2-v1"), &expect_file!["tests/golden/w2-v1.txt"], Ending::Well);
+}
+
+#[test]
+fn a_provider_in_line() {
+    golden(&args("w3"), &expect_file!["tests/golden/w3.txt"], Ending::Well);
+}
+
+#[test]
+fn json_says_the_same_in_numbers() {
+    let json = PlanArgs { output: Output::Json, ..args("w1-fixed") };
+    let json: Value = serde_json::from_str(&run(&json, Style::default()).text).unwrap();
+    assert_eq!(json["region"], "ap-northeast-2");
+    let nodes = json["nodes"].as_array().unwrap();
+    let price: i64 = nodes
+        .iter()
+        .map(|node| {
+            let each = node["offerings"][0]["price_micro_usd_per_hour"].as_i64().unwrap();
+            each * node["count"].as_i64().unwrap()
+        })
+        .sum();
+    assert!(price > 0);
+    assert_eq!(json["price_micro_usd_per_hour"], price);
+    assert!(json["lower_bound"]["price_micro_usd_per_hour"].as_i64().unwrap() <= price);
+    assert_eq!(json["violations"], serde_json::json!([]));
+}
+
+/// Writes files into a new directory.
+fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        std::fs::write(dir.path().join(name), text).unwrap();
+    }
+    dir
+}
+
+fn of(path: &Path) -> PlanArgs {
+    PlanArgs { files: vec![path.to_owned()], ..PlanArgs::default() }
+}
+
+const POOL: &str = "
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: default}
+spec:
+  limits: {cpu: 100}
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+      requirements:
+        - {key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}
+";
+
+const WEB: &str = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  replicas: 3
+  template: {spec: {containers: [{name: a, resources: {requests: {cpu: 8}}}]}}
+";
+
+#[test]
+fn what_cannot_be_placed_says_why_and_ends_with_three() {
+    let dir = folder(&[("pool.yaml", POOL), ("web.yaml", WEB)]);
+    let args = PlanArgs { explain: Some("web".to_owned()), ..of(dir.path()) };
+    let answer = run(&args, Style::default());
+    assert_eq!(answer.ending, Ending::Attention);
+    let text = answer.text;
+    assert!(text.contains("3 pods of Deployment/web in namespace shop"), "{text}");
+    assert!(text.contains("NodePool/default: requests cpu"), "{text}");
+    assert!(text.contains("shop/Deployment/web\n"), "{text}");
+    let remarks = answer.remarks.join("\n");
+    assert!(remarks.contains("EC2NodeClass/default is not among the objects"), "{remarks}");
+    assert!(remarks.contains("region us-east-1, as nothing names one"), "{remarks}");
+}
+
+#[test]
+fn an_unknown_pod_is_answered_with_a_like_one() {
+    let dir = folder(&[("pool.yaml", POOL), ("web.yaml", WEB)]);
+    let args = PlanArgs { explain: Some("wbe".to_owned()), ..of(dir.path()) };
+    let answer = run(&args, Style::default());
+    assert_eq!(answer.ending, Ending::BadInput);
+    assert!(answer.remarks[0].ends_with("did you mean shop/Deployment/web?"), "{answer:?}");
+}
+
+#[test]
+fn bad_input_ends_with_two_and_says_the_way_out() {
+    let negative = WEB.replace("cpu: 8", "cpu: -8");
+    let table = [
+        (WEB, "no NodePool (karpenter.sh/v1) or Provisioner among the objects; add one"),
+        ("a: [1, 2\nb: 3\n", "line 2"),
+        (
+            &negative,
+            "Deployment/shop/web: spec.containers[a].resources.requests[cpu]: \"-8\" is negative",
+        ),
+    ];
+    for (text, part) in table {
+        let dir = folder(&[("a.yaml", text)]);
+        let answer = run(&of(dir.path()), Style::default());
+        assert_eq!((answer.ending, answer.text.as_str()), (Ending::BadInput, ""));
+        assert!(answer.remarks[0].contains(part), "{}\nlacks\n{part}", answer.remarks[0]);
+    }
+    let dir = folder(&[("pool.yaml", POOL)]);
+    let args = PlanArgs { region: Some("mars-1".to_owned()), ..of(dir.path()) };
+    let answer = run(&args, Style::default());
+    assert!(
+        answer.remarks[0].contains("--region: no EC2 data for region \"mars-1\""),
+        "{answer:?}"
+    );
+}
+
+#[test]
+fn room_on_nodes_that_there_are_is_used_first() {
+    let dump = r#"{"apiVersion": "v1", "kind": "List", "items": [
+        {"apiVersion": "v1", "kind": "Node",
+         "metadata": {"name": "n", "labels": {"kubernetes.io/hostname": "n"}},
+         "status": {"allocatable": {"cpu": "20", "memory": "64Gi", "pods": "100"},
+                    "conditions": [{"type": "Ready", "status": "True"}]}},
+        {"apiVersion": "v1", "kind": "Pod",
+         "metadata": {"name": "old", "namespace": "shop", "uid": "u1"},
+         "spec": {"nodeName": "n", "containers": [{"name": "a", "resources": {"requests": {"cpu": "3"}}}]},
+         "status": {"phase": "Running"}}
+    ]}"#;
+    let dir = folder(&[("pool.yaml", POOL), ("web.yaml", WEB), ("dump.json", dump)]);
+    let args = PlanArgs { explain: Some("shop/web".to_owned()), ..of(dir.path()) };
+    let (text, ending) = told(&args);
+    assert_eq!(ending, Ending::Attention, "{text}");
+    assert!(
+        text.contains("3 pods: 0 on 0 new nodes, 2 on nodes that there are, 1 not placed"),
+        "{text}"
+    );
+    assert!(text.contains("2 pods to node n"), "{text}");
+    let args = PlanArgs { explain: Some("old".to_owned()), ..of(dir.path()) };
+    assert!(told(&args).0.contains("1 pod bound to node n"));
+}
+
+#[test]
+fn bare_numbers_are_planned_at_their_price() {
+    let types = r#"[{"Name": "small", "Arch": "amd64", "Cpu": 2000.0, "Mem": 4096.0, "Pods": 10.0, "Price": 0.05}]"#;
+    let dir = folder(&[("types.json", types), ("pods.json", "[[1000, 2048, 4], [1, 1, 0]]")]);
+    let numbers = |workload: &str| PlanArgs {
+        catalogue: Some(dir.path().join("types.json")),
+        workload: Some(dir.path().join(workload)),
+        ..PlanArgs::default()
+    };
+    let (text, ending) = told(&numbers("pods.json"));
+    assert_eq!(ending, Ending::Well);
+    assert!(text.contains("price        $0.1000/hour\n"), "{text}");
+    std::fs::write(dir.path().join("wrong.json"), "[[-1, 2048, 4]]").unwrap();
+    let (text, ending) = told(&numbers("wrong.json"));
+    assert_eq!(ending, Ending::BadInput);
+    assert!(text.contains("wrong.json: [0]: \"-1\" is negative"), "{text}");
+}

@@ -1,0 +1,132 @@
+//! `longshore up`: watcher, scheduler and actuator in one process, for one cluster in one region.
+//!
+//! Invariant: the three are the ones that run apart, joined by the same protocol over loopback; no
+//! part reaches into another. Without etcd the cluster's Lease elects: only the process that holds
+//! it has a session, and without a session nothing is planned or launched.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::ListParams;
+use kube::{Api, Client};
+use longshore_actuator::config::Tuning;
+use longshore_runtime::tasks::Supervisor;
+use longshore_runtime::{process, server};
+use longshore_watcher::Watcher;
+use longshore_watcher::api::keys::labels::REGION;
+
+use crate::args::UpArgs;
+
+/// Loopback, any free port.
+const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+/// Life of a leader's lease in etcd; there is no etcd here, so it bounds nothing.
+const LEASE_SECONDS: u32 = 3;
+/// Nodes that are asked for their region: the first will do, unless it is a node of elsewhere.
+const NODES_ASKED: u32 = 10;
+
+/// Runs until told to end.
+#[must_use]
+pub fn run(args: &UpArgs) -> ExitCode {
+    let (telemetry, args) = (args.telemetry.clone(), args.clone());
+    process::run(
+        "longshore-up",
+        &telemetry,
+        |supervisor| async move { start(&args, &supervisor).await },
+    )
+}
+
+/// Starts all three on a supervisor.
+///
+/// # Errors
+/// When the cluster cannot be reached, its region is not known, or an address cannot be bound.
+pub async fn start(args: &UpArgs, supervisor: &Supervisor) -> anyhow::Result<()> {
+    tracing::warn!(
+        "cluster and cloud credentials meet in this process; run longshore-watcher, \
+         longshore-scheduler and longshore-actuator apart to keep them apart"
+    );
+    let scheduler = server::bind(LOOPBACK).await?;
+    let watcher = watcher_args(args, &format!("http://{}", scheduler.local_addr()?));
+    let config = watcher.config()?;
+    let client = watcher.kube_client().await?;
+    let region = region(args, &client).await?;
+    let metrics = process::serve_metrics(args.metrics_listen, supervisor).await?;
+    let actuator = actuator_config(args, region.clone());
+    let actuator = longshore_actuator::start(actuator, &metrics, supervisor).await?;
+    let actuator_endpoints = vec![format!("http://{actuator}")];
+    let planner = longshore_scheduler::args::Config { actuator_endpoints };
+    longshore_scheduler::start(planner, scheduler, supervisor)?;
+    let config = longshore_watcher::Config { region, ..config };
+    Watcher::start(config, client, supervisor).await.map(drop)
+}
+
+fn watcher_args(args: &UpArgs, scheduler_endpoint: &str) -> longshore_watcher::Args {
+    longshore_watcher::Args {
+        cluster_name: args.cluster_name.clone(),
+        scheduler_endpoint: scheduler_endpoint.to_owned(),
+        cluster_endpoint: args.cluster_endpoint.clone(),
+        interruption_queue: args.interruption_queue.clone(),
+        default_instance_profile: args.default_instance_profile.clone(),
+        region: args.region.clone(),
+        kubeconfig: args.kubeconfig.clone(),
+        namespace: args.namespace.clone(),
+        identity: args.identity.clone(),
+        metrics_listen: None,
+        telemetry: args.telemetry.clone(),
+    }
+}
+
+fn actuator_config(args: &UpArgs, region: String) -> longshore_actuator::Config {
+    longshore_actuator::Config {
+        region,
+        listen: LOOPBACK,
+        metrics_listen: None,
+        etcd_endpoints: Vec::new(),
+        advertise: None,
+        lease_seconds: LEASE_SECONDS,
+        tuning: Tuning {
+            inventory_interval: Duration::from(args.inventory_interval),
+            // The watcher names it with the cluster's facts.
+            interruption_queue: None,
+        },
+    }
+}
+
+/// The region: as given, else of the process's surroundings, else of the nodes.
+async fn region(args: &UpArgs, client: &Client) -> anyhow::Result<String> {
+    let given = args.region.clone().or_else(|| args.aws_region.clone());
+    if let Some(region) = given.filter(|region| !region.is_empty()) {
+        return Ok(region);
+    }
+    let some = ListParams::default().limit(NODES_ASKED);
+    let nodes = Api::<Node>::all(client.clone()).list(&some).await;
+    let nodes = nodes.context("nodes cannot be listed to learn the region; give --region")?;
+    let mut labels = nodes.items.into_iter().filter_map(|node| node.metadata.labels);
+    labels.find_map(|labels| labels.get(REGION).cloned()).with_context(|| {
+        format!("--region is missing, and no node has the label {REGION}; give it")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::args::{Args, Command};
+
+    #[test]
+    fn the_parts_are_told_what_they_need() {
+        let line = ["longshore", "up", "--cluster-name", "c", "--interruption-queue", "q"];
+        let Command::Up(args) = Args::try_parse_from(line).unwrap().command else { panic!("up") };
+        let watcher = watcher_args(&args, "http://127.0.0.1:7").config().unwrap();
+        assert_eq!(
+            (watcher.interruption_queue.as_str(), watcher.cluster_name.as_str()),
+            ("q", "c")
+        );
+        let actuator = actuator_config(&args, "eu-west-1".to_owned());
+        assert!(actuator.etcd_endpoints.is_empty() && actuator.listen.ip().is_loopback());
+        assert_eq!(actuator.region, "eu-west-1");
+    }
+}
