@@ -123,7 +123,7 @@ fn what_cannot_be_placed_says_why_and_ends_with_three() {
 #[test]
 fn an_unknown_pod_is_answered_with_a_like_one() {
     let dir = folder(&[("pool.yaml", POOL), ("web.yaml", WEB)]);
-    let args = PlanArgs { explain: Some("wbe".to_owned()), ..of(dir.path()) };
+    let args = PlanArgs { explain: Some("webb".to_owned()), ..of(dir.path()) };
     let answer = run(&args, Style::default());
     assert_eq!(answer.ending, Ending::BadInput);
     assert!(answer.remarks[0].ends_with("did you mean shop/Deployment/web?"), "{answer:?}");

@@ -36,7 +36,7 @@ fn pod(name: &str, owner: &str, phase: &str) -> String {
     format!(
         "---\napiVersion: v1\nkind: Pod\nmetadata:\n  name: {name}\n  ownerReferences: [{{apiVersion: \
          apps/v1, kind: StatefulSet, name: {owner}, uid: u, controller: true}}]\nspec: {{containers: \
-         [{{name: a}}], nodeName: n}}\nstatus: {{phase: {phase}}}\n"
+         [{{name: a}}], nodeName: node-1}}\nstatus: {{phase: {phase}}}\n"
     )
 }
 
@@ -66,8 +66,11 @@ fn replicas_become_pods_without_names() {
 #[test]
 fn pods_that_exist_are_not_counted_twice() {
     let set = deployment("db", 3).replace("kind: Deployment", "kind: StatefulSet");
-    let pods =
-        [pod("db-0", "db", "Running"), pod("db-1", "db", "Failed"), pod("x", "y", "Running")];
+    let pods = [
+        pod("db-0", "db", "Running"),
+        pod("db-1", "db", "Failed"),
+        pod("other-0", "other", "Running"),
+    ];
     let found = taken(&[set, pods.concat()].concat()).unwrap();
     assert_eq!(found.pods.iter().map(|group| group.count).collect::<Vec<_>>(), [2]);
 }
@@ -84,7 +87,7 @@ fn every_fault_is_named_with_place_object_field_and_way_out() {
     let operator = POOL.replace("[]", "[{key: a, operator: Inn, values: [b]}]");
     let old = POOL.replace("karpenter.sh/v1", "karpenter.sh/v1beta1");
     let unnamed = deployment("web", 1).replace("name: web", "app: web");
-    let all = [&negative, &operator, "---", &old, &unnamed, "---\nnothing: here\n"].concat();
+    let all = [&negative, "---", &operator, "---", &old, &unnamed, "---\nnothing: here\n"].concat();
     let found = faults(&all);
     let expected = [
         "NodePool/default: spec.template.spec.requirements[0].operator: unknown variant `Inn`, expected one of `In`,",
@@ -106,8 +109,7 @@ fn replicas_below_zero_are_refused() {
 
 #[test]
 fn nodes_alone_are_warned_of() {
-    let node =
-        "apiVersion: v1\nkind: Node\nmetadata: {name: n}\n---\napiVersion: v1\nkind: Service\n";
+    let node = "apiVersion: v1\nkind: Node\nmetadata: {name: node-1}\n---\napiVersion: v1\nkind: Service\n";
     let found = taken(node).unwrap();
     assert!(
         found.warnings[0].starts_with("1 nodes but no pods were given"),
