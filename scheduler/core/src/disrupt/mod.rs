@@ -124,7 +124,7 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
             pods[*shape].push(*pod);
         }
         pods.iter_mut().for_each(|pods| pods.sort_by(|a, b| a.uid.cmp(&b.uid)));
-        let mut queue = Queue::new(&pods, &model.input.earlier);
+        let mut queue = Queue::new(model, &pods);
         let first = self.plan.launches.len();
         let mut moves = assemble::placements(model, &placed.hosts, &mut queue);
         let (launches, new) = assemble::launches(model, goods, &placed.nodes, &mut queue, first);

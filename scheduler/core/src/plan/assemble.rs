@@ -13,7 +13,6 @@ use super::model::Model;
 use super::place::Bought;
 use super::scene::OnHost;
 use super::types::{NewNode, Placement, Target};
-use crate::vocabulary::ids::{NodeName, PodUid};
 use crate::vocabulary::labels::{CAPACITY_TYPE, INSTANCE_TYPE, ZONE};
 use crate::vocabulary::requirement::Requirement;
 use crate::vocabulary::resources::Resources;
@@ -34,9 +33,9 @@ struct ShapeQueue<'a> {
 }
 
 impl<'a> Queue<'a> {
-    /// Queues pods by shape, each in order of UID; `earlier` is where the plan before wanted them.
-    pub(crate) fn new(pods: &[Vec<&'a Arc<Pod>>], earlier: &'a BTreeMap<PodUid, String>) -> Self {
-        Self { shapes: pods.iter().map(|pods| ShapeQueue::new(pods, earlier)).collect() }
+    /// Queues pods by shape, each in order of UID.
+    pub(crate) fn new(model: &Model<'a>, pods: &[Vec<&'a Arc<Pod>>]) -> Self {
+        Self { shapes: pods.iter().map(|pods| ShapeQueue::new(model, pods)).collect() }
     }
 
     /// The next pods of a shape, those wanted on the node or claim `host` first, those wanted on
@@ -52,20 +51,16 @@ impl<'a> Queue<'a> {
 }
 
 impl<'a> ShapeQueue<'a> {
-    fn new(pods: &[&'a Arc<Pod>], earlier: &'a BTreeMap<PodUid, String>) -> Self {
+    fn new(model: &Model<'a>, pods: &[&'a Arc<Pod>]) -> Self {
         let mut wanted: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-        let place = |pod: &'a Pod| {
-            let planned = || earlier.get(&pod.uid).map(String::as_str);
-            pod.nominated_node.as_ref().map(NodeName::as_str).or_else(planned)
-        };
         for (at, pod) in pods.iter().enumerate().rev() {
-            if let Some(host) = place(pod) {
+            if let Some(host) = model.wish(pod) {
                 wanted.entry(host).or_default().push(at);
             }
         }
         // Pods without a wish come first when somebody else's pods are handed out.
         let mut order: Vec<usize> = (0..pods.len()).collect();
-        order.sort_by_key(|at| (place(pods[*at]).is_some(), *at));
+        order.sort_by_key(|at| (model.wish(pods[*at]).is_some(), *at));
         Self { pods: pods.iter().copied().map(Some).collect(), order, next: 0, wanted }
     }
 

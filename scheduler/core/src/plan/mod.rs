@@ -109,7 +109,7 @@ fn schedulable(model: &Model<'_>) -> Vec<i64> {
 /// Names every pod's place, or the reason why it has none.
 fn answer_pods(explainer: &Explainer<'_, '_, '_>, placed: &Placed, plan: &mut Plan) {
     let (model, goods) = (explainer.model, explainer.goods);
-    let mut queue = Queue::new(&model.demand, &model.input.earlier);
+    let mut queue = Queue::new(model, &model.demand);
     plan.placements = assemble::placements(model, &placed.hosts, &mut queue);
     let (launches, new) = assemble::launches(model, goods, &placed.nodes, &mut queue, 0);
     plan.launches = launches;

@@ -78,6 +78,14 @@ impl<'a> Model<'a> {
         self.index.get(&pod.shape).copied()
     }
 
+    /// Node or claim that a waiting pod is nominated to or was planned for.
+    pub(crate) fn wish(&self, pod: &Pod) -> Option<&'a str> {
+        let nominated =
+            self.input.world.pods.get(&pod.uid).and_then(|pod| pod.nominated_node.as_ref());
+        let planned = || self.input.earlier.get(&pod.uid).map(String::as_str);
+        nominated.map(NodeName::as_str).or_else(planned)
+    }
+
     /// True when pods of the shape belong to their node: DaemonSet and mirror pods.
     pub(crate) fn stays_with_node(&self, shape: usize) -> bool {
         self.shapes[shape].is_daemon || self.shapes[shape].owner.starts_with("Node/")

@@ -24,6 +24,8 @@ pub(crate) struct Scene {
     pub(crate) open: Vec<bool>,
     /// Pods that this plan has put on each host, by shape.
     pub(crate) added: Vec<BTreeMap<usize, i64>>,
+    /// Waiting pods that are wanted on each host already, by shape.
+    wanted: Vec<BTreeMap<usize, i64>>,
     /// Rules over wide domains.
     pub(crate) topology: Topology,
     /// Node rules that have a member somewhere.
@@ -51,36 +53,57 @@ impl Scene {
             states: model.hosts.iter().map(|host| host.state.clone()).collect(),
             open: model.hosts.iter().map(|host| host.open).collect(),
             added: vec![BTreeMap::new(); model.hosts.len()],
+            wanted: wanted(model),
             topology: model.topology.clone(),
             begun: begun(model),
             budgets: goods.budgets.clone(),
         }
     }
 
-    /// Puts as many pods of a row as possible on hosts, in their order, and returns where.
+    /// Puts as many pods of a row as possible on hosts and returns where: first on those where they
+    /// are wanted already, so that planning again moves nothing, then on all in their order.
     pub(crate) fn fill(&mut self, model: &Model<'_>, row: &RowSpec) -> Vec<OnHost> {
         let mut left = row.count;
-        let mut placed = Vec::new();
-        let request = &model.requests[row.shape];
-        let free_of_rules = model.topology.node_rules.is_free(row.shape);
+        let mut placed: Vec<OnHost> = Vec::new();
+        for host in 0..self.rooms.len() {
+            if let Some(wanted) = self.wanted[host].get(&row.shape).copied() {
+                let there = self.fill_one(model, row, host, left.min(wanted));
+                left -= there.as_ref().map_or(0, |there| there.count);
+                placed.extend(there);
+            }
+        }
         for host in 0..self.rooms.len() {
             if left == 0 {
                 break;
             }
-            if !self.open[host] || !vector::fits(request, &self.rooms[host]) {
-                continue;
-            }
-            let allowed = if free_of_rules { i64::MAX } else { self.allowance(model, row, host) };
-            let fit = vector::copies(request, &self.rooms[host]).min(left).min(allowed);
-            let shape = model.shapes[row.shape];
-            if fit > 0 && model.hosts[host].admits(shape, &row.alternatives) {
-                let there = OnHost { host, shape: row.shape, count: fit };
-                self.put(model, &there, 1);
-                left -= fit;
-                placed.push(there);
-            }
+            let there = self.fill_one(model, row, host, left);
+            left -= there.as_ref().map_or(0, |there| there.count);
+            placed.extend(there);
         }
         placed
+    }
+
+    /// Puts at most `most` pods of a row on one host.
+    fn fill_one(
+        &mut self,
+        model: &Model<'_>,
+        row: &RowSpec,
+        host: usize,
+        most: i64,
+    ) -> Option<OnHost> {
+        let request = &model.requests[row.shape];
+        if !self.open[host] || !vector::fits(request, &self.rooms[host]) {
+            return None;
+        }
+        let free_of_rules = model.topology.node_rules.is_free(row.shape);
+        let allowed = if free_of_rules { i64::MAX } else { self.allowance(model, row, host) };
+        let count = vector::copies(request, &self.rooms[host]).min(most).min(allowed);
+        if count <= 0 || !model.hosts[host].admits(model.shapes[row.shape], &row.alternatives) {
+            return None;
+        }
+        let there = OnHost { host, shape: row.shape, count };
+        self.put(model, &there, 1);
+        Some(there)
     }
 
     /// Puts pods on a host, or takes them back with `sign` -1.
@@ -114,4 +137,18 @@ impl Scene {
         let first = rules.may_begin(row.shape, &self.begun);
         rules.allowance(row.shape, &self.states[host], first)
     }
+}
+
+/// Waiting pods by the host they are wanted on and by shape.
+fn wanted(model: &Model<'_>) -> Vec<BTreeMap<usize, i64>> {
+    let names = model.hosts.iter().map(|host| host.target.name());
+    let hosts: BTreeMap<&str, usize> =
+        names.enumerate().filter_map(|(at, name)| Some((name?, at))).collect();
+    let mut wanted = vec![BTreeMap::new(); model.hosts.len()];
+    for (shape, pods) in model.demand.iter().enumerate() {
+        for host in pods.iter().filter_map(|pod| hosts.get(model.wish(pod)?)) {
+            *wanted[*host].entry(shape).or_default() += 1;
+        }
+    }
+    wanted
 }
