@@ -3,6 +3,7 @@
 //! Invariant: every directive is idempotent, is not started after it has expired, and is answered
 //! exactly once for each time it is sent; no more than a fixed number are under way at once.
 
+pub mod admission;
 pub mod claim;
 pub mod disrupt;
 pub mod event;
@@ -25,6 +26,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tracing::Instrument as _;
 
+use self::admission::Admission;
 use crate::counters::Counters;
 use crate::events::Events;
 use crate::index::Store;
@@ -48,6 +50,7 @@ pub struct Directives {
     /// What is counted.
     pub counters: Counters,
     remembered: Arc<Mutex<VecDeque<DirectiveResult>>>,
+    admission: Admission,
     /// True once the missing right to nominate pods has been reported.
     nomination_refused: Arc<AtomicBool>,
 }
@@ -101,6 +104,7 @@ impl Directives {
             events,
             counters,
             remembered: Arc::default(),
+            admission: Admission::default(),
             nomination_refused: Arc::default(),
         }
     }

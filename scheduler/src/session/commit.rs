@@ -53,7 +53,7 @@ impl Session {
             self.tell(unplaced, origin);
         }
         report(&proposal, &launched);
-        self.planning.adopt(proposal, &launched, now_ms);
+        self.planning.adopt(proposal, &launched, &self.state, now_ms);
     }
 
     fn still_waits(&self, pods: &[PodUid]) -> bool {

@@ -10,7 +10,6 @@ use std::time::Duration;
 use longshore_core::check;
 use longshore_core::plan::{Effort, Plan, PlanInput, Target};
 use longshore_core::vocabulary::ids::{CatalogueId, PodUid};
-use longshore_proto::types::v1::NodeClaim;
 use longshore_runtime::propagate;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -87,7 +86,7 @@ impl Planning {
         [wished, self.wake].into_iter().flatten().min()
     }
 
-    /// Pods planned for each claim that has no node yet.
+    /// Pods that the newest plan wants on each claim or its node.
     #[must_use]
     pub const fn nominations(&self) -> &BTreeMap<String, Vec<String>> {
         &self.nominations
@@ -144,13 +143,20 @@ impl Planning {
 
     /// Takes a plan as the newest and remembers which pods it wants on which claim. `launched`
     /// names the claims of its launches, in order; a launch that was skipped has none.
-    pub fn adopt(&mut self, proposal: Proposal, launched: &[Option<String>], now_ms: i64) {
+    pub fn adopt(
+        &mut self,
+        proposal: Proposal,
+        launched: &[Option<String>],
+        state: &ClusterState,
+        now_ms: i64,
+    ) {
         self.nominations.clear();
+        let by_node = state.claims_by_node();
         for placement in &proposal.plan.placements {
             let claim = match &placement.target {
                 Target::Claim(claim) => Some(claim.to_string()),
                 Target::New(index) => launched.get(*index).cloned().flatten(),
-                Target::Node(_) => None,
+                Target::Node(node) => by_node.get(node.as_str()).cloned(),
             };
             if let Some(claim) = claim {
                 self.nominations.entry(claim).or_default().push(placement.pod.to_string());
@@ -180,17 +186,18 @@ impl Planning {
             world: state.view().snapshot(),
             catalogues,
             interrupted_instances: interrupted,
-            earlier: self.earlier(&claims),
+            earlier: self.earlier(state),
             now_ms,
             effort: Effort::Default,
         }
     }
 
     /// Where the newest plan wants each pod, by the name its claim or node has by now.
-    fn earlier(&self, claims: &BTreeMap<String, NodeClaim>) -> BTreeMap<PodUid, String> {
+    fn earlier(&self, state: &ClusterState) -> BTreeMap<PodUid, String> {
+        let nodes: BTreeMap<String, String> =
+            state.claims_by_node().into_iter().map(|(node, claim)| (claim, node)).collect();
         let by_claim = self.nominations.iter().flat_map(|(claim, pods)| {
-            let node = claims.get(claim).map(|known| &known.node_name);
-            let name = node.filter(|name| !name.is_empty()).unwrap_or(claim);
+            let name = nodes.get(claim).unwrap_or(claim);
             pods.iter().map(move |pod| (PodUid::new(pod), name.clone()))
         });
         by_claim.collect()

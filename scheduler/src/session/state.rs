@@ -90,6 +90,14 @@ impl ClusterState {
         &self.nodes_by_provider
     }
 
+    /// Claims by the node that their instance has become, registered or not.
+    #[must_use]
+    pub fn claims_by_node(&self) -> BTreeMap<String, String> {
+        let node = |claim: &v1::NodeClaim| self.nodes_by_provider.get(&claim.provider_id).cloned();
+        let made = self.watched.values().filter(|claim| !claim.provider_id.is_empty());
+        made.filter_map(|claim| Some((node(claim)?, claim.name.clone()))).collect()
+    }
+
     /// Count and digest of the watched objects.
     #[must_use]
     pub fn digest(&self) -> (u64, u64) {

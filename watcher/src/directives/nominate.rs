@@ -22,7 +22,7 @@ use crate::patch::code;
 /// Nominations written at once.
 const CONCURRENCY: usize = 16;
 /// How long the watcher's own watch may take to show them. kube-scheduler's watch is as fast.
-const SEEN_WITHIN: Duration = Duration::from_secs(2);
+const SEEN_WITHIN: Duration = Duration::from_millis(500);
 
 impl Directives {
     pub(super) async fn nominate_pods(&self, nominate: &NominatePods) -> Outcome {
@@ -57,7 +57,10 @@ impl Directives {
             ..PatchParams::default()
         };
         match api.patch_status(&pod.name, &params, &Patch::Merge(&patch)).await {
-            Ok(_) => Some(pod.uid),
+            Ok(_) => {
+                tracing::debug!(pod = pod.name, node, "pod nominated");
+                Some(pod.uid)
+            }
             Err(error) => {
                 self.report(&error);
                 None

@@ -39,13 +39,18 @@ impl Directives {
             })?,
         };
         let api = self.nodes();
+        let mut passage = self.admission.enter().await;
         let syncing =
             edit(&api, name, Part::Main, self.known_node(name), |node| sync(node, &claim));
         let (synced, ()) = futures::join!(syncing, self.nominate(name, &register.pods));
         let node = synced?.ok_or_else(|| {
             DirectiveError::refused("NOT_FOUND", format!("Node {name} does not exist any more"))
         })?;
+        passage.nominated().await;
         edit(&api, name, Part::Main, Some(node), admit).await?;
+        drop(passage);
+        // Whatever kube-scheduler cleared while the node was still closed is said again.
+        self.nominate(name, &register.pods).await;
         if !register.pods.is_empty() {
             self.store.update(|index| index.plan_for(&register.claim, &register.pods));
         }
