@@ -14,6 +14,9 @@ use tokio_util::sync::CancellationToken;
 
 /// Longest wait for etcd to answer one call.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time between two signs of life on a connection with calls under way. etcd hangs up on clients
+/// that ask more often than every five seconds.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(6);
 /// Renewals in the life of a lease.
 const RENEWALS_PER_LEASE: u32 = 3;
 
@@ -95,8 +98,8 @@ pub async fn run(campaign: Campaign, standing: watch::Sender<Standing>, token: C
 pub async fn connect(endpoints: &[String]) -> Result<Client, etcd_client::Error> {
     let options = ConnectOptions::new()
         .with_connect_timeout(ANSWER_TIMEOUT)
-        .with_keep_alive(Duration::from_secs(2), ANSWER_TIMEOUT)
-        .with_keep_alive_while_idle(true)
+        .with_keep_alive(KEEP_ALIVE_INTERVAL, ANSWER_TIMEOUT)
+        .with_keep_alive_while_idle(false)
         .with_require_leader(true);
     Client::connect(endpoints, Some(options)).await
 }

@@ -117,6 +117,8 @@ impl Tenure<'_> {
         self.office.send_replace(Office::Elsewhere { leader: String::new() });
         leader.board.close();
         supervisor.token().cancel();
+        // The ledger's task ends with the last one who could ask it for something.
+        drop(leader);
         if let Err(error) = supervisor.join(GRACE).await {
             tracing::warn!(error = format!("{error:#}"), "term ended");
         }

@@ -15,6 +15,7 @@ use super::{Heard, Next, fail, outcome, record};
 use crate::cloud::{CloudError, Offer, Order, Outcome, TemplateOffers};
 use crate::ec2::blueprint;
 use crate::ec2::request::{Basis, Call, instance_tags, next_call};
+use crate::inventory::VISIBLE_WITHIN_MS;
 use crate::leader::{Leader, lock};
 use crate::ledger::{Failure, LaunchRecord, LedgerError, Move};
 use crate::nodeclass::Resolved;
@@ -25,6 +26,10 @@ pub async fn attempt(
     heard: &mut Heard,
 ) -> Result<Next, LedgerError> {
     let Some(class) = leader.class_of(launch) else { return Ok(Next::Later) };
+    if leader.market.borrow().listing.types.is_empty() {
+        // A new leader has not read yet what is sold: that is no shortage.
+        return Ok(Next::Later);
+    }
     if let Some((condition, problem)) = class.conditions.obstacle() {
         let failure = Failure {
             reason: "NODE_CLASS_NOT_READY".to_owned(),
@@ -35,6 +40,8 @@ pub async fn attempt(
     }
     let call = match plan_call(leader, launch, &class) {
         Ok(call) => call,
+        // An earlier call may have got through: until its instance must show, nothing has failed.
+        Err(_) if may_yet_show(launch) => return Ok(Next::Later),
         Err(failure) => return fail(leader, launch, heard.explain(failure)).await,
     };
     let templates = match templates(leader, launch, &class, &call).await {
@@ -51,6 +58,10 @@ pub async fn attempt(
     let answer = create_fleet(leader, &asked, &order).await;
     let deal = outcome::Deal { launch: &asked, class: &class, order: &order };
     outcome::settle(leader, &deal, answer, heard).await
+}
+
+fn may_yet_show(launch: &LaunchRecord) -> bool {
+    launch.outcome_unknown() && now_ms() < launch.changed_ms + VISIBLE_WITHIN_MS
 }
 
 fn plan_call(leader: &Leader, launch: &LaunchRecord, class: &Resolved) -> Result<Call, Failure> {
