@@ -3,8 +3,11 @@
 //! Invariant: services are reached as users reach them: by their flags, their ports and the
 //! Kubernetes API.
 
+pub mod agreement;
 pub mod eyes;
+pub mod fleet;
 pub mod hands;
+pub mod ledger;
 pub mod question;
 pub mod services;
 pub mod world;
