@@ -1,0 +1,160 @@
+//! A crowd of pods that each need a node of their own, so that launches can be counted.
+//!
+//! Invariant: as many launches are planned as there are pods, no more and no fewer.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use longshore_it::parts::poll;
+use longshore_it::stage::eyes;
+use longshore_it::stage::fleet::{Fleet, FleetConfig};
+use longshore_it::stage::hands;
+use longshore_lab::region::{CLUSTER, Fault, NODE_PROFILE, RegionConfig};
+use serde_json::{Value, json};
+
+/// Name of the call that launches.
+pub const CREATE_FLEET: &str = "ec2:CreateFleet";
+/// Most time for anything on a busy machine.
+pub const LIMIT: Duration = Duration::from_secs(120);
+/// How late the region's answer to a launch is: time enough to kill somebody in between.
+const ANSWER_DELAY_MS: u32 = 700;
+/// Shortest time an instance takes to boot.
+const BOOT_MS: u32 = 500;
+
+/// A fleet with node class and pool, and a crowd to come.
+pub struct Crowd {
+    /// The services and their world.
+    pub fleet: Fleet,
+    pods: u32,
+}
+
+impl Crowd {
+    /// Starts a fleet whose region answers launches slowly. Logs stay in the target folder.
+    pub async fn start(name: &str, pods: u32, adjust: fn(&mut FleetConfig)) -> Result<Self> {
+        let mut builder = tempfile::Builder::new();
+        let prefix = format!("kill-{name}-");
+        let dir = builder.prefix(&prefix).tempdir_in(env!("CARGO_TARGET_TMPDIR"))?.keep();
+        let mut config = FleetConfig {
+            region: RegionConfig::simple("us-east-1")?,
+            cluster: CLUSTER.to_owned(),
+            real: false,
+            actuators: 1,
+            watchers: 1,
+            dir,
+        };
+        config.region.timing.boot_min_ms = BOOT_MS;
+        config.region.timing.boot_max_ms = 2 * BOOT_MS;
+        adjust(&mut config);
+        let fleet = Box::pin(Fleet::start(config)).await?;
+        fleet.region.fail_next_calls(CREATE_FLEET, 2 * pods, &Fault::Slow(ANSWER_DELAY_MS));
+        hands::apply(&fleet.client, &supply()).await?;
+        Ok(Self { fleet, pods })
+    }
+
+    /// Lets the crowd come.
+    pub async fn arrive(&self) -> Result<()> {
+        hands::apply(&self.fleet.client, &[workload(self.pods)]).await
+    }
+
+    /// Waits until this many launches have been asked of EC2; by then not every pod may run.
+    pub async fn launching(&self, at_least: usize) -> Result<()> {
+        let seen = poll::until("launches are under way", LIMIT, || async {
+            let calls = self.launches();
+            ensure!(calls >= at_least, "{calls} calls of CreateFleet");
+            Ok::<_, anyhow::Error>(())
+        });
+        seen.await?;
+        let sight = eyes::look(&self.fleet.client, "default", "app=crowd").await?;
+        ensure!(sight.running < usize::try_from(self.pods)?, "too late to be in the middle");
+        Ok(())
+    }
+
+    /// How often EC2 has been asked to launch.
+    pub fn launches(&self) -> usize {
+        self.fleet.region.calls_of(CREATE_FLEET).len()
+    }
+
+    /// Waits until every pod runs and all books agree; then nothing was launched in vain.
+    pub async fn settled(&self) -> Result<()> {
+        let pods = usize::try_from(self.pods)?;
+        let client = &self.fleet.client;
+        let settled = poll::until("every pod runs and the books agree", LIMIT, || async {
+            let sight = eyes::look(client, "default", "app=crowd").await?;
+            ensure!(sight.running == pods, "{} run, {} wait", sight.running, sight.pending);
+            self.fleet.reconciled().await
+        });
+        let logs = self.fleet.log_dir().display();
+        let books = settled.await.map_err(|error| error.context(format!("logs in {logs}")))?;
+        ensure!(
+            books.launches == pods,
+            "{} launches for {pods} pods; logs in {logs}",
+            books.launches
+        );
+        ensure!(books.duplicates == 0 && books.leaks == 0, "{books:?}; logs in {logs}");
+        Ok(())
+    }
+}
+
+fn supply() -> [Value; 2] {
+    let tag = json!([{ "tags": { "karpenter.sh/discovery": CLUSTER } }]);
+    let class = json!({
+        "apiVersion": "karpenter.k8s.aws/v1",
+        "kind": "EC2NodeClass",
+        "metadata": { "name": "default" },
+        "spec": {
+            "amiSelectorTerms": [{ "alias": "al2023@latest" }],
+            "subnetSelectorTerms": tag,
+            "securityGroupSelectorTerms": tag,
+            "instanceProfile": NODE_PROFILE,
+        },
+    });
+    let pool = json!({
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": { "name": "default" },
+        "spec": {
+            "template": { "spec": {
+                "nodeClassRef": {
+                    "group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default",
+                },
+                "expireAfter": "Never",
+                "requirements": [{
+                    "key": "karpenter.k8s.aws/instance-family",
+                    "operator": "In",
+                    "values": ["c5", "m5"],
+                }],
+            }},
+            "disruption": { "consolidationPolicy": "WhenEmpty", "consolidateAfter": "Never" },
+        },
+    });
+    [class, pool]
+}
+
+fn workload(pods: u32) -> Value {
+    let labels = json!({ "app": "crowd" });
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": { "name": "crowd", "namespace": "default" },
+        "spec": {
+            "replicas": pods,
+            "selector": { "matchLabels": labels },
+            "template": {
+                "metadata": { "labels": labels },
+                "spec": {
+                    "affinity": { "podAntiAffinity": {
+                        "requiredDuringSchedulingIgnoredDuringExecution": [{
+                            "topologyKey": "kubernetes.io/hostname",
+                            "labelSelector": { "matchLabels": labels },
+                        }],
+                    }},
+                    "containers": [{
+                        "name": "pause",
+                        "image": "registry.k8s.io/pause:3.10",
+                        "resources": { "requests": { "cpu": "500m", "memory": "256Mi" } },
+                    }],
+                },
+            },
+        },
+    })
+}

@@ -1,0 +1,15 @@
+//! The scheduler dies in the middle of a scale-out: it keeps nothing, so nothing is lost.
+
+use anyhow::Result;
+
+use super::crowd::Crowd;
+
+#[tokio::test]
+async fn kill_scheduler() -> Result<()> {
+    let mut crowd = Crowd::start("scheduler", 40, |_| {}).await?;
+    crowd.arrive().await?;
+    crowd.launching(1).await?;
+    crowd.fleet.kill_scheduler()?;
+    crowd.fleet.restart_scheduler().await?;
+    crowd.settled().await
+}
