@@ -7,7 +7,7 @@ use super::crowd::{Crowd, LIMIT};
 
 #[tokio::test]
 async fn kill_watcher() -> Result<()> {
-    let mut crowd = Crowd::start("watcher", 40, |_| {}).await?;
+    let mut crowd = Crowd::start("watcher", 40, |config| config.real = true).await?;
     crowd.arrive().await?;
     crowd.launching(1).await?;
     crowd.fleet.kill_watcher(0)?;
