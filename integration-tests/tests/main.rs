@@ -6,3 +6,4 @@
 mod kill;
 mod parts;
 mod tidy;
+mod walkthrough;

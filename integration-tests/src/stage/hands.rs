@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};
+use kube::api::{Api, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams};
 use kube::discovery::{self, Scope};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
@@ -40,7 +40,8 @@ pub fn manifests(dir: &Path) -> Result<Vec<Value>> {
     Ok(all)
 }
 
-/// Applies objects, server side, in order.
+/// Applies objects in order, as a client-side `kubectl apply --validate=warn` does: what is missing is
+/// created, what exists is merged.
 ///
 /// # Errors
 /// When the API server refuses one; the message names it.
@@ -84,10 +85,14 @@ async fn apply_one(client: &Client, object: &Value) -> Result<()> {
     } else {
         Api::all_with(client.clone(), &resource)
     };
-    let params = PatchParams::apply(MANAGER).force();
-    api.patch(&name, &params, &Patch::Apply(&object))
-        .await
-        .with_context(|| format!("cannot apply {} {name}", types.kind))?;
+    let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
+    let applied = match api.create(&params, &object).await {
+        Err(kube::Error::Api(status)) if status.code == 409 => {
+            api.patch(&name, &PatchParams::default(), &Patch::Merge(&object)).await
+        }
+        other => other,
+    };
+    applied.with_context(|| format!("cannot apply {} {name}", types.kind))?;
     Ok(())
 }
 

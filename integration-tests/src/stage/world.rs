@@ -62,7 +62,7 @@ impl WorldConfig {
 
 /// The cluster of a world; it ends when this is dropped.
 enum Home {
-    Simulated(#[expect(dead_code, reason = "held for its end")] ClusterHandle),
+    Simulated(#[expect(dead_code, reason = "held for its end")] Box<ClusterHandle>),
     Real(#[expect(dead_code, reason = "held for its end")] Box<ControlPlane>),
 }
 
@@ -164,5 +164,5 @@ async fn home(real: bool, kubeconfig: &Path) -> Result<(Home, Client)> {
     let cluster = Cluster::start(ClusterConfig::default()).await?;
     std::fs::write(kubeconfig, cluster.kubeconfig_text())?;
     let client = cluster.client()?;
-    Ok((Home::Simulated(cluster), client))
+    Ok((Home::Simulated(Box::new(cluster)), client))
 }

@@ -124,7 +124,10 @@ fn text(value: &Value) -> String {
         Value::BoolValue(value) => value.to_string(),
         Value::IntValue(value) => value.to_string(),
         Value::DoubleValue(value) => value.to_string(),
-        other => format!("{other:?}"),
+        other @ (Value::ArrayValue(_)
+        | Value::KvlistValue(_)
+        | Value::BytesValue(_)
+        | Value::StringValueStrindex(_)) => format!("{other:?}"),
     }
 }
 

@@ -117,9 +117,15 @@ impl Session {
     /// Existing nodes: only pods that kube-scheduler has given up on need to be told.
     fn nominate(&mut self, plan: &Plan, origin: Origin<'_>) {
         let world = self.state.view().world();
+        // A node that is not registered yet gets its nominations with its registration, not before:
+        // kube-scheduler would clear them while the node is closed.
+        let closed = self.state.unregistered_nodes();
         let mut by_node: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for placement in &plan.placements {
             let Target::Node(node) = &placement.target else { continue };
+            if closed.contains(node.as_str()) {
+                continue;
+            }
             let pod = world.pods.get(&placement.pod);
             let waits = pod.is_some_and(|pod| {
                 pod.node.is_none() && pod.unschedulable && pod.nominated_node.is_none()

@@ -43,6 +43,9 @@ pub use self::protocol::hello;
 
 /// The timer behind every signal: what needs doing is looked at anew at least this often.
 const TICK: Duration = Duration::from_secs(1);
+/// A plan that the watcher refused in part is made anew after this long, not at once: what stood in its
+/// way is likely still there.
+const REFUSED_AGAIN: Duration = Duration::from_secs(2);
 /// Sign of life after which a silent watcher is dropped: three bookmarks missed.
 const SILENCE: Duration = Duration::from_secs(3 * BOOKMARK_INTERVAL_SECONDS);
 
@@ -232,7 +235,7 @@ impl Session {
             "directive not carried out"
         );
         self.state.refused(&asked.claim);
-        self.planning.want("");
+        self.planning.want_after(REFUSED_AGAIN);
     }
 
     fn outcome(&mut self, outcome: &Outcome) {

@@ -78,6 +78,12 @@ impl Planning {
         }
     }
 
+    /// Plans again after a while, also when nothing changes.
+    pub fn want_after(&mut self, wait: Duration) {
+        let at = Instant::now() + wait;
+        self.wake = Some(self.wake.map_or(at, |wake| wake.min(at)));
+    }
+
     /// When the loop wants to run next; `None` when nothing is waited for.
     #[must_use]
     pub fn wake_at(&self) -> Option<Instant> {

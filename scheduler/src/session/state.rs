@@ -98,6 +98,16 @@ impl ClusterState {
         made.filter_map(|claim| Some((node(claim)?, claim.name.clone()))).collect()
     }
 
+    /// Nodes whose claim has not been registered.
+    #[must_use]
+    pub fn unregistered_nodes(&self) -> BTreeSet<String> {
+        let by_node = self.claims_by_node().into_iter();
+        let closed = by_node.filter(|(_, claim)| {
+            self.watched.get(claim).is_some_and(|claim| claim.register_time.is_none())
+        });
+        closed.map(|(node, _)| node).collect()
+    }
+
     /// Count and digest of the watched objects.
     #[must_use]
     pub fn digest(&self) -> (u64, u64) {

@@ -33,7 +33,7 @@ pub struct AWSNodeTemplateSpec {
     /// Only in-line in a Provisioner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// How user data is written: AL2 (when missing), AL2023, Bottlerocket, Ubuntu, Windows2019,
+    /// How user data is written: AL2, AL2023 (when missing), Bottlerocket, Ubuntu, Windows2019,
     /// Windows2022 or Custom.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ami_family: Option<String>,

@@ -129,9 +129,13 @@ pub const fn capacity_label(kind: CapacityType) -> &'static str {
     }
 }
 
-/// A requirement as the API writes it.
+/// A requirement as the API writes it; none for one that a NodeClaim may not carry. A legacy pool's
+/// name is such a one: it stays on the claim as a label.
 #[must_use]
 pub fn api_requirement(from: &Requirement) -> Option<crate::api::Requirement> {
+    if from.key == names::PROVISIONER_NAME {
+        return None;
+    }
     Some(crate::api::Requirement {
         key: from.key.clone(),
         operator: requirement::api_operator(from.operator())?,

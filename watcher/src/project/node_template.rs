@@ -14,7 +14,7 @@ use crate::api::aws_node_template::{LegacyBlockDeviceMapping, LegacyMetadataOpti
 use crate::api::{AWSNodeTemplate, AWSNodeTemplateSpec};
 
 /// Family of a template that names none.
-const FAMILY_DEFAULT: &str = "AL2";
+const FAMILY_DEFAULT: &str = "AL2023";
 /// Hops that answers of the metadata service may travel, in the first API: pods may ask it.
 const HOP_LIMIT_DEFAULT: i32 = 2;
 

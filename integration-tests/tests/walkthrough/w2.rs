@@ -1,0 +1,75 @@
+//! W2: a cluster with no node groups, scaled 4 -> 100 -> 4; system pods on Fargate.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use longshore_it::stage::{eyes, hands};
+use tokio::time::Instant;
+
+use super::scene::{self, Scene};
+
+const REGION: &str = "us-east-1";
+/// What the author of the walkthrough measured for the way back.
+const SCALE_IN_LIMIT: Duration = Duration::from_secs(55);
+/// Price of 25 nodes like the author's, t3.medium on demand, in micro-dollars per hour.
+const AUTHORS_PRICE: u64 = 25 * 41_600;
+
+#[tokio::test]
+async fn walkthrough_w2() -> Result<()> {
+    let mut config = scene::region(REGION, "w2")?;
+    config.instance_profiles.iter_mut().for_each(|profile| profile.name = "w2-node".to_owned());
+    // Nodes come after the pods that they are for, as they do in life.
+    (config.timing.boot_min_ms, config.timing.boot_max_ms) = (8_000, 10_000);
+    let mut scene = Scene::start(config, "w2", |_| {}).await?;
+    hands::apply(&scene.world.client, &[fargate_node()]).await?;
+    let example = scene.example("w2-v1")?;
+    scene.apply(&example).await?;
+    scene.until("4 pods run", "app=web", |sight| sight.running == 4).await?;
+    hands::scale(&scene.world.client, "default", "web", 100).await?;
+    let sight = scene.until("100 pods run", "app=web", |sight| sight.running == 100).await?;
+    ensure!(!sight.pods_on.contains_key(FARGATE), "a pod landed on Fargate: {sight:?}");
+    let price = scene.world.region.spend_micro_usd_per_hour();
+    ensure!(price < AUTHORS_PRICE, "{price} is not less than 25 equal nodes");
+    let realised = scene.realised_percent()?;
+    ensure!(realised >= 99, "only {realised} % of the pods run where they were planned");
+    scale_in(&mut scene).await?;
+    scene.balanced().await?;
+    let fargate = eyes::list(&scene.world.client, "", "v1", "Node").await?;
+    let left = fargate.iter().find(|node| node.metadata.name.as_deref() == Some(FARGATE));
+    ensure!(
+        left.is_some_and(|node| node.data.pointer("/spec/unschedulable").is_none()),
+        "disturbed"
+    );
+    Ok(())
+}
+
+/// 100 -> 4 no slower than the author's 55 s, with consolidateAfter 30 s.
+async fn scale_in(scene: &mut Scene) -> Result<()> {
+    hands::scale(&scene.world.client, "default", "web", 4).await?;
+    let began = Instant::now();
+    let settled =
+        |sight: &eyes::Sight| sight.running == 4 && sight.pending == 0 && sight.all_nodes <= 2;
+    scene.until("4 pods and few nodes are left", "app=web", settled).await?;
+    let took = began.elapsed();
+    ensure!(took <= SCALE_IN_LIMIT, "scale-in took {took:?}");
+    Ok(())
+}
+
+const FARGATE: &str = "fargate-ip-10-0-9-9.ec2.internal";
+
+fn fargate_node() -> serde_json::Value {
+    serde_json::json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": FARGATE,
+            "labels": { "eks.amazonaws.com/compute-type": "fargate" },
+        },
+        "spec": {
+            "providerID": "aws:///us-east-1a/0123456789-abc/fargate-ip-10-0-9-9",
+            "taints": [{
+                "key": "eks.amazonaws.com/compute-type", "value": "fargate", "effect": "NoSchedule",
+            }],
+        },
+    })
+}
