@@ -4,6 +4,7 @@
 //! that all of them may run at once and in any order.
 
 mod clients;
+mod deploy;
 mod kill;
 mod parts;
 mod tidy;
