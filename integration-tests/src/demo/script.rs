@@ -17,7 +17,7 @@ use super::table::{self, Row, Table};
 use super::world::DemoWorld;
 use crate::parts::poll;
 use crate::stage::eyes::{self, Sight};
-use crate::stage::hands;
+use crate::stage::{agreement, hands};
 
 /// How long the region may take until its offerings are known.
 const REGION_LIMIT: Duration = Duration::from_secs(20);
@@ -45,10 +45,7 @@ pub async fn play(world: &mut DemoWorld) -> Result<Summary> {
     let settled = |sight: &Sight| sight.running == 4 && sight.pending == 0 && sight.all_nodes <= 2;
     play.until(world, "scale to 4", 4, settled).await?;
     let claims = eyes::claims(&world.stage.client).await?;
-    let provider = |claim: &kube::api::DynamicObject| {
-        claim.data.pointer("/status/providerID").and_then(|id| id.as_str()).map(ToOwned::to_owned)
-    };
-    let claimed: BTreeSet<String> = claims.iter().filter_map(provider).collect();
+    let claimed: BTreeSet<String> = agreement::provider_ids(&claims).collect();
     let books = audit::books(&world.stage.region.instances(), &claimed);
     Ok(Summary {
         steps: play.steps,

@@ -4,7 +4,6 @@
 //! Invariant: a service that is started again listens where it listened before, as behind a
 //! Kubernetes Service. Everything ends with the fleet.
 
-use std::any::Any;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -13,18 +12,18 @@ use std::sync::Arc;
 use anyhow::{Context, Result, anyhow};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
-use longshore_lab::cluster::{Cluster, ClusterConfig};
 use longshore_lab::instance::InstanceSource as _;
 use longshore_lab::kubelet::{KubeletConfig, Kubelets};
 use longshore_lab::region::{CONTROLLER_KEY, Region, RegionConfig, RegionHandle};
 
 use super::agreement::Books;
+use super::home::Home;
 use super::ledger::{self, Ledger};
 use super::services::{Service, Surroundings};
 use super::world::ROOT;
 use super::{agreement, eyes, hands};
 use crate::demo::audit;
-use crate::parts::{ControlPlane, ControlPlaneOptions, EtcdCluster, Process};
+use crate::parts::{EtcdCluster, Process};
 
 /// Members of the etcd cluster: the fewest of which one may be lost.
 pub const ETCD_MEMBERS: usize = 3;
@@ -70,9 +69,6 @@ struct Watcher {
     process: Process,
 }
 
-/// A control plane or a simulated cluster; it ends when this is dropped.
-type Home = Box<dyn Any + Send + Sync>;
-
 /// The actuator that leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leader {
@@ -90,9 +86,9 @@ impl Fleet {
     pub async fn start(config: FleetConfig) -> Result<Self> {
         let region_name = config.region.name.clone();
         let region = Arc::new(Region::start(config.region).await?);
-        let (cluster, etcd) =
-            tokio::try_join!(cluster(config.real, &config.dir), EtcdCluster::start(ETCD_MEMBERS))?;
-        let (home, client, kubeconfig) = cluster;
+        let home = Home::start(config.real, &config.dir);
+        let (home, etcd) = tokio::try_join!(home, EtcdCluster::start(ETCD_MEMBERS))?;
+        let client = home.client.clone();
         hands::apply(&client, &hands::manifests(&Path::new(ROOT).join("deploy/crds"))?).await?;
         hands::established(&client).await?;
         let kubelet = KubeletConfig::new(&config.cluster, &region_name);
@@ -104,7 +100,7 @@ impl Fleet {
             access_key: CONTROLLER_KEY.to_owned(),
             queue: config.cluster.clone(),
             cluster: config.cluster,
-            kubeconfig,
+            kubeconfig: home.kubeconfig.clone(),
             watcher_flags: Vec::new(),
             etcd: etcd.endpoints(),
             otlp: None,
@@ -271,16 +267,4 @@ impl Fleet {
         let claimed: BTreeSet<String> = agreement::provider_ids(&claims).collect();
         Ok(audit::books(&instances, &claimed))
     }
-}
-
-async fn cluster(real: bool, dir: &Path) -> Result<(Home, Client, PathBuf)> {
-    if real {
-        let plane = ControlPlane::start(ControlPlaneOptions::default()).await?;
-        let (client, kubeconfig) = (plane.client(), plane.kubeconfig_path());
-        return Ok((Box::new(plane), client, kubeconfig));
-    }
-    let cluster = Cluster::start(ClusterConfig::default()).await?;
-    let (client, kubeconfig) = (cluster.client()?, dir.join("kubeconfig"));
-    std::fs::write(&kubeconfig, cluster.kubeconfig_text())?;
-    Ok((Box::new(cluster), client, kubeconfig))
 }

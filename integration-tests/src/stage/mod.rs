@@ -7,6 +7,7 @@ pub mod agreement;
 pub mod eyes;
 pub mod fleet;
 pub mod hands;
+pub mod home;
 pub mod ledger;
 pub mod question;
 pub mod services;

@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use anyhow::Result;
 use kube::Client;
-use longshore_lab::cluster::{Cluster, ClusterConfig, ClusterHandle};
 use longshore_lab::kubelet::{KubeletConfig, Kubelets};
 use longshore_lab::region::{CONTROLLER_KEY, Region, RegionConfig, RegionHandle};
 
 use super::hands;
+use super::home::Home;
 use super::services::{Service, Surroundings};
-use crate::parts::{ControlPlane, ControlPlaneOptions, Process};
+use crate::parts::Process;
 use crate::trace::receiver::TraceReceiver;
 
 /// Top of the checkout.
@@ -60,12 +60,6 @@ impl WorldConfig {
     }
 }
 
-/// The cluster of a world; it ends when this is dropped.
-enum Home {
-    Simulated(#[expect(dead_code, reason = "held for its end")] Box<ClusterHandle>),
-    Real(#[expect(dead_code, reason = "held for its end")] Box<ControlPlane>),
-}
-
 /// Everything that runs.
 pub struct World {
     /// The region.
@@ -95,8 +89,8 @@ impl World {
         std::fs::create_dir_all(&config.dir)?;
         let region_name = config.region.name.clone();
         let region = Arc::new(Region::start(config.region).await?);
-        let kubeconfig = config.dir.join("kubeconfig");
-        let (home, client) = home(config.real, &kubeconfig).await?;
+        let home = Home::start(config.real, &config.dir).await?;
+        let client = home.client.clone();
         hands::apply(&client, &hands::manifests(&Path::new(ROOT).join("deploy/crds"))?).await?;
         hands::established(&client).await?;
         let kubelet = KubeletConfig::new(&config.cluster, &region_name);
@@ -108,7 +102,7 @@ impl World {
             region: region_name,
             access_key: config.access_key,
             cluster: config.cluster,
-            kubeconfig,
+            kubeconfig: home.kubeconfig.clone(),
             queue: config.queue,
             watcher_flags: config.watcher_flags,
             etcd: Vec::new(),
@@ -152,17 +146,4 @@ impl World {
         }
         Ok(())
     }
-}
-
-async fn home(real: bool, kubeconfig: &Path) -> Result<(Home, Client)> {
-    if real {
-        let plane = ControlPlane::start(ControlPlaneOptions::default()).await?;
-        std::fs::copy(plane.kubeconfig_path(), kubeconfig)?;
-        let client = plane.client();
-        return Ok((Home::Real(Box::new(plane)), client));
-    }
-    let cluster = Cluster::start(ClusterConfig::default()).await?;
-    std::fs::write(kubeconfig, cluster.kubeconfig_text())?;
-    let client = cluster.client()?;
-    Ok((Home::Simulated(Box::new(cluster)), client))
 }

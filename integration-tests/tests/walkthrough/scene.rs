@@ -8,12 +8,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Event;
 use kube::Api;
-use kube::api::{DynamicObject, ListParams};
+use kube::api::ListParams;
 use longshore_it::demo::audit;
 use longshore_it::parts::poll;
 use longshore_it::stage::eyes::{self, Sight};
-use longshore_it::stage::hands;
 use longshore_it::stage::world::{ROOT, World, WorldConfig};
+use longshore_it::stage::{agreement, hands};
 use longshore_lab::instance::InstanceSource;
 use longshore_lab::region::{NODE_ROLE, RegionConfig};
 use serde_json::Value;
@@ -137,11 +137,7 @@ impl Scene {
     /// Instances, launches and claims agree: nothing twice, nothing left over.
     pub async fn balanced(&self) -> Result<()> {
         let claims = eyes::claims(&self.world.client).await?;
-        let provider = |claim: &DynamicObject| {
-            let id = claim.data.pointer("/status/providerID").and_then(Value::as_str);
-            id.map(ToOwned::to_owned)
-        };
-        let claimed: BTreeSet<String> = claims.iter().filter_map(provider).collect();
+        let claimed: BTreeSet<String> = agreement::provider_ids(&claims).collect();
         let books = audit::books(&self.world.region.instances(), &claimed);
         ensure!(books.duplicates == 0 && books.leaks == 0, "{books:?}");
         Ok(())
