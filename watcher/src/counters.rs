@@ -34,7 +34,7 @@ impl Counters {
         metrics.register("watcher_directives", help, own.directives.clone());
         let help = "Pods that run and were planned for a claim";
         metrics.register("watcher_planned_pods", help, own.planned_pods.clone());
-        let help = "Planned pods that run where they were planned";
+        let help = "Planned places that a pod of the planned shape has";
         metrics.register("watcher_realised_pods", help, own.realised_pods.clone());
         let help = "Evictions granted while draining";
         metrics.register("watcher_evictions", help, own.evictions.clone());

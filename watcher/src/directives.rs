@@ -3,7 +3,7 @@
 //! Invariant: every directive is idempotent, is not started after it has expired, and is answered
 //! exactly once for each time it is sent; no more than a fixed number are under way at once.
 
-pub mod admission;
+mod admission;
 pub mod claim;
 pub mod disrupt;
 pub mod event;

@@ -22,7 +22,7 @@ use longshore_proto::types::v1::{ClusterFacts, ObjectKind, PodShape};
 
 use crate::api::NodeClaim;
 use crate::project::{Fault, Problem, Surroundings};
-use pods::PodEntry;
+pub use pods::PodEntry;
 use pools::Pools;
 pub use store::Store;
 use surroundings::Stale;
@@ -109,6 +109,8 @@ pub struct Index {
     /// Whose pods may have to be projected again, because something they refer to has changed.
     stale: Stale,
     pods: BTreeMap<String, PodEntry>,
+    /// Changes of waiting pods.
+    stirs: u64,
     pod_names: BTreeMap<Name, String>,
     pods_by_node: BTreeMap<String, BTreeSet<String>>,
     /// Number of users of each shape.
@@ -234,6 +236,12 @@ impl Index {
     pub fn planned_for<'a>(&'a self, claim: &str) -> impl Iterator<Item = &'a PodEntry> + use<'a> {
         let uids = self.planned.get(claim).into_iter().flatten();
         uids.filter_map(|uid| self.pods.get(uid))
+    }
+
+    /// Counts changes of waiting pods.
+    #[must_use]
+    pub const fn stirs(&self) -> u64 {
+        self.stirs
     }
 
     /// Claims whose pods are not known to run yet.

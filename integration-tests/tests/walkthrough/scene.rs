@@ -158,21 +158,21 @@ impl Scene {
         self.balanced().await
     }
 
-    /// Share of the pods that the services wanted on a new node and that run there, in percent.
-    pub fn realised_percent(&self) -> Result<usize> {
-        let log = std::fs::read_to_string(self.world.watcher.log_path())?;
-        let field = |line: &str, name: &str| {
-            let value = line.rsplit(&format!(" {name}=")).next()?;
-            value.split_whitespace().next()?.parse::<usize>().ok()
+    /// Share of the places planned on new nodes that a pod of the planned shape has, in percent, once
+    /// the watcher has seen the pods of `claims` claims run.
+    pub async fn realised_percent(&self, claims: usize) -> Result<usize> {
+        let what = format!("the pods planned for {claims} claims run");
+        let path = self.world.watcher.log_path();
+        let read = || async {
+            let log = std::fs::read_to_string(&path)?;
+            let reports = log.lines().filter(|line| line.contains("planned pods run"));
+            let reports: Vec<_> = reports.filter_map(report).collect();
+            ensure!(reports.len() >= claims, "{} claims are reported", reports.len());
+            let planned: usize = reports.iter().map(|(planned, _)| planned).sum();
+            let realised: usize = reports.iter().map(|(_, realised)| realised).sum();
+            Ok::<_, anyhow::Error>(realised * 100 / planned.max(1))
         };
-        let lines = log.lines().filter(|line| line.contains("planned pods run"));
-        let (mut planned, mut realised) = (0, 0);
-        for line in lines {
-            planned += field(line, "pods").unwrap_or(0);
-            realised += field(line, "realised").unwrap_or(0);
-        }
-        ensure!(planned > 0, "the watcher reported no planned pods");
-        Ok(realised * 100 / planned)
+        poll::until(&what, LIMIT, read).await
     }
 
     /// The ends of the services' logs, for errors.
@@ -218,4 +218,13 @@ pub async fn delete_deployment(client: &kube::Client, name: &str) -> Result<()> 
     let api: Api<k8s_openapi::api::apps::v1::Deployment> = Api::default_namespaced(client.clone());
     api.delete(name, &kube::api::DeleteParams::default()).await?;
     Ok(())
+}
+
+/// Planned and realised pods of one of the watcher's reports.
+fn report(line: &str) -> Option<(usize, usize)> {
+    let field = |name: &str| {
+        let value = line.rsplit(&format!(" {name}=")).next()?;
+        value.split_whitespace().next()?.parse::<usize>().ok()
+    };
+    Some((field("pods")?, field("realised")?))
 }

@@ -12,12 +12,19 @@ use longshore_proto::cluster::v1::{
 };
 use longshore_proto::types::v1::{NodeClaim, Termination};
 
+use super::joined::Joined;
 use super::record;
 use crate::region::RegionState;
 use crate::wire::time_ms;
 
 /// A claim whose node has not registered after this long is given up, in milliseconds.
 const REGISTRATION_TTL_MS: i64 = 15 * 60 * 1000;
+/// A node is registered once nothing but karpenter.sh/unregistered repels pods, so that taking this
+/// taint off is what opens it, with its pods nominated. Kubernetes takes off its own start-up taints
+/// at a time of its choosing; a nomination for a node still closed would be lost by then. After this
+/// many milliseconds the node is registered all the same: a network plug-in whose DaemonSet does
+/// not tolerate the taint would otherwise never come up.
+const START_PATIENCE_MS: i64 = 30 * 1000;
 /// A launch that somebody must mend is tried again with a new claim after this, in milliseconds.
 const LAUNCH_RETRY_MS: i64 = 60 * 1000;
 /// An instance without a claim is ended when it is older than this, in milliseconds. Longer than
@@ -30,8 +37,8 @@ pub struct World<'a> {
     pub cluster_id: &'a str,
     /// Its claims, effects under way included.
     pub claims: &'a BTreeMap<String, NodeClaim>,
-    /// Node names by provider id.
-    pub nodes: &'a BTreeMap<String, String>,
+    /// Nodes by provider id.
+    pub nodes: &'a BTreeMap<String, Joined>,
     /// Pods planned for each claim.
     pub nominations: &'a BTreeMap<String, Vec<String>>,
     /// The cluster's region.
@@ -132,8 +139,12 @@ impl World<'_> {
 
     fn registering(&self, claim: &NodeClaim) -> Option<Step> {
         if let Some(node) = self.nodes.get(&claim.provider_id) {
+            if node.starting && self.now_ms - node.create_ms < START_PATIENCE_MS {
+                return None;
+            }
             let pods = self.nominations.get(&claim.name).cloned().unwrap_or_default();
-            let register = RegisterNode { claim: claim.name.clone(), node: node.clone(), pods };
+            let (claim_name, node) = (claim.name.clone(), node.name.clone());
+            let register = RegisterNode { claim: claim_name, node, pods };
             return Some(direct(claim, Action::RegisterNode(register)));
         }
         (self.age_ms(claim) > REGISTRATION_TTL_MS).then(|| {

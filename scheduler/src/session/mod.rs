@@ -8,6 +8,7 @@ mod commit;
 mod dispatch;
 mod effects;
 mod explain;
+mod joined;
 mod lifecycle;
 mod live;
 mod outbox;

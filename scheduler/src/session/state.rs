@@ -12,6 +12,7 @@ use longshore_proto::types::v1::object::Kind;
 use longshore_proto::types::v1::object_change::Change as WireChange;
 
 use super::effects::Effects;
+use super::joined::Joined;
 use super::supply;
 use crate::region::RegionState;
 use crate::wire::{self, WireError, object};
@@ -34,7 +35,7 @@ pub struct ClusterState {
     digest: Digest,
     watched: BTreeMap<String, v1::NodeClaim>,
     created: BTreeSet<String>,
-    nodes_by_provider: BTreeMap<String, String>,
+    nodes_by_provider: BTreeMap<String, Joined>,
     pools: BTreeMap<String, v1::NodePool>,
     classes: BTreeMap<String, v1::NodeClass>,
     facts: Option<v1::ClusterFacts>,
@@ -84,18 +85,18 @@ impl ClusterState {
         self.pools.get(name)
     }
 
-    /// Node names by provider id.
+    /// Nodes by provider id.
     #[must_use]
-    pub const fn nodes_by_provider(&self) -> &BTreeMap<String, String> {
+    pub const fn nodes_by_provider(&self) -> &BTreeMap<String, Joined> {
         &self.nodes_by_provider
     }
 
     /// Claims by the node that their instance has become, registered or not.
     #[must_use]
     pub fn claims_by_node(&self) -> BTreeMap<String, String> {
-        let node = |claim: &v1::NodeClaim| self.nodes_by_provider.get(&claim.provider_id).cloned();
+        let node = |claim: &v1::NodeClaim| self.nodes_by_provider.get(&claim.provider_id);
         let made = self.watched.values().filter(|claim| !claim.provider_id.is_empty());
-        made.filter_map(|claim| Some((node(claim)?, claim.name.clone()))).collect()
+        made.filter_map(|claim| Some((node(claim)?.name.clone(), claim.name.clone()))).collect()
     }
 
     /// Nodes whose claim has not been registered.
@@ -194,7 +195,7 @@ impl ClusterState {
                 return self.facts.replace(facts.clone()).as_ref() != Some(&facts);
             }
             Kind::Node(ref node) if !node.provider_id.is_empty() => {
-                self.nodes_by_provider.insert(node.provider_id.clone(), node.name.clone());
+                self.nodes_by_provider.insert(node.provider_id.clone(), Joined::new(node));
             }
             Kind::Node(_)
             | Kind::PodShape(_)
@@ -223,7 +224,7 @@ impl ClusterState {
             }
             v1::ObjectKind::NodeClass => return self.classes.remove(key).is_some(),
             v1::ObjectKind::Cluster => return self.facts.take().is_some(),
-            v1::ObjectKind::Node => self.nodes_by_provider.retain(|_, name| name != key),
+            v1::ObjectKind::Node => self.nodes_by_provider.retain(|_, node| node.name != *key),
             v1::ObjectKind::PodShape
             | v1::ObjectKind::Pod
             | v1::ObjectKind::DaemonSet

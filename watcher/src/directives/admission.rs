@@ -1,99 +1,148 @@
-//! Nodes that register at the same time are opened together.
+//! Opening nodes to pods, all that wait for it together.
 //!
-//! Invariant: no node is opened while the pods of another are being nominated. kube-scheduler retries
-//! waiting pods whenever a node opens, and clears the nomination of one whose own node is still
-//! closed; opening the group at once leaves no such moment.
+//! Invariant: the time between the nomination of pods and the opening of their node is as short as it
+//! can be, and no other node opens in it. kube-scheduler retries waiting pods, one after the other,
+//! whenever a node joins or opens, and clears the nomination of each whose own node is still closed; that
+//! pod then goes wherever there is room, and all others are retried because of it. For the same reason a
+//! lost nomination is written again only once the node is open.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use tokio::sync::watch;
+use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt as _;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
 
-/// Nodes in each phase.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counts {
-    nominating: usize,
-    ready: usize,
+use super::nominate::{Nomination, open};
+use super::{DirectiveError, Directives, Outcome};
+use crate::index::{Index, PodEntry};
+use crate::names;
+use crate::patch::{Part, edit};
+
+/// When no waiting pod has changed for this long, kube-scheduler is through with its retries.
+const CALM: Duration = Duration::from_millis(60);
+/// How long nodes are kept closed at most to await that.
+const CALM_WITHIN: Duration = Duration::from_millis(600);
+/// How long an open node's pods are watched until they are bound, so that a nomination cleared
+/// meanwhile is written again.
+const BOUND_WITHIN: Duration = Duration::from_millis(500);
+
+/// Where the nodes to be opened meet. Clones share one meeting.
+#[derive(Clone, Debug, Default)]
+pub struct Admission {
+    waiting: Arc<Mutex<Vec<Opening>>>,
+    /// Held by whoever opens everything that waits.
+    turn: Arc<tokio::sync::Mutex<()>>,
 }
 
-/// Where registrations meet. Clones share one meeting.
-#[derive(Clone, Debug)]
-pub struct Admission(Arc<watch::Sender<Counts>>);
-
-/// One node on its way through both phases; leaving early, by dropping it, holds nobody up.
-pub struct Passage {
-    counts: Arc<watch::Sender<Counts>>,
-    ready: bool,
-}
-
-impl Default for Admission {
-    fn default() -> Self {
-        Self(Arc::new(watch::Sender::new(Counts::default())))
-    }
+/// A node to be opened.
+#[derive(Debug)]
+struct Opening {
+    node: Node,
+    nominations: Vec<Nomination>,
+    answer: oneshot::Sender<Outcome>,
 }
 
 impl Admission {
-    /// Begins to nominate, once the group before has been opened.
-    pub async fn enter(&self) -> Passage {
-        let mut counts = self.0.subscribe();
-        let begin = |counts: &mut Counts| {
-            let free = counts.ready == 0;
-            counts.nominating += usize::from(free);
-            free
+    fn take(&self) -> Vec<Opening> {
+        std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn join(&self, opening: Opening) {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(opening);
+    }
+}
+
+impl Directives {
+    /// Opens a node to its pods, together with all others that wait for it.
+    pub(super) async fn open_node(&self, node: Node, pods: &[String]) -> Outcome {
+        let name = node.name_any();
+        let nominations = Nomination::all(&name, pods);
+        let (answer, mut outcome) = oneshot::channel();
+        self.admission.join(Opening { node, nominations: nominations.clone(), answer });
+        let turn = self.admission.turn.lock().await;
+        // Empty when somebody else's turn has included this node.
+        self.open_all(self.admission.take()).await;
+        drop(turn);
+        // Answered by now, unless whoever had the turn was cut off.
+        outcome.try_recv().unwrap_or_else(|_| {
+            let text = format!("Node {name} was not opened: the session ended meanwhile");
+            Err(DirectiveError::refused("INTERRUPTED", text))
+        })?;
+        self.settle(&nominations).await;
+        Ok(())
+    }
+
+    async fn open_all(&self, openings: Vec<Opening>) {
+        let nominations: Vec<Nomination> =
+            openings.iter().flat_map(|opening| opening.nominations.clone()).collect();
+        self.await_calm().await;
+        self.nominate(&nominations).await;
+        let nodes = self.nodes();
+        let open_one = async |Opening { node, answer, .. }: Opening| {
+            let name = node.name_any();
+            let edited = edit(&nodes, &name, Part::Main, Some(node), admit).await;
+            // Who does not wait any more has been cut off.
+            let _ = answer.send(edited.map(drop).map_err(DirectiveError::from));
         };
-        while !self.0.send_if_modified(begin) {
-            // Only fails without a sender, and this holds one.
-            let _ = counts.wait_for(|counts| counts.ready == 0).await;
+        futures::future::join_all(openings.into_iter().map(open_one)).await;
+    }
+
+    /// Waits until kube-scheduler does not retry waiting pods, which shows in their conditions.
+    async fn await_calm(&self) {
+        let end = Instant::now() + CALM_WITHIN;
+        while Instant::now() < end {
+            let before = self.store.read(Index::stirs);
+            if !self.store.until(CALM, |index| index.stirs() != before).await {
+                return;
+            }
         }
-        Passage { counts: Arc::clone(&self.0), ready: false }
+    }
+
+    /// Waits until the pods of an open node are bound, and nominates again those whose nomination
+    /// was cleared while it was closed.
+    async fn settle(&self, nominations: &[Nomination]) {
+        let end = Instant::now() + BOUND_WITHIN;
+        let waits = |index: &Index, uid: &str| index.pod(uid).is_some_and(PodEntry::waits);
+        let bound = |index: &Index| !nominations.iter().any(|n| waits(index, &n.pod));
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            let moved = |index: &Index| bound(index) || !open(index, nominations).is_empty();
+            if !self.store.until(left, moved).await {
+                tracing::debug!("not all planned pods were bound at once");
+                return;
+            }
+            if self.store.read(bound) || self.nominate(nominations).await == 0 {
+                return;
+            }
+        }
     }
 }
 
-impl Passage {
-    /// Waits until nobody nominates any more; then the node may be opened.
-    pub async fn nominated(&mut self) {
-        self.counts.send_modify(|counts| {
-            counts.nominating -= 1;
-            counts.ready += 1;
-        });
-        self.ready = true;
-        let mut counts = self.counts.subscribe();
-        // Only fails without a sender, and this holds one.
-        let _ = counts.wait_for(|counts| counts.nominating == 0).await;
-    }
-}
-
-impl Drop for Passage {
-    fn drop(&mut self) {
-        self.counts.send_modify(|counts| {
-            let phase = if self.ready { &mut counts.ready } else { &mut counts.nominating };
-            *phase -= 1;
-        });
+/// Opens the node to pods.
+fn admit(node: &mut Node) {
+    node.labels_mut().insert(names::REGISTERED.to_owned(), "true".to_owned());
+    if let Some(taints) = node.spec.as_mut().and_then(|spec| spec.taints.as_mut()) {
+        taints.retain(|taint| taint.key != names::UNREGISTERED_TAINT);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use futures::FutureExt as _;
-
     use super::*;
 
-    #[tokio::test]
-    async fn a_group_opens_together_and_the_next_waits_for_it() {
+    #[test]
+    fn whoever_has_the_turn_takes_all_that_wait() {
         let admission = Admission::default();
-        let mut first = admission.enter().await;
-        let mut second = admission.enter().await;
-        assert!(first.nominated().now_or_never().is_none(), "the second still nominates");
-        second.nominated().now_or_never().expect("both are nominated");
-        assert!(admission.enter().now_or_never().is_none(), "the group is not open yet");
-        drop((first, second));
-        admission.enter().now_or_never().expect("the next group may begin");
-    }
-
-    #[tokio::test]
-    async fn who_gives_up_holds_nobody_up() {
-        let admission = Admission::default();
-        let mut first = admission.enter().await;
-        drop(admission.enter().await);
-        first.nominated().now_or_never().expect("the other has left");
+        for name in ["a", "b"] {
+            let mut node = Node::default();
+            node.metadata.name = Some(name.to_owned());
+            let (answer, _) = oneshot::channel();
+            admission.join(Opening { node, nominations: Vec::new(), answer });
+        }
+        let taken: Vec<String> = admission.take().iter().map(|o| o.node.name_any()).collect();
+        assert_eq!(taken, ["a", "b"]);
+        assert!(admission.take().is_empty(), "the second finds nothing left to do");
     }
 }

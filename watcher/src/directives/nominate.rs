@@ -20,33 +20,52 @@ use crate::names;
 use crate::patch::code;
 
 /// Nominations written at once.
-const CONCURRENCY: usize = 16;
-/// How long the watcher's own watch may take to show them. kube-scheduler's watch is as fast.
-const SEEN_WITHIN: Duration = Duration::from_millis(500);
+const CONCURRENCY: usize = 32;
+/// How long the watcher's own watch may take to show them; kube-scheduler's watch is as fast. A node
+/// that is to be opened does not wait longer: what is not seen then is more likely cleared than late.
+const SEEN_WITHIN: Duration = Duration::from_millis(60);
+
+/// A pod and the node it was planned for.
+#[derive(Clone, Debug)]
+pub(super) struct Nomination {
+    /// UID of the pod.
+    pub(super) pod: String,
+    /// Name of the node.
+    pub(super) node: String,
+}
+
+impl Nomination {
+    /// Each of the pods to the node.
+    pub(super) fn all(node: &str, pods: &[String]) -> Vec<Self> {
+        pods.iter().map(|pod| Self { pod: pod.clone(), node: node.to_owned() }).collect()
+    }
+}
 
 impl Directives {
     pub(super) async fn nominate_pods(&self, nominate: &NominatePods) -> Outcome {
-        self.nominate(&nominate.node, &nominate.pods).await;
+        self.nominate(&Nomination::all(&nominate.node, &nominate.pods)).await;
         Ok(())
     }
 
-    /// Nominates those of `pods` that still wait, and waits until that is seen in the own watch.
-    pub(super) async fn nominate(&self, node: &str, pods: &[String]) {
-        let open = self.store.read(|index| open(index, node, pods));
-        let written: Vec<String> = futures::stream::iter(open)
-            .map(|pod| self.nominate_one(node, pod))
+    /// Nominates those pods that still wait, and waits until that is seen in the own watch. Returns
+    /// how many nominations were written.
+    pub(super) async fn nominate(&self, nominations: &[Nomination]) -> usize {
+        let open = self.store.read(|index| open(index, nominations));
+        let written: Vec<Nomination> = futures::stream::iter(open)
+            .map(|(pod, node)| self.nominate_one(pod, node))
             .buffer_unordered(CONCURRENCY)
             .filter_map(std::future::ready)
             .collect()
             .await;
-        let seen = |index: &Index| written.iter().all(|uid| is_settled(index, uid, node));
+        let seen = |index: &Index| written.iter().all(|written| is_settled(index, written));
         if !self.store.until(SEEN_WITHIN, seen).await {
-            tracing::warn!(node, "nominations not seen in time; pods may land elsewhere");
+            tracing::debug!("nominations not seen in time; pods may land elsewhere");
         }
+        written.len()
     }
 
-    /// The UID of the pod, when its nomination was written.
-    async fn nominate_one(&self, node: &str, pod: wire::Pod) -> Option<String> {
+    /// The nomination, when it was written.
+    async fn nominate_one(&self, pod: wire::Pod, node: String) -> Option<Nomination> {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace);
         let patch = json!({
             "metadata": { "uid": pod.uid },
@@ -59,7 +78,7 @@ impl Directives {
         match api.patch_status(&pod.name, &params, &Patch::Merge(&patch)).await {
             Ok(_) => {
                 tracing::debug!(pod = pod.name, node, "pod nominated");
-                Some(pod.uid)
+                Some(Nomination { pod: pod.uid, node })
             }
             Err(error) => {
                 self.report(&error);
@@ -85,16 +104,20 @@ impl Directives {
     }
 }
 
-/// Those of the pods that wait and may be nominated to the node.
-fn open(index: &Index, node: &str, pods: &[String]) -> Vec<wire::Pod> {
-    let pods = pods.iter().filter_map(|uid| index.pod(uid)).filter(|pod| pod.waits());
-    let free = |pod: &wire::Pod| {
-        pod.nominated_node.is_empty() || (pod.nominated_by_us && pod.nominated_node != node)
+/// Pods that wait and may be nominated, each with its node.
+pub(super) fn open(index: &Index, nominations: &[Nomination]) -> Vec<(wire::Pod, String)> {
+    let open_one = |nomination: &Nomination| {
+        let entry = index.pod(&nomination.pod).filter(|entry| entry.waits())?;
+        let (pod, node) = (&entry.row, &nomination.node);
+        let free =
+            pod.nominated_node.is_empty() || (pod.nominated_by_us && pod.nominated_node != *node);
+        free.then(|| (pod.clone(), node.clone()))
     };
-    pods.map(|pod| &pod.row).filter(|pod| free(pod)).cloned().collect()
+    nominations.iter().filter_map(open_one).collect()
 }
 
 /// True when the pod shows its nomination, or does not wait any more.
-fn is_settled(index: &Index, uid: &str, node: &str) -> bool {
-    index.pod(uid).is_none_or(|pod| !pod.waits() || pod.row.nominated_node == node)
+fn is_settled(index: &Index, nomination: &Nomination) -> bool {
+    let shown = |pod: &wire::Pod| pod.nominated_node == nomination.node;
+    index.pod(&nomination.pod).is_none_or(|entry| !entry.waits() || shown(&entry.row))
 }

@@ -39,18 +39,12 @@ impl Directives {
             })?,
         };
         let api = self.nodes();
-        let mut passage = self.admission.enter().await;
-        let syncing =
-            edit(&api, name, Part::Main, self.known_node(name), |node| sync(node, &claim));
-        let (synced, ()) = futures::join!(syncing, self.nominate(name, &register.pods));
-        let node = synced?.ok_or_else(|| {
+        let known = self.known_node(name);
+        let synced = edit(&api, name, Part::Main, known, |node| sync(node, &claim)).await?;
+        let node = synced.ok_or_else(|| {
             DirectiveError::refused("NOT_FOUND", format!("Node {name} does not exist any more"))
         })?;
-        passage.nominated().await;
-        edit(&api, name, Part::Main, Some(node), admit).await?;
-        drop(passage);
-        // Whatever kube-scheduler cleared while the node was still closed is said again.
-        self.nominate(name, &register.pods).await;
+        self.open_node(node, &register.pods).await?;
         if !register.pods.is_empty() {
             self.store.update(|index| index.plan_for(&register.claim, &register.pods));
         }
@@ -113,13 +107,5 @@ fn core_taint(taint: &Taint) -> CoreTaint {
         value: taint.value.clone(),
         effect: taint.effect.as_str().to_owned(),
         time_added: None,
-    }
-}
-
-/// Opens the node to pods.
-fn admit(node: &mut Node) {
-    node.labels_mut().insert(names::REGISTERED.to_owned(), "true".to_owned());
-    if let Some(taints) = node.spec.as_mut().and_then(|spec| spec.taints.as_mut()) {
-        taints.retain(|taint| taint.key != names::UNREGISTERED_TAINT);
     }
 }

@@ -151,6 +151,7 @@ impl Index {
         if old.as_ref().is_none_or(|old| old.row.shape_id != shape_id) {
             self.use_shape(shape);
         }
+        self.stirs += u64::from(old.is_some() && waits);
         if old.is_none() && waits {
             self.fresh_pending.push(row.uid.clone());
         }

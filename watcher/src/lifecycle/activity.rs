@@ -3,6 +3,8 @@
 //! Invariant: the time of the last pod event lives in the claim's status, so a restart forgets
 //! nothing; it is written at most once in a few seconds for each claim.
 
+use std::collections::BTreeMap;
+
 use kube::ResourceExt as _;
 use longshore_proto::types::v1::PodPhase;
 
@@ -30,17 +32,25 @@ pub fn steps(index: &Index, now_ms: i64) -> Vec<Step> {
     steps
 }
 
-/// The pods of a claim all run. Those that are gone meanwhile are not waited for.
+/// The pods of a claim all run. Those that are gone meanwhile are not waited for. Pods of one shape
+/// are the same to planner and kube-scheduler alike, so a place counts as realised when a pod of the
+/// planned shape has it.
 fn running(index: &Index, claim: &str) -> Option<Step> {
     let node = index.claim(claim)?.status.as_ref()?.node_name.as_deref()?;
-    let running = |row: &longshore_proto::types::v1::Pod| row.phase() == PodPhase::Running;
+    let mut there: BTreeMap<&str, usize> = BTreeMap::new();
+    for pod in index.pods_on(node) {
+        *there.entry(&pod.row.shape_id).or_default() += 1;
+    }
     let (mut pods, mut realised) = (0, 0);
     for pod in index.planned_for(claim) {
-        if !running(&pod.row) {
+        if pod.row.phase() != PodPhase::Running {
             return None;
         }
         pods += 1;
-        realised += usize::from(pod.row.node_name == node);
+        if let Some(left) = there.get_mut(pod.row.shape_id.as_str()).filter(|left| **left > 0) {
+            *left -= 1;
+            realised += 1;
+        }
     }
     Some(Step::Running { claim: claim.to_owned(), pods, realised })
 }

@@ -12,6 +12,11 @@ use crate::world::claim::NodeClaim;
 use crate::world::node::Node;
 use crate::world::pod::{DoNotDisrupt, Pod};
 
+/// How much longer a node with pods is left alone, in milliseconds. Nodes that fell quiet within
+/// this time are judged together; one by one, the pods of the first would go to the others, start
+/// their clocks anew and be moved again. No less than what the clocks are exact to.
+const TOGETHER_MS: i64 = 5_000;
+
 /// A node that could go.
 #[derive(Debug)]
 pub(crate) struct Candidate<'a> {
@@ -35,6 +40,8 @@ pub(crate) struct Candidate<'a> {
     pub(crate) may_consolidate: bool,
     /// What moving its pods costs, in pods of average standing.
     pub(crate) move_cost: f64,
+    /// True when nothing runs on it that counts and its pool removes such nodes, soon or now.
+    pub(crate) ends: bool,
     /// When waiting alone changes what may happen to it, in milliseconds since 1970.
     pub(crate) wake_ms: Option<i64>,
 }
@@ -74,6 +81,7 @@ fn candidate<'a>(model: &Model<'a>, index: usize, host: &Host<'a>) -> Option<Can
         is_quiet: false,
         may_consolidate: false,
         move_cost: 1.0,
+        ends: false,
         wake_ms: claim.expires_ms().filter(|expires_ms| *expires_ms > now_ms),
         claim,
     };
@@ -122,9 +130,13 @@ impl<'a> Candidate<'a> {
         }
         let quiet_ms = rules.consolidate_after_ms.and_then(|ms| self.claim.quiet_since_ms(ms));
         let Some(quiet_ms) = quiet_ms else { return };
+        self.ends = self.pods.is_empty() && !self.refused;
         self.is_quiet = quiet_ms <= now_ms;
-        self.may_consolidate = self.is_quiet && any_load;
         self.wake_at(quiet_ms, now_ms);
+        if any_load && !self.pods.is_empty() {
+            self.may_consolidate = quiet_ms + TOGETHER_MS <= now_ms;
+            self.wake_at(quiet_ms + TOGETHER_MS, now_ms);
+        }
     }
 
     fn wake_at(&mut self, at_ms: i64, now_ms: i64) {

@@ -26,7 +26,7 @@ const TOGETHER_MAX: usize = 64;
 /// what is launched lies inside the list and is not replaced again at once.
 const SPOT_TYPES_MIN: usize = 15;
 
-impl<'a> Disruptor<'_, '_, '_, 'a> {
+impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
     /// Removes what saves money.
     pub(super) fn consolidate(&mut self, candidates: &[Candidate<'a>]) {
         let mut order: Vec<&Candidate<'a>> = candidates
@@ -59,7 +59,7 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
             if !self.may_go(candidate, DisruptionReason::Underutilized) {
                 continue;
             }
-            if let Some(placed) = Relocation::of(&mut self.context, &[candidate]).onto_hosts() {
+            if let Some(placed) = self.relocation(&[candidate]).onto_hosts() {
                 self.commit(&[candidate], DisruptionReason::Underutilized, &placed);
             }
         }
@@ -120,7 +120,7 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
         let price: i64 = gone.iter().filter_map(|candidate| self.price(candidate)).sum();
         let single_spot = gone.len() == 1 && self.is_spot(gone[0]);
         let Context { goods, .. } = self.context;
-        let relocation = Relocation::of(&mut self.context, gone);
+        let relocation = self.relocation(gone);
         let accept = |placed: &mut Placed| {
             let nodes: i64 = placed.nodes.iter().map(|node| node.copies).sum();
             let fewer = i64::try_from(gone.len()).is_ok_and(|gone| nodes < gone || gone == 1);
@@ -131,6 +131,16 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
         let Some(placed) = relocation.if_worth(accept) else { return false };
         self.commit(gone, DisruptionReason::Underutilized, &placed);
         true
+    }
+
+    /// A trial that does not count on nodes that are empty and will go, unless they cost less: to
+    /// move pods there would keep one node for another, and disturb pods for nothing.
+    fn relocation(&mut self, gone: &[&Candidate<'a>]) -> Relocation<'_, 'g, 'm, 'a> {
+        let price: i64 = gone.iter().filter_map(|candidate| self.price(candidate)).sum();
+        let Self { context, ending, .. } = self;
+        let hosts = &context.model.hosts;
+        let dear = |host: &usize| hosts[*host].price.is_none_or(|own| own >= price);
+        Relocation::of(context, gone).avoiding(ending.iter().copied().filter(dear))
     }
 
     fn is_spot(&self, candidate: &Candidate<'_>) -> bool {

@@ -41,7 +41,8 @@ pub(crate) fn add(context: Context<'_, '_, '_>, plan: &mut Plan) {
     let candidates = candidate::all(model);
     plan.wake_ms = candidates.iter().filter_map(|candidate| candidate.wake_ms).min();
     let allowance = Allowance::new(model);
-    let mut disruptor = Disruptor { context, allowance, plan };
+    let ending = candidates.iter().filter(|c| c.ends).map(|c| c.host).collect();
+    let mut disruptor = Disruptor { context, allowance, ending, plan };
     disruptor.replace(&candidates, DisruptionReason::Expired);
     disruptor.replace(&candidates, DisruptionReason::Drifted);
     disruptor.empty(&candidates);
@@ -75,6 +76,8 @@ fn interrupted(model: &Model<'_>, plan: &mut Plan) {
 struct Disruptor<'c, 'g, 'm, 'a> {
     context: Context<'g, 'm, 'a>,
     allowance: Allowance,
+    /// Hosts that are empty and will go.
+    ending: Vec<usize>,
     plan: &'c mut Plan,
 }
 

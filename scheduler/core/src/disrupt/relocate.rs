@@ -52,6 +52,12 @@ impl<'t, 'g, 'm, 'a> Relocation<'t, 'g, 'm, 'a> {
         Self { context, gone, wanted, groups, budgets, open }
     }
 
+    /// Keeps the pods off these hosts.
+    pub(crate) fn avoiding(self, hosts: impl Iterator<Item = usize>) -> Self {
+        hosts.for_each(|host| self.context.scene.open[host] = false);
+        self
+    }
+
     /// All pods on other nodes that exist; nothing is bought.
     pub(crate) fn onto_hosts(self) -> Option<Placed> {
         self.attempt(false, |_| true)

@@ -64,8 +64,14 @@ impl Taint {
     /// True for taints that kubelet and cloud controllers put on a node until it has settled.
     #[must_use]
     pub fn is_ephemeral(&self) -> bool {
+        Self::is_ephemeral_key(&self.key)
+    }
+
+    /// True for the keys of such taints.
+    #[must_use]
+    pub fn is_ephemeral_key(key: &str) -> bool {
         matches!(
-            self.key.as_str(),
+            key,
             "node.kubernetes.io/not-ready"
                 | "node.kubernetes.io/unreachable"
                 | "node.cloudprovider.kubernetes.io/uninitialized"

@@ -41,6 +41,8 @@ scenarios! {
     w1_arm64_spot
     w2_scale_out
     w2_scale_in
+    w2_survivors_on_one_node
+    w2_survivors_wait_together
     w2_nothing_but_fargate
     w3_two_pods_one_node
     w3_do_not_evict

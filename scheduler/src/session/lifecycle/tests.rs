@@ -9,7 +9,7 @@ const NOW_MS: i64 = 1_000_000_000;
 struct Case {
     claim: NodeClaim,
     region: RegionState,
-    nodes: BTreeMap<String, String>,
+    nodes: BTreeMap<String, Joined>,
 }
 
 impl Case {
@@ -56,7 +56,8 @@ impl Case {
     }
 
     fn node(mut self) -> Self {
-        self.nodes.insert("aws:///z/i-1".to_owned(), "ip-1".to_owned());
+        let node = Joined { name: "ip-1".to_owned(), starting: false, create_ms: NOW_MS };
+        self.nodes.insert("aws:///z/i-1".to_owned(), node);
         self
     }
 
@@ -108,6 +109,21 @@ fn a_claim_goes_from_launch_to_service() {
     assert_eq!(joined.only().as_deref(), Some("register [\"pod\"]"));
     joined.claim.register_time = Some(Timestamp::default());
     assert_eq!(joined.only(), None);
+}
+
+#[test]
+fn a_node_is_registered_when_it_may_take_pods_or_has_had_its_time() {
+    let launched = Case::new().launch(LaunchPhase::Launched).instance(InstancePhase::Pending);
+    let mut joined = launched.provided().node();
+    let mut node = |starting, age_ms| {
+        let node = joined.nodes.get_mut("aws:///z/i-1").unwrap();
+        (node.starting, node.create_ms) = (starting, NOW_MS - age_ms);
+        joined.only()
+    };
+    assert_eq!(node(true, 0), None);
+    assert_eq!(node(true, START_PATIENCE_MS - 1), None);
+    assert!(node(true, START_PATIENCE_MS).is_some());
+    assert!(node(false, 0).is_some());
 }
 
 #[test]
