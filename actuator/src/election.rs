@@ -5,18 +5,15 @@
 
 use std::time::Duration;
 
-use etcd_client::{Client, ConnectOptions};
+use etcd_client::Client;
 use longshore_runtime::backoff::{Backoff, BackoffPolicy};
 use thiserror::Error;
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-/// Longest wait for etcd to answer one call.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
-/// Time between two signs of life on a connection with calls under way. etcd hangs up on clients
-/// that ask more often than every five seconds.
-const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(6);
+use crate::etcd::{ANSWER_TIMEOUT, EtcdError, Members, answered};
+
 /// Renewals in the life of a lease.
 const RENEWALS_PER_LEASE: u32 = 3;
 
@@ -49,8 +46,8 @@ pub enum Standing {
 /// How to campaign.
 #[derive(Clone, Debug)]
 pub struct Campaign {
-    /// Addresses of etcd.
-    pub endpoints: Vec<String>,
+    /// The etcd cluster.
+    pub members: Members,
     /// Name of the election; the campaign keys lie under it.
     pub name: String,
     /// Address that others are sent to.
@@ -62,12 +59,12 @@ pub struct Campaign {
 /// Why a campaign or a term ended.
 #[derive(Debug, Error)]
 pub enum ElectionError {
-    /// etcd answered with an error.
-    #[error("etcd: {0}")]
-    Etcd(#[from] etcd_client::Error),
-    /// etcd did not answer.
-    #[error("etcd did not answer within {0:?}")]
-    Silent(Duration),
+    /// etcd cannot be asked.
+    #[error(transparent)]
+    Etcd(#[from] EtcdError),
+    /// etcd ended the observation of the election.
+    #[error("etcd closed the stream that says who leads")]
+    Closed,
     /// The lease could not be renewed in time.
     #[error("the leader's lease has run out")]
     LeaseLost,
@@ -77,11 +74,12 @@ pub enum ElectionError {
 pub async fn run(campaign: Campaign, standing: watch::Sender<Standing>, token: CancellationToken) {
     let mut backoff = Backoff::new(BackoffPolicy::NETWORK);
     while !token.is_cancelled() {
-        let Err(error) = one_term(&campaign, &standing, &token).await else {
+        // Boxed: clients of etcd are large.
+        let Err(error) = Box::pin(one_term(&campaign, &standing, &token)).await else {
             backoff.reset();
             continue;
         };
-        let why = format!("{error}; endpoints {}", campaign.endpoints.join(", "));
+        let why = error.to_string();
         tracing::warn!(%why, "election interrupted; trying again");
         standing.send_replace(Standing::Cut { why });
         tokio::select! {
@@ -91,28 +89,15 @@ pub async fn run(campaign: Campaign, standing: watch::Sender<Standing>, token: C
     }
 }
 
-/// A client that knows all endpoints; connects when first used.
-///
-/// # Errors
-/// When an endpoint is not an address.
-pub async fn connect(endpoints: &[String]) -> Result<Client, etcd_client::Error> {
-    let options = ConnectOptions::new()
-        .with_connect_timeout(ANSWER_TIMEOUT)
-        .with_keep_alive(KEEP_ALIVE_INTERVAL, ANSWER_TIMEOUT)
-        .with_keep_alive_while_idle(false)
-        .with_require_leader(true);
-    Client::connect(endpoints, Some(options)).await
-}
-
 /// One campaign and, when it is won, one term. Returns `Ok` when the token ended it.
 async fn one_term(
     campaign: &Campaign,
     standing: &watch::Sender<Standing>,
     token: &CancellationToken,
 ) -> Result<(), ElectionError> {
-    let mut client = answered(connect(&campaign.endpoints)).await?;
+    let mut client = campaign.members.any().await.map_err(EtcdError::from)?;
     let lease = answered(client.lease_grant(i64::from(campaign.lease_seconds), None)).await?.id();
-    let alive = keep_alive(&client, lease, campaign.lease_seconds);
+    let alive = keep_alive(campaign, client.clone(), lease);
     let office = hold(campaign, client.clone(), lease, standing);
     let ended = tokio::select! {
         ended = alive => ended,
@@ -142,7 +127,7 @@ async fn hold(
     let mut elections = client.election_client();
     let won = elections.campaign(campaign.name.as_str(), campaign.advertise.as_str(), lease);
     let mut answer = tokio::select! {
-        answer = won => answer?,
+        answer = won => answer.map_err(EtcdError::from)?,
         ended = follow(campaign, client, standing) => return ended,
     };
     let Some(leader) = answer.take_leader() else { return Err(ElectionError::LeaseLost) };
@@ -158,8 +143,9 @@ async fn follow(
     client: Client,
     standing: &watch::Sender<Standing>,
 ) -> Result<(), ElectionError> {
-    let mut leaders = client.election_client().observe(campaign.name.as_str()).await?;
-    while let Some(mut seen) = leaders.message().await? {
+    let observed = client.election_client().observe(campaign.name.as_str()).await;
+    let mut leaders = observed.map_err(EtcdError::from)?;
+    while let Some(mut seen) = leaders.message().await.map_err(EtcdError::from)? {
         let Some(entry) = seen.take_kv() else { continue };
         let leader = String::from_utf8_lossy(entry.value()).into_owned();
         if leader != campaign.advertise {
@@ -167,32 +153,47 @@ async fn follow(
             standing.send_replace(Standing::Following { leader });
         }
     }
-    Err(ElectionError::Silent(ANSWER_TIMEOUT))
+    Err(ElectionError::Closed)
 }
 
-/// Renews the lease; returns when it may have run out.
-async fn keep_alive(client: &Client, lease: i64, lease_seconds: u32) -> Result<(), ElectionError> {
-    let life = Duration::from_secs(u64::from(lease_seconds));
-    let mut leases = client.lease_client();
-    let (mut keeper, mut answers) = answered(leases.keep_alive(lease)).await?;
+/// Renews the lease, through another member when one is lost; returns when it may have run out.
+async fn keep_alive(
+    campaign: &Campaign,
+    mut client: Client,
+    lease: i64,
+) -> Result<(), ElectionError> {
+    let life = Duration::from_secs(u64::from(campaign.lease_seconds));
     let mut renewed = Instant::now();
     loop {
-        let asked = Instant::now();
-        keeper.keep_alive().await?;
-        match tokio::time::timeout_at(renewed + life, answers.message()).await {
-            Ok(Ok(Some(answer))) if answer.ttl() > 0 => renewed = asked,
-            Ok(Err(error)) => return Err(error.into()),
-            _ => return Err(ElectionError::LeaseLost),
-        }
-        tokio::time::sleep(life / RENEWALS_PER_LEASE).await;
+        let error = match renew(&client, lease, life, &mut renewed).await {
+            Err(ElectionError::Etcd(error)) => error,
+            ended => return ended,
+        };
+        tracing::warn!(%error, "member of etcd lost; renewing the lease through another one");
+        let other = timeout_at(renewed + life, campaign.members.any()).await;
+        client = other.map_err(|_| ElectionError::LeaseLost)?.map_err(EtcdError::from)?;
     }
 }
 
-async fn answered<T>(
-    call: impl Future<Output = Result<T, etcd_client::Error>>,
-) -> Result<T, ElectionError> {
-    match timeout(ANSWER_TIMEOUT, call).await {
-        Ok(answer) => Ok(answer?),
-        Err(_) => Err(ElectionError::Silent(ANSWER_TIMEOUT)),
+/// Renews the lease through one member. `renewed` is when it was last asked for what was granted.
+async fn renew(
+    client: &Client,
+    lease: i64,
+    life: Duration,
+    renewed: &mut Instant,
+) -> Result<(), ElectionError> {
+    let mut leases = client.lease_client();
+    let (mut keeper, mut answers) = answered(leases.keep_alive(lease)).await?;
+    loop {
+        let asked = Instant::now();
+        keeper.keep_alive().await.map_err(EtcdError::from)?;
+        let patience = ANSWER_TIMEOUT.min((*renewed + life).saturating_duration_since(asked));
+        match timeout(patience, answers.message()).await {
+            Ok(Ok(Some(answer))) if answer.ttl() > 0 => *renewed = asked,
+            Ok(Ok(Some(_))) => return Err(ElectionError::LeaseLost),
+            Ok(Err(error)) => return Err(EtcdError::from(error).into()),
+            Ok(Ok(None)) | Err(_) => return Err(EtcdError::Silent(patience).into()),
+        }
+        tokio::time::sleep(life / RENEWALS_PER_LEASE).await;
     }
 }

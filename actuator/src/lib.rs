@@ -12,6 +12,7 @@ pub mod cloud;
 pub mod config;
 pub mod ec2;
 pub mod election;
+pub mod etcd;
 pub mod events;
 pub mod interruptions;
 pub mod inventory;

@@ -23,6 +23,7 @@ use crate::cloud::{Caller, Cloud};
 use crate::config::{Args, Config};
 use crate::ec2::Aws;
 use crate::election::{self, Campaign, Standing, Term};
+use crate::etcd::Members;
 use crate::events::Events;
 use crate::leader::Premises;
 use crate::ledger::{EtcdStore, MemoryStore, Store};
@@ -115,7 +116,7 @@ impl Body {
         let (store, standing) = if self.config.etcd_endpoints.is_empty() {
             alone()
         } else {
-            elect(&self.config, self.address, prefix, supervisor).await?
+            elect(&self.config, self.address, prefix, supervisor)
         };
         office::run(premises, store, standing, self.office, token).await;
         Ok(())
@@ -151,15 +152,15 @@ fn alone() -> (Store, watch::Receiver<Standing>) {
 }
 
 /// One of several: campaigns in etcd.
-async fn elect(
+fn elect(
     config: &Config,
     address: SocketAddr,
     prefix: String,
     supervisor: &Supervisor,
-) -> anyhow::Result<(Store, watch::Receiver<Standing>)> {
-    let client = election::connect(&config.etcd_endpoints).await.context("etcd endpoints")?;
+) -> (Store, watch::Receiver<Standing>) {
+    let members = Members::new(&config.etcd_endpoints);
     let campaign = Campaign {
-        endpoints: config.etcd_endpoints.clone(),
+        members: members.clone(),
         name: format!("{prefix}leader"),
         advertise: config.advertise.clone().unwrap_or_else(|| format!("http://{address}")),
         lease_seconds: config.lease_seconds,
@@ -171,7 +172,7 @@ async fn elect(
         election::run(campaign, sender, token).await;
         Ok(())
     });
-    Ok((Store::Etcd(EtcdStore::new(client, prefix)), standing))
+    (Store::Etcd(EtcdStore::new(members, prefix)), standing)
 }
 
 /// Keeps `/readyz` at what the service would answer. A standby is ready: it answers who leads.

@@ -37,7 +37,12 @@ impl Shown {
                 self.forget(forgotten);
                 Some(news)
             }
-            latest => {
+            latest @ (Change::Region(_)
+            | Change::Catalogue(_)
+            | Change::NodeClass(_)
+            | Change::Launch(_)
+            | Change::Instance(_)
+            | Change::Interruption(_)) => {
                 let subject = subject(latest)?;
                 let known = self.latest.get(&subject).is_some_and(|known| **known == *news);
                 if known {

@@ -71,7 +71,7 @@ impl Prices {
         if let Some(price) = self.on_demand.get(instance_type) {
             return Some(Price { micro_usd_per_hour: *price, estimated: false });
         }
-        self.from_embedded(self.embedded?.on_demand(instance_type)?)
+        self.price_of(self.embedded?.on_demand(instance_type)?)
     }
 
     /// Spot price of a type in a zone.
@@ -85,11 +85,11 @@ impl Prices {
         let region = self.embedded?;
         let zones = &region.offering(instance_type)?.zones;
         let spot = region.spot(instance_type, zone).or_else(|| zones.iter().find_map(|z| z.spot));
-        let price = self.from_embedded(spot?)?;
+        let price = self.price_of(spot?)?;
         Some(Price { estimated: true, ..price })
     }
 
-    fn from_embedded(&self, price: longshore_ec2_data::Price) -> Option<Price> {
+    fn price_of(&self, price: longshore_ec2_data::Price) -> Option<Price> {
         Some(Price {
             micro_usd_per_hour: i64::try_from(price.micro_usd_per_hour).ok()?,
             estimated: price.estimated || self.stand_in,

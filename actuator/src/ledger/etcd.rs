@@ -3,40 +3,30 @@
 //! Invariant: every transaction compares the creation revision of the leader's campaign key, so a
 //! deposed leader cannot write even before it has noticed.
 
-use std::fmt;
-use std::time::Duration;
-
-use etcd_client::{Client, Compare, CompareOp, GetOptions, Txn, TxnOp};
+use etcd_client::{Compare, CompareOp, GetOptions, Txn, TxnOp, TxnOpResponse};
 use prost::Message;
 
 use super::record::FenceRecord;
 use super::store::{Batch, Key, StoreError};
 use crate::election::Term;
+use crate::etcd::{EtcdError, Members};
 
-/// Longest wait for one answer. Shorter than a lease, so that a leader notices in time.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// Entries read at a time: about 5 KiB each, well under etcd's and gRPC's message limits.
 const PAGE_ENTRIES: i64 = 400;
 
 /// Entries of one (account, region) in etcd.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct EtcdStore {
-    client: Client,
+    members: Members,
     /// Ends with a slash.
     prefix: String,
-}
-
-impl fmt::Debug for EtcdStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EtcdStore").field("prefix", &self.prefix).finish_non_exhaustive()
-    }
 }
 
 impl EtcdStore {
     /// A store under `prefix`, which names account and region and ends with a slash.
     #[must_use]
-    pub const fn new(client: Client, prefix: String) -> Self {
-        Self { client, prefix }
+    pub const fn new(members: Members, prefix: String) -> Self {
+        Self { members, prefix }
     }
 
     /// All entries, page by page.
@@ -62,7 +52,8 @@ impl EtcdStore {
         let mut from = folder.clone().into_bytes();
         loop {
             let options = GetOptions::new().with_range(end.clone()).with_limit(PAGE_ENTRIES);
-            let page = answered(self.client.clone().get(from, Some(options))).await?;
+            let read = self.members.ask(async |mut client| client.get(from, Some(options)).await);
+            let page = Box::pin(read).await.map_err(unavailable)?;
             for entry in page.kvs() {
                 let name = String::from_utf8_lossy(entry.key());
                 if let Some(key) = parse_key(kind, name.trim_start_matches(&folder)) {
@@ -99,7 +90,8 @@ impl EtcdStore {
         }
         let leader = TxnOp::get(term.key.clone(), None);
         let transaction = Txn::new().when(conditions).and_then(operations).or_else([leader]);
-        let answer = answered(self.client.clone().txn(transaction)).await?;
+        let write = self.members.ask(async |mut client| client.txn(transaction).await);
+        let answer = Box::pin(write).await.map_err(unavailable)?;
         if answer.succeeded() {
             let revision = answer.header().map_or(0, etcd_client::ResponseHeader::revision);
             return Ok(u64::try_from(revision).unwrap_or_default());
@@ -135,10 +127,10 @@ fn fence_unmoved(key: &str, from: Option<FenceRecord>) -> Compare {
 /// Which comparison failed: the other branch of the transaction has read the leader's key.
 fn refusal(answer: &etcd_client::TxnResponse, term: &Term, fenced: Option<String>) -> StoreError {
     let leads = answer.op_responses().into_iter().any(|response| match response {
-        etcd_client::TxnOpResponse::Get(found) => {
+        TxnOpResponse::Get(found) => {
             found.kvs().iter().any(|entry| entry.create_revision() == term.revision)
         }
-        _ => false,
+        TxnOpResponse::Put(_) | TxnOpResponse::Delete(_) | TxnOpResponse::Txn(_) => false,
     });
     match fenced {
         Some(cluster_id) if leads => StoreError::FenceMoved { cluster_id },
@@ -146,13 +138,8 @@ fn refusal(answer: &etcd_client::TxnResponse, term: &Term, fenced: Option<String
     }
 }
 
-async fn answered<T>(
-    call: impl Future<Output = Result<T, etcd_client::Error>>,
-) -> Result<T, StoreError> {
-    match tokio::time::timeout(ANSWER_TIMEOUT, call).await {
-        Ok(answer) => answer.map_err(|error| StoreError::Unavailable(error.to_string())),
-        Err(_) => {
-            Err(StoreError::Unavailable(format!("etcd did not answer within {ANSWER_TIMEOUT:?}")))
-        }
-    }
+/// What was asked may or may not have happened.
+#[expect(clippy::needless_pass_by_value, reason = "an argument of map_err")]
+fn unavailable(error: EtcdError) -> StoreError {
+    StoreError::Unavailable(error.to_string())
 }

@@ -113,16 +113,14 @@ async fn managed(explainer: &Explainer<'_>, facts: &ClusterFacts) -> Result<Stri
         Err(error) => return Err(failed(explainer, explainer.explain(&error).await)),
     };
     match known {
-        Some(profile) if profile.role.as_deref() == Some(wanted.role.as_str()) => {
-            return Ok(wanted.name);
-        }
+        Some(profile) if profile.role.as_deref() == Some(wanted.role.as_str()) => Ok(wanted.name),
         Some(profile) if profile.role.is_some() => {
             let message = format!(
                 "instance profile {} holds role {:?} in place of {:?}; somebody has changed it: \
                  delete it and it is made anew",
                 wanted.name, profile.role, wanted.role
             );
-            return Err(failed(explainer, message));
+            Err(failed(explainer, message))
         }
         found => {
             let profile = NewProfile { exists: found.is_some(), ..wanted };

@@ -3,6 +3,7 @@
 //! Invariant: a queue that is absent is said on the node classes of its clusters and tried again;
 //! nothing else waits for it.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -49,12 +50,11 @@ fn adjust(
         kept
     });
     for queue in wanted {
-        if !readers.contains_key(&queue) {
-            let token = supervisor.token().child_token();
-            let reading = interruptions::read(Arc::clone(leader), queue.clone(), token.clone());
-            supervisor.spawn_once("interruption-queue", reading);
-            readers.insert(queue, token);
-        }
+        let Entry::Vacant(reader) = readers.entry(queue) else { continue };
+        let token = supervisor.token().child_token();
+        let reading = interruptions::read(Arc::clone(leader), reader.key().clone(), token.clone());
+        supervisor.spawn_once("interruption-queue", reading);
+        reader.insert(token);
     }
 }
 

@@ -2,6 +2,12 @@
 //!
 //! Invariant: nothing is reached by a short cut, and nothing sleeps to wait: tests wait for what the
 //! watch shows.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests fail as the tests themselves do"
+)]
 
 mod election;
 mod failures;

@@ -1,16 +1,11 @@
 //! The leading actuator dies, or loses an answer of EC2, in the middle of launches.
 
-use std::time::Duration;
-
 use anyhow::{Result, ensure};
 use longshore_it::parts::poll;
 use longshore_lab::region::Fault;
 use tokio::time::Instant;
 
-use super::crowd::{CREATE_FLEET, Crowd, LIMIT};
-
-/// Within this a standby has to lead after the leader's death: its lease of 3 s runs out first.
-const TAKEOVER_LIMIT: Duration = Duration::from_secs(5);
+use super::crowd::{CREATE_FLEET, Crowd, LIMIT, TAKEOVER_LIMIT};
 
 // Region, cluster and kubelets live in this process: on one thread they would hold up the clock.
 #[tokio::test(flavor = "multi_thread")]

@@ -15,7 +15,9 @@ use serde_json::{Value, json};
 /// Name of the call that launches.
 pub const CREATE_FLEET: &str = "ec2:CreateFleet";
 /// Most time for anything on a busy machine.
-pub const LIMIT: Duration = Duration::from_secs(120);
+pub const LIMIT: Duration = Duration::from_secs(150);
+/// Within this somebody has to lead again after a death: the lease of 3 s runs out first.
+pub const TAKEOVER_LIMIT: Duration = Duration::from_secs(5);
 /// How late the region's answer to a launch is: time enough to kill somebody in between.
 const ANSWER_DELAY_MS: u32 = 700;
 /// Shortest time an instance takes to boot.

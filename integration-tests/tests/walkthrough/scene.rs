@@ -164,7 +164,7 @@ impl Scene {
         let what = format!("the pods planned for {claims} claims run");
         let path = self.world.watcher.log_path();
         let read = || async {
-            let log = std::fs::read_to_string(&path)?;
+            let log = std::fs::read_to_string(path)?;
             let reports = log.lines().filter(|line| line.contains("planned pods run"));
             let reports: Vec<_> = reports.filter_map(report).collect();
             ensure!(reports.len() >= claims, "{} claims are reported", reports.len());

@@ -1,0 +1,146 @@
+//! Which member of the etcd cluster is spoken to.
+//!
+//! Invariant: a client leads to one member that has answered a linearizable read, so that it stands
+//! in the quorum. Whoever meets an error on it asks for another; a dead member costs one error, not
+//! one in every few calls as with a client that spreads its calls over all addresses.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use etcd_client::{Client, ConnectOptions};
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use thiserror::Error;
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+/// Longest wait for etcd to answer one call. Shorter than a lease, so that a leader notices in time.
+pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+/// Time between two signs of life on a connection with calls under way. etcd hangs up on clients
+/// that ask more often than every five seconds.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(6);
+/// Any key serves: what counts is that the member answers.
+const PROBE_KEY: &str = "longshore/probe";
+
+/// No member answers.
+#[derive(Clone, Debug, Error)]
+#[error("no member of etcd answers: {0}")]
+pub struct NoMember(String);
+
+/// Why a call was not answered.
+#[derive(Debug, Error)]
+pub enum EtcdError {
+    /// There is nobody to ask.
+    #[error(transparent)]
+    NoMember(#[from] NoMember),
+    /// etcd answered with an error, or the connection broke.
+    #[error("etcd: {0}")]
+    Refused(#[from] etcd_client::Error),
+    /// The member did not answer in time.
+    #[error("etcd did not answer within {0:?}")]
+    Silent(Duration),
+}
+
+/// The members of an etcd cluster. Clones share the member chosen.
+#[derive(Clone)]
+pub struct Members {
+    endpoints: Arc<[String]>,
+    chosen: Arc<Mutex<Option<Client>>>,
+}
+
+impl fmt::Debug for Members {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Members").field("endpoints", &self.endpoints).finish_non_exhaustive()
+    }
+}
+
+impl Members {
+    /// Members by their addresses.
+    #[must_use]
+    pub fn new(endpoints: &[String]) -> Self {
+        Self { endpoints: endpoints.into(), chosen: Arc::default() }
+    }
+
+    /// A client of the member that answers first.
+    ///
+    /// # Errors
+    /// When none answers.
+    pub async fn any(&self) -> Result<Client, NoMember> {
+        let mut probes: FuturesUnordered<_> = self.endpoints.iter().map(probe).collect();
+        let mut errors = Vec::new();
+        while let Some(answer) = probes.next().await {
+            match answer {
+                Ok(client) => return Ok(client),
+                Err(error) => errors.push(error),
+            }
+        }
+        Err(NoMember(errors.join("; ")))
+    }
+
+    /// Asks the member chosen; chooses another one for the next call after an error.
+    ///
+    /// # Errors
+    /// When nobody answers, or with an error.
+    pub async fn ask<T>(
+        &self,
+        call: impl AsyncFnOnce(Client) -> Result<T, etcd_client::Error>,
+    ) -> Result<T, EtcdError> {
+        let client = self.chosen().await?;
+        let answer = answered(call(client)).await;
+        if answer.is_err() {
+            *self.chosen.lock().await = None;
+        }
+        answer
+    }
+
+    async fn chosen(&self) -> Result<Client, NoMember> {
+        let mut chosen = self.chosen.lock().await;
+        if let Some(client) = chosen.as_ref() {
+            return Ok(client.clone());
+        }
+        // Boxed: a client is large, and so is every future that holds one.
+        let client = Box::pin(self.any()).await?;
+        Ok(chosen.insert(client).clone())
+    }
+}
+
+/// The answer to a call, when it comes in time.
+///
+/// # Errors
+/// When it does not, or with etcd's error.
+pub async fn answered<T>(
+    call: impl Future<Output = Result<T, etcd_client::Error>>,
+) -> Result<T, EtcdError> {
+    match timeout(ANSWER_TIMEOUT, call).await {
+        Ok(answer) => Ok(answer?),
+        Err(_) => Err(EtcdError::Silent(ANSWER_TIMEOUT)),
+    }
+}
+
+/// A client of one member, once that has answered; else why not, with the address.
+async fn probe(endpoint: &String) -> Result<Client, String> {
+    let options = ConnectOptions::new()
+        .with_connect_timeout(ANSWER_TIMEOUT)
+        .with_keep_alive(KEEP_ALIVE_INTERVAL, ANSWER_TIMEOUT)
+        .with_keep_alive_while_idle(false)
+        .with_require_leader(true);
+    let reached = answered(async {
+        let mut client = Client::connect([endpoint], Some(options)).await?;
+        client.get(PROBE_KEY, None).await?;
+        Ok(client)
+    });
+    reached.await.map_err(|error| format!("{endpoint}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn says_of_each_member_why_it_does_not_answer() {
+        let members = Members::new(&["http://127.0.0.1:1".to_owned(), "nonsense".to_owned()]);
+        let error = members.any().await.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(error.contains("http://127.0.0.1:1: ") && error.contains("nonsense: "), "{error}");
+    }
+}
