@@ -42,7 +42,16 @@ pub async fn play(world: &mut DemoWorld) -> Result<Summary> {
     play.until(world, "scale to 100", 100, |sight| sight.running == 100).await?;
     let interruption = play.interrupt(world).await?;
     hands::scale(&world.stage.client, NAMESPACE, WORKLOAD, 4).await?;
-    let settled = |sight: &Sight| sight.running == 4 && sight.pending == 0 && sight.all_nodes <= 2;
+    // All the way back: the same pods cost about what they cost at first, when one offering less was
+    // out of stock.
+    let region = world.stage.region.clone();
+    let first = play.steps.first().map(|step| (step.price_usd_per_hour, step.nodes));
+    let (first_price, first_nodes) = first.unwrap_or_default();
+    let settled = |sight: &Sight| {
+        let price = dollars(region.spend_micro_usd_per_hour());
+        let back = price <= first_price * BACK_AGAIN && sight.all_nodes <= first_nodes;
+        sight.running == 4 && sight.pending == 0 && back
+    };
     play.until(world, "scale to 4", 4, settled).await?;
     let claims = eyes::claims(&world.stage.client).await?;
     let claimed: BTreeSet<String> = agreement::provider_ids(&claims).collect();
@@ -57,6 +66,9 @@ pub async fn play(world: &mut DemoWorld) -> Result<Summary> {
         ..Summary::default()
     })
 }
+
+/// How much of the first price the way back may end at.
+const BACK_AGAIN: f64 = 1.1;
 
 /// Takes the offering that a plan would buy first out of stock.
 async fn sell_out_cheapest(world: &DemoWorld) -> Result<String> {

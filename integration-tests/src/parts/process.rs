@@ -21,6 +21,8 @@ pub struct Process {
     name: String,
     child: Child,
     log: PathBuf,
+    /// Bytes that earlier processes of this name had written.
+    inherited: usize,
 }
 
 impl Process {
@@ -33,13 +35,14 @@ impl Process {
         let log = dir.join(format!("{name}.log"));
         let out = File::options().create(true).append(true).open(&log);
         let out = out.with_context(|| format!("cannot write {}", log.display()))?;
+        let inherited = usize::try_from(out.metadata()?.len())?;
         let child = command
             .stdin(Stdio::null())
             .stdout(out.try_clone()?)
             .stderr(out)
             .spawn()
             .with_context(|| format!("cannot start {name}"))?;
-        Ok(Self { name: name.to_owned(), child, log })
+        Ok(Self { name: name.to_owned(), child, log, inherited })
     }
 
     /// Starts a program of this workspace, with its log in `dir`.
@@ -58,14 +61,15 @@ impl Process {
         &self.log
     }
 
-    /// What the process wrote so far.
+    /// What this process wrote so far.
     ///
     /// # Errors
     /// When the log cannot be read.
     pub fn log(&self) -> Result<String> {
         let bytes = fs::read(&self.log);
         let bytes = bytes.with_context(|| format!("cannot read {}", self.log.display()))?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        let own = bytes.get(self.inherited..).unwrap_or_default();
+        Ok(String::from_utf8_lossy(own).into_owned())
     }
 
     /// The exit status, once the process has ended.

@@ -22,8 +22,9 @@ const DELETE_TRIALS_MAX: usize = 1_000;
 const REPLACE_TRIALS_MAX: usize = 50;
 /// Most nodes replaced by one decision.
 const TOGETHER_MAX: usize = 64;
-/// A spot node is replaced by another only when the launch may choose among this many types, so that
-/// what is launched lies inside the list and is not replaced again at once.
+/// A spot node is replaced by spot nodes when the launch may choose among this many types, so that
+/// what is launched lies inside the list and is not replaced again at once; or else when that saves
+/// half its price, which cannot happen to the same pods many times over.
 const SPOT_TYPES_MIN: usize = 15;
 
 impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
@@ -124,9 +125,10 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
         let accept = |placed: &mut Placed| {
             let nodes: i64 = placed.nodes.iter().map(|node| node.copies).sum();
             let fewer = i64::try_from(gone.len()).is_ok_and(|gone| nodes < gone || gone == 1);
+            let halves = 2 * planned_price(goods, placed) <= price;
             fewer
                 && keep_cheaper(goods, placed, price)
-                && (!single_spot || has_spot_choice(goods, placed))
+                && (!single_spot || halves || has_spot_choice(goods, placed))
         };
         let Some(placed) = relocation.if_worth(accept) else { return false };
         self.commit(gone, DisruptionReason::Underutilized, &placed);
@@ -149,15 +151,20 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
     }
 }
 
+/// What the replacement costs at its planned offers, in micro-dollars per hour.
+fn planned_price(goods: &Goods<'_, '_>, placed: &Placed) -> i64 {
+    placed.nodes.iter().map(|node| goods.price(node.offers[0]) * node.copies).sum()
+}
+
 /// Drops offers that would eat the saving. Each node may exceed its planned price by its share of it.
 fn keep_cheaper(goods: &Goods<'_, '_>, placed: &mut Placed, price: i64) -> bool {
-    let planned = |node: &crate::plan::place::Bought| goods.price(node.offers[0]);
-    let total: i64 = placed.nodes.iter().map(|node| planned(node) * node.copies).sum();
+    let total = planned_price(goods, placed);
     if total >= price {
         return false;
     }
     for node in &mut placed.nodes {
-        let share = i128::from(planned(node)) * i128::from(price) / i128::from(total.max(1));
+        let share =
+            i128::from(goods.price(node.offers[0])) * i128::from(price) / i128::from(total.max(1));
         let limit = i64::try_from(share).unwrap_or(i64::MAX);
         let first = node.offers[0];
         node.offers.retain(|offer| *offer == first || goods.price(*offer) < limit);

@@ -57,6 +57,7 @@ scenarios! {
     interruption
     limits
     reasons
+    spot_to_spot
     spread_over_zones
     weights_and_taints
 }
