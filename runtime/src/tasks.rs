@@ -64,7 +64,7 @@ impl Supervisor {
         let this = self.clone();
         let token = self.token.clone();
         self.track(name, async move {
-            let mut backoff = None;
+            let (mut backoff, mut said) = (None, None);
             loop {
                 let started = Instant::now();
                 let outcome = tokio::select! {
@@ -79,12 +79,16 @@ impl Supervisor {
                 let backoff = backoff.get_or_insert_with(|| Backoff::new(policy));
                 if started.elapsed() > HEALTHY_AFTER {
                     backoff.reset();
+                    said = None;
                 }
-                tracing::warn!(
-                    task = name,
-                    error = format!("{error:#}"),
-                    "task failed; restarting"
-                );
+                let error = format!("{error:#}");
+                // Said once, not at every attempt.
+                if said.as_ref() == Some(&error) {
+                    tracing::debug!(task = name, error, "task failed again; restarting");
+                } else {
+                    tracing::warn!(task = name, error, "task failed; restarting");
+                    said = Some(error);
+                }
                 tokio::select! {
                     () = backoff.wait() => {}
                     () = token.cancelled() => return,

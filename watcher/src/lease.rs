@@ -21,6 +21,8 @@ const DURATION_SECONDS: i32 = 15;
 const RENEW_EVERY: Duration = Duration::from_secs(5);
 /// How often somebody else's Lease is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// Its name.
+const NAME: &str = "longshore-watcher";
 /// Annotation with the epoch of the latest session.
 const EPOCH: &str = "longshore.dev/session-epoch";
 
@@ -47,11 +49,11 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// The Lease of a cluster, in `namespace`, for a watcher called `identity`.
+    /// The Lease of the cluster, in `namespace`, for a watcher called `identity`. Its name does not
+    /// depend on the cluster's, which may hold characters that no object's name can.
     #[must_use]
-    pub fn new(client: Client, namespace: &str, cluster: &str, identity: String) -> Self {
-        let name = format!("longshore-watcher-{cluster}");
-        Self { api: Api::namespaced(client, namespace), name, identity }
+    pub fn new(client: Client, namespace: &str, identity: String) -> Self {
+        Self { api: Api::namespaced(client, namespace), name: NAME.to_owned(), identity }
     }
 
     /// Waits until the Lease is held.

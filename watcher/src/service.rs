@@ -75,7 +75,7 @@ impl Watcher {
         supervisor.spawn("region", retry, move || facts::complete(known.clone()));
         let (sender, connected) = watch::channel(false);
         let lease =
-            Lease::new(client.clone(), &config.namespace, &config.cluster_name, config.identity);
+            Lease::new(client.clone(), &config.namespace, config.identity);
         let sessions = Sessions {
             cluster_id: config.cluster_name,
             channel: client::channel(&config.scheduler_endpoint)?,

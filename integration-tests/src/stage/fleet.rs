@@ -236,7 +236,7 @@ impl Fleet {
     /// When none of the fleet's watchers holds it.
     pub async fn working_watcher(&self) -> Result<usize> {
         let leases: Api<Lease> = Api::namespaced(self.client.clone(), "kube-system");
-        let lease = leases.get(&format!("longshore-watcher-{}", self.surroundings.cluster)).await?;
+        let lease = leases.get("longshore-watcher").await?;
         let holder = lease.spec.and_then(|spec| spec.holder_identity).unwrap_or_default();
         let found = self.watchers.iter().position(|watcher| watcher.name == holder);
         found.with_context(|| format!("the Lease is held by {holder:?}"))

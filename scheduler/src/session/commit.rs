@@ -38,12 +38,13 @@ impl Session {
         let origin = Origin { plan_id: &plan_id, traceparent: &traceparent, now_ms };
         let replacements: Vec<usize> =
             plan.disruptions.iter().flat_map(|d| d.replacements.iter().copied()).collect();
+        let waiting = self.waiting(&plan);
         let launched: Vec<Option<String>> = plan
             .launches
             .iter()
             .enumerate()
             .map(|(index, node)| {
-                let wanted = replacements.contains(&index) || self.still_waits(&node.pods);
+                let wanted = replacements.contains(&index) || waiting[index];
                 wanted.then(|| self.create_claim(node, origin)).flatten()
             })
             .collect();
@@ -56,16 +57,18 @@ impl Session {
         self.planning.adopt(proposal, &launched, &self.state, now_ms);
     }
 
-    fn still_waits(&self, pods: &[PodUid]) -> bool {
+    /// For each launch of the plan: whether any of its pods still needs a place.
+    fn waiting(&self, plan: &Plan) -> Vec<bool> {
         let world = self.state.view().world();
+        let claims = world.claims_by_node();
         let needs_place = |uid: &PodUid| {
             world.pods.get(uid).is_some_and(|pod| match &pod.node {
                 None => true,
                 // A pod on a node that is leaving is planned for although it still runs.
-                Some(node) => world.claims_by_node().get(node).is_some_and(|c| c.is_leaving()),
+                Some(node) => claims.get(node).is_some_and(|claim| claim.is_leaving()),
             })
         };
-        pods.iter().any(needs_place)
+        plan.launches.iter().map(|node| node.pods.iter().any(needs_place)).collect()
     }
 
     /// Asks for the claim of a new node; its name when the directive was sent.

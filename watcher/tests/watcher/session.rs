@@ -43,7 +43,7 @@ async fn the_epoch_is_in_the_lease_and_grows_with_each_session() {
         lease?.metadata.annotations.as_ref()?.get("longshore.dev/session-epoch")?.parse().ok()
     };
     let (first, session) = world.scheduler.session().await;
-    let lease = leases.get("longshore-watcher-test").await.unwrap();
+    let lease = leases.get("longshore-watcher").await.unwrap();
     assert_eq!(epoch(Some(&lease)), Some(first.session_epoch));
     drop(session);
     let (second, session) = world.scheduler.session().await;
@@ -166,7 +166,7 @@ async fn a_standby_takes_over_when_the_holder_ends() {
     let (_, _session) = world.scheduler.session().await;
     within("the standby is connected", second.connected.wait_for(|c| *c)).await.unwrap();
     let leases: Api<Lease> = Api::namespaced(world.client.clone(), "kube-system");
-    let lease = leases.get("longshore-watcher-test").await.unwrap();
+    let lease = leases.get("longshore-watcher").await.unwrap();
     assert_eq!(lease.spec.unwrap().holder_identity.as_deref(), Some("standby"));
     standby.token().cancel();
     standby.join(super::scheduler::DEADLINE).await.unwrap();
