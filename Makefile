@@ -29,7 +29,7 @@ setup-build:
 	@tools/setup.sh protoc
 
 setup-lint:
-	@tools/setup.sh buf shellcheck cargo-deny
+	@tools/setup.sh buf shellcheck cargo-deny helm
 
 setup-test:
 	@tools/setup.sh etcd kubernetes helm grpcio buf
@@ -55,10 +55,10 @@ test: ## everything that proves it works, on the real control plane (first run: 
 build-test: setup-build
 	cargo build --workspace --all-targets
 
-.PHONY: lint lint-cheap clippy fmt-check fmt deny proto-lint shell-lint
-lint: lint-cheap clippy ## format, clippy, dependencies, protocol, shell scripts
+.PHONY: lint lint-cheap clippy fmt-check fmt deny proto-lint shell-lint deploy-lint
+lint: lint-cheap clippy ## format, clippy, dependencies, protocol, deployment files, shell scripts
 
-lint-cheap: fmt-check shell-lint proto-lint deny
+lint-cheap: fmt-check shell-lint proto-lint deploy-lint deny
 
 fmt: ## format the Rust sources
 	cargo fmt --all
@@ -76,5 +76,17 @@ deny: setup-lint
 proto-lint: setup-lint
 	PATH="$(call part,buf):$$PATH" tools/lint-protocol.sh
 
+deploy-lint: setup-lint
+	PATH="$(call part,helm):$$PATH" deploy/check.sh
+
 shell-lint: setup-lint
 	$(call part,shellcheck)/shellcheck $$(git ls-files '*.sh' .ci/run)
+
+# --- measure ------------------------------------------------------------------------------------
+
+.PHONY: sizes timings
+sizes: setup-build ## say which function and which file is longest
+	cargo test --workspace --test main tidy::sources -- --nocapture --test-threads=1 | grep longest
+
+timings: setup-build ## check the planner alone and then the whole from nothing, and say how long each took
+	tools/timings.sh

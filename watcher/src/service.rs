@@ -74,8 +74,7 @@ impl Watcher {
         let retry = OnError::Restart(BackoffPolicy::NETWORK);
         supervisor.spawn("region", retry, move || facts::complete(known.clone()));
         let (sender, connected) = watch::channel(false);
-        let lease =
-            Lease::new(client.clone(), &config.namespace, config.identity);
+        let lease = Lease::new(client.clone(), &config.namespace, config.identity);
         let sessions = Sessions {
             cluster_id: config.cluster_name,
             channel: client::channel(&config.scheduler_endpoint)?,
