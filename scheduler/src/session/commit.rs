@@ -120,9 +120,9 @@ impl Session {
     /// Existing nodes: only pods that kube-scheduler has given up on need to be told.
     fn nominate(&mut self, plan: &Plan, origin: Origin<'_>) {
         let world = self.state.view().world();
-        // A node that is not registered yet gets its nominations with its registration, not before:
-        // kube-scheduler would clear them while the node is closed.
-        let closed = self.state.unregistered_nodes();
+        // A node gets its nominations with its registration, not before: kube-scheduler would clear
+        // them while the node repels pods.
+        let closed = self.state.starting_nodes();
         let mut by_node: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for placement in &plan.placements {
             let Target::Node(node) = &placement.target else { continue };

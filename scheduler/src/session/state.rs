@@ -99,12 +99,12 @@ impl ClusterState {
         made.filter_map(|claim| Some((node(claim)?.name.clone(), claim.name.clone()))).collect()
     }
 
-    /// Nodes whose claim has not been registered.
+    /// Nodes whose claim is not initialised: something still repels pods.
     #[must_use]
-    pub fn unregistered_nodes(&self) -> BTreeSet<String> {
+    pub fn starting_nodes(&self) -> BTreeSet<String> {
         let by_node = self.claims_by_node().into_iter();
         let closed = by_node.filter(|(_, claim)| {
-            self.watched.get(claim).is_some_and(|claim| claim.register_time.is_none())
+            self.watched.get(claim).is_some_and(|claim| claim.initialize_time.is_none())
         });
         closed.map(|(node, _)| node).collect()
     }

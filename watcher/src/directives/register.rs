@@ -12,6 +12,7 @@ use longshore_proto::cluster::v1::RegisterNode;
 use super::{DirectiveError, Directives, Outcome};
 use crate::api::keys::conditions;
 use crate::api::{NodeClaim, Taint};
+use crate::lifecycle::initialize::has_started;
 use crate::names;
 use crate::patch::{Part, Wanted, add_finalizer, edit, set_condition};
 
@@ -44,7 +45,10 @@ impl Directives {
         let node = synced.ok_or_else(|| {
             DirectiveError::refused("NOT_FOUND", format!("Node {name} does not exist any more"))
         })?;
-        self.open_node(node, &register.pods).await?;
+        // A node that repels pods even when open takes no nominations: kube-scheduler would clear each
+        // at once, and retry all pods because of it.
+        let started = has_started(&claim, &node);
+        self.open_node(node, if started { &register.pods } else { &[] }).await?;
         if !register.pods.is_empty() {
             self.store.update(|index| index.plan_for(&register.claim, &register.pods));
         }

@@ -47,17 +47,22 @@ fn pending(claim: &NodeClaim, reason: &'static str, message: String) -> Option<S
     (!known).then(|| Step::Await { claim: claim.name_any(), reason, message })
 }
 
+/// True when nothing but karpenter.sh/unregistered keeps pods off a node.
+#[must_use]
+pub fn has_started(claim: &NodeClaim, node: &Node) -> bool {
+    let passing = |taint: &Taint| {
+        taint.key != names::UNREGISTERED_TAINT && (is_startup(claim, taint) || is_ephemeral(taint))
+    };
+    is_ready(node) && !taints(node).iter().any(passing)
+}
+
 /// What keeps a node from taking pods.
 fn obstacle(claim: &NodeClaim, node: &Node) -> Option<(&'static str, String)> {
     if !is_ready(node) {
         return Some(("NodeNotReady", format!("node {} is not ready", node.name_any())));
     }
-    let taints = node.spec.as_ref().and_then(|s| s.taints.as_deref()).unwrap_or_default();
-    let startup = &claim.spec.startup_taints;
-    let left = taints.iter().find(|taint| {
-        startup.iter().any(|s| s.key == taint.key && s.effect.as_str() == taint.effect)
-    });
-    if let Some(taint) = left {
+    let taints = taints(node);
+    if let Some(taint) = taints.iter().find(|taint| is_startup(claim, taint)) {
         let message = format!("start-up taint {} has not been removed", taint.key);
         return Some(("StartupTaintsExist", message));
     }
@@ -69,6 +74,16 @@ fn obstacle(claim: &NodeClaim, node: &Node) -> Option<(&'static str, String)> {
         let message = format!("resource {name} is not registered; does its device plugin run?");
         ("ResourceNotRegistered", message)
     })
+}
+
+fn taints(node: &Node) -> &[Taint] {
+    node.spec.as_ref().and_then(|s| s.taints.as_deref()).unwrap_or_default()
+}
+
+/// Taints that the pool says somebody removes once the node has started.
+fn is_startup(claim: &NodeClaim, taint: &Taint) -> bool {
+    let startup = &claim.spec.startup_taints;
+    startup.iter().any(|s| s.key == taint.key && s.effect.as_str() == taint.effect)
 }
 
 /// Taints that come and go while a node starts.

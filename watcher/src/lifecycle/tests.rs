@@ -277,3 +277,22 @@ fn a_claims_trace_ends_when_its_pods_run() {
     let running = Step::Running { claim: "c1".to_owned(), pods: 2, realised: 1 };
     assert_eq!(activity::steps(&index, NOW_MS), [running]);
 }
+
+#[test]
+fn a_node_has_started_when_only_our_own_taint_is_left() {
+    let tainted =
+        |key: &str| json!({ "spec": { "taints": [{ "key": key, "effect": "NoSchedule" }] } });
+    let table = [
+        (tainted("karpenter.sh/unregistered"), true),
+        (tainted("example.com/dedicated"), true),
+        (tainted("cni"), false),
+        (tainted("node.kubernetes.io/not-ready"), false),
+        (json!({ "status": { "conditions": [{ "type": "Ready", "status": "False" }] } }), false),
+    ];
+    let claim: NodeClaim = serde_json::from_value(claim(json!({}))).unwrap();
+    for (extra, expected) in table {
+        let text = extra.to_string();
+        let node: Node = serde_json::from_value(node(extra)).unwrap();
+        assert_eq!(initialize::has_started(&claim, &node), expected, "{text}");
+    }
+}
