@@ -72,8 +72,10 @@ fn same(last: &Sight, now: &Sight) -> bool {
 
 fn line(row: &Row<'_>) -> String {
     let kinds = row.sight.nodes.iter();
+    // How a node was bought is among the labels that it gets when it is registered.
+    let bought = |how: &str| if how.is_empty() { "joining" } else { how }.to_owned();
     let kinds: Vec<String> =
-        kinds.map(|((kind, bought), count)| format!("{count} {kind} {bought}")).collect();
+        kinds.map(|((kind, how), count)| format!("{count} {kind} {}", bought(how))).collect();
     format!(
         "{:>5.1}s  {:<14} {:>7} {:>7} {:>5}  {:>8}  {}",
         row.at.as_secs_f64(),
