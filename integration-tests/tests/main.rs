@@ -8,4 +8,5 @@ mod deploy;
 mod kill;
 mod parts;
 mod tidy;
+mod up;
 mod walkthrough;
