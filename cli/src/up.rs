@@ -84,8 +84,7 @@ impl Term {
         let begun = token.run_until_cancelled(begin(&mut duty, &self.metrics)).await;
         let Some(begun) = begun else { return Ok(()) };
         begun?;
-        let actuator =
-            longshore_actuator::start(self.actuator, &self.metrics, &supervisor).await?;
+        let actuator = longshore_actuator::start(self.actuator, &self.metrics, &supervisor).await?;
         let actuator_endpoints = vec![format!("http://{actuator}")];
         let planner = longshore_scheduler::args::Config { actuator_endpoints };
         longshore_scheduler::start(planner, self.scheduler, &supervisor)?;

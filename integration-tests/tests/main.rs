@@ -5,6 +5,7 @@
 
 mod clients;
 mod deploy;
+mod doctor;
 mod kill;
 mod parts;
 mod tidy;

@@ -25,8 +25,8 @@ use super::agreement::Books;
 use super::home::Home;
 use super::world::ROOT;
 use super::{eyes, hands, ledger};
-use crate::parts::{Process, poll};
 use crate::parts::binary::workspace_program;
+use crate::parts::{Process, poll};
 
 /// How long a copy may take to say where it serves.
 const START_LIMIT: Duration = Duration::from_secs(20);
