@@ -9,6 +9,7 @@ pub mod blueprint;
 mod errors;
 mod facts;
 mod fleet;
+pub mod inspect;
 mod listing;
 mod mail;
 mod market;

@@ -9,6 +9,7 @@ mod facts;
 mod images;
 mod network;
 mod profile;
+mod survey;
 
 use std::collections::BTreeMap;
 
@@ -25,6 +26,7 @@ pub use conditions::{Conditions, Problem, QUEUE_READY};
 pub use denied::{Explainer, explain_denial};
 pub use images::ClassImage;
 pub use profile::explain_profile;
+pub use survey::{LOOKUP_FAILED, Survey, survey};
 
 /// A node class, resolved.
 #[derive(Clone, Debug, PartialEq)]

@@ -14,7 +14,8 @@ use longshore_runtime::telemetry::TelemetryArgs;
 #[command(name = "longshore", version, propagate_version = true, after_help = EXIT_CODES)]
 pub struct Args {
     /// Plain text even on a terminal.
-    #[arg(long, global = true, env = "NO_COLOR", hide_env_values = true, value_parser = not_empty)]
+    #[arg(long, global = true, display_order = 900, env = "NO_COLOR", hide_env_values = true,
+        value_parser = not_empty)]
     pub no_color: bool,
     /// What to do.
     #[command(subcommand)]
@@ -28,35 +29,42 @@ complete and something in it needs attention (a pod that cannot be placed, a fin
 /// What to do.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
-    /// Say what would be launched for the pods of some manifests: nodes, types, price, lower bound.
+    /// Say what would be launched for the pods of some manifests, and at what price.
     ///
     /// Needs no cluster and no cloud account: instance types and prices are compiled in, with
     /// their date. The plan is the one that the scheduler would make.
-    #[command(after_help = PLAN_EXAMPLES)]
+    #[command(after_help = PLAN_EXAMPLES, override_usage = PLAN_USAGE)]
     Plan(PlanArgs),
-    /// Look over a cluster for what keeps nodes from coming up, and print what mends it.
+    /// Look over a cluster and its AWS account for what keeps nodes from coming up, and print what
+    /// mends it.
     #[command(after_help = DOCTOR_HELP)]
-    Doctor(DoctorArgs),
+    Doctor(Box<DoctorArgs>),
     /// Ask a running scheduler why something is as it is.
     #[command(subcommand)]
     Explain(Explain),
     /// Run watcher, scheduler and actuator in one process, for one cluster in one region.
     ///
-    /// No etcd is needed: the cluster's Lease elects one of several copies. Cluster and cloud
-    /// credentials meet in this process; run the three services apart to keep them apart.
+    /// No etcd is needed: the cluster's Lease elects one of several copies. The others stand by,
+    /// without a call to AWS, and one takes over some 15 s after the leader has died. Cluster and
+    /// cloud credentials meet in this process; run the three services apart to keep them apart.
     #[command(after_help = UP_EXAMPLES)]
     Up(Box<UpArgs>),
 }
 
+const PLAN_USAGE: &str = "\
+longshore plan [OPTIONS] --filename <FILE|DIR>...
+       longshore plan [OPTIONS] --catalogue <FILE> --workload <FILE>";
+
 const DOCTOR_HELP: &str = "\
 Examples:
   longshore doctor
-  longshore doctor --kubeconfig ~/.kube/prod --output json
+  AWS_PROFILE=prod longshore doctor --context prod --cluster-name prod
+  longshore doctor --no-aws --output json
 
-Only the Kubernetes API is asked, and only to read. What needs the cloud account (discovery and
-load-balancer tags, free addresses, the interruption queue and its rules, access entries, the spot
-service-linked role) is not looked at; the conditions of node classes, which are, repeat what the
-actuator found there.";
+The Kubernetes API and AWS are asked, as whoever runs this, and only to read. Region, cluster name and
+queue are taken from Longshore's own pods when they run there. Without credentials for AWS, subnets,
+security groups, roles, access entries and the queue are not looked at, and the report says so. The
+EventBridge rules that fill the queue are not looked at in any case.";
 
 const UP_EXAMPLES: &str = "\
 Examples:
@@ -72,6 +80,21 @@ pub struct DoctorArgs {
     /// Context of the kubeconfig; the current one when absent.
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
+    /// Name of the cluster in EKS; else as Longshore's own pods have it.
+    #[arg(long, env = "LONGSHORE_CLUSTER_NAME", value_name = "NAME")]
+    pub cluster_name: Option<String>,
+    /// Region; else as Longshore's own pods have it, else that of the nodes, else $AWS_REGION.
+    #[arg(long, env = "LONGSHORE_REGION", value_name = "REGION")]
+    pub region: Option<String>,
+    /// Region as the surroundings name it.
+    #[arg(long, env = "AWS_REGION", hide = true)]
+    pub aws_region: Option<String>,
+    /// Interruption queue; else as Longshore's own pods have it.
+    #[arg(long, env = "LONGSHORE_INTERRUPTION_QUEUE", value_name = "NAME")]
+    pub interruption_queue: Option<String>,
+    /// Ask only the Kubernetes API.
+    #[arg(long)]
+    pub no_aws: bool,
     /// How to print the findings.
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Output,
@@ -138,7 +161,7 @@ pub struct UpArgs {
     pub metrics_listen: Option<SocketAddr>,
     /// Time between two listings of instances while any is starting or ending; six times that
     /// otherwise.
-    #[arg(long, env = "LONGSHORE_INVENTORY_INTERVAL", default_value = "5s")]
+    #[arg(long, env = "LONGSHORE_INVENTORY_INTERVAL", default_value = "5s", value_name = "TIME")]
     pub inventory_interval: humantime::Duration,
     /// Logs and traces.
     #[command(flatten)]

@@ -1,8 +1,9 @@
 //! `longshore up`: watcher, scheduler and actuator in one process, for one cluster in one region.
 //!
 //! Invariant: the three are the ones that run apart, joined by the same protocol over loopback; no
-//! part reaches into another. Without etcd the cluster's Lease elects: only the process that holds
-//! it has a session, and without a session nothing is planned or launched.
+//! part reaches into another. Without etcd the cluster's Lease elects: scheduler and actuator exist
+//! only while this process holds it, and with the Lease the process ends, since its ledger in memory
+//! may not outlive it.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
@@ -13,10 +14,14 @@ use k8s_openapi::api::core::v1::Node;
 use kube::api::ListParams;
 use kube::{Api, Client};
 use longshore_actuator::config::Tuning;
+use longshore_runtime::metrics::Metrics;
 use longshore_runtime::tasks::Supervisor;
 use longshore_runtime::{process, server};
-use longshore_watcher::Watcher;
 use longshore_watcher::api::keys::labels::REGION;
+use longshore_watcher::counters::Counters;
+use longshore_watcher::{Duty, Watcher};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
 
 use crate::args::UpArgs;
 
@@ -38,7 +43,7 @@ pub fn run(args: &UpArgs) -> ExitCode {
     )
 }
 
-/// Starts all three on a supervisor.
+/// Starts the watcher on a supervisor, and the other two once it holds the Lease.
 ///
 /// # Errors
 /// When the cluster cannot be reached, its region is not known, or an address cannot be bound.
@@ -53,13 +58,58 @@ pub async fn start(args: &UpArgs, supervisor: &Supervisor) -> anyhow::Result<()>
     let client = watcher.kube_client().await?;
     let region = region(args, &client).await?;
     let metrics = process::serve_metrics(args.metrics_listen, supervisor).await?;
-    let actuator = actuator_config(args, region.clone());
-    let actuator = longshore_actuator::start(actuator, &metrics, supervisor).await?;
-    let actuator_endpoints = vec![format!("http://{actuator}")];
-    let planner = longshore_scheduler::args::Config { actuator_endpoints };
-    longshore_scheduler::start(planner, scheduler, supervisor)?;
-    let config = longshore_watcher::Config { region, ..config };
-    Watcher::start(config, client, supervisor).await.map(drop)
+    let config = longshore_watcher::Config { region: region.clone(), ..config };
+    let counters = Counters::registered(&metrics);
+    let watcher = Watcher::start_with(config, client, supervisor, counters).await?;
+    let term = Term { actuator: actuator_config(args, region), scheduler, metrics };
+    supervisor.spawn_once("term", term.serve(watcher.duty, supervisor.clone()));
+    Ok(())
+}
+
+/// What is done while the Lease is held.
+struct Term {
+    actuator: longshore_actuator::Config,
+    scheduler: TcpListener,
+    metrics: Metrics,
+}
+
+impl Term {
+    /// Waits for the Lease, and then plans and launches until it is lost.
+    async fn serve(
+        self,
+        mut duty: watch::Receiver<Duty>,
+        supervisor: Supervisor,
+    ) -> anyhow::Result<()> {
+        let token = supervisor.token().clone();
+        let begun = token.run_until_cancelled(begin(&mut duty, &self.metrics)).await;
+        let Some(begun) = begun else { return Ok(()) };
+        begun?;
+        let actuator = longshore_actuator::start(self.actuator, &self.metrics, &supervisor).await?;
+        let actuator_endpoints = vec![format!("http://{actuator}")];
+        let planner = longshore_scheduler::args::Config { actuator_endpoints };
+        longshore_scheduler::start(planner, self.scheduler, &supervisor)?;
+        let over = duty.wait_for(|duty| *duty != Duty::Working);
+        match token.run_until_cancelled(over).await {
+            Some(_) if !token.is_cancelled() => anyhow::bail!(
+                "the Lease is lost; this process ends, and stands by when it is started again"
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Waits until this process is the one to work. A standby is ready: it takes over by itself.
+async fn begin(duty: &mut watch::Receiver<Duty>, metrics: &Metrics) -> anyhow::Result<()> {
+    loop {
+        let now = *duty.borrow_and_update();
+        let unready = match now {
+            Duty::Working => return Ok(()),
+            Duty::Standby => None,
+            Duty::Unknown => Some("the Lease has not been read yet".to_owned()),
+        };
+        metrics.set_unready(unready);
+        duty.changed().await?;
+    }
 }
 
 fn watcher_args(args: &UpArgs, scheduler_endpoint: &str) -> longshore_watcher::Args {

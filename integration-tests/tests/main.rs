@@ -5,7 +5,9 @@
 
 mod clients;
 mod deploy;
+mod doctor;
 mod kill;
 mod parts;
 mod tidy;
+mod up;
 mod walkthrough;

@@ -68,6 +68,7 @@ pub async fn serve_metrics(
     let metrics = Metrics::new();
     if let Some(address) = address {
         let listener = server::bind(address).await?;
+        tracing::info!(address = %listener.local_addr()?, "serving metrics and health");
         let serving = metrics.clone().serve(listener, supervisor.token().clone());
         supervisor.spawn_once("metrics", serving);
     }

@@ -56,13 +56,18 @@ impl Lease {
         Self { api: Api::namespaced(client, namespace), name: NAME.to_owned(), identity }
     }
 
-    /// Waits until the Lease is held.
-    pub async fn acquire(&self) {
+    /// Waits until the Lease is held; says each time that somebody else is found to hold it.
+    pub async fn acquire(&self, held_by_other: impl Fn()) {
         let mut said = String::new();
         loop {
             let text = match self.write(|_| {}).await {
                 Ok(_) => return,
-                Err(error) => error.to_string(),
+                Err(error) => {
+                    if matches!(error, LeaseError::HeldBy(_)) {
+                        held_by_other();
+                    }
+                    error.to_string()
+                }
             };
             if text != said {
                 tracing::info!(lease = self.name, "standing by: {text}");

@@ -20,4 +20,4 @@ pub mod service;
 pub mod session;
 
 pub use args::{Args, Config};
-pub use service::{Watcher, run};
+pub use service::{Duty, Watcher, run};

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use longshore_runtime::backoff::BackoffPolicy;
 use longshore_runtime::metrics::Metrics;
 use longshore_runtime::tasks::{OnError, Supervisor};
-use longshore_runtime::{client, server, shutdown, telemetry};
+use longshore_runtime::{client, process, shutdown, telemetry};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -27,9 +27,23 @@ const GRACE: Duration = Duration::from_secs(10);
 /// How long giving up the Lease may take at the end.
 const RELEASE_PATIENCE: Duration = Duration::from_secs(2);
 
+/// What a watcher is there for at present.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Duty {
+    /// Not known: the Lease has not been read yet, or not since it was lost.
+    #[default]
+    Unknown,
+    /// Another watcher holds the Lease; this one takes over when that ends.
+    Standby,
+    /// This watcher holds the Lease.
+    Working,
+}
+
 /// A running watcher.
 #[derive(Clone)]
 pub struct Watcher {
+    /// Whether it works or stands by.
+    pub duty: watch::Receiver<Duty>,
     /// What is known of the cluster.
     pub store: Store,
     /// True while a session is open and the scheduler holds the whole view.
@@ -82,15 +96,26 @@ impl Watcher {
             directives: Directives::new(client, store.clone(), events, counters),
             connected: sender,
         };
-        supervisor.spawn_once("lead", lead(sessions, lease, supervisor.token().clone()));
-        Ok(Self { store, connected })
+        let (on_duty, duty) = watch::channel(Duty::Unknown);
+        let leading = lead(sessions, lease, on_duty, supervisor.token().clone());
+        supervisor.spawn_once("lead", leading);
+        Ok(Self { duty, store, connected })
     }
 }
 
 /// Works whenever the Lease is held, until the token is cancelled; then gives the Lease up.
-async fn lead(sessions: Sessions, lease: Lease, token: CancellationToken) -> anyhow::Result<()> {
-    while token.run_until_cancelled(lease.acquire()).await.is_some() {
+async fn lead(
+    sessions: Sessions,
+    lease: Lease,
+    duty: watch::Sender<Duty>,
+    token: CancellationToken,
+) -> anyhow::Result<()> {
+    let stand_by = || {
+        duty.send_replace(Duty::Standby);
+    };
+    while token.run_until_cancelled(lease.acquire(stand_by)).await.is_some() {
         tracing::info!("the Lease is held: this watcher works");
+        duty.send_replace(Duty::Working);
         let work = async {
             tokio::select! {
                 lost = lease.keep() => lost.to_string(),
@@ -101,6 +126,7 @@ async fn lead(sessions: Sessions, lease: Lease, token: CancellationToken) -> any
         };
         let Some(why) = token.run_until_cancelled(Box::pin(work)).await else { break };
         sessions.connected.send_replace(false);
+        duty.send_replace(Duty::Unknown);
         tracing::warn!("this watcher no longer works: {why}");
     }
     // Whoever waits for the Lease finds it over soon in any case.
@@ -127,26 +153,30 @@ pub async fn run(args: Args, token: CancellationToken) -> anyhow::Result<()> {
     let config = args.config()?;
     let client = args.kube_client().await?;
     let supervisor = Supervisor::new(token);
-    let metrics = Metrics::new();
-    if let Some(address) = args.metrics_listen {
-        let listener = server::bind(address).await.context("--metrics-listen")?;
-        let serve = metrics.clone().serve(listener, supervisor.token().clone());
-        supervisor.spawn_once("metrics", serve);
-    }
+    let metrics = process::serve_metrics(args.metrics_listen, &supervisor).await;
+    let metrics = metrics.context("--metrics-listen")?;
     let counters = Counters::registered(&metrics);
     let watcher = Watcher::start_with(config, client, &supervisor, counters).await?;
     supervisor.spawn("readiness", OnError::Shutdown, move || {
-        readiness(watcher.connected.clone(), metrics.clone())
+        readiness(watcher.duty.clone(), watcher.connected.clone(), metrics.clone())
     });
     supervisor.join(GRACE).await
 }
 
-async fn readiness(mut connected: watch::Receiver<bool>, metrics: Metrics) -> anyhow::Result<()> {
+/// Keeps `/readyz` at what this watcher can do. A standby is ready: it takes over at once.
+async fn readiness(
+    mut duty: watch::Receiver<Duty>,
+    mut connected: watch::Receiver<bool>,
+    metrics: Metrics,
+) -> anyhow::Result<()> {
     loop {
-        let why = (!*connected.borrow_and_update()).then(|| {
-            "no session: this watcher stands by, or its scheduler cannot be reached".to_owned()
-        });
-        metrics.set_unready(why);
-        connected.changed().await?;
+        let standing_by = *duty.borrow_and_update() == Duty::Standby;
+        let ready = *connected.borrow_and_update() || standing_by;
+        let why = "no session: the Lease or the scheduler cannot be reached";
+        metrics.set_unready((!ready).then(|| why.to_owned()));
+        tokio::select! {
+            changed = duty.changed() => changed?,
+            changed = connected.changed() => changed?,
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use longshore_proto::types::v1::SelectorTerm;
 
-use super::{Explainer, Problem};
+use super::{Explainer, LOOKUP_FAILED, Problem};
 use crate::cloud::{CloudError, SecurityGroup, Subnet};
 
 /// Values shown when nothing matched.
@@ -82,7 +82,7 @@ async fn answer<T>(
         Err(error) => {
             let why = explainer.explain(&error).await;
             let message = format!("{} {}: {why}", explainer.class.name, kind.field);
-            Err(Problem::new("LookupFailed", message))
+            Err(Problem::new(LOOKUP_FAILED, message))
         }
     }
 }

@@ -1,6 +1,9 @@
 //! Node classes, pools and claims that say themselves that something is missing.
 //!
-//! Invariant: the message is the actuator's or watcher's own, repeated as it stands.
+//! Invariant: the message is the actuator's or watcher's own, repeated as it stands, unless AWS has
+//! just been asked the same and another check tells it.
+
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
@@ -18,7 +21,14 @@ const SUMMARY: &str = "Ready";
 /// Conditions that are false, with their messages.
 pub fn check(facts: &Facts) -> Vec<Finding> {
     let all = KINDS.into_iter().flat_map(|(kind, text)| facts.of(kind).map(move |o| (text, o)));
-    all.flat_map(|(kind, object)| of_object(kind, object)).collect()
+    let told: BTreeSet<&str> = facts.account().map_or_else(BTreeSet::new, |account| {
+        let messages = account.problems().map(|(_, problem)| problem.message.as_str());
+        messages.map(|text| text.rsplit_once("; ").map_or(text, |(fault, _)| fault)).collect()
+    });
+    let known = |text: &str| told.iter().any(|told| text.contains(told));
+    all.flat_map(|(kind, object)| of_object(kind, object))
+        .filter(|finding| !known(&finding.message))
+        .collect()
 }
 
 fn of_object(kind: &str, object: &Value) -> Vec<Finding> {

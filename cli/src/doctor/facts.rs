@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::account::Account;
+
 /// Kinds that are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "each is the Kubernetes kind of its name")]
@@ -40,12 +42,24 @@ pub enum Fetched {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
     kinds: BTreeMap<Kind, Fetched>,
+    account: Option<Account>,
 }
 
 impl Facts {
     /// Adds what came of asking for a kind.
     pub fn put(&mut self, kind: Kind, fetched: Fetched) {
         self.kinds.insert(kind, fetched);
+    }
+
+    /// Adds what AWS answered.
+    pub fn put_account(&mut self, account: Account) {
+        self.account = Some(account);
+    }
+
+    /// What AWS answered; none when it could not be asked.
+    #[must_use]
+    pub const fn account(&self) -> Option<&Account> {
+        self.account.as_ref()
     }
 
     /// Objects of a kind; none when they could not be read.

@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 use super::facts::{Fetched, Kind};
 use super::*;
 
+mod aws;
+
 fn facts(kinds: &[(Kind, Value)]) -> Facts {
     let mut facts = Facts::default();
     for (kind, objects) in kinds {
@@ -272,15 +274,18 @@ fn a_provisioner_comes_with_the_manifest_it_amounts_to() {
 fn a_report_says_what_is_well_what_is_not_and_what_was_not_seen() {
     let mut sick = facts(&[(Kind::NodePool, json!([{"metadata": {"name": "p"}, "spec": {}}]))]);
     sick.put(Kind::Pod, Fetched::Unread("forbidden".to_owned()));
-    let answer = super::answer(&sick, Output::Table, Style::default());
+    let answer = super::answer(&sick, None, Output::Table, Style::default());
     assert_eq!(answer.ending, Ending::Attention);
     assert!(
         answer.text.contains("advice   pools without limits\n         NodePool/p: this pool has")
     );
     assert!(answer.text.contains("ok       CoreDNS can run\n"));
     assert!(answer.remarks[0].contains("Pod objects could not be read (forbidden)"));
-    let json = super::answer(&sick, Output::Json, Style::default()).text;
+    let json = super::answer(&sick, None, Output::Json, Style::default()).text;
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["checks"][3]["findings"][0]["severity"], "advice");
-    assert_eq!(super::answer(&facts(&[]), Output::Table, Style::default()).ending, Ending::Well);
+    assert_eq!(
+        super::answer(&facts(&[]), None, Output::Table, Style::default()).ending,
+        Ending::Well
+    );
 }

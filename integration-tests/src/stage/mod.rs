@@ -11,4 +11,5 @@ pub mod home;
 pub mod ledger;
 pub mod question;
 pub mod services;
+pub mod together;
 pub mod world;

@@ -97,7 +97,8 @@ impl Crowd {
     }
 }
 
-fn supply() -> [Value; 2] {
+/// Node class and pool.
+pub fn supply() -> [Value; 2] {
     let tag = json!([{ "tags": { "karpenter.sh/discovery": CLUSTER } }]);
     let class = json!({
         "apiVersion": "karpenter.k8s.aws/v1",
@@ -132,7 +133,8 @@ fn supply() -> [Value; 2] {
     [class, pool]
 }
 
-fn workload(pods: u32) -> Value {
+/// A Deployment whose pods each need a node of their own.
+pub fn workload(pods: u32) -> Value {
     let labels = json!({ "app": "crowd" });
     json!({
         "apiVersion": "apps/v1",

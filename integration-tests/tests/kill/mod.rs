@@ -5,7 +5,7 @@
 //! runs, nothing was launched twice and nothing is left over.
 
 mod actuator;
-mod crowd;
+pub mod crowd;
 mod etcd;
 mod scheduler;
 mod watcher;

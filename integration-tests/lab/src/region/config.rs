@@ -225,6 +225,8 @@ pub struct ClusterConfig {
     pub version: String,
     /// IPv4 range of services.
     pub service_cidr: String,
+    /// ARNs of the roles that access entries let in as Linux nodes.
+    pub node_roles: Vec<String>,
 }
 
 /// An on-demand capacity reservation.

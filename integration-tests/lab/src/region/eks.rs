@@ -1,4 +1,4 @@
-//! EKS: DescribeCluster.
+//! EKS: DescribeCluster, DescribeAccessEntry.
 //!
 //! Invariant: read-only.
 
@@ -11,7 +11,39 @@ use super::world::{Call, World};
 
 /// The handler of an EKS API.
 pub fn route(action: &str) -> Option<Handler> {
-    (action == "DescribeCluster").then_some(describe_cluster as Handler)
+    Some(match action {
+        "DescribeCluster" => describe_cluster,
+        "DescribeAccessEntry" => describe_access_entry,
+        _ => return None,
+    })
+}
+
+fn describe_access_entry(world: &mut World, call: &Call<'_>) -> Result<Body> {
+    let part = |index: usize| call.request.path.get(index).map(String::as_str).unwrap_or_default();
+    let (name, role) = (part(0), part(2).replace("%3A", ":").replace("%2F", "/"));
+    let config = &world.config;
+    let plain = role.rsplit('/').next().unwrap_or_default();
+    let (region, account) = (&config.name, &config.account_id);
+    let arn =
+        format!("arn:aws:eks:{region}:{account}:access-entry/{name}/role/{account}/{plain}/1");
+    world.allow(call, &arn, Context::default())?;
+    let missing =
+        |message: String| AwsError::with_status(404, "ResourceNotFoundException", message);
+    let found = config.clusters.iter().find(|cluster| cluster.name == name);
+    let found = found.ok_or_else(|| missing(format!("No cluster found for name: {name}.")))?;
+    if !found.node_roles.contains(&role) {
+        let message = format!("The specified principalArn could not be found: {role}.");
+        return Err(missing(message));
+    }
+    Ok(Body::Json(json!({"accessEntry": {
+        "clusterName": name,
+        "principalArn": role,
+        "accessEntryArn": arn,
+        "kubernetesGroups": ["system:nodes"],
+        "username": "system:node:{{EC2PrivateDNSName}}",
+        "type": "EC2_LINUX",
+        "tags": {},
+    }})))
 }
 
 fn describe_cluster(world: &mut World, call: &Call<'_>) -> Result<Body> {

@@ -27,6 +27,8 @@ pub const NODE_PROFILE: &str = "KarpenterNodeInstanceProfile-lab";
 /// Service-linked role that spot requests need.
 pub const SPOT_ROLE: &str = "AWSServiceRoleForEC2Spot";
 
+/// The account.
+const ACCOUNT: &str = "111122223333";
 /// Zones that have a subnet.
 const SUBNETS: u32 = 3;
 
@@ -42,7 +44,7 @@ impl RegionConfig {
         let zones = catalogue::zones_of(region)?;
         Ok(RegionConfig {
             name: region.to_owned(),
-            account_id: "111122223333".to_owned(),
+            account_id: ACCOUNT.to_owned(),
             seed: 1,
             timing: Timing::default(),
             weather: Weather::default(),
@@ -152,6 +154,7 @@ fn cluster(region: &str) -> ClusterConfig {
         certificate_authority: "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg==".to_owned(),
         version: "1.34".to_owned(),
         service_cidr: "10.100.0.0/16".to_owned(),
+        node_roles: vec![format!("arn:aws:iam::{ACCOUNT}:role/{NODE_ROLE}")],
     }
 }
 

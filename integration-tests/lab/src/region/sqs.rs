@@ -57,6 +57,13 @@ fn get_queue_attributes(world: &mut World, call: &Call<'_>) -> Result<Body> {
     let now = call.now;
     let queue = queue(world, &name)?;
     let (visible, hidden) = queue.depth(now);
+    let sender = json!({"Statement": [{
+        "Effect": "Allow",
+        "Principal": {"Service": ["events.amazonaws.com", "sqs.amazonaws.com"]},
+        "Action": "sqs:SendMessage",
+        "Resource": arn,
+    }]});
+    let policy = if queue.receives_events { sender.to_string() } else { String::new() };
     Ok(Body::Json(json!({"Attributes": {
         "QueueArn": arn,
         "ApproximateNumberOfMessages": visible.to_string(),
@@ -64,6 +71,7 @@ fn get_queue_attributes(world: &mut World, call: &Call<'_>) -> Result<Body> {
         "VisibilityTimeout": queue.visibility_s.to_string(),
         "MessageRetentionPeriod": queue.retention_s.to_string(),
         "SqsManagedSseEnabled": "true",
+        "Policy": policy,
     }})))
 }
 

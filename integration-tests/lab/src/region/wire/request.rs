@@ -162,8 +162,10 @@ fn rest_call(path: &str) -> Option<Request> {
     let mut segments = path.trim_matches('/').split('/');
     let collection = segments.next()?;
     let path: Vec<String> = segments.map(str::to_owned).collect();
-    match (collection, path.len()) {
-        ("clusters", 1) => Some(Request { path, ..Request::new(Service::Eks, "DescribeCluster") }),
-        _ => None,
-    }
+    let action = match (collection, path.get(1).map(String::as_str), path.len()) {
+        ("clusters", None, 1) => "DescribeCluster",
+        ("clusters", Some("access-entries"), 3) => "DescribeAccessEntry",
+        _ => return None,
+    };
+    Some(Request { path, ..Request::new(Service::Eks, action) })
 }

@@ -1,0 +1,205 @@
+//! Copies of `longshore up` above one simulated cluster and one region.
+//!
+//! Invariant: each copy has credentials of its own, so that the region knows who called. Everything
+//! ends with the stage.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Node;
+use kube::{Api, Client};
+use longshore_lab::instance::InstanceSource as _;
+use longshore_lab::kubelet::{KubeletConfig, Kubelets, StaticNode};
+use longshore_lab::region::{
+    CLUSTER, CONTROLLER_ROLE, CallRecord, PrincipalConfig, Region, RegionConfig, RegionHandle,
+};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::agreement::Books;
+use super::home::Home;
+use super::world::ROOT;
+use super::{eyes, hands, ledger};
+use crate::parts::binary::workspace_program;
+use crate::parts::{Process, poll};
+
+/// How long a copy may take to say where it serves.
+const START_LIMIT: Duration = Duration::from_secs(20);
+/// What a copy logs before the address of its metrics.
+const METRICS: &str = "serving metrics and health address=";
+/// What a copy logs before the address of its actuator.
+const ACTUATOR: &str = "listening addr=";
+/// A node that is there before Longshore is: what the region is learned from.
+const HOST: (&str, i64, i64) = ("fargate-ip-10-0-0-1", 500, 1 << 30);
+
+/// Everything that runs. Fields are in the order in which they have to end.
+pub struct Together {
+    copies: Vec<Copy>,
+    /// A client of the cluster with every right.
+    pub client: Client,
+    /// The region.
+    pub region: Arc<RegionHandle>,
+    /// Folder with the logs.
+    pub dir: PathBuf,
+    _kubelets: Kubelets,
+    _home: Home,
+}
+
+/// One process that does everything.
+pub struct Copy {
+    /// Its name among the copies, and in the session of its role.
+    pub name: String,
+    /// The process.
+    pub process: Process,
+    metrics: SocketAddr,
+}
+
+impl Together {
+    /// Starts this many copies, none of which is told the region.
+    ///
+    /// # Errors
+    /// When a part does not start.
+    pub async fn start(mut config: RegionConfig, copies: usize, dir: &Path) -> Result<Self> {
+        let names: Vec<String> = (0..copies).map(|index| format!("copy-{index}")).collect();
+        config.principals.extend(names.iter().map(|name| PrincipalConfig {
+            access_key_id: access_key(name),
+            role: CONTROLLER_ROLE.to_owned(),
+            session: name.clone(),
+        }));
+        let (name, zone) = (config.name.clone(), config.zones[0].name.clone());
+        let region = Arc::new(Region::start(config).await?);
+        let home = Home::start(false, dir).await?;
+        let client = home.client.clone();
+        hands::apply(&client, &hands::manifests(&Path::new(ROOT).join("deploy/crds"))?).await?;
+        hands::established(&client).await?;
+        let kubelet = KubeletConfig::new(CLUSTER, &name);
+        let mut kubelets = Kubelets::start(client.clone(), Arc::clone(&region) as _, kubelet);
+        let (host, cpu_millis, memory_bytes) = HOST;
+        kubelets.add_static_node(StaticNode::fargate(host, &zone, cpu_millis, memory_bytes));
+        poll::until("the first node is there", START_LIMIT, || async {
+            Api::<Node>::all(client.clone()).get(host).await.map(drop)
+        })
+        .await?;
+        let mut running = Vec::new();
+        for name in names {
+            let command = command(&name, &region.endpoint_url(), &home.kubeconfig)?;
+            let mut process = Process::start(&name, command, dir)?;
+            let line = process.wait_for_line(METRICS, START_LIMIT).await?;
+            running.push(Copy { metrics: address(&line, METRICS)?, name, process });
+        }
+        Ok(Self {
+            copies: running,
+            client,
+            region,
+            dir: dir.to_owned(),
+            _kubelets: kubelets,
+            _home: home,
+        })
+    }
+
+    /// The copy that works: the one that the cluster's Lease names.
+    ///
+    /// # Errors
+    /// When no copy holds it.
+    pub async fn working(&self) -> Result<usize> {
+        let leases: Api<Lease> = Api::namespaced(self.client.clone(), "kube-system");
+        let lease = leases.get(&format!("longshore-watcher-{CLUSTER}")).await?;
+        let holder = lease.spec.and_then(|spec| spec.holder_identity).unwrap_or_default();
+        let found = self.copies.iter().position(|copy| copy.name == holder);
+        found.with_context(|| format!("the Lease is held by {holder:?}"))
+    }
+
+    /// One of the copies.
+    ///
+    /// # Errors
+    /// When there is no such copy.
+    pub fn copy(&self, index: usize) -> Result<&Copy> {
+        self.copies.get(index).context("no such copy")
+    }
+
+    /// Kills a copy (SIGKILL) and waits until it is gone.
+    ///
+    /// # Errors
+    /// When there is no such copy.
+    pub fn kill(&mut self, index: usize) -> Result<()> {
+        self.copies.get_mut(index).context("no such copy")?.process.kill()
+    }
+
+    /// Every call of AWS that a copy made.
+    ///
+    /// # Errors
+    /// When there is no such copy.
+    pub fn calls_by(&self, index: usize) -> Result<Vec<CallRecord>> {
+        let session = format!("/{}", self.copy(index)?.name);
+        let mut calls = self.region.calls();
+        calls.retain(|call| call.principal.ends_with(&session));
+        Ok(calls)
+    }
+
+    /// Instances, the working copy's ledger, NodeClaims and Nodes agree.
+    ///
+    /// # Errors
+    /// When they do not; the message names every disagreement.
+    pub async fn reconciled(&self) -> Result<()> {
+        let log = self.copy(self.working().await?)?.process.log()?;
+        let line = log.lines().find(|line| line.contains(ACTUATOR));
+        let actuator = address(line.context("no actuator listens yet")?, ACTUATOR)?;
+        let instances = self.region.instances();
+        let ledger = ledger::read(&format!("http://{actuator}")).await?;
+        let claims = eyes::claims(&self.client).await?;
+        let mut nodes = eyes::list(&self.client, "", "v1", "Node").await?;
+        nodes.retain(|node| node.metadata.name.as_deref() != Some(HOST.0));
+        Books { instances: &instances, ledger: &ledger, claims: &claims, nodes: &nodes }.agree()
+    }
+}
+
+impl Copy {
+    /// Body of a page of its metrics server.
+    ///
+    /// # Errors
+    /// When it does not answer, or not with 200.
+    pub async fn page(&self, path: &str) -> Result<String> {
+        let mut stream = TcpStream::connect(self.metrics).await?;
+        let request = format!("GET {path} HTTP/1.0\r\nHost: {}\r\n\r\n", self.metrics);
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        let (head, body) = answer.split_once("\r\n\r\n").context("no HTTP answer")?;
+        let ok = head.split_whitespace().nth(1) == Some("200");
+        ensure!(ok, "{path}: {} {body}", head.lines().next().unwrap_or_default());
+        Ok(body.to_owned())
+    }
+}
+
+fn access_key(name: &str) -> String {
+    format!("AKIALAB{name}")
+}
+
+/// `longshore up` as a pod runs it, but for where AWS is and the kubeconfig.
+fn command(name: &str, region_url: &str, kubeconfig: &Path) -> Result<Command> {
+    let any_port = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+    let mut command = Command::new(workspace_program("longshore")?);
+    command
+        .args(["up", "--cluster-name", CLUSTER, "--interruption-queue", CLUSTER])
+        .args(["--identity", name, "--metrics-listen", &any_port.to_string()])
+        .arg("--kubeconfig")
+        .arg(kubeconfig)
+        .env("AWS_ENDPOINT_URL", region_url)
+        .env("AWS_ACCESS_KEY_ID", access_key(name))
+        .env("AWS_SECRET_ACCESS_KEY", "lab")
+        .env_remove("AWS_PROFILE")
+        .env_remove("AWS_REGION")
+        .env_remove("LONGSHORE_REGION");
+    Ok(command)
+}
+
+fn address(line: &str, after: &str) -> Result<SocketAddr> {
+    let text = line.split(after).nth(1).unwrap_or_default();
+    let text = text.split_whitespace().next().unwrap_or_default();
+    text.parse().with_context(|| format!("no address in {line:?}"))
+}
