@@ -108,7 +108,7 @@ impl Together {
     /// When no copy holds it.
     pub async fn working(&self) -> Result<usize> {
         let leases: Api<Lease> = Api::namespaced(self.client.clone(), "kube-system");
-        let lease = leases.get(&format!("longshore-watcher-{CLUSTER}")).await?;
+        let lease = leases.get("longshore-watcher").await?;
         let holder = lease.spec.and_then(|spec| spec.holder_identity).unwrap_or_default();
         let found = self.copies.iter().position(|copy| copy.name == holder);
         found.with_context(|| format!("the Lease is held by {holder:?}"))
