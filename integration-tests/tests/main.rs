@@ -7,5 +7,6 @@ mod clients;
 mod deploy;
 mod kill;
 mod parts;
+mod refusals;
 mod tidy;
 mod walkthrough;
