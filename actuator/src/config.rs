@@ -96,7 +96,11 @@ impl TryFrom<ActuatorArgs> for Config {
     type Error = anyhow::Error;
 
     fn try_from(args: ActuatorArgs) -> anyhow::Result<Self> {
-        ensure!(!args.region.is_empty(), "--region is empty; write for example us-east-1");
+        ensure!(
+            is_region(&args.region),
+            "--region {:?} is not a region's name; write for example us-east-1, without a zone's letter",
+            args.region
+        );
         ensure!(args.lease_seconds >= 2, "--lease-seconds must be at least 2, etcd's minimum");
         for endpoint in args.etcd_endpoints.iter().chain(&args.advertise) {
             check_endpoint(endpoint)?;
@@ -115,6 +119,17 @@ impl TryFrom<ActuatorArgs> for Config {
     }
 }
 
+/// Whether a name has the form of a region's: words and a number, joined by dashes.
+fn is_region(name: &str) -> bool {
+    let Some((words, number)) = name.rsplit_once('-') else { return false };
+    let word = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase());
+    let mut parts = words.split('-');
+    parts.clone().count() >= 2
+        && parts.all(word)
+        && !number.is_empty()
+        && number.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,6 +137,16 @@ mod tests {
     fn parse(arguments: &[&str]) -> anyhow::Result<Config> {
         let arguments = ["longshore-actuator", "--region", "us-east-1"].iter().chain(arguments);
         Config::try_from(Args::try_parse_from(arguments)?.actuator)
+    }
+
+    #[test]
+    fn a_region_is_not_a_zone() {
+        for region in ["us-east-1", "us-gov-west-1", "ap-northeast-2", "us-iso-east-12"] {
+            assert!(is_region(region), "{region}");
+        }
+        for wrong in ["", "us-east-1a", "US-East-1", "us-east", "useast1", "us-1", "us--1"] {
+            assert!(!is_region(wrong), "{wrong}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod deploy;
 mod doctor;
 mod kill;
 mod parts;
+mod refusals;
 mod tidy;
 mod up;
 mod walkthrough;

@@ -7,8 +7,15 @@ use std::collections::HashMap;
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
+use crate::limits::{CHUNK_BYTES_TARGET, MESSAGE_BYTES_MAX};
+
 /// Domain of every reason, as error details want it.
 pub const DOMAIN: &str = "longshore.dev";
+
+/// What tonic says of a message over the limit; it has no other name for it.
+const TOO_LARGE: &str = "message length too large";
+/// What tonic says of bytes that are no message of the expected type.
+const UNDECODABLE: &str = "failed to decode Protobuf message";
 
 /// Why a request was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,6 +34,8 @@ pub enum Reason {
     NotLeader,
     /// The process is shutting down.
     Draining,
+    /// A message is larger than either side accepts; the same one will be refused again.
+    MessageTooLarge,
     /// A queue is full; retry later.
     Overloaded,
     /// The plan expired before it was recorded.
@@ -39,6 +48,8 @@ pub enum Reason {
     NotFound,
     /// The store that must record the request cannot be reached.
     StoreUnavailable,
+    /// No actuator of the cluster's region is within reach.
+    RegionUnreachable,
 }
 
 impl Reason {
@@ -53,12 +64,14 @@ impl Reason {
             Self::SessionSuperseded => "SESSION_SUPERSEDED",
             Self::NotLeader => "NOT_LEADER",
             Self::Draining => "DRAINING",
+            Self::MessageTooLarge => "MESSAGE_TOO_LARGE",
             Self::Overloaded => "OVERLOADED",
             Self::PlanExpired => "PLAN_EXPIRED",
             Self::UnknownNodeClass => "UNKNOWN_NODE_CLASS",
             Self::LaunchMismatch => "LAUNCH_MISMATCH",
             Self::NotFound => "NOT_FOUND",
             Self::StoreUnavailable => "STORE_UNAVAILABLE",
+            Self::RegionUnreachable => "REGION_UNREACHABLE",
         }
     }
 
@@ -73,7 +86,10 @@ impl Reason {
             | Self::UnknownNodeClass
             | Self::LaunchMismatch => Code::FailedPrecondition,
             Self::SessionSuperseded => Code::Aborted,
-            Self::NotLeader | Self::Draining | Self::StoreUnavailable => Code::Unavailable,
+            Self::NotLeader | Self::Draining | Self::StoreUnavailable | Self::RegionUnreachable => {
+                Code::Unavailable
+            }
+            Self::MessageTooLarge => Code::OutOfRange,
             Self::Overloaded => Code::ResourceExhausted,
             Self::NotFound => Code::NotFound,
         }
@@ -104,6 +120,24 @@ pub fn of_status(status: &Status) -> Option<(String, HashMap<String, String>)> {
     (info.domain == DOMAIN).then_some((info.reason, info.metadata))
 }
 
+/// The status for a message that could not be received: what the transport says, with the reason
+/// and the way out where the sender can do something about it.
+#[must_use]
+pub fn of_receiving(status: Status) -> Status {
+    let said = status.message();
+    match status.code() {
+        Code::OutOfRange if said.contains(TOO_LARGE) => Reason::MessageTooLarge.status(format!(
+            "a message is larger than {MESSAGE_BYTES_MAX} bytes ({said}); send its content in several \
+             messages of about {CHUNK_BYTES_TARGET} bytes each"
+        )),
+        Code::Internal if said.contains(UNDECODABLE) => Reason::Malformed.status(format!(
+            "a message cannot be decoded ({said}); generate the client from the protocol's own files, \
+             and compare with `grpcurl ADDRESS describe`"
+        )),
+        _ => status,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,6 +148,17 @@ mod tests {
         let status = Reason::NotLeader.status_with("ask the leader", metadata.clone());
         assert_eq!(status.code(), Code::Unavailable);
         assert_eq!(of_status(&status), Some(("NOT_LEADER".to_owned(), metadata)));
+    }
+
+    #[test]
+    fn what_cannot_be_received_is_told_apart_from_what_the_network_does() {
+        let name = |status| of_status(&of_receiving(status)).map(|(name, _)| name);
+        let large = Status::out_of_range("Error, decoded message length too large: found 9 bytes");
+        assert_eq!(name(large).as_deref(), Some("MESSAGE_TOO_LARGE"));
+        let garbage = Status::internal("failed to decode Protobuf message: invalid tag value: 0");
+        assert_eq!(name(garbage).as_deref(), Some("MALFORMED"));
+        assert_eq!(name(Status::internal("h2 protocol error")), None);
+        assert_eq!(of_receiving(Status::cancelled("gone")).code(), Code::Cancelled);
     }
 
     #[test]

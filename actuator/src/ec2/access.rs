@@ -3,6 +3,7 @@
 //! Invariant: the only writes are to instance profiles tagged for one cluster and node class.
 
 use async_trait::async_trait;
+use longshore_ec2_data::Dataset;
 
 use super::Aws;
 use super::errors::{error, from_sdk};
@@ -12,7 +13,11 @@ use crate::cloud::{Access, Caller, Class, CloudError, NewProfile, Profile};
 impl Access for Aws {
     async fn caller(&self) -> Result<Caller, CloudError> {
         let answer = self.sts.get_caller_identity().send().await;
-        let answer = answer.map_err(|failure| from_sdk("sts:GetCallerIdentity", &failure))?;
+        let answer = answer.map_err(|failure| {
+            let mut failure = from_sdk("sts:GetCallerIdentity", &failure);
+            failure.message += &doubt(&self.region).unwrap_or_default();
+            failure
+        })?;
         Ok(Caller {
             account_id: answer.account().unwrap_or_default().to_owned(),
             arn: answer.arn().unwrap_or_default().to_owned(),
@@ -66,6 +71,20 @@ impl Access for Aws {
         let profiles = answer.instance_profiles().iter();
         Ok(profiles.map(|profile| profile.instance_profile_name().to_owned()).collect())
     }
+}
+
+/// What is odd about a region from which no answer came: it may not exist.
+fn doubt(region: &str) -> Option<String> {
+    let data = Dataset::embedded().ok()?;
+    let known: Vec<&str> = data.regions().collect();
+    if known.contains(&region) {
+        return None;
+    }
+    let date = data.date();
+    Some(format!(
+        "; no region {region} was known on {date}: is --region right? Known are {}",
+        known.join(", ")
+    ))
 }
 
 impl Aws {

@@ -23,8 +23,18 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Traced<T> {
 /// # Errors
 /// The path of the first field that cannot be read, what is wrong with it and what would be right.
 pub fn decode<T: DeserializeOwned>(value: Value) -> Result<Box<T>, String> {
+    let kind = value["kind"].as_str().unwrap_or_default().to_lowercase();
     let decoded = crd::decode::<Traced<T>>(value).map(|traced| traced.0);
-    decoded.map_err(|error| error.to_string())
+    decoded.map_err(|error| with_way_out(&kind, &error.to_string()))
+}
+
+/// Adds where it is said what the field may be.
+fn with_way_out(kind: &str, error: &str) -> String {
+    let path = error.split(": ").next().unwrap_or_default();
+    let fields = path.split('.').map(|field| field.split('[').next().unwrap_or_default());
+    let named = fields.filter(|field| !field.is_empty() && *field != "?");
+    let what = [kind].into_iter().chain(named).collect::<Vec<_>>().join(".");
+    format!("{error}; `kubectl explain {what}` says what it may be")
 }
 
 #[cfg(test)]
@@ -44,5 +54,13 @@ mod tests {
         let expected = "spec.template.spec.requirements[0].operator: unknown variant `Inn`, \
                         expected one of `In`, `NotIn`";
         assert!(error.starts_with(expected), "{error}");
+    }
+
+    #[test]
+    fn the_way_out_leads_to_the_field() {
+        let pod = json!({"kind": "Pod", "spec": {"containers": [{"name": "a", "resources": [1]}]}});
+        let error = decode::<k8s_openapi::api::core::v1::Pod>(pod).unwrap_err();
+        assert!(error.starts_with("spec.containers[0].resources: "), "{error}");
+        assert!(error.contains("`kubectl explain pod.spec.containers.resources`"), "{error}");
     }
 }

@@ -28,7 +28,7 @@ pub enum Error {
     #[error("{0}: no file in it ends in .yaml, .yml or .json; name the directory of the manifests")]
     Empty(String),
     /// Malformed text.
-    #[error("{file}: {text}")]
+    #[error("{file}: {text}\nmend the text at that place: quotes, brackets and indentation")]
     Malformed {
         /// The file.
         file: String,
@@ -110,7 +110,11 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
 /// # Errors
 /// When the text is malformed.
 pub fn parse(file: &str, text: &str) -> Result<Vec<Document>, Error> {
-    let malformed = |text: String| Error::Malformed { file: file.to_owned(), text };
+    let malformed = |text: String| {
+        // The reader of YAML does not know the file, and begins like whoever prints the error.
+        let text = text.strip_prefix("error: ").unwrap_or(&text).replace("<input>", file);
+        Error::Malformed { file: file.to_owned(), text: text.trim_end().to_owned() }
+    };
     let place = |line| Place { file: file.to_owned(), line };
     // JSON is YAML, but its own reader is many times faster on the dump of a big cluster.
     if text.trim_start().starts_with('{') {
@@ -172,7 +176,8 @@ mod tests {
     #[test]
     fn malformed_text_is_shown_with_its_place() {
         let yaml = parse("f.yaml", "a:\n  b: [1, 2\nc: d\n").unwrap_err().to_string();
-        assert!(yaml.starts_with("f.yaml: ") && yaml.contains("line 3"), "{yaml}");
+        assert!(yaml.starts_with("f.yaml: line 3") && yaml.contains("--> f.yaml:3:"), "{yaml}");
+        assert!(yaml.contains("mend the text"), "{yaml}");
         let json = parse("f.json", "{\"a\": 1,}").unwrap_err().to_string();
         assert!(json.starts_with("f.json: ") && json.contains("line 1 column 9"), "{json}");
     }

@@ -102,6 +102,7 @@ impl Fleet {
             cluster: config.cluster,
             kubeconfig: home.kubeconfig.clone(),
             watcher_flags: Vec::new(),
+            actuator_flags: Vec::new(),
             etcd: etcd.endpoints(),
             otlp: None,
         };
@@ -129,6 +130,12 @@ impl Fleet {
             fleet.watchers.push(watcher);
         }
         Ok(fleet)
+    }
+
+    /// URL of the scheduler.
+    #[must_use]
+    pub fn scheduler_url(&self) -> String {
+        self.scheduler.url()
     }
 
     /// Folder with the logs of the services.

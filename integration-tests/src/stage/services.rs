@@ -36,6 +36,8 @@ pub struct Surroundings {
     pub queue: String,
     /// Further flags of the watcher.
     pub watcher_flags: Vec<String>,
+    /// Further flags of actuators.
+    pub actuator_flags: Vec<String>,
     /// etcd endpoints; empty for a standalone actuator.
     pub etcd: Vec<String>,
     /// Collector of traces; none for no traces.
@@ -71,6 +73,7 @@ impl Surroundings {
             .env("AWS_REGION", &self.region)
             .env("AWS_ACCESS_KEY_ID", &self.access_key)
             .env("AWS_SECRET_ACCESS_KEY", "lab");
+        command.args(&self.actuator_flags);
         if !self.etcd.is_empty() {
             command.args(["--etcd-endpoints", &self.etcd.join(",")]);
         }

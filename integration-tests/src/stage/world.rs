@@ -40,6 +40,8 @@ pub struct WorldConfig {
     pub queue: String,
     /// Further flags of the watcher.
     pub watcher_flags: Vec<String>,
+    /// Actuators besides the world's own that the scheduler knows, by URL; they may come later.
+    pub more_actuators: Vec<String>,
     /// Folder for logs.
     pub dir: PathBuf,
 }
@@ -55,6 +57,7 @@ impl WorldConfig {
             access_key: CONTROLLER_KEY.to_owned(),
             queue: cluster.to_owned(),
             watcher_flags: Vec::new(),
+            more_actuators: Vec::new(),
             dir: dir.to_owned(),
         }
     }
@@ -105,11 +108,13 @@ impl World {
             kubeconfig: home.kubeconfig.clone(),
             queue: config.queue,
             watcher_flags: config.watcher_flags,
+            actuator_flags: Vec::new(),
             etcd: Vec::new(),
             otlp: Some(traces.endpoint().to_owned()),
         };
         let actuator = surroundings.start_actuator("longshore-actuator", ANY_PORT).await?;
-        let scheduler = surroundings.start_scheduler(ANY_PORT, &[actuator.url()]).await?;
+        let actuators = [vec![actuator.url()], config.more_actuators].concat();
+        let scheduler = surroundings.start_scheduler(ANY_PORT, &actuators).await?;
         let watcher = surroundings.start_watcher("longshore-watcher", &scheduler.url())?;
         Ok(Self {
             region,

@@ -40,11 +40,26 @@ pub struct Regions {
     regions: Arc<RwLock<BTreeMap<String, Region>>>,
     changes: watch::Sender<u64>,
     streams: Arc<AtomicU64>,
+    links: Arc<RwLock<BTreeMap<String, Link>>>,
+}
+
+/// What became of the road to one actuator.
+#[derive(Clone, Debug, Default)]
+struct Link {
+    /// Region it answered for; none before its first answer.
+    region: Option<String>,
+    /// Why it does not serve now; none while it does.
+    trouble: Option<String>,
 }
 
 impl Default for Regions {
     fn default() -> Self {
-        Self { regions: Arc::default(), changes: watch::Sender::new(0), streams: Arc::default() }
+        Self {
+            regions: Arc::default(),
+            changes: watch::Sender::new(0),
+            streams: Arc::default(),
+            links: Arc::default(),
+        }
     }
 }
 
@@ -60,6 +75,29 @@ impl Regions {
     pub fn names(&self) -> Vec<String> {
         let regions = self.regions.read().unwrap_or_else(PoisonError::into_inner);
         regions.keys().cloned().collect()
+    }
+
+    /// Why actuators do not serve that may be of this region, each with its address.
+    #[must_use]
+    pub fn troubles(&self, region: &str) -> Vec<String> {
+        let links = self.links.read().unwrap_or_else(PoisonError::into_inner);
+        let may_serve = |link: &&Link| link.region.as_deref().is_none_or(|known| known == region);
+        links.values().filter(may_serve).filter_map(|link| link.trouble.clone()).collect()
+    }
+
+    pub(super) fn serves(&self, endpoint: &str, region: &str) {
+        self.link(endpoint, |link| {
+            *link = Link { region: Some(region.to_owned()), trouble: None };
+        });
+    }
+
+    pub(super) fn fails(&self, endpoint: &str, why: String) {
+        self.link(endpoint, |link| link.trouble = Some(why));
+    }
+
+    fn link(&self, endpoint: &str, change: impl FnOnce(&mut Link)) {
+        let mut links = self.links.write().unwrap_or_else(PoisonError::into_inner);
+        change(links.entry(endpoint.to_owned()).or_default());
     }
 
     /// A value that changes whenever anything in any region does.

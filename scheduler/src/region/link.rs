@@ -14,6 +14,7 @@ use longshore_proto::limits::MESSAGE_BYTES_MAX;
 use longshore_proto::reason;
 use longshore_runtime::backoff::BackoffPolicy;
 use longshore_runtime::client;
+use longshore_runtime::clock::now_ms;
 use longshore_runtime::propagate::InjectContext;
 use longshore_runtime::tasks::{OnError, Supervisor};
 use tonic::Status;
@@ -38,8 +39,9 @@ impl Regions {
         supervisor.spawn("region link", OnError::Restart(RETRY), move || {
             let (regions, client, endpoint) = (regions.clone(), client.clone(), endpoint.clone());
             async move {
-                let outcome = watch(&regions, client).await;
-                outcome.with_context(|| format!("actuator {endpoint}"))
+                let outcome = watch(&regions, &endpoint, client).await;
+                let outcome = outcome.with_context(|| format!("actuator {endpoint}"));
+                outcome.inspect_err(|error| regions.fails(&endpoint, format!("{error:#}")))
             }
         });
         Ok(())
@@ -47,7 +49,11 @@ impl Regions {
 }
 
 /// Follows one stream to its end, which is always an error: the supervisor starts the next.
-async fn watch(regions: &Regions, mut client: CapacityClient) -> anyhow::Result<()> {
+async fn watch(
+    regions: &Regions,
+    endpoint: &str,
+    mut client: CapacityClient,
+) -> anyhow::Result<()> {
     let request = capacity::WatchRequest { cluster_ids: Vec::new() };
     let mut stream = client.watch(request).await.map_err(describe)?.into_inner();
     let mut fresh = RegionState::default();
@@ -69,10 +75,11 @@ async fn watch(regions: &Regions, mut client: CapacityClient) -> anyhow::Result<
         "actuator leads; state received"
     );
     let state = Arc::new(RwLock::new(fresh));
+    regions.serves(endpoint, &info.region);
     regions.put(&info.region, Region { client, state: Arc::clone(&state) });
     regions.changed();
     let ended = follow(regions, &state, &mut stream).await;
-    state.write().unwrap_or_else(PoisonError::into_inner).synced = false;
+    state.write().unwrap_or_else(PoisonError::into_inner).lose(now_ms());
     regions.changed();
     Err(ended).with_context(|| format!("region {}", info.region))
 }

@@ -25,6 +25,8 @@ pub struct RegionState {
     pub info: Option<capacity::RegionInfo>,
     /// True while a Watch stream has delivered its whole initial state and is still open.
     pub synced: bool,
+    /// When the stream ended, in milliseconds since 1970; none while it is open.
+    pub lost_ms: Option<i64>,
     /// Number of the Watch stream it is from: what was told to one leader must be told to the next.
     pub stream: u64,
     /// Grows with everything that may change a plan: what is on offer, and what is about to go.
@@ -59,6 +61,12 @@ impl RegionState {
             Some(Change::Interruption(interruption)) => self.put_interruption(interruption),
             Some(Change::Forgotten(forgotten)) => self.forget(&forgotten),
         }
+    }
+
+    /// Notes that nobody keeps the state in step any more.
+    pub const fn lose(&mut self, now_ms: i64) {
+        self.synced = false;
+        self.lost_ms = Some(now_ms);
     }
 
     /// What a cluster's node class resolves to, when the actuator has said so.

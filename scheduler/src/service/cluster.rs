@@ -1,8 +1,10 @@
 //! ClusterService: accepts watchers and gives each a session task.
 
+use std::time::Duration;
+
 use longshore_proto::cluster::v1 as cluster;
 use longshore_proto::cluster::v1::cluster_service_server::ClusterService;
-use longshore_proto::reason::Reason;
+use longshore_proto::reason::{self, Reason};
 use longshore_runtime::tasks::Supervisor;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -14,6 +16,8 @@ use crate::session::{self, Parts};
 
 /// Most questions that wait for a session's answer.
 const QUERIES: usize = 64;
+/// How long a client that has opened a stream may take to say who it is.
+const HELLO_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Serves Sync.
 pub struct Service {
@@ -34,14 +38,17 @@ impl ClusterService for Service {
         request: Request<Streaming<cluster::SyncRequest>>,
     ) -> Result<Response<Self::SyncStream>, Status> {
         let mut inbound = request.into_inner();
-        let hello = session::hello(inbound.message().await?)?;
+        let first = tokio::time::timeout(HELLO_PATIENCE, inbound.message()).await;
+        let first = first.map_err(|_| silent())?.map_err(reason::of_receiving)?;
+        let hello = session::hello(first)?;
         let (queries, query_queue) = mpsc::channel(QUERIES);
         let token = self.supervisor.token().child_token();
         let connected =
             Connected { session_epoch: hello.session_epoch, queries, token: token.clone() };
         self.sessions.admit(&hello.cluster_id, connected).map_err(|epoch| {
             Reason::StaleFence.status(format!(
-                "session {} of cluster {} is older than session {epoch}; another watcher has taken over",
+                "session {} of cluster {} is not newer than session {epoch}, which is open; raise \
+                 Hello.session_epoch with every session, and give each cluster a name of its own",
                 hello.session_epoch, hello.cluster_id
             ))
         })?;
@@ -57,6 +64,11 @@ impl ClusterService for Service {
         self.start(parts);
         Ok(Response::new(ReceiverStream::new(responses)))
     }
+}
+
+fn silent() -> Status {
+    let message = format!("no Hello within {HELLO_PATIENCE:?}; send it first");
+    Reason::ProtocolOrder.status(message)
 }
 
 impl Service {

@@ -30,11 +30,11 @@ impl Sessions {
     /// Puts a session in place and ends the one before it.
     ///
     /// # Errors
-    /// The epoch of the session in place when that is larger.
+    /// The epoch of the session in place when the new one's is not larger.
     pub fn admit(&self, cluster_id: &str, session: Connected) -> Result<(), u64> {
         let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = sessions.get(cluster_id) {
-            if known.session_epoch > session.session_epoch {
+            if known.session_epoch >= session.session_epoch {
                 return Err(known.session_epoch);
             }
             known.token.cancel();
@@ -74,11 +74,13 @@ mod tests {
     }
 
     #[test]
-    fn a_larger_epoch_takes_over_and_a_smaller_one_is_refused() {
+    fn a_larger_epoch_takes_over_and_any_other_is_refused() {
         let sessions = Sessions::default();
         let first = session(5);
         sessions.admit("c", first.clone()).unwrap();
         assert_eq!(sessions.admit("c", session(4)), Err(5));
+        assert_eq!(sessions.admit("c", session(5)), Err(5));
+        assert!(!first.token.is_cancelled());
         sessions.admit("c", session(6)).unwrap();
         assert!(first.token.is_cancelled());
         sessions.leave("c", 5);

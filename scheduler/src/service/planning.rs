@@ -2,7 +2,7 @@
 
 use longshore_proto::planning::v1 as planning;
 use longshore_proto::planning::v1::planning_service_server::PlanningService;
-use longshore_proto::reason::Reason;
+use longshore_proto::reason::{self, Reason};
 use tokio::sync::oneshot;
 use tonic::{Request, Response, Status, Streaming};
 
@@ -33,7 +33,7 @@ impl PlanningService for Service {
         let mut region = String::new();
         let mut parts = request.into_inner();
         let mut first = true;
-        while let Some(part) = parts.message().await? {
+        while let Some(part) = parts.message().await.map_err(reason::of_receiving)? {
             if let Some(options) = &part.options {
                 if !first {
                     let message = "options belong in the first message of the stream only";

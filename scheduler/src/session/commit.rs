@@ -147,7 +147,6 @@ impl Session {
     /// Says why on the pods themselves.
     fn tell(&mut self, unplaced: &Unplaced, origin: Origin<'_>) {
         let message = format!("Longshore cannot place the pod: {}", unplaced.reason);
-        let code = unplaced.reason.code();
         for uid in unplaced.pods.iter().take(TOLD_PER_SHAPE) {
             let about = v1::ObjectRef { kind: v1::ObjectKind::Pod.into(), key: uid.to_string() };
             let action = Action::PublishEvent(cluster::PublishEvent {
@@ -156,7 +155,8 @@ impl Session {
                 reason: "FailedScheduling".to_owned(),
                 message: message.clone(),
             });
-            self.outbox.direct_once(&format!("event/{uid}"), code, action, origin);
+            // By the whole text: a pool not ready yet and one that never will be have the same code.
+            self.outbox.direct_once(&format!("event/{uid}"), &message, action, origin);
         }
     }
 }

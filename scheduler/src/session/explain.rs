@@ -7,6 +7,7 @@ use longshore_proto::reason::Reason;
 use longshore_proto::types::v1;
 use tonic::Status;
 
+use super::outage::Outage;
 use super::planning::{Planning, Proposal};
 use super::state::ClusterState;
 use crate::wire;
@@ -14,12 +15,13 @@ use crate::wire;
 /// Explains a pod.
 ///
 /// # Errors
-/// NOT_FOUND when the cluster has no such pod; UNAVAILABLE before the first plan.
+/// NOT_FOUND when the cluster has no such pod; UNAVAILABLE before the first plan, with the outage
+/// that keeps it from being made.
 pub fn pod(
     state: &ClusterState,
     planning: &Planning,
-    namespace: &str,
-    name: &str,
+    outage: Option<&Outage>,
+    (namespace, name): (&str, &str),
 ) -> Result<ExplainPodResponse, Status> {
     let named = |pod: &&std::sync::Arc<Pod>| pod.key.namespace == namespace && pod.key.name == name;
     let Some(pod) = state.view().world().pods.values().find(named) else {
@@ -28,7 +30,8 @@ pub fn pod(
         return Err(Reason::NotFound.status(message));
     };
     let Some(newest) = planning.newest() else {
-        return Err(Status::unavailable("no plan has been made yet; ask again in a second"));
+        let early = || Status::unavailable("no plan has been made yet; ask again in a second");
+        return Err(outage.map_or_else(early, Outage::status));
     };
     let (placement, reason) = answer(pod, newest, planning);
     Ok(ExplainPodResponse { placement, reason: Some(reason), plan_id: newest.plan_id.clone() })

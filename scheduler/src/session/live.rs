@@ -3,8 +3,8 @@
 //!
 //! Invariant: no opinion of its own; each step of [`super::lifecycle`] becomes one request.
 
-use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 
 use longshore_proto::cluster::v1::directive::Action;
@@ -14,9 +14,10 @@ use prost::Message;
 
 use super::dispatch::{Order, Parcel};
 use super::lifecycle::{self, World};
+use super::outage::{self, Outage};
 use super::outbox::Origin;
 use super::status::{self, Written};
-use super::{Session, candidates};
+use super::{Session, candidates, pools};
 use crate::region::RegionState;
 use crate::region::directory::Region;
 
@@ -62,7 +63,38 @@ impl Session {
             }
         }
         self.send(gathered, region);
-        let mut written = region.read(|state| status::node_classes(&self.state, state));
+    }
+
+    /// Notes whether the region is within reach, and tells people when that has changed.
+    pub(super) fn watch_region(&mut self, now_ms: i64) {
+        let found = outage::of(self.state.facts(), &self.regions, now_ms);
+        let reason = |outage: &Option<Outage>| outage.as_ref().map(|outage| outage.reason);
+        if reason(&found) != reason(&self.outage) {
+            let cluster = self.state.cluster_id();
+            match &found {
+                Some(outage) => {
+                    tracing::warn!(cluster, reason = outage.reason, "{}", outage.message)
+                }
+                None => tracing::info!(cluster, "the cluster's region is within reach again"),
+            }
+        }
+        self.outage = found;
+    }
+
+    /// Writes the status of pools and node classes, and says what could not be read or served.
+    pub(super) fn publish_status(&mut self, now_ms: i64) {
+        let region = self.state.region().and_then(|name| self.regions.get(name));
+        let mut written = self.planning.closed().map_or_else(Vec::new, |closed| {
+            pools::written(&self.state, closed, self.outage.as_ref())
+        });
+        if let Some(region) = region {
+            written.extend(region.read(|state| status::node_classes(&self.state, state)));
+        } else if let Some(outage) = &self.outage {
+            written = pools::written(&self.state, &BTreeMap::new(), Some(outage));
+            written.extend(status::stranded(&self.state, outage));
+        }
+        let statuses: BTreeSet<&str> = written.iter().map(|written| written.key.as_str()).collect();
+        self.outbox.forget_gone(&statuses);
         written.extend(status::refusals(self.state.take_refused()));
         let origin = Origin { now_ms, ..Default::default() };
         for Written { key, content, action } in written {

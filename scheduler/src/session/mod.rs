@@ -11,8 +11,10 @@ mod explain;
 mod joined;
 mod lifecycle;
 mod live;
+mod outage;
 mod outbox;
 mod planning;
+mod pools;
 mod protocol;
 mod record;
 mod state;
@@ -27,6 +29,7 @@ use longshore_proto::limits::{
     BOOKMARK_INTERVAL_SECONDS, DIRECTIVE_QUEUE, MESSAGE_BYTES_MAX, SYNC_WINDOW,
 };
 use longshore_proto::planning::v1 as wire_planning;
+use longshore_proto::reason::{self, Reason};
 use longshore_runtime::clock::now_ms;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
@@ -34,6 +37,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
 
 use self::dispatch::{Numbering, Outcome, Parcel};
+use self::outage::Outage;
 use self::outbox::Outbox;
 use self::planning::Planning;
 use self::protocol::{Receiver, Step};
@@ -89,6 +93,8 @@ struct Session {
     parcels: mpsc::Sender<Parcel>,
     /// What the newest plan knew of the region's supply.
     supply: Option<(u64, u64)>,
+    /// Why nothing can be bought at present, as people have been told.
+    outage: Option<Outage>,
 }
 
 /// Size of the channel towards the watcher: directives and the answers to a full window.
@@ -116,6 +122,7 @@ pub async fn run(parts: Parts) -> Result<(), Status> {
         regions,
         parcels,
         supply: None,
+        outage: None,
     };
     session.outbox.send(welcome());
     let serving = async {
@@ -123,7 +130,7 @@ pub async fn run(parts: Parts) -> Result<(), Status> {
         loop {
             let wake = session.planning.wake_at().unwrap_or_else(|| Instant::now() + TICK);
             tokio::select! {
-                message = inbound.message() => match message? {
+                message = inbound.message() => match message.map_err(reason::of_receiving)? {
                     None => return Ok(()),
                     Some(message) => {
                         heard = Instant::now();
@@ -156,8 +163,7 @@ fn mark_seen(changes: &mut watch::Receiver<u64>) {
 }
 
 fn superseded(cluster_id: &str) -> Status {
-    longshore_proto::reason::Reason::SessionSuperseded
-        .status(format!("the session of cluster {cluster_id} ends; reconnect"))
+    Reason::SessionSuperseded.status(format!("the session of cluster {cluster_id} ends; reconnect"))
 }
 
 /// Resumption is never promised: a scheduler keeps nothing that outlives its stream.
@@ -259,7 +265,9 @@ impl Session {
     fn answer(&self, query: Query) {
         let Query::ExplainPod { namespace, name, answer } = query;
         // The asker may have gone; nobody else wants the answer.
-        let _ = answer.send(explain::pod(&self.state, &self.planning, &namespace, &name));
+        let outage = self.outage.as_ref();
+        let pod = (namespace.as_str(), name.as_str());
+        let _ = answer.send(explain::pod(&self.state, &self.planning, outage, pod));
     }
 
     /// Derives every effect that the state calls for. Cheap when nothing does.
@@ -272,6 +280,8 @@ impl Session {
         if self.receiver.revision().is_none() {
             return;
         }
+        self.watch_region(now_ms);
+        self.publish_status(now_ms);
         let Some(region) = self.state.region().and_then(|name| self.regions.get(name)) else {
             return;
         };

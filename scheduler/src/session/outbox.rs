@@ -3,7 +3,7 @@
 //! Invariant: the same need is asked for once until it is answered or its time is over. A full
 //! stream loses nothing: needs are derived from state and come up again on the next pass.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use longshore_proto::cluster::v1 as cluster;
 use longshore_proto::cluster::v1::directive::Action;
@@ -17,6 +17,8 @@ use crate::wire::timestamp;
 pub const DIRECTIVE_TTL_MS: i64 = 20_000;
 /// How long a need rests after it was met, until watched state shows it, in milliseconds.
 const REST_AFTER_DONE_MS: i64 = 2_000;
+/// Beginnings of the keys under which the status of objects is said.
+const STATUS_KEYS: [&str; 2] = ["class-status/", "pool-status/"];
 /// How long a need rests after it could not be met, in milliseconds.
 const REST_AFTER_FAILURE_MS: i64 = 3_000;
 
@@ -116,6 +118,13 @@ impl Outbox {
         if self.direct(key, "", action, origin) {
             self.said.insert(key.to_owned(), content.to_owned());
         }
+    }
+
+    /// Forgets what was said of objects that are gone: one that comes back has no status. `present`
+    /// has the keys of the status of all objects there are.
+    pub fn forget_gone(&mut self, present: &BTreeSet<&str>) {
+        let status = |key: &str| STATUS_KEYS.iter().any(|kind| key.starts_with(kind));
+        self.said.retain(|key, _| !status(key) || present.contains(key.as_str()));
     }
 
     /// Takes note of an answer. `None` when the directive is unknown, for example from before.

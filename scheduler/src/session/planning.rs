@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use longshore_core::check;
 use longshore_core::plan::{Effort, Plan, PlanInput, Target};
-use longshore_core::vocabulary::ids::{CatalogueId, PodUid};
+use longshore_core::reason::Obstacle;
+use longshore_core::vocabulary::ids::{CatalogueId, PodUid, PoolName};
 use longshore_runtime::propagate;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -30,6 +31,8 @@ pub struct Proposal {
     pub plan_id: String,
     /// The plan.
     pub plan: Arc<Plan>,
+    /// Pools that can make no node, and why.
+    pub closed: BTreeMap<PoolName, Obstacle>,
     /// Its span: effects of the plan belong to the same trace.
     pub span: Span,
 }
@@ -109,6 +112,12 @@ impl Planning {
     #[must_use]
     pub const fn newest(&self) -> Option<&Proposal> {
         self.newest.as_ref()
+    }
+
+    /// Pools that can make no node by the newest plan, and why; none before the first.
+    #[must_use]
+    pub fn closed(&self) -> Option<&BTreeMap<PoolName, Obstacle>> {
+        self.newest.as_ref().map(|newest| &newest.closed)
     }
 
     /// Id of the newest plan; empty before the first.
@@ -243,5 +252,6 @@ fn propose(input: &PlanInput, plan_id: String, span: Span) -> Option<Proposal> {
     span.record("launches", plan.launches.len());
     span.record("unplaced", plan.unplaced.len());
     span.record("disruptions", plan.disruptions.len());
-    Some(Proposal { plan_id, plan: Arc::new(plan), span: span.clone() })
+    let closed = longshore_core::plan::closed_pools(input);
+    Some(Proposal { plan_id, plan: Arc::new(plan), closed, span: span.clone() })
 }

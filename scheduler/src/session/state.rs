@@ -40,6 +40,7 @@ pub struct ClusterState {
     classes: BTreeMap<String, v1::NodeClass>,
     facts: Option<v1::ClusterFacts>,
     refused: Vec<Refused>,
+    unreadable_pools: BTreeMap<String, WireError>,
 }
 
 impl ClusterState {
@@ -83,6 +84,18 @@ impl ClusterState {
     #[must_use]
     pub fn pool(&self, name: &str) -> Option<&v1::NodePool> {
         self.pools.get(name)
+    }
+
+    /// All pools as the watcher sent them.
+    #[must_use]
+    pub const fn pools(&self) -> &BTreeMap<String, v1::NodePool> {
+        &self.pools
+    }
+
+    /// Pools that cannot be read, and why.
+    #[must_use]
+    pub const fn unreadable_pools(&self) -> &BTreeMap<String, WireError> {
+        &self.unreadable_pools
     }
 
     /// Nodes by provider id.
@@ -254,15 +267,20 @@ impl ClusterState {
 
     /// Brings pools in line with what their node classes resolve to and with the time.
     pub fn refresh_pools(&mut self, region: &RegionState, now_ms: i64) {
+        let before = std::mem::take(&mut self.unreadable_pools);
         for wire in self.pools.clone().into_values() {
             let supply = supply::of_class(&self.cluster_id, &wire.node_class, region);
-            match wire::pool::pool(&wire, &supply, now_ms) {
-                Ok(pool) => drop(self.view.apply(Change::Pool(pool))),
-                Err(error) => {
-                    if self.view.remove(ObjectRef::Pool(wire.name.as_str().into())) {
-                        self.refuse(reference::of(&Kind::NodePool(wire)), error);
-                    }
+            let error = match wire::pool::pool(&wire, &supply, now_ms) {
+                Ok(pool) => {
+                    self.view.apply(Change::Pool(pool));
+                    continue;
                 }
+                Err(error) => error,
+            };
+            self.view.remove(ObjectRef::Pool(wire.name.as_str().into()));
+            self.unreadable_pools.insert(wire.name.clone(), error.clone());
+            if before.get(&wire.name) != Some(&error) {
+                self.refuse(reference::of(&Kind::NodePool(wire)), error);
             }
         }
     }

@@ -7,10 +7,15 @@ use std::hash::{Hash, Hasher};
 
 use longshore_proto::cluster::v1::PublishEvent;
 use longshore_proto::cluster::v1::directive::Action;
+use longshore_proto::types::v1::{ObjectKind, ObjectRef};
 use prost::Message;
 
+use super::outage::Outage;
 use super::state::{ClusterState, Refused};
 use crate::region::RegionState;
+
+/// Most waiting pods that are told of an outage: it is the same for all.
+const STRANDED_TOLD: usize = 20;
 
 /// A status to write, with its need's key and a digest of its content.
 pub struct Written {
@@ -36,6 +41,24 @@ pub fn node_classes(state: &ClusterState, region: &RegionState) -> Vec<Written> 
             content: format!("{:x}", hasher.finish()),
             action: Action::SetNodeClassStatus(status),
         }
+    });
+    written.collect()
+}
+
+/// Events for waiting pods for which no plan can be made.
+#[must_use]
+pub fn stranded(state: &ClusterState, outage: &Outage) -> Vec<Written> {
+    let pods = state.view().world().pods.values();
+    let waiting = pods.filter(|pod| pod.node.is_none() && pod.unschedulable);
+    let written = waiting.take(STRANDED_TOLD).map(|pod| Written {
+        key: format!("event/{}", pod.uid),
+        content: outage.reason.to_owned(),
+        action: Action::PublishEvent(PublishEvent {
+            about: Some(ObjectRef { kind: ObjectKind::Pod.into(), key: pod.uid.to_string() }),
+            warning: true,
+            reason: "FailedScheduling".to_owned(),
+            message: format!("Longshore cannot place the pod: {}", outage.message),
+        }),
     });
     written.collect()
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::str::FromStr;
 
 use croner::Cron;
+use croner::errors::CronError;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use longshore_core::vocabulary::pool::{
@@ -113,8 +114,8 @@ fn is_active(wire: &v1::NodeBudget, now_ms: i64) -> Result<bool, WireError> {
         return Ok(true);
     }
     let wrong = |problem: String| WireError::field("budgets.schedule", problem);
-    let cron = Cron::from_str(&wire.schedule)
-        .map_err(|error| wrong(format!("{:?} is not a cron expression: {error}", wire.schedule)))?;
+    let cron =
+        Cron::from_str(&wire.schedule).map_err(|error| wrong(not_cron(&wire.schedule, &error)))?;
     let length_ms = wire.duration.as_ref().map_or(0, duration_ms);
     let now = Timestamp::from_millisecond(now_ms).map_err(|error| wrong(error.to_string()))?;
     let from = now
@@ -122,6 +123,10 @@ fn is_active(wire: &v1::NodeBudget, now_ms: i64) -> Result<bool, WireError> {
         .map_err(|error| wrong(error.to_string()))?;
     let hit = cron.find_next_occurrence(&from.to_zoned(TimeZone::UTC), true);
     Ok(hit.is_ok_and(|hit| hit.timestamp() <= now))
+}
+
+fn not_cron(schedule: &str, error: &CronError) -> String {
+    format!("{schedule:?} is not a cron expression ({error}); write five fields: 0 9 * * mon-fri")
 }
 
 /// Milliseconds of a wire duration.

@@ -53,12 +53,25 @@ pub fn answer(world: &mut World, request: &Request, now: Timestamp) -> Answer {
 
 /// Runs the handler of a call.
 pub fn handle(world: &mut World, request: &Request, now: Timestamp) -> Result<Body> {
+    signed_for_here(world, request)?;
     let caller = world.caller(request.service, request.access_key_id.as_deref())?;
     let handler = route(request.service, &request.action).ok_or_else(|| {
         let message = format!("The action {} is not valid for this web service.", request.action);
         AwsError::client("InvalidAction", message)
     })?;
     handler(world, &Call { request, caller: &caller, now })
+}
+
+/// Refuses what was signed for another region. IAM and the price list have one home for all regions.
+fn signed_for_here(world: &World, request: &Request) -> Result<()> {
+    let everywhere = matches!(request.service, Service::Iam | Service::Pricing);
+    match &request.signed_region {
+        Some(region) if !everywhere && *region != world.config.name => {
+            let message = format!("Credential should be scoped to a valid region, not '{region}'.");
+            Err(AwsError::with_status(403, "SignatureDoesNotMatch", message))
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 fn throttled(world: &mut World, request: &Request, now: Timestamp) -> Result<()> {

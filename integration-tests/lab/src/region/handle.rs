@@ -14,12 +14,12 @@ use tokio::task::JoinSet;
 
 use super::calls::CallRecord;
 use super::clock::Clock;
-use super::config::{RateLimit, RegionConfig, RoleConfig};
+use super::config::{QueueConfig, RateLimit, RegionConfig, RoleConfig};
 use super::faults::{Fault, LaunchFault};
 use super::iam::PolicyError;
 use super::images::{self, Release};
 use super::server::{self, Shared};
-use super::world::{InstanceRecord, Offer, World};
+use super::world::{InstanceRecord, Offer, Queue, World};
 use crate::instance::{Instance, InstanceSource};
 
 /// Why a region could not be started or told something.
@@ -272,6 +272,13 @@ impl RegionHandle {
                 record.health.system_impaired_since = system_check.then_some(now);
             }
         })
+    }
+
+    /// Creates a queue; one of that name stays as it is.
+    pub fn create_queue(&self, queue: &QueueConfig) {
+        self.shared.with(|world, _| {
+            world.queues.entry(queue.name.clone()).or_insert_with(|| Queue::new(queue));
+        });
     }
 
     /// Puts a message into a queue, as any sender may.

@@ -184,7 +184,7 @@ fn too_large(
 }
 
 /// The requirement that rules out every type of the pool, or most of them.
-fn no_type(stall: &Stall<'_>, wanted: &Requirements) -> Obstacle {
+pub(super) fn no_type(stall: &Stall<'_>, wanted: &Requirements) -> Obstacle {
     let both = stall.requirements.and(wanted);
     let rules_out = |requirement: &(&str, &Requirement)| {
         let (key, wanted) = *requirement;

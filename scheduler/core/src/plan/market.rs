@@ -123,11 +123,16 @@ impl<'a> Stall<'a> {
         stall
     }
 
-    /// True when the pool may buy this offering.
+    /// True when the pool may buy this offering now.
     pub(crate) fn sells(&self, offering: &Offering) -> bool {
+        self.allows(offering)
+            && offering.reservation.as_ref().is_none_or(|reservation| reservation.remaining > 0)
+    }
+
+    /// True when the pool may buy this offering while there is any left.
+    pub(super) fn allows(&self, offering: &Offering) -> bool {
         let zones = self.pool.zones.as_ref();
         zones.is_none_or(|zones| zones.contains(&offering.zone))
-            && offering.reservation.as_ref().is_none_or(|reservation| reservation.remaining > 0)
             && offering_admits(offering, &self.requirements)
     }
 
@@ -234,7 +239,10 @@ fn closed(
     match (&pool.not_ready, catalogue) {
         (Some(why), _) => Some(Obstacle::PoolNotReady { why: why.clone() }),
         (None, None) => Some(Obstacle::NoCatalogue),
-        (None, Some(_)) => requirements.is_contradictory().then_some(Obstacle::Contradiction),
+        (None, Some(_)) => requirements.is_contradictory().then(|| Obstacle::PoolNotReady {
+            why: "its own requirements and labels contradict each other; remove one of them"
+                .to_owned(),
+        }),
     }
 }
 

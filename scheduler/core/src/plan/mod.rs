@@ -5,6 +5,7 @@
 
 pub(crate) mod assemble;
 mod candidates;
+mod closed;
 mod explain;
 pub(crate) mod goods;
 pub(crate) mod hosts;
@@ -19,6 +20,7 @@ mod types;
 mod worth;
 
 pub use candidates::{CANDIDATES_MAX, LaunchQuery, launch_candidates};
+pub use closed::closed_pools;
 pub use types::{
     Candidate, Disruption, Effort, NewNode, Placement, Plan, PlanInput, Target, Unplaced,
 };

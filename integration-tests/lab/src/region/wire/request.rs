@@ -37,6 +37,8 @@ pub struct Request {
     pub action: String,
     /// Access key id that signed it; `None` when unsigned.
     pub access_key_id: Option<String>,
+    /// Region it was signed for; `None` when unsigned.
+    pub signed_region: Option<String>,
     /// Parameters of a Query call; empty for the others.
     pub params: Params,
     /// Body of a JSON call; `Null` for the others.
@@ -95,7 +97,7 @@ impl Service {
 impl Request {
     /// Recognises a call; anything else is `UnknownOperationException`.
     pub fn parse(parts: &Parts, body: &Bytes) -> Result<Request> {
-        let access_key_id = header(parts, "authorization").and_then(access_key_id);
+        let authorization = header(parts, "authorization");
         let recognised = match header(parts, "x-amz-target") {
             Some(target) => json_call(target, body),
             None if parts.method == http::Method::POST => query_call(body),
@@ -105,7 +107,8 @@ impl Request {
             let what = format!("No operation of this region matches {}", parts.uri.path());
             AwsError::with_status(404, "UnknownOperationException", what)
         })?;
-        request.access_key_id = access_key_id;
+        request.access_key_id = authorization.and_then(|text| scope(text, 0));
+        request.signed_region = authorization.and_then(|text| scope(text, 2));
         request.host = header(parts, "host").unwrap_or_default().to_owned();
         Ok(request)
     }
@@ -126,6 +129,7 @@ impl Request {
             service,
             action: action.to_owned(),
             access_key_id: None,
+            signed_region: None,
             params: Params::default(),
             json: Value::Null,
             path: Vec::new(),
@@ -138,11 +142,12 @@ fn header<'a>(parts: &'a Parts, name: &str) -> Option<&'a str> {
     parts.headers.get(name)?.to_str().ok()
 }
 
-/// `AWS4-HMAC-SHA256 Credential=AKID/20260101/us-east-1/ec2/aws4_request, …` gives `AKID`.
-fn access_key_id(authorization: &str) -> Option<String> {
+/// A part of the signing scope: of `Credential=AKID/20260101/us-east-1/ec2/aws4_request`, 0 is `AKID`
+/// and 2 the region.
+fn scope(authorization: &str, part: usize) -> Option<String> {
     let (_, rest) = authorization.split_once("Credential=")?;
-    let (id, _) = rest.split_once('/')?;
-    Some(id.to_owned())
+    let (scope, _) = rest.split_once(',')?;
+    scope.split('/').nth(part).map(str::to_owned)
 }
 
 fn json_call(target: &str, body: &Bytes) -> Option<Request> {

@@ -1,0 +1,72 @@
+//! Why nothing can be bought for a cluster at present, as far as its region is concerned.
+//!
+//! Invariant: a change of leaders is no outage: it is over before one is announced.
+
+use longshore_proto::reason::Reason;
+use longshore_proto::types::v1::ClusterFacts;
+use tonic::Status;
+
+use crate::region::directory::Regions;
+
+/// How long a region may be without a leading actuator before people are told, in milliseconds:
+/// longer than a standby takes to follow a dead leader.
+const ANNOUNCED_AFTER_MS: i64 = 5_000;
+/// Most actuators whose trouble is told.
+const TROUBLES_TOLD: usize = 3;
+
+/// An outage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outage {
+    /// CamelCase, stable.
+    pub reason: &'static str,
+    /// What is missing, and the way out.
+    pub message: String,
+}
+
+impl Outage {
+    /// The refusal of a question that needs the region.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        Reason::RegionUnreachable.status(self.message.clone())
+    }
+}
+
+/// The outage of a cluster's region at `now_ms`, if there is one.
+#[must_use]
+pub fn of(facts: Option<&ClusterFacts>, regions: &Regions, now_ms: i64) -> Option<Outage> {
+    let name = facts?.region.as_str();
+    if name.is_empty() {
+        let message = "the region of the cluster is not known: no node has the label \
+                       topology.kubernetes.io/region; start the watcher with --region";
+        return Some(Outage { reason: "RegionUnknown", message: message.to_owned() });
+    }
+    let Some(region) = regions.get(name) else { return Some(unserved(name, regions)) };
+    let lost_ms = region.read(|state| state.lost_ms)?;
+    (now_ms - lost_ms >= ANNOUNCED_AFTER_MS).then(|| lost(name, regions))
+}
+
+fn unserved(name: &str, regions: &Regions) -> Outage {
+    let known = regions.names();
+    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    let message = format!(
+        "no actuator of region {name} is within the scheduler's reach (regions that are: {known}); \
+         start one with --region {name} and add it to the scheduler's --actuator-endpoints, or \
+         correct the watcher's --region{}",
+        troubles(name, regions)
+    );
+    Outage { reason: "NoActuator", message }
+}
+
+fn lost(name: &str, regions: &Regions) -> Outage {
+    let message = format!(
+        "no actuator of region {name} leads at present: nothing is launched or ended there until one \
+         does; look at the /readyz page of its actuators, and at etcd{}",
+        troubles(name, regions)
+    );
+    Outage { reason: "ActuatorUnreachable", message }
+}
+
+fn troubles(name: &str, regions: &Regions) -> String {
+    let told = regions.troubles(name).into_iter().take(TROUBLES_TOLD);
+    told.map(|trouble| format!(". {trouble}")).collect()
+}
