@@ -61,10 +61,10 @@ Examples:
   AWS_PROFILE=prod longshore doctor --context prod --cluster-name prod
   longshore doctor --no-aws --output json
 
-The Kubernetes API and AWS are asked, as whoever runs this, and only to read. Region, cluster name and
-queue are taken from Longshore's own pods when they run there. Without credentials for AWS, subnets,
-security groups, roles, access entries and the queue are not looked at, and the report says so. The
-EventBridge rules that fill the queue are not looked at in any case.";
+The Kubernetes API and AWS are asked, as whoever runs this, and only to read. Region, cluster name
+and queue are taken from Longshore's own pods when they run there. Without credentials for AWS,
+subnets, security groups, roles, access entries and the queue are not looked at, and the report
+says so. The EventBridge rules that fill the queue are not looked at in any case.";
 
 const UP_EXAMPLES: &str = "\
 Examples:
@@ -104,8 +104,8 @@ pub struct DoctorArgs {
 #[derive(Clone, Debug, Subcommand)]
 pub enum Explain {
     /// Where a pod goes, or why it cannot be placed.
-    #[command(after_help = "Example:\n  longshore explain pod shop/checkout-7d9f --scheduler \
-                            http://longshore-scheduler:7400 --cluster prod")]
+    #[command(after_help = "Example:\n  longshore explain pod shop/checkout-7d9f \
+                            --cluster prod \\\n    --scheduler http://longshore-scheduler:7400")]
     Pod(ExplainPodArgs),
 }
 
