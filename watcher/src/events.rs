@@ -45,7 +45,8 @@ pub struct Events {
 /// What publishes them.
 pub struct Publisher {
     queue: mpsc::Receiver<Happening>,
-    recorder: Recorder,
+    client: Client,
+    reporter: Reporter,
 }
 
 /// A queue of Events and what publishes them.
@@ -54,7 +55,7 @@ pub fn events(client: Client, instance: &str, counters: Counters) -> (Events, Pu
     let (sender, queue) = mpsc::channel(QUEUE);
     let reporter =
         Reporter { controller: "longshore".to_owned(), instance: Some(instance.to_owned()) };
-    let publisher = Publisher { queue, recorder: Recorder::new(client, reporter) };
+    let publisher = Publisher { queue, client, reporter };
     (Events { queue: sender, recent: Arc::default(), counters }, publisher)
 }
 
@@ -101,7 +102,10 @@ impl Publisher {
                 note: Some(shortened(&happening.note)),
                 secondary: None,
             };
-            if let Err(error) = self.recorder.publish(&event, &happening.about).await {
+            // A recorder takes Events of one reason about one object for the same and keeps the first
+            // text. Here the text is what matters, and repetition is kept down above.
+            let recorder = Recorder::new(self.client.clone(), self.reporter.clone());
+            if let Err(error) = recorder.publish(&event, &happening.about).await {
                 tracing::debug!(%error, reason = event.reason, "Event not published");
             }
         }

@@ -133,14 +133,26 @@ pub async fn condition(
     client: &Client,
     (kind, name): (&str, &str),
     condition: &str,
-    (status, reason): (&str, &str),
+    wanted: (&str, &str),
 ) -> Result<String> {
-    let what = format!("{kind} {name} is {condition}={status} for {reason}");
+    condition_says(client, (kind, name), condition, wanted, &[]).await
+}
+
+/// The same, and until its message contains all of `parts`.
+pub async fn condition_says(
+    client: &Client,
+    (kind, name): (&str, &str),
+    condition: &str,
+    (status, reason): (&str, &str),
+    parts: &[&str],
+) -> Result<String> {
+    let what = format!("{kind} {name} is {condition}={status} for {reason} and says {parts:?}");
     poll::until(&what, LIMIT, || async {
         let seen = conditions(client, kind, name).await?;
         let seen = seen.into_iter().find(|(known, _)| known == condition);
         let seen = seen.context("it has no such condition")?.1;
-        ensure!(seen.status == status && seen.reason == reason, "{seen:?}");
+        let said = parts.iter().all(|part| seen.message.contains(part));
+        ensure!(seen.status == status && seen.reason == reason && said, "{seen:?}");
         Ok::<_, anyhow::Error>(seen.message)
     })
     .await

@@ -5,6 +5,7 @@
 //! again, if still needed, with the next plan.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use longshore_core::plan::{Disruption, NewNode, Plan, Target, Unplaced};
 use longshore_core::vocabulary::ids::PodUid;
@@ -33,7 +34,7 @@ impl Session {
     pub(super) fn commit(&mut self, proposal: Proposal) {
         let now_ms = now_ms();
         let traceparent = propagate::traceparent_of(&proposal.span);
-        let plan = std::sync::Arc::clone(&proposal.plan);
+        let plan = Arc::clone(&proposal.plan);
         let plan_id = proposal.plan_id.clone();
         let origin = Origin { plan_id: &plan_id, traceparent: &traceparent, now_ms };
         let replacements: Vec<usize> =
@@ -50,9 +51,6 @@ impl Session {
             .collect();
         self.disrupt(&plan, &launched, origin);
         self.nominate(&plan, origin);
-        for unplaced in &plan.unplaced {
-            self.tell(unplaced, origin);
-        }
         report(&proposal, &launched);
         self.planning.adopt(proposal, &launched, &self.state, now_ms);
     }
@@ -144,7 +142,15 @@ impl Session {
         }
     }
 
-    /// Says why on the pods themselves.
+    /// Says on each pod that the newest plan could not place why that is, once for each reason.
+    pub(super) fn tell_unplaced(&mut self, origin: Origin<'_>) {
+        let Some(newest) = self.planning.newest() else { return };
+        let plan = Arc::clone(&newest.plan);
+        for unplaced in &plan.unplaced {
+            self.tell(unplaced, origin);
+        }
+    }
+
     fn tell(&mut self, unplaced: &Unplaced, origin: Origin<'_>) {
         let message = format!("Longshore cannot place the pod: {}", unplaced.reason);
         for uid in unplaced.pods.iter().take(TOLD_PER_SHAPE) {

@@ -100,6 +100,7 @@ impl Session {
         for Written { key, content, action } in written {
             self.outbox.direct_once(&key, &content, action, origin);
         }
+        self.tell_unplaced(origin);
     }
 
     /// Tells the actuator about the cluster whenever that, or the leader, has changed.
