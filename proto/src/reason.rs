@@ -125,17 +125,19 @@ pub fn of_status(status: &Status) -> Option<(String, HashMap<String, String>)> {
 #[must_use]
 pub fn of_receiving(status: Status) -> Status {
     let said = status.message();
-    match status.code() {
-        Code::OutOfRange if said.contains(TOO_LARGE) => Reason::MessageTooLarge.status(format!(
+    if status.code() == Code::OutOfRange && said.contains(TOO_LARGE) {
+        return Reason::MessageTooLarge.status(format!(
             "a message is larger than {MESSAGE_BYTES_MAX} bytes ({said}); send its content in several \
              messages of about {CHUNK_BYTES_TARGET} bytes each"
-        )),
-        Code::Internal if said.contains(UNDECODABLE) => Reason::Malformed.status(format!(
+        ));
+    }
+    if status.code() == Code::Internal && said.contains(UNDECODABLE) {
+        return Reason::Malformed.status(format!(
             "a message cannot be decoded ({said}); generate the client from the protocol's own files, \
              and compare with `grpcurl ADDRESS describe`"
-        )),
-        _ => status,
+        ));
     }
+    status
 }
 
 #[cfg(test)]

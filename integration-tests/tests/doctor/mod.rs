@@ -19,7 +19,7 @@ const ATTENTION: i32 = 3;
 /// Object, part of the message, part of what mends it.
 type Expected = (&'static str, &'static str, &'static str);
 
-/// Everything that is wrong in the broken cluster, and nothing else.
+/// What is wrong in the broken cluster.
 const BROKEN: [Expected; 11] = [
     (
         "EC2NodeClass/untagged",

@@ -40,7 +40,10 @@ impl Session {
         let mut session = Self { outbound, inbound, revision: 0 };
         match session.next().await? {
             Answer::Welcome(_) => Ok(session),
-            other => Err(Status::internal(format!("not Welcome: {other:?}"))),
+            other @ (Answer::Ack(_)
+            | Answer::Directive(_)
+            | Answer::Resync(_)
+            | Answer::GoAway(_)) => Err(Status::internal(format!("not Welcome: {other:?}"))),
         }
     }
 
