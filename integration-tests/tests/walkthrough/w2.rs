@@ -58,10 +58,10 @@ async fn scale_in(scene: &mut Scene) -> Result<()> {
     Ok(())
 }
 
-/// Least share of planned places that a pod of the planned shape has, in percent. Nodes open over two
-/// seconds here, and kube-scheduler gives room that a plan left free on the first to pods that were
+/// Least share of planned places that a pod of the planned shape has, in percent; 96 to 100 is
+/// usual. Nodes open over two seconds here, and kube-scheduler gives room that a plan left free on the first to pods that were
 /// planned for the last.
-const REALISED_MIN: usize = 90;
+const REALISED_MIN: usize = 85;
 const FARGATE: &str = "fargate-ip-10-0-9-9.ec2.internal";
 
 fn fargate_node() -> serde_json::Value {
