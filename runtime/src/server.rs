@@ -9,12 +9,12 @@ use std::net::SocketAddr;
 use anyhow::Context;
 use http::Request;
 use tokio::net::TcpListener;
-use tokio_stream::wrappers::TcpListenerStream;
 use tokio_util::sync::CancellationToken;
 use tonic::body::Body;
 use tonic::server::NamedService;
 use tonic::service::RoutesBuilder;
 use tonic::transport::Server;
+use tonic::transport::server::TcpIncoming;
 use tonic_health::server::HealthReporter;
 use tower::Service;
 
@@ -87,12 +87,14 @@ impl GrpcServer {
         if let Ok(address) = listener.local_addr() {
             tracing::info!(%address, "listening");
         }
+        // Set on the listener's connections: the builder's own setting does not reach them, and each
+        // small answer would wait 40 ms for an acknowledgement.
+        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
         Server::builder()
-            .tcp_nodelay(true)
             .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
             .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
             .add_routes(self.routes.routes())
-            .serve_with_incoming_shutdown(TcpListenerStream::new(listener), token.cancelled_owned())
+            .serve_with_incoming_shutdown(incoming, token.cancelled_owned())
             .await
             .context("gRPC server")
     }
