@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use longshore_runtime::telemetry::TelemetryArgs;
+use longshore_watcher::args::ClusterArgs;
 
 /// Longshore: nodes for Kubernetes, at the lowest price that works.
 #[derive(Clone, Debug, Parser)]
@@ -132,30 +133,15 @@ pub struct UpArgs {
     /// Name of the cluster, as tags and user data spell it.
     #[arg(long, env = "LONGSHORE_CLUSTER_NAME", value_name = "NAME")]
     pub cluster_name: String,
-    /// API server as nodes reach it; asked of EKS when absent.
-    #[arg(long, env = "LONGSHORE_CLUSTER_ENDPOINT", value_name = "URL")]
-    pub cluster_endpoint: Option<String>,
-    /// Queue with interruption notices; without one, interruptions are not handled.
-    #[arg(long, env = "LONGSHORE_INTERRUPTION_QUEUE", value_name = "NAME")]
-    pub interruption_queue: Option<String>,
-    /// Instance profile of legacy node templates that name none.
-    #[arg(long, env = "LONGSHORE_DEFAULT_INSTANCE_PROFILE", value_name = "NAME")]
-    pub default_instance_profile: Option<String>,
+    /// The cluster, and the place in it.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
     /// Region of the cluster; else $AWS_REGION, else that of its nodes.
     #[arg(long, env = "LONGSHORE_REGION", value_name = "REGION")]
     pub region: Option<String>,
     /// Region as the surroundings of a pod name it.
     #[arg(long, env = "AWS_REGION", hide = true)]
     pub aws_region: Option<String>,
-    /// Kubeconfig file; without one, the pod's service account, then the user's own kubeconfig.
-    #[arg(long, env = "LONGSHORE_KUBECONFIG", value_name = "FILE")]
-    pub kubeconfig: Option<PathBuf>,
-    /// Namespace of the Lease.
-    #[arg(long, env = "LONGSHORE_NAMESPACE", default_value = "kube-system")]
-    pub namespace: String,
-    /// Name of this process among its copies, usually the pod's.
-    #[arg(long, env = "LONGSHORE_IDENTITY", value_name = "NAME")]
-    pub identity: Option<String>,
     /// Where metrics and health are served; nowhere when absent.
     #[arg(long, env = "LONGSHORE_METRICS_LISTEN", value_name = "ADDRESS")]
     pub metrics_listen: Option<SocketAddr>,

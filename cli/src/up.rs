@@ -116,13 +116,8 @@ fn watcher_args(args: &UpArgs, scheduler_endpoint: &str) -> longshore_watcher::A
     longshore_watcher::Args {
         cluster_name: args.cluster_name.clone(),
         scheduler_endpoint: scheduler_endpoint.to_owned(),
-        cluster_endpoint: args.cluster_endpoint.clone(),
-        interruption_queue: args.interruption_queue.clone(),
-        default_instance_profile: args.default_instance_profile.clone(),
+        cluster: args.cluster.clone(),
         region: args.region.clone(),
-        kubeconfig: args.kubeconfig.clone(),
-        namespace: args.namespace.clone(),
-        identity: args.identity.clone(),
         metrics_listen: None,
         telemetry: args.telemetry.clone(),
     }

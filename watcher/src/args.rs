@@ -22,6 +22,23 @@ pub struct Args {
     /// Address of the scheduler.
     #[arg(long, env = "LONGSHORE_SCHEDULER_ENDPOINT", value_name = "URL")]
     pub scheduler_endpoint: String,
+    /// The cluster, and the place in it.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+    /// Region of the cluster; taken from its nodes when absent.
+    #[arg(long, env = "LONGSHORE_REGION")]
+    pub region: Option<String>,
+    /// Where metrics and health are served.
+    #[arg(long, env = "LONGSHORE_METRICS_LISTEN", value_name = "ADDRESS")]
+    pub metrics_listen: Option<SocketAddr>,
+    /// Logs and traces.
+    #[command(flatten)]
+    pub telemetry: TelemetryArgs,
+}
+
+/// A cluster, and the place of a process in it: what the watcher alone and `longshore up` ask alike.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ClusterArgs {
     /// API server as nodes reach it; asked of EKS when absent.
     #[arg(long, env = "LONGSHORE_CLUSTER_ENDPOINT", value_name = "URL")]
     pub cluster_endpoint: Option<String>,
@@ -31,24 +48,15 @@ pub struct Args {
     /// Instance profile of legacy node templates that name none.
     #[arg(long, env = "LONGSHORE_DEFAULT_INSTANCE_PROFILE", value_name = "NAME")]
     pub default_instance_profile: Option<String>,
-    /// Region of the cluster; taken from its nodes when absent.
-    #[arg(long, env = "LONGSHORE_REGION")]
-    pub region: Option<String>,
     /// Kubeconfig file; without one, the pod's service account, then the user's own kubeconfig.
     #[arg(long, env = "LONGSHORE_KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// Namespace of the Lease.
     #[arg(long, env = "LONGSHORE_NAMESPACE", default_value = "kube-system")]
     pub namespace: String,
-    /// Name of this watcher among its replicas, usually the pod's.
+    /// Name of this process among its copies, usually the pod's.
     #[arg(long, env = "LONGSHORE_IDENTITY", value_name = "NAME")]
     pub identity: Option<String>,
-    /// Where metrics and health are served.
-    #[arg(long, env = "LONGSHORE_METRICS_LISTEN", value_name = "ADDRESS")]
-    pub metrics_listen: Option<SocketAddr>,
-    /// Logs and traces.
-    #[command(flatten)]
-    pub telemetry: TelemetryArgs,
 }
 
 /// What a watcher needs to know.
@@ -104,12 +112,12 @@ impl Args {
         client::check_endpoint(&self.scheduler_endpoint).context("--scheduler-endpoint")?;
         let text = |value: &Option<String>| value.clone().unwrap_or_default();
         let mut config = Config::new(name, &self.scheduler_endpoint);
-        config.cluster_endpoint = text(&self.cluster_endpoint);
-        config.interruption_queue = text(&self.interruption_queue);
-        config.default_instance_profile = text(&self.default_instance_profile);
+        config.cluster_endpoint = text(&self.cluster.cluster_endpoint);
+        config.interruption_queue = text(&self.cluster.interruption_queue);
+        config.default_instance_profile = text(&self.cluster.default_instance_profile);
         config.region = text(&self.region);
-        config.namespace = self.namespace.clone();
-        if let Some(identity) = &self.identity {
+        config.namespace = self.cluster.namespace.clone();
+        if let Some(identity) = &self.cluster.identity {
             config.identity = identity.clone();
         }
         Ok(config)
@@ -120,7 +128,7 @@ impl Args {
     /// # Errors
     /// When there is neither a service account nor a usable kubeconfig.
     pub async fn kube_client(&self) -> anyhow::Result<kube::Client> {
-        let config = match &self.kubeconfig {
+        let config = match &self.cluster.kubeconfig {
             Some(file) => {
                 let kubeconfig = Kubeconfig::read_from(file)
                     .with_context(|| format!("kubeconfig {}", file.display()))?;

@@ -126,8 +126,10 @@ pub struct Index {
     fresh_pending: Vec<String>,
     /// UIDs of the pods that each claim was made for.
     planned: BTreeMap<String, Vec<String>>,
-    /// Nodes that pods came to or left, since that was last written down.
-    touched: BTreeSet<String>,
+    /// When pods last came to nodes or left them, where that is not written down yet.
+    touched: BTreeMap<String, i64>,
+    /// When what is being applied was seen, in milliseconds since 1970.
+    seen_ms: i64,
 }
 
 impl Index {
@@ -254,20 +256,23 @@ impl Index {
         self.planned.remove(claim);
     }
 
-    /// True when pods came to a node or left it, and that is not written down yet.
+    /// Sets when what is applied next was seen, in milliseconds since 1970.
+    pub const fn set_clock(&mut self, now_ms: i64) {
+        self.seen_ms = now_ms;
+    }
+
+    /// When pods last came to a node or left it, in milliseconds since 1970; None when that is
+    /// written down.
     #[must_use]
-    pub fn is_touched(&self, node: &str) -> bool {
-        self.touched.contains(node)
+    pub fn touched_ms(&self, node: &str) -> Option<i64> {
+        self.touched.get(node).copied()
     }
 
-    /// Notes that pods came to a node or left it.
-    pub fn touch(&mut self, node: &str) {
-        self.touched.insert(node.to_owned());
-    }
-
-    /// It is written down.
-    pub fn untouch(&mut self, node: &str) {
-        self.touched.remove(node);
+    /// What happened on a node up to `at_ms` is written down.
+    pub fn untouch(&mut self, node: &str, at_ms: i64) {
+        if self.touched_ms(node) == Some(at_ms) {
+            self.touched.remove(node);
+        }
     }
 
     fn use_shape(&mut self, shape: PodShape) {

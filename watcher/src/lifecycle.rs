@@ -103,6 +103,8 @@ pub enum Step {
         claim: String,
         /// Node.
         node: String,
+        /// When, the last time, in milliseconds since 1970.
+        at_ms: i64,
     },
     /// The pods that a claim was made for all run.
     Running {

@@ -179,7 +179,13 @@ pub fn set_condition(list: &mut Vec<Condition>, wanted: &Wanted<'_>, generation:
 /// The time now, at the resolution of the API.
 #[must_use]
 pub fn now() -> Time {
-    let seconds = longshore_runtime::clock::now_ms().div_euclid(1000);
+    time(longshore_runtime::clock::now_ms())
+}
+
+/// A time in milliseconds since 1970, at the resolution of the API.
+#[must_use]
+pub fn time(at_ms: i64) -> Time {
+    let seconds = at_ms.div_euclid(1000);
     Time(Timestamp::from_second(seconds).unwrap_or(Timestamp::UNIX_EPOCH))
 }
 

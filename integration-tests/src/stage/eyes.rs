@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{Api, DynamicObject, GroupVersionKind, ListParams};
 use kube::discovery;
@@ -88,6 +89,16 @@ pub async fn list(
     let (resource, _) = discovery::pinned_kind(client, &kind).await?;
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
     Ok(api.list(&ListParams::default()).await?.items)
+}
+
+/// The watcher, or copy of `up`, that the cluster's Lease names.
+///
+/// # Errors
+/// When there is no Lease yet.
+pub async fn lease_holder(client: &Client) -> Result<String> {
+    let leases: Api<Lease> = Api::namespaced(client.clone(), "kube-system");
+    let lease = leases.get("longshore-watcher").await?;
+    Ok(lease.spec.and_then(|spec| spec.holder_identity).unwrap_or_default())
 }
 
 /// True when the node's Ready condition is true.

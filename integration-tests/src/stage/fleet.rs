@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
-use k8s_openapi::api::coordination::v1::Lease;
-use kube::{Api, Client};
+use kube::Client;
 use longshore_lab::instance::InstanceSource as _;
 use longshore_lab::kubelet::{KubeletConfig, Kubelets};
 use longshore_lab::region::{CONTROLLER_KEY, Region, RegionConfig, RegionHandle};
@@ -242,9 +241,7 @@ impl Fleet {
     /// # Errors
     /// When none of the fleet's watchers holds it.
     pub async fn working_watcher(&self) -> Result<usize> {
-        let leases: Api<Lease> = Api::namespaced(self.client.clone(), "kube-system");
-        let lease = leases.get("longshore-watcher").await?;
-        let holder = lease.spec.and_then(|spec| spec.holder_identity).unwrap_or_default();
+        let holder = eyes::lease_holder(&self.client).await?;
         let found = self.watchers.iter().position(|watcher| watcher.name == holder);
         found.with_context(|| format!("the Lease is held by {holder:?}"))
     }

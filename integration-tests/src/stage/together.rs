@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
 use kube::{Api, Client};
 use longshore_lab::instance::InstanceSource as _;
@@ -18,15 +17,13 @@ use longshore_lab::kubelet::{KubeletConfig, Kubelets, StaticNode};
 use longshore_lab::region::{
     CLUSTER, CONTROLLER_ROLE, CallRecord, PrincipalConfig, Region, RegionConfig, RegionHandle,
 };
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 
 use super::agreement::Books;
 use super::home::Home;
 use super::world::ROOT;
 use super::{eyes, hands, ledger};
 use crate::parts::binary::workspace_program;
-use crate::parts::{Process, poll};
+use crate::parts::{Process, page, poll};
 
 /// How long a copy may take to say where it serves.
 const START_LIMIT: Duration = Duration::from_secs(20);
@@ -107,9 +104,7 @@ impl Together {
     /// # Errors
     /// When no copy holds it.
     pub async fn working(&self) -> Result<usize> {
-        let leases: Api<Lease> = Api::namespaced(self.client.clone(), "kube-system");
-        let lease = leases.get("longshore-watcher").await?;
-        let holder = lease.spec.and_then(|spec| spec.holder_identity).unwrap_or_default();
+        let holder = eyes::lease_holder(&self.client).await?;
         let found = self.copies.iter().position(|copy| copy.name == holder);
         found.with_context(|| format!("the Lease is held by {holder:?}"))
     }
@@ -164,15 +159,9 @@ impl Copy {
     /// # Errors
     /// When it does not answer, or not with 200.
     pub async fn page(&self, path: &str) -> Result<String> {
-        let mut stream = TcpStream::connect(self.metrics).await?;
-        let request = format!("GET {path} HTTP/1.0\r\nHost: {}\r\n\r\n", self.metrics);
-        stream.write_all(request.as_bytes()).await?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await?;
-        let (head, body) = answer.split_once("\r\n\r\n").context("no HTTP answer")?;
-        let ok = head.split_whitespace().nth(1) == Some("200");
-        ensure!(ok, "{path}: {} {body}", head.lines().next().unwrap_or_default());
-        Ok(body.to_owned())
+        let (status, body) = page::get(self.metrics, path).await?;
+        ensure!(status == 200, "{path}: {status} {body}");
+        Ok(body)
     }
 }
 

@@ -57,9 +57,7 @@ impl Clinic {
         region: RegionConfig,
         adjust: impl FnOnce(&mut WorldConfig),
     ) -> Result<Self> {
-        let mut builder = tempfile::Builder::new();
-        let prefix = format!("doctor-{name}-");
-        let dir = builder.prefix(&prefix).tempdir_in(env!("CARGO_TARGET_TMPDIR"))?.keep();
+        let dir = crate::kept_dir(&format!("doctor-{name}-"))?;
         let mut config = WorldConfig::new(region, CLUSTER, &dir);
         adjust(&mut config);
         Ok(Self { world: Box::pin(World::start(config)).await? })

@@ -33,9 +33,7 @@ pub struct Crowd {
 impl Crowd {
     /// Starts a fleet whose region answers launches slowly. Logs stay in the target folder.
     pub async fn start(name: &str, pods: u32, adjust: fn(&mut FleetConfig)) -> Result<Self> {
-        let mut builder = tempfile::Builder::new();
-        let prefix = format!("kill-{name}-");
-        let dir = builder.prefix(&prefix).tempdir_in(env!("CARGO_TARGET_TMPDIR"))?.keep();
+        let dir = crate::kept_dir(&format!("kill-{name}-"))?;
         let mut config = FleetConfig {
             region: RegionConfig::simple("us-east-1")?,
             cluster: CLUSTER.to_owned(),

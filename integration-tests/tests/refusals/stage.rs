@@ -31,9 +31,7 @@ pub async fn world(name: &str, adjust: impl FnOnce(&mut WorldConfig)) -> Result<
 
 /// A folder for the logs of a test.
 pub fn dir(name: &str) -> Result<std::path::PathBuf> {
-    let mut builder = tempfile::Builder::new();
-    let prefix = format!("refusals-{name}-");
-    Ok(builder.prefix(&prefix).tempdir_in(env!("CARGO_TARGET_TMPDIR"))?.keep())
+    crate::kept_dir(&format!("refusals-{name}-"))
 }
 
 /// Surroundings of services that need no cluster.

@@ -25,9 +25,7 @@ const MANY: u32 = 12;
 
 /// A stage with node class, pool and a crowd of pods that each need a node.
 async fn start(name: &str, copies: usize) -> Result<Together> {
-    let mut builder = tempfile::Builder::new();
-    let prefix = format!("up-{name}-");
-    let dir = builder.prefix(&prefix).tempdir_in(env!("CARGO_TARGET_TMPDIR"))?.keep();
+    let dir = crate::kept_dir(&format!("up-{name}-"))?;
     let config = RegionConfig::simple("eu-west-1")?;
     let together = Box::pin(Together::start(config, copies, &dir)).await?;
     let mut supply = supply();

@@ -82,10 +82,7 @@ impl Scene {
         cluster: &str,
         adjust: impl FnOnce(&mut WorldConfig),
     ) -> Result<Self> {
-        // Logs stay, under the target folder, for whoever wonders why a run failed.
-        let mut builder = tempfile::Builder::new();
-        let prefix = format!("walkthrough-{cluster}-");
-        let dir = builder.prefix(&prefix).tempdir_in(env!("CARGO_TARGET_TMPDIR"))?.keep();
+        let dir = crate::kept_dir(&format!("walkthrough-{cluster}-"))?;
         let mut config = WorldConfig::new(region, cluster, &dir);
         config.real = true;
         adjust(&mut config);

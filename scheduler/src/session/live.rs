@@ -23,6 +23,8 @@ use crate::region::directory::Region;
 
 /// How long a request to the actuator rests until its effect is seen, in milliseconds.
 const REST_MS: i64 = 10_000;
+/// Least time between two looks at what people are to be told, in milliseconds.
+const STATUS_EVERY_MS: i64 = 500;
 
 /// Effects for the actuator, gathered over one pass.
 #[derive(Default)]
@@ -81,8 +83,13 @@ impl Session {
         self.outage = found;
     }
 
-    /// Writes the status of pools and node classes, and says what could not be read or served.
+    /// Writes the status of pools and node classes, and says what could not be read or served. Looks
+    /// at everything, and so not on every pass; the timer behind every signal makes up for it.
     pub(super) fn publish_status(&mut self, now_ms: i64) {
+        if now_ms < self.status_due_ms {
+            return;
+        }
+        self.status_due_ms = now_ms + STATUS_EVERY_MS;
         let region = self.state.region().and_then(|name| self.regions.get(name));
         let mut written = self.planning.closed().map_or_else(Vec::new, |closed| {
             pools::written(&self.state, closed, self.outage.as_ref())

@@ -95,6 +95,8 @@ struct Session {
     supply: Option<(u64, u64)>,
     /// Why nothing can be bought at present, as people have been told.
     outage: Option<Outage>,
+    /// When people are told again what has changed, in milliseconds since 1970.
+    status_due_ms: i64,
 }
 
 /// Size of the channel towards the watcher: directives and the answers to a full window.
@@ -114,16 +116,7 @@ pub async fn run(parts: Parts) -> Result<(), Status> {
     let (outcomes, mut outcome_queue) = mpsc::channel(dispatch::QUEUE);
     let dispatching = dispatch::run(numbering, parcel_queue, outcomes);
     let mut changes = regions.changes();
-    let mut session = Session {
-        state: ClusterState::new(hello.cluster_id.clone()),
-        receiver: Receiver::default(),
-        outbox: Outbox::new(outbound),
-        planning: Planning::new(hello.session_epoch),
-        regions,
-        parcels,
-        supply: None,
-        outage: None,
-    };
+    let mut session = Session::new(&hello, outbound, regions, parcels);
     session.outbox.send(welcome());
     let serving = async {
         let mut heard = Instant::now();
@@ -181,6 +174,25 @@ fn welcome() -> Message {
 }
 
 impl Session {
+    fn new(
+        hello: &cluster::Hello,
+        outbound: mpsc::Sender<Result<cluster::SyncResponse, Status>>,
+        regions: Regions,
+        parcels: mpsc::Sender<Parcel>,
+    ) -> Self {
+        Self {
+            state: ClusterState::new(hello.cluster_id.clone()),
+            receiver: Receiver::default(),
+            outbox: Outbox::new(outbound),
+            planning: Planning::new(hello.session_epoch),
+            regions,
+            parcels,
+            supply: None,
+            outage: None,
+            status_due_ms: 0,
+        }
+    }
+
     fn receive(&mut self, message: cluster::SyncRequest) -> Result<(), Status> {
         match self.receiver.receive(message)? {
             Step::Reset { revision, changes } => {

@@ -173,7 +173,7 @@ impl Index {
     fn touch_by(&mut self, entry: &PodEntry) {
         let counts = !entry.row.node_name.is_empty() && !entry.facts.daemon && !entry.facts.mirror;
         if counts && self.listed.contains(&Source::Pod) {
-            self.touched.insert(entry.row.node_name.clone());
+            self.touched.insert(entry.row.node_name.clone(), self.seen_ms);
         }
     }
 

@@ -6,6 +6,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use longshore_runtime::clock::now_ms;
 use tokio::sync::watch;
 
 use super::Index;
@@ -38,7 +39,9 @@ impl Store {
 
     /// Changes what only the caller looks at, and wakes nobody.
     pub fn update<T>(&self, update: impl FnOnce(&mut Index) -> T) -> T {
-        update(&mut self.index.write().unwrap_or_else(PoisonError::into_inner))
+        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+        index.set_clock(now_ms());
+        update(&mut index)
     }
 
     /// Counts changes.

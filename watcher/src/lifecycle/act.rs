@@ -18,7 +18,7 @@ use crate::directives::disrupt::set_taint;
 use crate::events::Happening;
 use crate::names;
 use crate::observe::reference;
-use crate::patch::{Part, Wanted, code, edit, found, now, remove_finalizer, set_condition};
+use crate::patch::{Part, Wanted, code, edit, found, remove_finalizer, set_condition, time};
 
 /// Why a step did not succeed.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +55,7 @@ impl Directives {
                 let kind = conditions::INITIALIZED;
                 self.set(claim, &Wanted { kind, status: None, reason, message }).await
             }
-            Step::Touch { claim, node } => self.touch(claim, node).await,
+            Step::Touch { claim, node, at_ms } => self.touch(claim, node, *at_ms).await,
             Step::Running { claim, pods, realised } => {
                 self.finish_trace(claim, *pods, *realised);
                 Ok(())
@@ -172,16 +172,12 @@ impl Directives {
         Ok(())
     }
 
-    async fn touch(&self, name: &str, node: &str) -> Outcome {
-        self.store.update(|index| index.untouch(node));
+    async fn touch(&self, name: &str, node: &str, at_ms: i64) -> Outcome {
         let stamp = |claim: &mut NodeClaim| {
-            claim.status.get_or_insert_default().last_pod_event_time = Some(now());
+            claim.status.get_or_insert_default().last_pod_event_time = Some(time(at_ms));
         };
-        let written = edit(&self.claims(), name, Part::Status, self.known_claim(name), stamp).await;
-        if written.is_err() {
-            self.store.update(|index| index.touch(node));
-        }
-        written?;
+        edit(&self.claims(), name, Part::Status, self.known_claim(name), stamp).await?;
+        self.store.update(|index| index.untouch(node, at_ms));
         Ok(())
     }
 

@@ -24,8 +24,8 @@ pub fn steps(index: &Index, now_ms: i64) -> Vec<Step> {
         let Some(node) = status.node_name.as_deref() else { continue };
         let last_ms = status.last_pod_event_time.as_ref().map(|t| t.0.as_millisecond());
         let due = last_ms.is_none_or(|last_ms| now_ms - last_ms >= WRITE_EVERY_MS);
-        if due && index.is_touched(node) {
-            steps.push(Step::Touch { claim: claim.name_any(), node: node.to_owned() });
+        if let Some(at_ms) = index.touched_ms(node).filter(|_| due) {
+            steps.push(Step::Touch { claim: claim.name_any(), node: node.to_owned(), at_ms });
         }
     }
     steps.extend(index.planned_claims().filter_map(|claim| running(index, claim)));

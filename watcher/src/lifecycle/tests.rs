@@ -241,14 +241,18 @@ fn pod_events_are_written_once_in_a_while() {
     apply::<NodeClaim>(&mut index, claim(json!({})));
     apply::<Node>(&mut index, node(json!({})));
     assert!(activity::steps(&index, NOW_MS).is_empty());
+    index.set_clock(NOW_MS - 700);
     apply::<Pod>(&mut index, pod("p", json!({})));
-    let touch = Step::Touch { claim: "c1".to_owned(), node: "n1".to_owned() };
+    let at_ms = NOW_MS - 700;
+    let touch = Step::Touch { claim: "c1".to_owned(), node: "n1".to_owned(), at_ms };
     assert_eq!(activity::steps(&index, NOW_MS), [touch]);
     let fresh = json!({ "status": { "lastPodEventTime": "2025-12-31T23:59:58Z" } });
     apply::<NodeClaim>(&mut index, claim(fresh));
     assert!(activity::steps(&index, NOW_MS).is_empty());
     assert_eq!(activity::steps(&index, NOW_MS + 3_000).len(), 1);
-    index.untouch("n1");
+    index.untouch("n1", at_ms - 1);
+    assert_eq!(activity::steps(&index, NOW_MS + 3_000).len(), 1);
+    index.untouch("n1", at_ms);
     assert!(activity::steps(&index, NOW_MS + 3_000).is_empty());
 }
 

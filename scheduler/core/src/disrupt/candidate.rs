@@ -12,9 +12,8 @@ use crate::world::claim::NodeClaim;
 use crate::world::node::Node;
 use crate::world::pod::{DoNotDisrupt, Pod};
 
-/// How much longer a node with pods is left alone, in milliseconds. Nodes that fell quiet within
-/// this time are judged together; one by one, the pods of the first would go to the others, start
-/// their clocks anew and be moved again. No less than what the clocks are exact to.
+/// Nodes with pods that fall quiet within this time of each other are judged together, at its end;
+/// one by one, the pods of the first would go to the others and be moved again. In milliseconds.
 const TOGETHER_MS: i64 = 5_000;
 
 /// A node that could go.
@@ -34,16 +33,15 @@ pub(crate) struct Candidate<'a> {
     pub(crate) refused: bool,
     /// Why it must go whatever it saves, when so.
     pub(crate) must_go: Option<DisruptionReason>,
-    /// True once consolidateAfter has passed.
-    pub(crate) is_quiet: bool,
-    /// True when it may be removed although pods run on it.
-    pub(crate) may_consolidate: bool,
+    /// When consolidateAfter will have passed, in milliseconds since 1970; None when it never will.
+    pub(crate) quiet_ms: Option<i64>,
+    /// When it may be removed although pods run on it: it and its like have been quiet for long.
+    pub(crate) ripe_ms: Option<i64>,
     /// What moving its pods costs, in pods of average standing.
     pub(crate) move_cost: f64,
-    /// True when nothing runs on it that counts and its pool removes such nodes, soon or now.
-    pub(crate) ends: bool,
     /// When waiting alone changes what may happen to it, in milliseconds since 1970.
     pub(crate) wake_ms: Option<i64>,
+    now_ms: i64,
 }
 
 impl Candidate<'_> {
@@ -53,6 +51,27 @@ impl Candidate<'_> {
         let forced = matches!(reason, DisruptionReason::Expired | DisruptionReason::Drifted);
         self.refused && !(forced && self.claim.termination_grace_ms.is_some())
     }
+
+    /// True when nothing runs on it that counts and its pool removes such nodes, soon or now.
+    pub(crate) fn ends(&self) -> bool {
+        self.pods.is_empty() && self.quiet_ms.is_some() && !self.refused
+    }
+
+    /// True when nothing runs on it that counts and consolidateAfter has passed.
+    pub(crate) fn may_end(&self) -> bool {
+        self.ends() && self.quiet_ms.is_some_and(|quiet_ms| quiet_ms <= self.now_ms)
+    }
+
+    /// True when pods run on it and it may be removed all the same.
+    pub(crate) fn may_consolidate(&self) -> bool {
+        self.ripe_ms.is_some_and(|ripe_ms| ripe_ms <= self.now_ms)
+    }
+
+    /// True when its time has not come. A pod moved there would start its clock anew, and might be
+    /// moved again soon.
+    pub(crate) fn ripens(&self) -> bool {
+        self.ripe_ms.is_some_and(|ripe_ms| ripe_ms > self.now_ms)
+    }
 }
 
 /// All candidates, in order of claim name.
@@ -60,8 +79,24 @@ pub(crate) fn all<'a>(model: &Model<'a>) -> Vec<Candidate<'a>> {
     let hosts = model.hosts.iter().enumerate();
     let mut all: Vec<Candidate<'a>> =
         hosts.filter_map(|(index, host)| candidate(model, index, host)).collect();
+    ripen_together(&mut all);
     all.sort_by(|a, b| a.claim.name.cmp(&b.claim.name));
     all
+}
+
+/// Says when nodes with pods may be removed. In order of time, the first waits for those that come
+/// soon after, which then do not wait longer than it.
+fn ripen_together(all: &mut [Candidate<'_>]) {
+    all.sort_by_key(|candidate| candidate.quiet_ms);
+    let mut ripe_ms = i64::MIN;
+    for candidate in all.iter_mut().filter(|c| !c.pods.is_empty() && !c.refused) {
+        let Some(quiet_ms) = candidate.quiet_ms else { continue };
+        if quiet_ms > ripe_ms {
+            ripe_ms = quiet_ms.saturating_add(TOGETHER_MS);
+        }
+        candidate.ripe_ms = Some(ripe_ms);
+        candidate.wake_at(ripe_ms);
+    }
 }
 
 fn candidate<'a>(model: &Model<'a>, index: usize, host: &Host<'a>) -> Option<Candidate<'a>> {
@@ -78,17 +113,17 @@ fn candidate<'a>(model: &Model<'a>, index: usize, host: &Host<'a>) -> Option<Can
         pods: Vec::new(),
         refused: node.do_not_disrupt || claim.do_not_disrupt,
         must_go: must_go(&claim, now_ms),
-        is_quiet: false,
-        may_consolidate: false,
+        quiet_ms: None,
+        ripe_ms: None,
         move_cost: 1.0,
-        ends: false,
         wake_ms: claim.expires_ms().filter(|expires_ms| *expires_ms > now_ms),
+        now_ms,
         claim,
     };
     for pod in model.input.world.pods_on(&node.name) {
         candidate.consider(model, pod);
     }
-    candidate.watch_clock(now_ms);
+    candidate.watch_clock();
     Some(candidate)
 }
 
@@ -110,10 +145,9 @@ impl<'a> Candidate<'a> {
         if pod.deleting {
             return;
         }
-        let now_ms = model.input.now_ms;
-        self.refused |= pod.do_not_disrupt.in_force(now_ms);
+        self.refused |= pod.do_not_disrupt.in_force(self.now_ms);
         if let DoNotDisrupt::UntilMs(until_ms) = pod.do_not_disrupt {
-            self.wake_at(until_ms, now_ms);
+            self.wake_at(until_ms);
         }
         if !model.stays_with_node(shape) {
             self.move_cost += eviction_cost(pod, model.shapes[shape].priority).max(0.0);
@@ -121,26 +155,20 @@ impl<'a> Candidate<'a> {
         }
     }
 
-    /// Whether consolidateAfter has passed, or when it will.
-    fn watch_clock(&mut self, now_ms: i64) {
+    /// When consolidateAfter will have passed, if its pool removes it at all.
+    fn watch_clock(&mut self) {
         let rules = &self.pool.disruption;
-        let any_load = rules.policy == ConsolidationPolicy::WhenEmptyOrUnderutilized;
-        if !any_load && !self.pods.is_empty() {
+        if !self.pods.is_empty() && rules.policy == ConsolidationPolicy::WhenEmpty {
             return;
         }
-        let quiet_ms = rules.consolidate_after_ms.and_then(|ms| self.claim.quiet_since_ms(ms));
-        let Some(quiet_ms) = quiet_ms else { return };
-        self.ends = self.pods.is_empty() && !self.refused;
-        self.is_quiet = quiet_ms <= now_ms;
-        self.wake_at(quiet_ms, now_ms);
-        if any_load && !self.pods.is_empty() {
-            self.may_consolidate = quiet_ms + TOGETHER_MS <= now_ms;
-            self.wake_at(quiet_ms + TOGETHER_MS, now_ms);
+        self.quiet_ms = rules.consolidate_after_ms.and_then(|ms| self.claim.quiet_since_ms(ms));
+        if let Some(quiet_ms) = self.quiet_ms {
+            self.wake_at(quiet_ms);
         }
     }
 
-    fn wake_at(&mut self, at_ms: i64, now_ms: i64) {
-        if at_ms > now_ms {
+    fn wake_at(&mut self, at_ms: i64) {
+        if at_ms > self.now_ms {
             self.wake_ms = Some(self.wake_ms.map_or(at_ms, |known_ms| known_ms.min(at_ms)));
         }
     }

@@ -30,10 +30,8 @@ const SPOT_TYPES_MIN: usize = 15;
 impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
     /// Removes what saves money.
     pub(super) fn consolidate(&mut self, candidates: &[Candidate<'a>]) {
-        let mut order: Vec<&Candidate<'a>> = candidates
-            .iter()
-            .filter(|c| c.may_consolidate && !c.pods.is_empty() && !c.refused)
-            .collect();
+        let mut order: Vec<&Candidate<'a>> =
+            candidates.iter().filter(|c| c.may_consolidate()).collect();
         order.sort_by(|a, b| self.yield_of(b).total_cmp(&self.yield_of(a)));
         self.delete(&order);
         let pools: BTreeSet<&PoolName> =
@@ -53,6 +51,10 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
 
     fn price(&self, candidate: &Candidate<'_>) -> Option<i64> {
         self.context.model.hosts[candidate.host].price
+    }
+
+    fn price_of(&self, gone: &[&Candidate<'a>]) -> i64 {
+        gone.iter().filter_map(|candidate| self.price(candidate)).sum()
     }
 
     fn delete(&mut self, order: &[&Candidate<'a>]) {
@@ -118,7 +120,7 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
     }
 
     fn replace_if_cheaper(&mut self, gone: &[&Candidate<'a>]) -> bool {
-        let price: i64 = gone.iter().filter_map(|candidate| self.price(candidate)).sum();
+        let price = self.price_of(gone);
         let single_spot = gone.len() == 1 && self.is_spot(gone[0]);
         let Context { goods, .. } = self.context;
         let relocation = self.relocation(gone);
@@ -135,14 +137,16 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
         true
     }
 
-    /// A trial that does not count on nodes that are empty and will go, unless they cost less: to
-    /// move pods there would keep one node for another, and disturb pods for nothing.
+    /// A trial that does not count on nodes whose clock it would start anew: those with pods that have
+    /// not been quiet for long enough, and those that are empty and will go. Of the latter, cheaper
+    /// ones are welcome; any other would be one node kept for another, and pods disturbed for nothing.
     fn relocation(&mut self, gone: &[&Candidate<'a>]) -> Relocation<'_, 'g, 'm, 'a> {
-        let price: i64 = gone.iter().filter_map(|candidate| self.price(candidate)).sum();
-        let Self { context, ending, .. } = self;
+        let price = self.price_of(gone);
+        let Self { context, ending, ripening, .. } = self;
         let hosts = &context.model.hosts;
         let dear = |host: &usize| hosts[*host].price.is_none_or(|own| own >= price);
-        Relocation::of(context, gone).avoiding(ending.iter().copied().filter(dear))
+        let ending = ending.iter().copied().filter(dear);
+        Relocation::of(context, gone).avoiding(ending.chain(ripening.iter().copied()))
     }
 
     fn is_spot(&self, candidate: &Candidate<'_>) -> bool {

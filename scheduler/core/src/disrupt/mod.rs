@@ -41,8 +41,9 @@ pub(crate) fn add(context: Context<'_, '_, '_>, plan: &mut Plan) {
     let candidates = candidate::all(model);
     plan.wake_ms = candidates.iter().filter_map(|candidate| candidate.wake_ms).min();
     let allowance = Allowance::new(model);
-    let ending = candidates.iter().filter(|c| c.ends).map(|c| c.host).collect();
-    let mut disruptor = Disruptor { context, allowance, ending, plan };
+    let ending = candidates.iter().filter(|c| c.ends()).map(|c| c.host).collect();
+    let ripening = candidates.iter().filter(|c| c.ripens()).map(|c| c.host).collect();
+    let mut disruptor = Disruptor { context, allowance, ending, ripening, plan };
     disruptor.replace(&candidates, DisruptionReason::Expired);
     disruptor.replace(&candidates, DisruptionReason::Drifted);
     disruptor.empty(&candidates);
@@ -78,6 +79,8 @@ struct Disruptor<'c, 'g, 'm, 'a> {
     allowance: Allowance,
     /// Hosts that are empty and will go.
     ending: Vec<usize>,
+    /// Hosts with pods that have not been quiet for long enough.
+    ripening: Vec<usize>,
     plan: &'c mut Plan,
 }
 
@@ -96,7 +99,7 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
 
     /// Deletes nodes on which nothing runs that counts.
     fn empty(&mut self, candidates: &[Candidate<'a>]) {
-        for candidate in candidates.iter().filter(|c| c.is_quiet && c.pods.is_empty()) {
+        for candidate in candidates.iter().filter(|c| c.may_end()) {
             if self.may_go(candidate, DisruptionReason::Empty) {
                 self.context.scene.open[candidate.host] = false;
                 self.commit(&[candidate], DisruptionReason::Empty, &Placed::default());

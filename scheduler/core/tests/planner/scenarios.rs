@@ -43,6 +43,8 @@ scenarios! {
     w2_scale_in
     w2_survivors_on_one_node
     w2_survivors_wait_together
+    w2_survivors_go_together
+    w2_restless_nodes_take_no_moved_pods
     w2_nothing_but_fargate
     w3_two_pods_one_node
     w3_do_not_evict
