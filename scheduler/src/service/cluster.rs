@@ -60,6 +60,7 @@ impl ClusterService for Service {
             regions: self.regions.clone(),
             queries: query_queue,
             token,
+            supervisor: self.supervisor.clone(),
         };
         self.start(parts);
         Ok(Response::new(ReceiverStream::new(responses)))

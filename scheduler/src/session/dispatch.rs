@@ -1,11 +1,13 @@
 //! The road to the actuator: one task per session sends requests in order and reports back.
 //!
 //! Invariant: fences leave in growing order, because one task numbers and sends them. What became
-//! of a request is always reported, also when nobody answered.
+//! of a request is always reported, also when nobody answered. The task is not the session's own, so
+//! that neither waits for the other.
 
 use std::time::Duration;
 
 use longshore_proto::capacity::v1 as capacity;
+use longshore_proto::limits::LAUNCHES_PER_APPLY_MAX;
 use longshore_proto::reason;
 use longshore_proto::types::v1::{ClusterFacts, Launch, NodeClass, Termination};
 use longshore_runtime::client::with_deadline;
@@ -91,13 +93,43 @@ impl Numbering {
     }
 }
 
-/// Sends parcels until the session drops its end of the queue.
+impl Parcel {
+    /// Takes up effects of the same plan; gives back what has to go by itself.
+    fn join(&mut self, mut other: Self) -> Option<Self> {
+        let (
+            Order::Plan { plan_id, launches, terminations },
+            Order::Plan { plan_id: of, launches: more_launches, terminations: more_terminations },
+        ) = (&mut self.order, &mut other.order)
+        else {
+            return Some(other);
+        };
+        if plan_id != of || launches.len() + more_launches.len() > LAUNCHES_PER_APPLY_MAX {
+            return Some(other);
+        }
+        launches.append(more_launches);
+        terminations.append(more_terminations);
+        self.keys.append(&mut other.keys);
+        None
+    }
+}
+
+/// Sends parcels until the session drops its end of the queue. What gathers while a request is under
+/// way leaves as one.
 pub async fn run(
     mut numbering: Numbering,
     mut parcels: mpsc::Receiver<Parcel>,
     outcomes: mpsc::Sender<Outcome>,
 ) {
-    while let Some(parcel) = parcels.recv().await {
+    let mut apart = None;
+    loop {
+        let next = match apart.take() {
+            Some(parcel) => Some(parcel),
+            None => parcels.recv().await,
+        };
+        let Some(mut parcel) = next else { return };
+        while let (None, Ok(next)) = (&apart, parcels.try_recv()) {
+            apart = parcel.join(next);
+        }
         let fence = numbering.next_fence();
         let result = deliver(parcel.order, fence, parcel.client).await;
         if let Err(status) = &result {

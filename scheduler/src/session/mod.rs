@@ -23,6 +23,7 @@ mod supply;
 
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use longshore_proto::cluster::v1 as cluster;
 use longshore_proto::cluster::v1::sync_response::Message;
 use longshore_proto::limits::{
@@ -31,6 +32,7 @@ use longshore_proto::limits::{
 use longshore_proto::planning::v1 as wire_planning;
 use longshore_proto::reason::{self, Reason};
 use longshore_runtime::clock::now_ms;
+use longshore_runtime::tasks::Supervisor;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -81,6 +83,8 @@ pub struct Parts {
     pub queries: mpsc::Receiver<Query>,
     /// Cancelled when another session takes over or the process ends.
     pub token: CancellationToken,
+    /// Owner of the session's tasks.
+    pub supervisor: Supervisor,
 }
 
 /// A session under way.
@@ -110,45 +114,62 @@ pub const fn outbound_queue() -> usize {
 /// # Errors
 /// The status that the stream ended with.
 pub async fn run(parts: Parts) -> Result<(), Status> {
-    let Parts { hello, mut inbound, outbound, regions, mut queries, token } = parts;
+    let Parts { hello, mut inbound, outbound, regions, mut queries, token, supervisor } = parts;
     let numbering = Numbering::new(hello.cluster_id.clone(), hello.session_epoch);
     let (parcels, parcel_queue) = mpsc::channel(dispatch::QUEUE);
     let (outcomes, mut outcome_queue) = mpsc::channel(dispatch::QUEUE);
     let dispatching = dispatch::run(numbering, parcel_queue, outcomes);
+    supervisor.spawn_once("dispatch", unless(token.clone(), dispatching));
     let mut changes = regions.changes();
     let mut session = Session::new(&hello, outbound, regions, parcels);
     session.outbox.send(welcome());
-    let serving = async {
-        let mut heard = Instant::now();
-        loop {
-            let wake = session.planning.wake_at().unwrap_or_else(|| Instant::now() + TICK);
-            tokio::select! {
-                message = inbound.message() => match message.map_err(reason::of_receiving)? {
-                    None => return Ok(()),
-                    Some(message) => {
-                        heard = Instant::now();
-                        session.receive(message)?;
-                    }
-                },
-                _ = changes.changed() => mark_seen(&mut changes),
-                Some(outcome) = outcome_queue.recv() => session.outcome(&outcome),
-                proposal = session.planning.finished() => {
-                    proposal.into_iter().for_each(|proposal| session.commit(proposal));
+    let mut heard = Instant::now();
+    loop {
+        let wake = session.planning.wake_at().unwrap_or_else(|| Instant::now() + TICK);
+        tokio::select! {
+            messages = arrived(&mut inbound) => {
+                let messages = messages?;
+                if messages.is_empty() {
+                    return Ok(());
                 }
-                Some(query) = queries.recv() => session.answer(query),
-                () = tokio::time::sleep_until(wake.min(Instant::now() + TICK)) => {}
-                () = token.cancelled() => return Err(superseded(&hello.cluster_id)),
+                heard = Instant::now();
+                messages.into_iter().try_for_each(|message| session.receive(message))?;
             }
-            if heard.elapsed() > SILENCE {
-                return Err(Status::deadline_exceeded("no message from the watcher for too long"));
+            _ = changes.changed() => mark_seen(&mut changes),
+            Some(outcome) = outcome_queue.recv() => session.outcome(&outcome),
+            proposal = session.planning.finished() => {
+                proposal.into_iter().for_each(|proposal| session.commit(proposal));
             }
-            session.pass();
+            Some(query) = queries.recv() => session.answer(query),
+            () = tokio::time::sleep_until(wake.min(Instant::now() + TICK)) => {}
+            () = token.cancelled() => return Err(superseded(&hello.cluster_id)),
         }
-    };
-    tokio::select! {
-        ended = serving => ended,
-        () = dispatching => Ok(()),
+        if heard.elapsed() > SILENCE {
+            return Err(Status::deadline_exceeded("no message from the watcher for too long"));
+        }
+        session.pass();
     }
+}
+
+/// The messages that have come, at least one; none when the stream has ended. What is there already
+/// needs no pass of its own.
+async fn arrived(
+    inbound: &mut Streaming<cluster::SyncRequest>,
+) -> Result<Vec<cluster::SyncRequest>, Status> {
+    let first = inbound.message().await.map_err(reason::of_receiving)?;
+    let mut messages: Vec<_> = first.into_iter().collect();
+    while !messages.is_empty() && messages.len() < SYNC_WINDOW as usize {
+        let Some(next) = inbound.message().now_or_never() else { break };
+        let Some(next) = next.map_err(reason::of_receiving)? else { break };
+        messages.push(next);
+    }
+    Ok(messages)
+}
+
+/// Runs a task until the token is cancelled.
+async fn unless(token: CancellationToken, task: impl Future<Output = ()>) -> anyhow::Result<()> {
+    token.run_until_cancelled(task).await;
+    Ok(())
 }
 
 fn mark_seen(changes: &mut watch::Receiver<u64>) {
