@@ -10,20 +10,23 @@ use crate::wire::time_ms;
 pub struct Joined {
     /// Name.
     pub name: String,
-    /// True while it is not ready, or something besides our own taint keeps pods away for now.
-    pub starting: bool,
+    /// When it was first seen ready, with nothing but our own taint to keep pods away for now, in
+    /// milliseconds since 1970; None before.
+    pub fit_ms: Option<i64>,
     /// When it was created, in milliseconds since 1970.
     pub create_ms: i64,
 }
 
 impl Joined {
-    /// From the watched node.
+    /// From the watched node, and what was known of it.
     #[must_use]
-    pub fn new(node: &v1::Node) -> Self {
+    pub fn new(node: &v1::Node, before: Option<&Self>, now_ms: i64) -> Self {
         let passing = |key: &str| key != UNREGISTERED && Taint::is_ephemeral_key(key);
+        let fit = node.ready && !node.taints.iter().any(|taint| passing(&taint.key));
+        let since_ms = || before.and_then(|before| before.fit_ms).unwrap_or(now_ms);
         Self {
             name: node.name.clone(),
-            starting: !node.ready || node.taints.iter().any(|taint| passing(&taint.key)),
+            fit_ms: fit.then(since_ms),
             create_ms: node.create_time.as_ref().map_or(0, time_ms),
         }
     }
@@ -33,16 +36,27 @@ impl Joined {
 mod tests {
     use super::*;
 
-    fn starting(ready: bool, taint: &str) -> bool {
+    fn joined(ready: bool, taint: &str, before: Option<&Joined>, now_ms: i64) -> Joined {
         let taint = v1::Taint { key: taint.to_owned(), ..Default::default() };
-        Joined::new(&v1::Node { ready, taints: vec![taint], ..Default::default() }).starting
+        let node = v1::Node { ready, taints: vec![taint], ..Default::default() };
+        Joined::new(&node, before, now_ms)
     }
 
     #[test]
     fn only_what_passes_by_itself_is_waited_for() {
-        assert!(!starting(true, UNREGISTERED));
-        assert!(starting(false, UNREGISTERED));
-        assert!(starting(true, "node.kubernetes.io/not-ready"));
-        assert!(!starting(true, "example.com/dedicated"), "a taint that stays");
+        let fit = |ready, taint| joined(ready, taint, None, 7).fit_ms;
+        assert_eq!(fit(true, UNREGISTERED), Some(7));
+        assert_eq!(fit(false, UNREGISTERED), None);
+        assert_eq!(fit(true, "node.kubernetes.io/not-ready"), None);
+        assert_eq!(fit(true, "example.com/dedicated"), Some(7), "a taint that stays");
+    }
+
+    #[test]
+    fn a_node_is_fit_since_it_was_first_seen_so() {
+        let first = joined(true, UNREGISTERED, None, 7);
+        let second = joined(true, UNREGISTERED, Some(&first), 8);
+        assert_eq!(second.fit_ms, Some(7));
+        let lost = joined(false, UNREGISTERED, Some(&second), 9);
+        assert_eq!(joined(true, UNREGISTERED, Some(&lost), 10).fit_ms, Some(10));
     }
 }

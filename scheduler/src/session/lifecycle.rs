@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use longshore_core::vocabulary::ids::ClaimName;
 use longshore_proto::capacity::v1::{InstancePhase, InstanceState, InterruptionKind, LaunchPhase};
 use longshore_proto::cluster::v1::directive::Action;
 use longshore_proto::cluster::v1::{
@@ -25,6 +26,9 @@ const REGISTRATION_TTL_MS: i64 = 15 * 60 * 1000;
 /// many milliseconds the node is registered all the same: a network plug-in whose DaemonSet does
 /// not tolerate the taint would otherwise never come up.
 const START_PATIENCE_MS: i64 = 30 * 1000;
+/// A node that has room for the pods of others waits until those that have joined and have less to
+/// spare are open, so that their pods do not go there, for at most this many milliseconds.
+const SPARE_PATIENCE_MS: i64 = 2 * 1000;
 /// A launch that somebody must mend is tried again with a new claim after this, in milliseconds.
 const LAUNCH_RETRY_MS: i64 = 60 * 1000;
 /// An instance without a claim is ended when it is older than this, in milliseconds. Longer than
@@ -41,6 +45,8 @@ pub struct World<'a> {
     pub nodes: &'a BTreeMap<String, Joined>,
     /// Pods planned for each claim.
     pub nominations: &'a BTreeMap<String, Vec<String>>,
+    /// Nodes to come that have room for pods wanted on others, and for how many.
+    pub spare: &'a BTreeMap<ClaimName, i64>,
     /// The cluster's region.
     pub region: &'a RegionState,
     /// Milliseconds since 1970.
@@ -139,7 +145,7 @@ impl World<'_> {
 
     fn registering(&self, claim: &NodeClaim) -> Option<Step> {
         if let Some(node) = self.nodes.get(&claim.provider_id) {
-            if node.starting && self.now_ms - node.create_ms < START_PATIENCE_MS {
+            if !self.may_open(claim, node) {
                 return None;
             }
             let pods = self.nominations.get(&claim.name).cloned().unwrap_or_default();
@@ -152,6 +158,21 @@ impl World<'_> {
                            and that the node role may join the cluster";
             delete(claim, "RegistrationTimeout", message)
         })
+    }
+
+    fn may_open(&self, claim: &NodeClaim, node: &Joined) -> bool {
+        let Some(fit_ms) = node.fit_ms else {
+            return self.now_ms - node.create_ms >= START_PATIENCE_MS;
+        };
+        let spare = |claim: &NodeClaim| self.spare.get(claim.name.as_str()).copied().unwrap_or(0);
+        let goes_first = |other: &NodeClaim| {
+            spare(other) < spare(claim)
+                && other.register_time.is_none()
+                && !other.deleting
+                && self.nominations.contains_key(&other.name)
+                && self.nodes.contains_key(&other.provider_id)
+        };
+        self.now_ms - fit_ms >= SPARE_PATIENCE_MS || !self.claims.values().any(goes_first)
     }
 
     /// Replacements first, then the claim goes; without a replacement it stays.

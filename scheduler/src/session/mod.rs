@@ -217,13 +217,13 @@ impl Session {
     fn receive(&mut self, message: cluster::SyncRequest) -> Result<(), Status> {
         match self.receiver.receive(message)? {
             Step::Reset { revision, changes } => {
-                self.state.reset(changes);
+                self.state.reset(changes, now_ms());
                 tracing::info!(cluster = self.state.cluster_id(), revision, "view is whole");
                 self.planning.want("");
                 self.acknowledge(revision);
             }
             Step::Apply { revision, changes, traceparent } => {
-                if self.state.apply(changes) {
+                if self.state.apply(changes, now_ms()) {
                     self.planning.want(&traceparent);
                 }
                 self.acknowledge(revision);

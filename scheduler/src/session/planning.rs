@@ -10,7 +10,7 @@ use std::time::Duration;
 use longshore_core::check;
 use longshore_core::plan::{Effort, Plan, PlanInput, Target};
 use longshore_core::reason::Obstacle;
-use longshore_core::vocabulary::ids::{CatalogueId, PodUid, PoolName};
+use longshore_core::vocabulary::ids::{CatalogueId, ClaimName, PodUid, PoolName};
 use longshore_runtime::propagate;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -99,6 +99,13 @@ impl Planning {
     #[must_use]
     pub const fn nominations(&self) -> &BTreeMap<String, Vec<String>> {
         &self.nominations
+    }
+
+    /// Nodes to come that have room for pods wanted on others, and for how many.
+    #[must_use]
+    pub fn spare(&self) -> &BTreeMap<ClaimName, i64> {
+        static NONE: BTreeMap<ClaimName, i64> = BTreeMap::new();
+        self.newest.as_ref().map_or(&NONE, |newest| &newest.plan.spare)
     }
 
     /// The claim that the newest plan wants a pod on.

@@ -151,12 +151,12 @@ impl ClusterState {
     }
 
     /// Starts over from a snapshot. Effects under way stay: the snapshot may be older than they.
-    pub fn reset(&mut self, changes: Vec<v1::ObjectChange>) {
+    pub fn reset(&mut self, changes: Vec<v1::ObjectChange>, now_ms: i64) {
         let old = std::mem::take(self);
         self.cluster_id = old.cluster_id;
         self.effects = old.effects;
         self.created = old.created;
-        self.apply(changes);
+        self.apply(changes, now_ms);
         let under_way: Vec<_> = self.effects.created().map(ToOwned::to_owned).collect();
         for name in &under_way {
             self.show_claim(name);
@@ -164,19 +164,19 @@ impl ClusterState {
     }
 
     /// Applies changes in order and says whether a plan may differ now.
-    pub fn apply(&mut self, changes: Vec<v1::ObjectChange>) -> bool {
+    pub fn apply(&mut self, changes: Vec<v1::ObjectChange>, now_ms: i64) -> bool {
         let mut differs = false;
         for change in changes {
-            differs |= self.apply_one(change);
+            differs |= self.apply_one(change, now_ms);
         }
         differs
     }
 
-    fn apply_one(&mut self, change: v1::ObjectChange) -> bool {
+    fn apply_one(&mut self, change: v1::ObjectChange, now_ms: i64) -> bool {
         match change.change {
             Some(WireChange::Upsert(v1::Object { kind: Some(kind) })) => {
                 self.digest.add(&reference::of(&kind));
-                self.upsert(kind)
+                self.upsert(kind, now_ms)
             }
             Some(WireChange::Remove(reference)) => {
                 self.digest.remove(&reference);
@@ -189,7 +189,7 @@ impl ClusterState {
         }
     }
 
-    fn upsert(&mut self, kind: Kind) -> bool {
+    fn upsert(&mut self, kind: Kind, now_ms: i64) -> bool {
         match kind {
             Kind::NodeClaim(claim) => {
                 let name = claim.name.clone();
@@ -208,7 +208,9 @@ impl ClusterState {
                 return self.facts.replace(facts.clone()).as_ref() != Some(&facts);
             }
             Kind::Node(ref node) if !node.provider_id.is_empty() => {
-                self.nodes_by_provider.insert(node.provider_id.clone(), Joined::new(node));
+                let before = self.nodes_by_provider.get(&node.provider_id);
+                let joined = Joined::new(node, before, now_ms);
+                self.nodes_by_provider.insert(node.provider_id.clone(), joined);
             }
             Kind::Node(_)
             | Kind::PodShape(_)

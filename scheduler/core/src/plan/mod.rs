@@ -14,6 +14,7 @@ pub(crate) mod model;
 pub(crate) mod place;
 mod rows;
 pub(crate) mod scene;
+mod spare;
 mod substitutes;
 mod trim;
 mod types;
@@ -56,6 +57,7 @@ pub fn plan(input: &PlanInput) -> Plan {
         launched: &mut launched,
     };
     disrupt::add(context, &mut plan);
+    plan.spare = spare::of(&model, &scene);
     worth::add(&model, &goods, &launched, &mut plan);
     plan
 }

@@ -60,6 +60,10 @@ pub struct Plan {
     pub unplaced: Vec<Unplaced>,
     /// Nodes to take out of service.
     pub disruptions: Vec<Disruption>,
+    /// Claims whose nodes are still coming, with the number of pods wanted on other such nodes that
+    /// each has room for besides its own; those without room are left out. Opened in this order, full
+    /// ones first, nodes get the pods that are wanted there.
+    pub spare: BTreeMap<ClaimName, i64>,
     /// Price of all launches, each at its cheapest candidate.
     pub launch_price_micro_usd_per_hour: i64,
     /// Price of all nodes that pools own once the plan has been carried out.

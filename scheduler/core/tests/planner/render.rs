@@ -36,6 +36,9 @@ pub fn render(plan: &Plan, input: &PlanInput) -> String {
         writeln!(text, " replaced by {} launches", disruption.replacements.len()).unwrap();
         text += &places("  move", disruption.moves.iter().cloned(), input);
     }
+    for (claim, pods) in &plan.spare {
+        writeln!(text, "spare {pods} on claim {claim}").unwrap();
+    }
     let launched = dollars(plan.launch_price_micro_usd_per_hour);
     let bound = dollars(plan.bound.price_micro_usd_per_hour);
     let fleet = dollars(plan.fleet_price_micro_usd_per_hour);

@@ -56,6 +56,7 @@ scenarios! {
     expiry
     flavours
     in_flight
+    in_flight_with_room_to_spare
     interruption
     limits
     reasons

@@ -56,7 +56,7 @@ impl Case {
     }
 
     fn node(mut self) -> Self {
-        let node = Joined { name: "ip-1".to_owned(), starting: false, create_ms: NOW_MS };
+        let node = Joined { name: "ip-1".to_owned(), fit_ms: Some(NOW_MS), create_ms: NOW_MS };
         self.nodes.insert("aws:///z/i-1".to_owned(), node);
         self
     }
@@ -69,6 +69,7 @@ impl Case {
             claims: &claims,
             nodes: &self.nodes,
             nominations: &nominations,
+            spare: &BTreeMap::new(),
             region: &self.region,
             now_ms: NOW_MS,
         })
@@ -115,15 +116,49 @@ fn a_claim_goes_from_launch_to_service() {
 fn a_node_is_registered_when_it_may_take_pods_or_has_had_its_time() {
     let launched = Case::new().launch(LaunchPhase::Launched).instance(InstancePhase::Pending);
     let mut joined = launched.provided().node();
-    let mut node = |starting, age_ms| {
+    let mut node = |fit_ms, age_ms| {
         let node = joined.nodes.get_mut("aws:///z/i-1").unwrap();
-        (node.starting, node.create_ms) = (starting, NOW_MS - age_ms);
+        (node.fit_ms, node.create_ms) = (fit_ms, NOW_MS - age_ms);
         joined.only()
     };
-    assert_eq!(node(true, 0), None);
-    assert_eq!(node(true, START_PATIENCE_MS - 1), None);
-    assert!(node(true, START_PATIENCE_MS).is_some());
-    assert!(node(false, 0).is_some());
+    assert_eq!(node(None, 0), None);
+    assert_eq!(node(None, START_PATIENCE_MS - 1), None);
+    assert!(node(None, START_PATIENCE_MS).is_some());
+    assert!(node(Some(NOW_MS), 0).is_some());
+}
+
+#[test]
+fn a_node_with_room_to_spare_opens_after_those_that_have_joined() {
+    let claim = |name: &str| NodeClaim {
+        name: name.to_owned(),
+        provider_id: format!("aws:///z/{name}"),
+        ..Default::default()
+    };
+    let mut claims = BTreeMap::from(["a", "b"].map(|name| (name.to_owned(), claim(name))));
+    let node = |name: &str| Joined { name: name.to_owned(), fit_ms: None, create_ms: NOW_MS };
+    let mut nodes = BTreeMap::from(["a", "b"].map(|name| (format!("aws:///z/{name}"), node(name))));
+    let nominations = BTreeMap::from(["a", "b"].map(|name| (name.to_owned(), Vec::new())));
+    let spare = BTreeMap::from([(ClaimName::new("a"), 2), (ClaimName::new("b"), 1)]);
+    let region = RegionState::default();
+    nodes.get_mut("aws:///z/a").unwrap().fit_ms = Some(NOW_MS);
+    let opens = |claims: &BTreeMap<String, NodeClaim>, nodes: &BTreeMap<String, Joined>, now_ms| {
+        let world = World {
+            cluster_id: "c",
+            claims,
+            nodes,
+            nominations: &nominations,
+            spare: &spare,
+            region: &region,
+            now_ms,
+        };
+        world.may_open(&claims["a"], &nodes["aws:///z/a"])
+    };
+    assert!(!opens(&claims, &nodes, NOW_MS), "b has joined and pods wait for it");
+    assert!(opens(&claims, &nodes, NOW_MS + SPARE_PATIENCE_MS));
+    let alone = BTreeMap::from([("aws:///z/a".to_owned(), nodes["aws:///z/a"].clone())]);
+    assert!(opens(&claims, &alone, NOW_MS), "b may be long in coming");
+    claims.get_mut("b").unwrap().register_time = Some(Timestamp::default());
+    assert!(opens(&claims, &nodes, NOW_MS), "b is open");
 }
 
 #[test]
