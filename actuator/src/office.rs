@@ -88,6 +88,18 @@ async fn wait(standing: &mut watch::Receiver<Standing>, token: &CancellationToke
     }
 }
 
+/// Waits until EC2 has listed the region's instances. Whoever watches takes what is shown for all there
+/// is: a node whose instance is not among it would be given up as gone.
+async fn look_round(leader: &Leader, office: &watch::Sender<Office>) {
+    let why = "leading, but EC2 has not listed the region's instances yet; if this lasts, the log \
+               says why"
+        .to_owned();
+    office.send_replace(Office::Closed { reason: Reason::NotLeader, why });
+    let mut inventory = leader.inventory.subscribe();
+    // Fails only when the leader is gone, and it is held here.
+    let _ = inventory.wait_for(|inventory| inventory.listed_ms() > 0).await;
+}
+
 struct Tenure<'a> {
     premises: &'a Premises,
     store: &'a Store,
@@ -106,12 +118,22 @@ impl Tenure<'_> {
         let premises = self.premises.clone();
         let leader = Leader::begin(premises, self.term, self.store.clone(), &supervisor).await?;
         work::start(&leader, &supervisor);
-        leader.events().leading(true);
-        tracing::info!(term = leader.term.revision, "in office");
-        self.office.send_replace(Office::Held(Arc::clone(&leader)));
+        let given_up = supervisor.token().clone();
+        let over = async {
+            tokio::select! {
+                () = wait(standing, token) => {}
+                () = given_up.cancelled() => {}
+            }
+        };
+        tokio::pin!(over);
         tokio::select! {
-            () = wait(standing, token) => {}
-            () = supervisor.token().cancelled() => {}
+            () = &mut over => {}
+            () = look_round(&leader, self.office) => {
+                leader.events().leading(true);
+                tracing::info!(term = leader.term.revision, "in office");
+                self.office.send_replace(Office::Held(Arc::clone(&leader)));
+                over.await;
+            }
         }
         leader.events().leading(false);
         self.office.send_replace(Office::Elsewhere { leader: String::new() });

@@ -108,8 +108,12 @@ async fn a_restarted_actuator_finds_its_instances_by_their_tags() {
     let instance_id = world.client.shown.launches["l-1"].instance_id.clone();
     world.actuator.stop().await;
 
+    world.region.fail_next_calls("ec2:DescribeInstances", 1, &Fault::Slow(500));
     let actuator = Actuator::start(&world.region, CONTROLLER_KEY, &[]).await;
     let mut client = Client::connect(&actuator.address, 2).await;
+    client.begin().await;
+    let known = client.shown.instances.contains_key(&instance_id);
+    assert!(known, "the first state holds what EC2 lists: who is not in it is given up as gone");
     client.until("imported", |s| s.phase("l-1") == LaunchPhase::Launched).await;
     assert_eq!(client.shown.launches["l-1"].instance_id, instance_id);
     client.put_cluster(facts(), vec![class()]).await.unwrap();

@@ -230,6 +230,16 @@ impl Client {
         }
     }
 
+    /// Reads the state that the watch begins with.
+    pub async fn begin(&mut self) {
+        let mut ended = false;
+        while !ended {
+            let message = self.stream.message().await.unwrap().expect("the watch goes on");
+            ended = message.snapshot_end;
+            message.changes.into_iter().for_each(|c| self.shown.take(c.change.unwrap()));
+        }
+    }
+
     /// Reads the watch to its end and returns the status it ends with.
     pub async fn end(&mut self) -> Status {
         loop {
