@@ -20,7 +20,7 @@ use crate::stage::eyes::{self, Sight};
 use crate::stage::{agreement, hands};
 
 /// How long the region may take until its offerings are known.
-const REGION_LIMIT: Duration = Duration::from_secs(20);
+const REGION_LIMIT: Duration = Duration::from_secs(60);
 /// How often the stage is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// The workload.

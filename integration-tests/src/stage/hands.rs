@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::parts::poll;
 
 /// How long the API server may take to serve a new kind.
-const ESTABLISHED_LIMIT: Duration = Duration::from_secs(20);
+const ESTABLISHED_LIMIT: Duration = Duration::from_secs(60);
 /// Field manager of the stage's own writes.
 const MANAGER: &str = "stage";
 

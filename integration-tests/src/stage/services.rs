@@ -13,7 +13,7 @@ use crate::parts::binary::workspace_program;
 use crate::parts::process::Process;
 
 /// How long a service may take until it listens.
-const START_LIMIT: Duration = Duration::from_secs(20);
+const START_LIMIT: Duration = Duration::from_secs(60);
 /// What a service logs once it listens.
 const LISTENING: &str = "listening address=";
 

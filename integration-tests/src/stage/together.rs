@@ -26,7 +26,7 @@ use crate::parts::binary::workspace_program;
 use crate::parts::{Process, page, poll};
 
 /// How long a copy may take to say where it serves.
-const START_LIMIT: Duration = Duration::from_secs(20);
+const START_LIMIT: Duration = Duration::from_secs(60);
 /// What a copy logs before the address of its metrics.
 const METRICS: &str = "serving metrics and health address=";
 /// What a copy logs before the address of its actuator.

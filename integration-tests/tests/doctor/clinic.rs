@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use longshore_it::parts::binary::workspace_program;
-use longshore_it::stage::hands;
+use longshore_it::parts::poll;
 use longshore_it::stage::world::{World, WorldConfig};
+use longshore_it::stage::{eyes, hands};
 use longshore_lab::region::{CLUSTER, CONTROLLER_KEY, NODE_KEY, QueueConfig, RegionConfig};
 use serde_json::{Value, json};
 
@@ -109,6 +110,19 @@ impl Clinic {
             },
         });
         self.apply(&[account, pod]).await
+    }
+
+    /// Waits until the pool of the cluster says that it is ready, which it then stays.
+    pub async fn until_ready(&self) -> Result<()> {
+        poll::until("the pool is ready", LIMIT, || async {
+            let pools = eyes::list(&self.world.client, "karpenter.sh", "v1", "NodePool").await?;
+            let status = pools.iter().filter_map(|pool| pool.data.pointer("/status/conditions"));
+            let mut conditions = status.filter_map(Value::as_array).flatten();
+            let ready = conditions.any(|c| c["type"] == "Ready" && c["status"] == "True");
+            ensure!(ready, "{pools:#?}");
+            Ok::<_, anyhow::Error>(())
+        })
+        .await
     }
 
     /// What the doctor says, for programs.

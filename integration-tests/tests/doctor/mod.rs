@@ -61,6 +61,7 @@ async fn doctor_finds_nothing_in_a_healthy_cluster_until_it_is_not() -> Result<(
     clinic
         .apply(&[clinic::class("default", "lab", NODE_ROLE), clinic::pool("default", "default")])
         .await?;
+    clinic.until_ready().await?;
     let seen = poll::until("the doctor is content", LIMIT, || async {
         let seen = clinic.examine(&[]).await?;
         ensure!(seen.code == WELL, "exit code {}: {:#}", seen.code, seen.report);

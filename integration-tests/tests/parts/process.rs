@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use longshore_it::parts::Process;
 
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(60);
 
 fn shell(script: &str) -> Command {
     let mut command = Command::new("sh");
