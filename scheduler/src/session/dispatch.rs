@@ -185,3 +185,36 @@ fn parent(launches: &[Launch], terminations: &[Termination]) -> String {
     let termination = || terminations.first().map(|termination| termination.traceparent.clone());
     launch.or_else(termination).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use longshore_proto::capacity::v1::capacity_service_client::CapacityServiceClient;
+    use longshore_runtime::client::channel;
+    use longshore_runtime::propagate::InjectContext;
+
+    use super::*;
+
+    fn parcel(order: Order, key: &str) -> Parcel {
+        let channel = channel("http://127.0.0.1:1").unwrap();
+        let client = CapacityServiceClient::with_interceptor(channel, InjectContext);
+        Parcel { order, keys: vec![key.to_owned()], client }
+    }
+
+    fn plan(plan_id: &str, launches: usize) -> Order {
+        let launches = vec![Launch::default(); launches];
+        Order::Plan { plan_id: plan_id.to_owned(), launches, terminations: Vec::new() }
+    }
+
+    #[tokio::test]
+    async fn what_belongs_to_one_plan_leaves_as_one() {
+        let mut first = parcel(plan("p1", 1), "a");
+        assert!(first.join(parcel(plan("p1", 2), "b")).is_none());
+        assert_eq!(first.keys, ["a", "b"]);
+        assert!(matches!(&first.order, Order::Plan { launches, .. } if launches.len() == 3));
+        assert!(first.join(parcel(plan("p2", 1), "c")).is_some(), "of another plan");
+        assert!(first.join(parcel(plan("p1", LAUNCHES_PER_APPLY_MAX), "d")).is_some(), "too many");
+        let facts = Order::Cluster { facts: ClusterFacts::default(), node_classes: Vec::new() };
+        assert!(first.join(parcel(facts, "e")).is_some(), "no plan");
+        assert_eq!(first.keys, ["a", "b"]);
+    }
+}
