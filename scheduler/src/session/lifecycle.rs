@@ -31,6 +31,9 @@ const START_PATIENCE_MS: i64 = 30 * 1000;
 const SPARE_PATIENCE_MS: i64 = 2 * 1000;
 /// A launch that somebody must mend is tried again with a new claim after this, in milliseconds.
 const LAUNCH_RETRY_MS: i64 = 60 * 1000;
+/// EC2 lists new instances late. The instance of a claim younger than this, in milliseconds, is not
+/// given up for being unlisted when nobody has recorded its launch.
+const LISTED_WITHIN_MS: i64 = 60 * 1000;
 /// An instance without a claim is ended when it is older than this, in milliseconds. Longer than
 /// a claim takes from creation to the scheduler's view.
 const ORPHAN_AFTER_MS: i64 = 60 * 1000;
@@ -217,7 +220,8 @@ impl World<'_> {
         }
         match launch.map(longshore_proto::capacity::v1::LaunchState::phase) {
             Some(LaunchPhase::Pending | LaunchPhase::Launched | LaunchPhase::Unspecified) => false,
-            Some(LaunchPhase::Failed | LaunchPhase::Terminated) | None => true,
+            Some(LaunchPhase::Failed | LaunchPhase::Terminated) => true,
+            None => claim.provider_id.is_empty() || self.age_ms(claim) > LISTED_WITHIN_MS,
         }
     }
 

@@ -216,6 +216,15 @@ fn interruptions_and_vanished_instances_end_the_claim() {
 }
 
 #[test]
+fn an_unlisted_instance_is_given_up_once_ec2_would_have_listed_it() {
+    let mut unlisted = Case::new().provided();
+    assert_eq!(unlisted.only(), None);
+    let created = Timestamp { seconds: (NOW_MS - LISTED_WITHIN_MS) / 1000 - 1, nanos: 0 };
+    unlisted.claim.create_time = Some(created);
+    assert_eq!(unlisted.only().as_deref(), Some("delete InstanceTerminated"));
+}
+
+#[test]
 fn a_disrupted_claim_waits_for_its_replacements() {
     let mut case = Case::new().launch(LaunchPhase::Launched).instance(InstancePhase::Running);
     case = case.provided().node();
