@@ -169,13 +169,15 @@ impl World<'_> {
         };
         let spare = |claim: &NodeClaim| self.spare.get(claim.name.as_str()).copied().unwrap_or(0);
         let goes_first = |other: &NodeClaim| {
-            spare(other) < spare(claim)
-                && other.register_time.is_none()
+            other.register_time.is_none()
                 && !other.deleting
+                && spare(other) < spare(claim)
                 && self.nominations.contains_key(&other.name)
                 && self.nodes.contains_key(&other.provider_id)
         };
-        self.now_ms - fit_ms >= SPARE_PATIENCE_MS || !self.claims.values().any(goes_first)
+        spare(claim) == 0
+            || self.now_ms - fit_ms >= SPARE_PATIENCE_MS
+            || !self.claims.values().any(goes_first)
     }
 
     /// Replacements first, then the claim goes; without a replacement it stays.
