@@ -109,6 +109,13 @@ spec:
 }
 
 #[test]
+fn a_pod_keeps_its_shape_when_it_gets_a_node() {
+    let spec = "{ containers: [{ name: a }] }";
+    let bound = "{ app: web, topology.kubernetes.io/zone: a, topology.kubernetes.io/region: r }";
+    assert_eq!(project(bound, spec).shape, project("{ app: web }", spec).shape);
+}
+
+#[test]
 fn a_label_that_a_constraint_refers_to_stays() {
     let spread = "{ containers: [{ name: a }], topologySpreadConstraints: [{ maxSkew: 1,
         topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule,
