@@ -13,9 +13,9 @@ use prometheus_client::metrics::gauge::Gauge;
 pub struct Counters {
     /// Directives answered, by status.
     pub directives: Family<Vec<(&'static str, &'static str)>, Counter>,
-    /// Pods that run and were planned for a claim.
+    /// Places planned on new nodes, and pods that came to these nodes besides.
     pub planned_pods: Counter,
-    /// Those of them that run where they were planned.
+    /// Those of the places that a pod of the planned shape has.
     pub realised_pods: Counter,
     /// Evictions that were granted.
     pub evictions: Counter,
@@ -32,7 +32,7 @@ impl Counters {
         let own = Self::default();
         let help = "Directives answered";
         metrics.register("watcher_directives", help, own.directives.clone());
-        let help = "Pods that run and were planned for a claim";
+        let help = "Places planned on new nodes, and pods that came to them besides";
         metrics.register("watcher_planned_pods", help, own.planned_pods.clone());
         let help = "Planned places that a pod of the planned shape has";
         metrics.register("watcher_realised_pods", help, own.realised_pods.clone());

@@ -229,15 +229,33 @@ impl Index {
         std::mem::take(&mut self.fresh_pending)
     }
 
-    /// Notes which pods a claim is for.
+    /// Notes which pods a claim is for by the newest plan.
     pub fn plan_for(&mut self, claim: &str, pods: &[String]) {
         self.planned.insert(claim.to_owned(), pods.to_vec());
+    }
+
+    /// Notes that pods are for a node, while those that its claim was made for come to run: more of them, or
+    /// some in the place of others that went elsewhere.
+    pub fn plan_for_node(&mut self, node: &str, pods: &[String]) {
+        let claims = &self.claims;
+        let stands = |claim: &str| claims.get(claim)?.status.as_ref()?.node_name.as_deref();
+        let open = self.planned.iter_mut().find(|(claim, _)| stands(claim) == Some(node));
+        let Some((_, planned)) = open else { return };
+        let elsewhere = |pod: &PodEntry| !pod.row.node_name.is_empty() && pod.row.node_name != node;
+        planned.retain(|uid| !self.pods.get(uid).is_some_and(elsewhere) && !pods.contains(uid));
+        planned.extend_from_slice(pods);
     }
 
     /// Pods that a claim is for and that still exist.
     pub fn planned_for<'a>(&'a self, claim: &str) -> impl Iterator<Item = &'a PodEntry> + use<'a> {
         let uids = self.planned.get(claim).into_iter().flatten();
         uids.filter_map(|uid| self.pods.get(uid))
+    }
+
+    /// True when a pod of the shape waits for a node.
+    #[must_use]
+    pub fn awaits(&self, shape_id: &str) -> bool {
+        self.pods.values().any(|pod| pod.waits() && pod.row.shape_id == shape_id)
     }
 
     /// Counts changes of waiting pods.

@@ -110,9 +110,9 @@ pub enum Step {
     Running {
         /// Claim.
         claim: String,
-        /// Pods that run.
+        /// Places planned on its node, and pods that came there besides.
         pods: usize,
-        /// Those of them that run where they were planned.
+        /// Those of the places that a pod of the planned shape has.
         realised: usize,
     },
 }

@@ -33,8 +33,7 @@ async fn walkthrough_w0() -> Result<()> {
     for (kind, _) in sight.nodes.keys() {
         ensure!(kind.starts_with("t3."), "{kind} was bought");
     }
-    // All as a rule; a node that boots before the others may draw a few.
-    scene.realised(sight.all_nodes, 90).await?;
+    scene.realised(sight.all_nodes).await?;
     scene.balanced().await
 }
 

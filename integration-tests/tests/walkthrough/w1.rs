@@ -32,7 +32,7 @@ async fn walkthrough_w1() -> Result<()> {
         let labels = node.metadata.labels.unwrap_or_default();
         ensure!(labels.contains_key("karpenter.k8s.aws/instance-family"), "labels: {labels:?}");
     }
-    scene.realised(sight.all_nodes, 99).await?;
+    scene.realised(sight.all_nodes).await?;
     scene.balanced().await?;
     let denied = scene.world.region.calls().into_iter().find(|call| {
         call.error.as_deref().is_some_and(|code| code.contains("Unauthorized"))

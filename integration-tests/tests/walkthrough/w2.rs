@@ -30,8 +30,7 @@ async fn walkthrough_w2() -> Result<()> {
     ensure!(!sight.pods_on.contains_key(FARGATE), "a pod landed on Fargate: {sight:?}");
     let price = scene.world.region.spend_micro_usd_per_hour();
     ensure!(price < AUTHORS_PRICE, "{price} is not less than 25 equal nodes");
-    // All as a rule; a node that boots before the others may draw a few.
-    scene.realised(sight.all_nodes, 90).await?;
+    scene.realised(sight.all_nodes).await?;
     scale_in(&mut scene).await?;
     scene.balanced().await?;
     let fargate = eyes::list(&scene.world.client, "", "v1", "Node").await?;

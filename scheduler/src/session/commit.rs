@@ -30,10 +30,15 @@ const SUFFIX_CHARACTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 const SUFFIX_LENGTH: usize = 5;
 
 impl Session {
-    /// Carries out a plan and takes it as the newest.
+    /// Carries out a plan and takes it as the newest, unless it must be computed anew.
     pub(super) fn commit(&mut self, proposal: Proposal) {
         let now_ms = now_ms();
         let traceparent = propagate::traceparent_of(&proposal.span);
+        if self.planning.has_overtaken(&proposal) {
+            tracing::debug!(plan_id = proposal.plan_id, "overtaken while it was computed");
+            self.planning.want(&traceparent);
+            return;
+        }
         let plan = Arc::clone(&proposal.plan);
         let plan_id = proposal.plan_id.clone();
         let origin = Origin { plan_id: &plan_id, traceparent: &traceparent, now_ms };

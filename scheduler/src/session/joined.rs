@@ -1,6 +1,6 @@
 //! A node as the life of its claim sees it.
 
-use longshore_core::vocabulary::taint::{Taint, UNREGISTERED};
+use longshore_core::vocabulary::taint::Taint;
 use longshore_proto::types::v1;
 
 use crate::wire::time_ms;
@@ -21,8 +21,7 @@ impl Joined {
     /// From the watched node, and what was known of it.
     #[must_use]
     pub fn new(node: &v1::Node, before: Option<&Self>, now_ms: i64) -> Self {
-        let passing = |key: &str| key != UNREGISTERED && Taint::is_ephemeral_key(key);
-        let fit = node.ready && !node.taints.iter().any(|taint| passing(&taint.key));
+        let fit = node.ready && !node.taints.iter().any(|taint| Taint::is_passing_key(&taint.key));
         let since_ms = || before.and_then(|before| before.fit_ms).unwrap_or(now_ms);
         Self {
             name: node.name.clone(),
@@ -34,6 +33,8 @@ impl Joined {
 
 #[cfg(test)]
 mod tests {
+    use longshore_core::vocabulary::taint::UNREGISTERED;
+
     use super::*;
 
     fn joined(ready: bool, taint: &str, before: Option<&Joined>, now_ms: i64) -> Joined {

@@ -26,9 +26,10 @@ const REGISTRATION_TTL_MS: i64 = 15 * 60 * 1000;
 /// many milliseconds the node is registered all the same: a network plug-in whose DaemonSet does
 /// not tolerate the taint would otherwise never come up.
 const START_PATIENCE_MS: i64 = 30 * 1000;
-/// A node that has room for the pods of others waits until those that have joined and have less to
-/// spare are open, so that their pods do not go there, for at most this many milliseconds.
-const SPARE_PATIENCE_MS: i64 = 2 * 1000;
+/// A node that is fit waits until a plan knows that, which fills it with pods of nodes that are still to
+/// come; and when it has room even so, until fit nodes that have less are open, so that their pods do
+/// not go there. At most this many milliseconds.
+const OPEN_PATIENCE_MS: i64 = 2 * 1000;
 /// A launch that somebody must mend is tried again with a new claim after this, in milliseconds.
 const LAUNCH_RETRY_MS: i64 = 60 * 1000;
 /// EC2 lists new instances late. The instance of a claim younger than this, in milliseconds, is not
@@ -48,7 +49,7 @@ pub struct World<'a> {
     pub nodes: &'a BTreeMap<String, Joined>,
     /// Pods planned for each claim.
     pub nominations: &'a BTreeMap<String, Vec<String>>,
-    /// Nodes to come that have room for pods wanted on others, and for how many.
+    /// Claims whose nodes the newest plan knows to be fit, and how many pods of others each would draw.
     pub spare: &'a BTreeMap<ClaimName, i64>,
     /// The cluster's region.
     pub region: &'a RegionState,
@@ -167,17 +168,15 @@ impl World<'_> {
         let Some(fit_ms) = node.fit_ms else {
             return self.now_ms - node.create_ms >= START_PATIENCE_MS;
         };
-        let spare = |claim: &NodeClaim| self.spare.get(claim.name.as_str()).copied().unwrap_or(0);
-        let goes_first = |other: &NodeClaim| {
+        let spare = |claim: &NodeClaim| self.spare.get(claim.name.as_str()).copied();
+        let goes_first = |other: &NodeClaim, room: i64| {
             other.register_time.is_none()
                 && !other.deleting
-                && spare(other) < spare(claim)
-                && self.nominations.contains_key(&other.name)
-                && self.nodes.contains_key(&other.provider_id)
+                && spare(other).is_some_and(|theirs| theirs < room)
         };
-        spare(claim) == 0
-            || self.now_ms - fit_ms >= SPARE_PATIENCE_MS
-            || !self.claims.values().any(goes_first)
+        let first = |room| !self.claims.values().any(|other| goes_first(other, room));
+        self.now_ms - fit_ms >= OPEN_PATIENCE_MS
+            || spare(claim).is_some_and(|room| room == 0 || first(room))
     }
 
     /// Replacements first, then the claim goes; without a replacement it stays.

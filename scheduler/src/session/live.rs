@@ -61,6 +61,9 @@ impl Session {
                     self.terminate(termination, &mut gathered);
                 }
                 lifecycle::Step::Direct { claim, action } => {
+                    if matches!(*action, Action::RegisterNode(_)) {
+                        self.planning.opens(&claim);
+                    }
                     self.direct(&claims, &claim, *action, now_ms);
                 }
             }

@@ -3,7 +3,7 @@
 //! Invariant: at most one plan is computed at a time and the newest wins. A plan that the independent
 //! check refuses is never carried out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,6 +33,8 @@ pub struct Proposal {
     pub plan: Arc<Plan>,
     /// Pools that can make no node, and why.
     pub closed: BTreeMap<PoolName, Obstacle>,
+    /// Claims whose nodes had been told to open before it was computed.
+    opening: BTreeSet<ClaimName>,
     /// Its span: effects of the plan belong to the same trace.
     pub span: Span,
 }
@@ -52,6 +54,8 @@ pub struct Planning {
     running: Option<JoinHandle<Option<Proposal>>>,
     newest: Option<Proposal>,
     nominations: BTreeMap<String, Vec<String>>,
+    /// Claims whose nodes have been told to open, until they are in service.
+    opening: BTreeSet<ClaimName>,
     wake: Option<Instant>,
 }
 
@@ -66,6 +70,7 @@ impl Planning {
             running: None,
             newest: None,
             nominations: BTreeMap::new(),
+            opening: BTreeSet::new(),
             wake: None,
         }
     }
@@ -101,11 +106,26 @@ impl Planning {
         &self.nominations
     }
 
-    /// Nodes to come that have room for pods wanted on others, and for how many.
+    /// Claims whose nodes the newest plan knows to be fit, and how many pods of others each would draw.
     #[must_use]
     pub fn spare(&self) -> &BTreeMap<ClaimName, i64> {
         static NONE: BTreeMap<ClaimName, i64> = BTreeMap::new();
         self.newest.as_ref().map_or(&NONE, |newest| &newest.plan.spare)
+    }
+
+    /// A claim's node is told to open, to the pods that the newest plan wants there.
+    pub fn opens(&mut self, claim: &str) {
+        self.opening.insert(ClaimName::new(claim));
+    }
+
+    /// True when a node has been told to open while the plan was computed that the plan believes to be
+    /// still unfit: it may have given that node's pods to others.
+    #[must_use]
+    pub fn has_overtaken(&self, proposal: &Proposal) -> bool {
+        let known = |claim: &ClaimName| {
+            proposal.opening.contains(claim) || proposal.plan.spare.contains_key(claim)
+        };
+        !self.opening.iter().all(known)
     }
 
     /// The claim that the newest plan wants a pod on.
@@ -145,6 +165,7 @@ impl Planning {
         let plan_id = format!("{}-{}-{}", state.cluster_id(), self.session_epoch, self.plans);
         let span = plan_span(state, &plan_id, wish.as_ref());
         region.read(|known| state.refresh_pools(known, now_ms));
+        self.opening.retain(|claim| state.is_starting(claim.as_str()));
         let input = self.input(state, region, now_ms);
         self.running = Some(tokio::task::spawn_blocking(move || propose(&input, plan_id, span)));
     }
@@ -209,6 +230,7 @@ impl Planning {
             catalogues,
             interrupted_instances: interrupted,
             earlier: self.earlier(state),
+            opening: self.opening.clone(),
             now_ms,
             effort: Effort::Default,
         }
@@ -260,5 +282,32 @@ fn propose(input: &PlanInput, plan_id: String, span: Span) -> Option<Proposal> {
     span.record("unplaced", plan.unplaced.len());
     span.record("disruptions", plan.disruptions.len());
     let closed = longshore_core::plan::closed_pools(input);
-    Some(Proposal { plan_id, plan: Arc::new(plan), closed, span: span.clone() })
+    let (plan, opening) = (Arc::new(plan), input.opening.clone());
+    Some(Proposal { plan_id, plan, closed, opening, span: span.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn proposal(told: &[&str], fit: &[&str]) -> Proposal {
+        let spare = fit.iter().map(|claim| (ClaimName::new(claim), 0)).collect();
+        Proposal {
+            plan_id: String::new(),
+            plan: Arc::new(Plan { spare, ..Plan::default() }),
+            closed: BTreeMap::new(),
+            opening: told.iter().map(|claim| ClaimName::new(claim)).collect(),
+            span: Span::none(),
+        }
+    }
+
+    #[test]
+    fn a_plan_is_overtaken_when_a_node_opens_that_it_held_for_unfit() {
+        let mut planning = Planning::new(1);
+        assert!(!planning.has_overtaken(&proposal(&[], &[])));
+        planning.opens("a");
+        assert!(planning.has_overtaken(&proposal(&[], &["b"])));
+        assert!(!planning.has_overtaken(&proposal(&[], &["a"])), "it was seen fit");
+        assert!(!planning.has_overtaken(&proposal(&["a"], &[])), "it was told before");
+    }
 }

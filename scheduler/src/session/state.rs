@@ -116,10 +116,13 @@ impl ClusterState {
     #[must_use]
     pub fn starting_nodes(&self) -> BTreeSet<String> {
         let by_node = self.claims_by_node().into_iter();
-        let closed = by_node.filter(|(_, claim)| {
-            self.watched.get(claim).is_some_and(|claim| claim.initialize_time.is_none())
-        });
-        closed.map(|(node, _)| node).collect()
+        by_node.filter(|(_, claim)| self.is_starting(claim)).map(|(node, _)| node).collect()
+    }
+
+    /// True for a claim that is not initialised.
+    #[must_use]
+    pub fn is_starting(&self, claim: &str) -> bool {
+        self.watched.get(claim).is_some_and(|claim| claim.initialize_time.is_none())
     }
 
     /// Count and digest of the watched objects.

@@ -6,7 +6,7 @@
 //! pod then goes wherever there is room, and all others are retried because of it. For the same reason a
 //! lost nomination is written again only once the node is open.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
@@ -45,12 +45,20 @@ struct Opening {
 }
 
 impl Admission {
-    fn take(&self) -> Vec<Opening> {
-        std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
+    fn waiting(&self) -> MutexGuard<'_, Vec<Opening>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn join(&self, opening: Opening) {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(opening);
+        self.waiting().push(opening);
+    }
+
+    fn is_awaited(&self) -> bool {
+        !self.waiting().is_empty()
+    }
+
+    fn take(&self) -> Vec<Opening> {
+        std::mem::take(&mut *self.waiting())
     }
 }
 
@@ -62,8 +70,11 @@ impl Directives {
         let (answer, mut outcome) = oneshot::channel();
         self.admission.join(Opening { node, nominations: nominations.clone(), answer });
         let turn = self.admission.turn.lock().await;
-        // Empty when somebody else's turn has included this node.
-        self.open_all(self.admission.take()).await;
+        // Nobody waits any more when somebody else's turn has included this node.
+        if self.admission.is_awaited() {
+            self.await_calm().await;
+            self.open_all(self.admission.take()).await;
+        }
         drop(turn);
         // Answered by now, unless whoever had the turn was cut off.
         outcome.try_recv().unwrap_or_else(|_| {
@@ -77,7 +88,6 @@ impl Directives {
     async fn open_all(&self, openings: Vec<Opening>) {
         let nominations: Vec<Nomination> =
             openings.iter().flat_map(|opening| opening.nominations.clone()).collect();
-        self.await_calm().await;
         self.nominate(&nominations).await;
         let nodes = self.nodes();
         let open_one = async |Opening { node, answer, .. }: Opening| {
@@ -143,6 +153,6 @@ mod tests {
         }
         let taken: Vec<String> = admission.take().iter().map(|o| o.node.name_any()).collect();
         assert_eq!(taken, ["a", "b"]);
-        assert!(admission.take().is_empty(), "the second finds nothing left to do");
+        assert!(!admission.is_awaited(), "the second finds nothing left to do");
     }
 }

@@ -45,13 +45,11 @@ impl Directives {
         let node = synced.ok_or_else(|| {
             DirectiveError::refused("NOT_FOUND", format!("Node {name} does not exist any more"))
         })?;
+        self.store.update(|index| index.plan_for(&register.claim, &register.pods));
         // A node that repels pods even when open takes no nominations: kube-scheduler would clear each
         // at once, and retry all pods because of it.
         let started = has_started(&claim, &node);
         self.open_node(node, if started { &register.pods } else { &[] }).await?;
-        if !register.pods.is_empty() {
-            self.store.update(|index| index.plan_for(&register.claim, &register.pods));
-        }
         self.record_registration(&claim, name).await
     }
 

@@ -32,25 +32,31 @@ pub fn steps(index: &Index, now_ms: i64) -> Vec<Step> {
     steps
 }
 
-/// The pods of a claim all run. Those that are gone meanwhile are not waited for. Pods of one shape
-/// are the same to planner and kube-scheduler alike, so a place counts as realised when a pod of the
-/// planned shape has it.
+/// The pods of a claim all run; those that are gone meanwhile are not waited for. Counted are the places
+/// that the plan in force when the node opened wanted on it, and the pods that came there besides.
+/// Pods of one shape are the same to planner and kube-scheduler alike: a place is realised when any pod
+/// of the planned shape has it, and is not given up while one waits that may still come.
 fn running(index: &Index, claim: &str) -> Option<Step> {
     let node = index.claim(claim)?.status.as_ref()?.node_name.as_deref()?;
-    let mut there: BTreeMap<&str, usize> = BTreeMap::new();
-    for pod in index.pods_on(node) {
-        *there.entry(&pod.row.shape_id).or_default() += 1;
+    let mut besides: BTreeMap<&str, usize> = BTreeMap::new();
+    for pod in index.pods_on(node).filter(|pod| !pod.facts.daemon && !pod.facts.mirror) {
+        *besides.entry(&pod.row.shape_id).or_default() += 1;
     }
-    let (mut pods, mut realised) = (0, 0);
+    let (mut places, mut realised) = (0, 0);
     for pod in index.planned_for(claim) {
         if pod.row.phase() != PodPhase::Running {
             return None;
         }
-        pods += 1;
-        if let Some(left) = there.get_mut(pod.row.shape_id.as_str()).filter(|left| **left > 0) {
-            *left -= 1;
-            realised += 1;
+        places += 1;
+        match besides.get_mut(pod.row.shape_id.as_str()).filter(|left| **left > 0) {
+            Some(left) => {
+                *left -= 1;
+                realised += 1;
+            }
+            None if index.awaits(&pod.row.shape_id) => return None,
+            None => {}
         }
     }
+    let pods = if places == 0 { 0 } else { places + besides.into_values().sum::<usize>() };
     Some(Step::Running { claim: claim.to_owned(), pods, realised })
 }

@@ -272,14 +272,42 @@ fn pods_that_were_there_at_the_start_are_no_event() {
 fn a_claims_trace_ends_when_its_pods_run() {
     let mut index = Index::default();
     apply::<NodeClaim>(&mut index, claim(json!({})));
-    index.plan_for("c1", &["p".to_owned(), "q".to_owned(), "gone".to_owned()]);
     let pending = json!({ "spec": { "nodeName": "" }, "status": { "phase": "Pending" } });
+    for name in ["p", "q"] {
+        apply::<Pod>(&mut index, pod(name, pending.clone()));
+    }
+    let planned = ["p", "q", "gone"].map(str::to_owned);
+    index.plan_for("c1", &planned);
     apply::<Pod>(&mut index, pod("p", json!({})));
-    apply::<Pod>(&mut index, pod("q", pending));
-    assert!(activity::steps(&index, NOW_MS).is_empty());
+    assert!(counted(&index).is_empty(), "one waits");
     apply::<Pod>(&mut index, pod("q", json!({ "spec": { "nodeName": "elsewhere" } })));
-    let running = Step::Running { claim: "c1".to_owned(), pods: 2, realised: 1 };
-    assert_eq!(activity::steps(&index, NOW_MS), [running]);
+    let running = |pods, realised| Step::Running { claim: "c1".to_owned(), pods, realised };
+    assert_eq!(counted(&index), [running(2, 1)]);
+    apply::<Pod>(&mut index, pod("r", pending));
+    assert!(counted(&index).is_empty(), "it may still come");
+    apply::<Pod>(&mut index, pod("r", json!({})));
+    assert_eq!(counted(&index), [running(2, 2)], "it is like the one that went elsewhere");
+    apply::<Pod>(&mut index, pod("s", json!({})));
+    assert_eq!(counted(&index), [running(3, 2)], "it was not planned here");
+}
+
+#[test]
+fn pods_that_a_later_plan_wants_on_a_node_count_with_the_others() {
+    let mut index = Index::default();
+    apply::<NodeClaim>(&mut index, claim(json!({})));
+    for name in ["p", "q"] {
+        apply::<Pod>(&mut index, pod(name, json!({})));
+    }
+    apply::<Pod>(&mut index, pod("away", json!({ "spec": { "nodeName": "elsewhere" } })));
+    index.plan_for("c1", &["p".to_owned(), "away".to_owned()]);
+    index.plan_for_node("n1", &["p".to_owned(), "q".to_owned()]);
+    let running = Step::Running { claim: "c1".to_owned(), pods: 2, realised: 2 };
+    assert_eq!(counted(&index), [running]);
+}
+
+fn counted(index: &Index) -> Vec<Step> {
+    let steps = activity::steps(index, NOW_MS).into_iter();
+    steps.filter(|step| matches!(step, Step::Running { .. })).collect()
 }
 
 #[test]

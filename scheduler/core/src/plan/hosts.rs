@@ -40,6 +40,8 @@ pub(crate) struct Host<'a> {
     pub(crate) taints: Vec<Taint>,
     /// True when new pods may be placed there.
     pub(crate) open: bool,
+    /// True when nothing keeps pods away but what we take off ourselves: it has room now, others will.
+    pub(crate) fit: bool,
     /// True when it is on its way out, so that its pods are to be placed elsewhere.
     pub(crate) leaving: bool,
     /// What is free.
@@ -96,15 +98,11 @@ pub(crate) fn all<'a>(model: &mut Model<'a>) -> Vec<Host<'a>> {
         settle_pods(model, host);
         count(model, host);
     }
-    // Initialised before uninitialised before coming; within these the least room first, so that
-    // nearly empty nodes stay empty.
+    // In service before fit before coming; within these the least room first, so that nearly empty
+    // nodes stay empty.
     hosts.sort_by_cached_key(|host| {
-        let rank = match (&host.node, &host.claim) {
-            (Some(_), None) => 0,
-            (Some(_), Some(claim)) => u8::from(claim.initialized_ms.is_none()),
-            (None, _) => 2,
-        };
-        (rank, host.room.clone(), host.target.clone())
+        let settling = host.claim.as_ref().is_some_and(|claim| claim.initialized_ms.is_none());
+        (!host.fit, settling, host.room.clone(), host.target.clone())
     });
     hosts
 }
@@ -114,9 +112,13 @@ fn of_node<'a>(model: &Model<'a>, node: &'a Node) -> Host<'a> {
     let settling = claim.as_ref().filter(|claim| claim.initialized_ms.is_none());
     let mut labels = node.labels.clone();
     let mut taints = node.taints.clone();
+    let mut fit = true;
     if let Some(claim) = settling {
         labels.extend(claim.labels.clone());
         let starting = |taint: &Taint| claim.startup_taints.iter().any(|t| t.same_as(taint));
+        let passing = |taint: &Taint| Taint::is_passing_key(&taint.key) || starting(taint);
+        let now = node.ready && !node.taints.iter().any(passing);
+        fit = now || model.input.opening.contains(&claim.name);
         taints.extend(claim.taints.iter().filter(|t| !node.taints.contains(t)).cloned());
         taints.retain(|taint| !taint.is_ephemeral() && !starting(taint));
     }
@@ -131,6 +133,7 @@ fn of_node<'a>(model: &Model<'a>, node: &'a Node) -> Host<'a> {
         offers: Requirements::from_labels(&labels),
         taints,
         open: usable && !node.cordoned && !leaving && !node.is_fargate(),
+        fit,
         leaving: leaving && !node.is_fargate(),
         room: model.dims.vector(&node.allocatable.larger(foreseen)),
         state: NodeState::default(),
@@ -166,6 +169,7 @@ fn of_claim<'a>(model: &Model<'a>, claim: &Arc<NodeClaim>) -> Host<'a> {
         offers,
         taints: claim.taints.clone(),
         open: !claim.is_leaving(),
+        fit: false,
         leaving: claim.is_leaving(),
         room: model.dims.vector(&room.larger(&claim.requests)),
         state: NodeState::default(),

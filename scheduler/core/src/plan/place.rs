@@ -110,7 +110,9 @@ impl Placer<'_, '_, '_> {
         trim::to_rules(model, goods, scene, placed);
     }
 
-    /// Most valuable rows first; those that need company after all others.
+    /// Hosts that have room now are filled before those that will: kube-scheduler will not let a
+    /// waiting pod wait for another node once there is room on an open one. On each of both, what is
+    /// wanted there already comes before anything else.
     fn fill_hosts(
         &self,
         scene: &mut Scene,
@@ -121,6 +123,21 @@ impl Placer<'_, '_, '_> {
         if !scene.open.contains(&true) {
             return;
         }
+        let order = self.fill_order(rows, problem);
+        let fit = self.model.hosts.partition_point(|host| host.fit);
+        for hosts in [0..fit, fit..self.model.hosts.len()] {
+            for step in [Scene::keep, Scene::inherit, Scene::fill] {
+                for row in &order {
+                    let there = step(scene, self.model, &rows[*row], hosts.clone());
+                    rows[*row].count -= there.iter().map(|on| on.count).sum::<i64>();
+                    placed.hosts.extend(there);
+                }
+            }
+        }
+    }
+
+    /// Most valuable rows first; those that need company after all others.
+    fn fill_order(&self, rows: &[RowSpec], problem: &Problem) -> Vec<usize> {
         let worth = prices::row_values(problem, &fill_prices(problem));
         let rules = &self.model.topology.node_rules;
         let mut order: Vec<usize> = (0..rows.len()).collect();
@@ -129,11 +146,7 @@ impl Placer<'_, '_, '_> {
             let value = worth[*b].total_cmp(&worth[*a]);
             company(*a).cmp(&company(*b)).then(value).then(a.cmp(b))
         });
-        for row in order {
-            let there = scene.fill(self.model, &rows[row]);
-            rows[row].count -= there.iter().map(|on| on.count).sum::<i64>();
-            placed.hosts.extend(there);
-        }
+        order
     }
 
     fn problem(&self, rows: &[RowSpec], scene: &Scene, offers: &[Offer<'_>]) -> Problem {

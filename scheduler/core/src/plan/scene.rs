@@ -3,6 +3,7 @@
 //! Invariant: everything placed can be taken back exactly, so that moves can be tried.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::goods::Goods;
 use super::model::Model;
@@ -26,6 +27,8 @@ pub(crate) struct Scene {
     pub(crate) added: Vec<BTreeMap<usize, i64>>,
     /// Waiting pods that are wanted on each host already, by shape.
     wanted: Vec<BTreeMap<usize, i64>>,
+    /// Pods that were wanted on each host and have come to run on another one, by shape.
+    lost: Vec<BTreeMap<usize, i64>>,
     /// Rules over wide domains.
     pub(crate) topology: Topology,
     /// Node rules that have a member somewhere.
@@ -54,31 +57,63 @@ impl Scene {
             open: model.hosts.iter().map(|host| host.open).collect(),
             added: vec![BTreeMap::new(); model.hosts.len()],
             wanted: wanted(model),
+            lost: lost(model),
             topology: model.topology.clone(),
             begun: begun(model),
             budgets: goods.budgets.clone(),
         }
     }
 
-    /// Puts as many pods of a row as possible on hosts and returns where: first on those where they
-    /// are wanted already, so that planning again moves nothing, then on all in their order.
-    pub(crate) fn fill(&mut self, model: &Model<'_>, row: &RowSpec) -> Vec<OnHost> {
+    /// Puts pods of a row on those of the hosts on which they are wanted already, so that planning
+    /// again moves nothing, and returns where.
+    pub(crate) fn keep(
+        &mut self,
+        model: &Model<'_>,
+        row: &RowSpec,
+        hosts: Range<usize>,
+    ) -> Vec<OnHost> {
+        let wanted = |scene: &Self, host: usize| scene.wanted[host].get(&row.shape).copied();
+        self.fill_each(model, row, hosts, |scene, host| wanted(scene, host).unwrap_or(0))
+    }
+
+    /// Gives pods of a row the places of those of their shape that have come to run elsewhere: most often
+    /// in the very places that these pods had, and then the plan is what it was.
+    pub(crate) fn inherit(
+        &mut self,
+        model: &Model<'_>,
+        row: &RowSpec,
+        hosts: Range<usize>,
+    ) -> Vec<OnHost> {
+        let lost = |scene: &Self, host: usize| scene.lost[host].get(&row.shape).copied();
+        self.fill_each(model, row, hosts, |scene, host| lost(scene, host).unwrap_or(0))
+    }
+
+    /// Puts as many pods of a row as possible on the hosts, in their order, and returns where.
+    pub(crate) fn fill(
+        &mut self,
+        model: &Model<'_>,
+        row: &RowSpec,
+        hosts: Range<usize>,
+    ) -> Vec<OnHost> {
+        self.fill_each(model, row, hosts, |_, _| i64::MAX)
+    }
+
+    fn fill_each(
+        &mut self,
+        model: &Model<'_>,
+        row: &RowSpec,
+        hosts: Range<usize>,
+        most: impl Fn(&Self, usize) -> i64,
+    ) -> Vec<OnHost> {
         let mut left = row.count;
         let mut placed: Vec<OnHost> = Vec::new();
-        for host in 0..self.rooms.len() {
-            if let Some(wanted) = self.wanted[host].get(&row.shape).copied() {
-                let there = self.fill_one(model, row, host, left.min(wanted));
+        for host in hosts {
+            let count = left.min(most(self, host));
+            if count > 0 {
+                let there = self.fill_one(model, row, host, count);
                 left -= there.as_ref().map_or(0, |there| there.count);
                 placed.extend(there);
             }
-        }
-        for host in 0..self.rooms.len() {
-            if left == 0 {
-                break;
-            }
-            let there = self.fill_one(model, row, host, left);
-            left -= there.as_ref().map_or(0, |there| there.count);
-            placed.extend(there);
         }
         placed
     }
@@ -141,14 +176,32 @@ impl Scene {
 
 /// Waiting pods by the host they are wanted on and by shape.
 fn wanted(model: &Model<'_>) -> Vec<BTreeMap<usize, i64>> {
+    let shapes = model.demand.iter().enumerate();
+    let wishes = shapes.flat_map(|(shape, pods)| pods.iter().map(move |pod| (shape, pod)));
+    by_host(model, wishes.filter_map(|(shape, pod)| Some((model.wish(pod)?, shape))))
+}
+
+/// Pods that run by the host they were wanted on, when that is another one, and by shape.
+fn lost(model: &Model<'_>) -> Vec<BTreeMap<usize, i64>> {
+    let lost = model.input.earlier.iter().filter_map(|(uid, wish)| {
+        let pod = model.input.world.pods.get(uid)?;
+        let elsewhere = pod.node.as_ref().is_some_and(|node| node.as_str() != wish);
+        Some((wish.as_str(), model.shape_of(pod)?)).filter(|_| elsewhere)
+    });
+    by_host(model, lost)
+}
+
+/// Counts wishes, each a host's name and a shape.
+fn by_host<'w>(
+    model: &Model<'_>,
+    wishes: impl Iterator<Item = (&'w str, usize)>,
+) -> Vec<BTreeMap<usize, i64>> {
     let names = model.hosts.iter().map(|host| host.target.name());
     let hosts: BTreeMap<&str, usize> =
         names.enumerate().filter_map(|(at, name)| Some((name?, at))).collect();
-    let mut wanted = vec![BTreeMap::new(); model.hosts.len()];
-    for (shape, pods) in model.demand.iter().enumerate() {
-        for host in pods.iter().filter_map(|pod| hosts.get(model.wish(pod)?)) {
-            *wanted[*host].entry(shape).or_default() += 1;
-        }
+    let mut counts = vec![BTreeMap::new(); model.hosts.len()];
+    for (host, shape) in wishes.filter_map(|(name, shape)| Some((*hosts.get(name)?, shape))) {
+        *counts[host].entry(shape).or_default() += 1;
     }
-    wanted
+    counts
 }

@@ -1,4 +1,4 @@
-//! In which order the nodes to come should open to pods.
+//! In which order nodes that are fit should open to pods.
 //!
 //! Invariant: advice only. kube-scheduler puts a pod on any node that takes it, so a node with room to
 //! spare draws pods which are wanted on nodes that open after it.
@@ -11,7 +11,7 @@ use crate::pack::vector;
 use crate::vocabulary::ids::ClaimName;
 use crate::vocabulary::taint::untolerated;
 
-/// How many pods wanted on other nodes to come each would draw.
+/// How many pods wanted on other nodes to come each fit one would draw.
 pub(crate) fn of(model: &Model<'_>, scene: &Scene) -> BTreeMap<ClaimName, i64> {
     let coming = model.hosts.iter().enumerate().filter_map(|(at, host)| {
         let claim = host.claim.as_ref().filter(|claim| claim.initialized_ms.is_none())?;
@@ -32,6 +32,6 @@ pub(crate) fn of(model: &Model<'_>, scene: &Scene) -> BTreeMap<ClaimName, i64> {
         });
         room.max().unwrap_or(0)
     };
-    let drawn = coming.into_iter().map(|(at, claim)| (claim.name.clone(), draws(at)));
-    drawn.filter(|(_, count)| *count > 0).collect()
+    let fit = coming.into_iter().filter(|(at, _)| model.hosts[*at].fit);
+    fit.map(|(at, claim)| (claim.name.clone(), draws(at))).collect()
 }

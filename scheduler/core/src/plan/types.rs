@@ -30,6 +30,9 @@ pub struct PlanInput {
     /// Where the plan before wanted waiting pods, as the name of a node or claim. Pods of one shape are
     /// interchangeable; this keeps their names from being shuffled while nodes are on their way.
     pub earlier: BTreeMap<PodUid, String>,
+    /// Claims whose nodes have been told to open to pods: one that is not ready for a moment again keeps
+    /// its pods.
+    pub opening: BTreeSet<ClaimName>,
     /// The time the plan is made for, in milliseconds since 1970.
     pub now_ms: i64,
     /// How hard to try.
@@ -60,9 +63,9 @@ pub struct Plan {
     pub unplaced: Vec<Unplaced>,
     /// Nodes to take out of service.
     pub disruptions: Vec<Disruption>,
-    /// Claims whose nodes are still coming, with the number of pods wanted on other such nodes that
-    /// each has room for besides its own; those without room are left out. Opened in this order, full
-    /// ones first, nodes get the pods that are wanted there.
+    /// Claims whose nodes are fit to be opened to pods, with the number of pods wanted on other nodes
+    /// to come that each has room for besides its own. Opened in this order, full ones first, nodes get
+    /// the pods that are wanted there.
     pub spare: BTreeMap<ClaimName, i64>,
     /// Price of all launches, each at its cheapest candidate.
     pub launch_price_micro_usd_per_hour: i64,

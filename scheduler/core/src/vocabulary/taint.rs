@@ -70,12 +70,17 @@ impl Taint {
     /// True for the keys of such taints.
     #[must_use]
     pub fn is_ephemeral_key(key: &str) -> bool {
+        key == UNREGISTERED || Self::is_passing_key(key)
+    }
+
+    /// True for the keys of those among them that somebody else takes off, at a time of its choosing.
+    #[must_use]
+    pub fn is_passing_key(key: &str) -> bool {
         matches!(
             key,
             "node.kubernetes.io/not-ready"
                 | "node.kubernetes.io/unreachable"
                 | "node.cloudprovider.kubernetes.io/uninitialized"
-                | UNREGISTERED
         )
     }
 

@@ -36,7 +36,7 @@ pub fn render(plan: &Plan, input: &PlanInput) -> String {
         writeln!(text, " replaced by {} launches", disruption.replacements.len()).unwrap();
         text += &places("  move", disruption.moves.iter().cloned(), input);
     }
-    for (claim, pods) in &plan.spare {
+    for (claim, pods) in plan.spare.iter().filter(|(_, pods)| **pods > 0) {
         writeln!(text, "spare {pods} on claim {claim}").unwrap();
     }
     let launched = dollars(plan.launch_price_micro_usd_per_hour);

@@ -166,6 +166,7 @@ impl Scenario {
 
     fn put_pods(&mut self, words: &[&str]) {
         let mut template = Pod { shape: words[0].into(), unschedulable: true, ..Pod::default() };
+        let mut earlier = None;
         for (property, value) in pairs(&words[2..]) {
             match property {
                 "on" => {
@@ -174,6 +175,7 @@ impl Scenario {
                     template.unschedulable = false;
                 }
                 "nominated" => template.nominated_node = Some(value.into()),
+                "planned" => earlier = Some(value.to_owned()),
                 "hold" => {
                     template.do_not_disrupt = match value {
                         "ever" => DoNotDisrupt::Always,
@@ -187,6 +189,8 @@ impl Scenario {
             let number = self.pods.entry(words[0].to_owned()).or_default();
             let name = format!("{}-{number:04}", words[0]);
             *number += 1;
+            let wish = earlier.iter().map(|host: &String| (name.as_str().into(), host.clone()));
+            self.input.earlier.extend(wish);
             let key = PodKey::new("default", &name);
             self.changes.push(Change::Pod(Pod { key, uid: name.into(), ..template.clone() }));
         }

@@ -57,6 +57,8 @@ scenarios! {
     flavours
     in_flight
     in_flight_with_room_to_spare
+    joined_before_coming
+    places_change_hands
     interruption
     limits
     reasons

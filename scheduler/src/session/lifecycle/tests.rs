@@ -69,7 +69,7 @@ impl Case {
             claims: &claims,
             nodes: &self.nodes,
             nominations: &nominations,
-            spare: &BTreeMap::new(),
+            spare: &BTreeMap::from([(ClaimName::new(&self.claim.name), 0)]),
             region: &self.region,
             now_ms: NOW_MS,
         })
@@ -128,37 +128,31 @@ fn a_node_is_registered_when_it_may_take_pods_or_has_had_its_time() {
 }
 
 #[test]
-fn a_node_with_room_to_spare_opens_after_those_that_have_joined() {
-    let claim = |name: &str| NodeClaim {
-        name: name.to_owned(),
-        provider_id: format!("aws:///z/{name}"),
-        ..Default::default()
-    };
+fn a_fit_node_opens_when_a_plan_knows_it_and_after_those_that_have_less_room() {
+    let claim = |name: &str| NodeClaim { name: name.to_owned(), ..Default::default() };
     let mut claims = BTreeMap::from(["a", "b"].map(|name| (name.to_owned(), claim(name))));
-    let node = |name: &str| Joined { name: name.to_owned(), fit_ms: None, create_ms: NOW_MS };
-    let mut nodes = BTreeMap::from(["a", "b"].map(|name| (format!("aws:///z/{name}"), node(name))));
-    let nominations = BTreeMap::from(["a", "b"].map(|name| (name.to_owned(), Vec::new())));
-    let spare = BTreeMap::from([(ClaimName::new("a"), 2), (ClaimName::new("b"), 1)]);
-    let region = RegionState::default();
-    nodes.get_mut("aws:///z/a").unwrap().fit_ms = Some(NOW_MS);
-    let opens = |claims: &BTreeMap<String, NodeClaim>, nodes: &BTreeMap<String, Joined>, now_ms| {
+    let node = Joined { name: "n".to_owned(), fit_ms: Some(NOW_MS), create_ms: NOW_MS };
+    let opens = |claims: &BTreeMap<String, NodeClaim>, spare: &[(&str, i64)], now_ms| {
         let world = World {
             cluster_id: "c",
             claims,
-            nodes,
-            nominations: &nominations,
-            spare: &spare,
-            region: &region,
+            nodes: &BTreeMap::new(),
+            nominations: &BTreeMap::new(),
+            spare: &spare.iter().map(|(name, room)| (ClaimName::new(name), *room)).collect(),
+            region: &RegionState::default(),
             now_ms,
         };
-        world.may_open(&claims["a"], &nodes["aws:///z/a"])
+        world.may_open(&claims["a"], &node)
     };
-    assert!(!opens(&claims, &nodes, NOW_MS), "b has joined and pods wait for it");
-    assert!(opens(&claims, &nodes, NOW_MS + SPARE_PATIENCE_MS));
-    let alone = BTreeMap::from([("aws:///z/a".to_owned(), nodes["aws:///z/a"].clone())]);
-    assert!(opens(&claims, &alone, NOW_MS), "b may be long in coming");
+    assert!(!opens(&claims, &[], NOW_MS), "no plan knows the node yet");
+    assert!(opens(&claims, &[], NOW_MS + OPEN_PATIENCE_MS), "no plan comes");
+    assert!(opens(&claims, &[("a", 0), ("b", 0)], NOW_MS));
+    assert!(opens(&claims, &[("a", 2)], NOW_MS), "b may be long in coming");
+    let both = [("a", 2), ("b", 1)];
+    assert!(!opens(&claims, &both, NOW_MS), "b opens first");
+    assert!(opens(&claims, &both, NOW_MS + OPEN_PATIENCE_MS));
     claims.get_mut("b").unwrap().register_time = Some(Timestamp::default());
-    assert!(opens(&claims, &nodes, NOW_MS), "b is open");
+    assert!(opens(&claims, &both, NOW_MS), "b is open");
 }
 
 #[test]
