@@ -27,7 +27,7 @@ pub(crate) struct Scene {
     pub(crate) added: Vec<BTreeMap<usize, i64>>,
     /// Waiting pods that are wanted on each host already, by shape.
     wanted: Vec<BTreeMap<usize, i64>>,
-    /// Pods that were wanted on each host and have come to run on another one, by shape.
+    /// Pods that were wanted on each host and run or are nominated elsewhere by now, by shape.
     lost: Vec<BTreeMap<usize, i64>>,
     /// Rules over wide domains.
     pub(crate) topology: Topology,
@@ -76,8 +76,8 @@ impl Scene {
         self.fill_each(model, row, hosts, |scene, host| wanted(scene, host).unwrap_or(0))
     }
 
-    /// Gives pods of a row the places of those of their shape that have come to run elsewhere: most often
-    /// in the very places that these pods had, and then the plan is what it was.
+    /// Gives pods of a row the places of those of their shape that went elsewhere: most often to the very
+    /// places that these pods had, and then the plan is what it was.
     pub(crate) fn inherit(
         &mut self,
         model: &Model<'_>,
@@ -181,11 +181,12 @@ fn wanted(model: &Model<'_>) -> Vec<BTreeMap<usize, i64>> {
     by_host(model, wishes.filter_map(|(shape, pod)| Some((model.wish(pod)?, shape))))
 }
 
-/// Pods that run by the host they were wanted on, when that is another one, and by shape.
+/// Pods that are elsewhere by the host they were wanted on, and by shape.
 fn lost(model: &Model<'_>) -> Vec<BTreeMap<usize, i64>> {
     let lost = model.input.earlier.iter().filter_map(|(uid, wish)| {
         let pod = model.input.world.pods.get(uid)?;
-        let elsewhere = pod.node.as_ref().is_some_and(|node| node.as_str() != wish);
+        let there = pod.node.as_ref().or(pod.nominated_node.as_ref());
+        let elsewhere = there.is_some_and(|node| node.as_str() != wish);
         Some((wish.as_str(), model.shape_of(pod)?)).filter(|_| elsewhere)
     });
     by_host(model, lost)
