@@ -234,18 +234,6 @@ impl Index {
         self.planned.insert(claim.to_owned(), pods.to_vec());
     }
 
-    /// Notes that pods are for a node, while those that its claim was made for come to run: more of them, or
-    /// some in the place of others that went elsewhere.
-    pub fn plan_for_node(&mut self, node: &str, pods: &[String]) {
-        let claims = &self.claims;
-        let stands = |claim: &str| claims.get(claim)?.status.as_ref()?.node_name.as_deref();
-        let open = self.planned.iter_mut().find(|(claim, _)| stands(claim) == Some(node));
-        let Some((_, planned)) = open else { return };
-        let elsewhere = |pod: &PodEntry| !pod.row.node_name.is_empty() && pod.row.node_name != node;
-        planned.retain(|uid| !self.pods.get(uid).is_some_and(elsewhere) && !pods.contains(uid));
-        planned.extend_from_slice(pods);
-    }
-
     /// Pods that a claim is for and that still exist.
     pub fn planned_for<'a>(&'a self, claim: &str) -> impl Iterator<Item = &'a PodEntry> + use<'a> {
         let uids = self.planned.get(claim).into_iter().flatten();

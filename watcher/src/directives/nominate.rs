@@ -43,7 +43,6 @@ impl Nomination {
 
 impl Directives {
     pub(super) async fn nominate_pods(&self, nominate: &NominatePods) -> Outcome {
-        self.store.update(|index| index.plan_for_node(&nominate.node, &nominate.pods));
         self.nominate(&Nomination::all(&nominate.node, &nominate.pods)).await;
         Ok(())
     }

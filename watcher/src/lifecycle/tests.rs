@@ -291,20 +291,6 @@ fn a_claims_trace_ends_when_its_pods_run() {
     assert_eq!(counted(&index), [running(3, 2)], "it was not planned here");
 }
 
-#[test]
-fn pods_that_a_later_plan_wants_on_a_node_count_with_the_others() {
-    let mut index = Index::default();
-    apply::<NodeClaim>(&mut index, claim(json!({})));
-    for name in ["p", "q"] {
-        apply::<Pod>(&mut index, pod(name, json!({})));
-    }
-    apply::<Pod>(&mut index, pod("away", json!({ "spec": { "nodeName": "elsewhere" } })));
-    index.plan_for("c1", &["p".to_owned(), "away".to_owned()]);
-    index.plan_for_node("n1", &["p".to_owned(), "q".to_owned()]);
-    let running = Step::Running { claim: "c1".to_owned(), pods: 2, realised: 2 };
-    assert_eq!(counted(&index), [running]);
-}
-
 fn counted(index: &Index) -> Vec<Step> {
     let steps = activity::steps(index, NOW_MS).into_iter();
     steps.filter(|step| matches!(step, Step::Running { .. })).collect()
