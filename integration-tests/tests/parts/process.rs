@@ -17,7 +17,7 @@ fn shell(script: &str) -> Command {
 #[tokio::test]
 async fn its_lines_are_found_and_its_end_is_seen() -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let script = "trap 'echo stopping; kill $!; exit 3' TERM; echo ready; sleep 60 & wait";
+    let script = "sleep 60 & trap 'echo stopping; kill $!; exit 3' TERM; echo ready; wait";
     let mut process = Process::start("loop", shell(script), dir.path())?;
     assert_eq!(process.wait_for_line("ready", LIMIT).await?, "ready");
     process.ensure_running()?;
