@@ -6,7 +6,7 @@ use super::goods::Goods;
 use super::market::Offer;
 use super::model::Model;
 use super::rows::{Allotter, Refused, RowSpec};
-use super::scene::{OnHost, Scene};
+use super::scene::{OnHost, Scene, Title};
 use super::trim;
 use super::types::Effort;
 use crate::pack::prices;
@@ -111,8 +111,7 @@ impl Placer<'_, '_, '_> {
     }
 
     /// Hosts that have room now are filled before those that will: kube-scheduler will not let a
-    /// waiting pod wait for another node once there is room on an open one. On each of both, what is
-    /// wanted there already comes before anything else.
+    /// waiting pod wait for another node once there is room on an open one.
     fn fill_hosts(
         &self,
         scene: &mut Scene,
@@ -126,9 +125,9 @@ impl Placer<'_, '_, '_> {
         let order = self.fill_order(rows, problem);
         let fit = self.model.hosts.partition_point(|host| host.fit);
         for hosts in [0..fit, fit..self.model.hosts.len()] {
-            for step in [Scene::keep, Scene::inherit, Scene::fill] {
+            for title in [Title::Wanted, Title::Inherited, Title::None] {
                 for row in &order {
-                    let there = step(scene, self.model, &rows[*row], hosts.clone());
+                    let there = scene.fill(self.model, &rows[*row], hosts.clone(), title);
                     rows[*row].count -= there.iter().map(|on| on.count).sum::<i64>();
                     placed.hosts.extend(there);
                 }

@@ -48,6 +48,18 @@ pub(crate) struct OnHost {
     pub(crate) count: i64,
 }
 
+/// Why pods should get a host, strongest first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Title {
+    /// They are wanted there already: planning again moves nothing.
+    Wanted,
+    /// Pods of their shape were wanted there and went elsewhere: most often to the very places that these
+    /// pods had, and then the plan is what it was.
+    Inherited,
+    /// None: there is room.
+    None,
+}
+
 impl Scene {
     /// The world before the plan.
     pub(crate) fn new(model: &Model<'_>, goods: &Goods<'_, '_>) -> Self {
@@ -64,56 +76,29 @@ impl Scene {
         }
     }
 
-    /// Puts pods of a row on those of the hosts on which they are wanted already, so that planning
-    /// again moves nothing, and returns where.
-    pub(crate) fn keep(
-        &mut self,
-        model: &Model<'_>,
-        row: &RowSpec,
-        hosts: Range<usize>,
-    ) -> Vec<OnHost> {
-        let wanted = |scene: &Self, host: usize| scene.wanted[host].get(&row.shape).copied();
-        self.fill_each(model, row, hosts, |scene, host| wanted(scene, host).unwrap_or(0))
-    }
-
-    /// Gives pods of a row the places of those of their shape that went elsewhere: most often to the very
-    /// places that these pods had, and then the plan is what it was.
-    pub(crate) fn inherit(
-        &mut self,
-        model: &Model<'_>,
-        row: &RowSpec,
-        hosts: Range<usize>,
-    ) -> Vec<OnHost> {
-        let lost = |scene: &Self, host: usize| scene.lost[host].get(&row.shape).copied();
-        self.fill_each(model, row, hosts, |scene, host| lost(scene, host).unwrap_or(0))
-    }
-
-    /// Puts as many pods of a row as possible on the hosts, in their order, and returns where.
+    /// Puts as many pods of a row as possible on the hosts, in their order and as far as their title to
+    /// each goes, and returns where.
     pub(crate) fn fill(
         &mut self,
         model: &Model<'_>,
         row: &RowSpec,
         hosts: Range<usize>,
-    ) -> Vec<OnHost> {
-        self.fill_each(model, row, hosts, |_, _| i64::MAX)
-    }
-
-    fn fill_each(
-        &mut self,
-        model: &Model<'_>,
-        row: &RowSpec,
-        hosts: Range<usize>,
-        most: impl Fn(&Self, usize) -> i64,
+        title: Title,
     ) -> Vec<OnHost> {
         let mut left = row.count;
         let mut placed: Vec<OnHost> = Vec::new();
         for host in hosts {
-            let count = left.min(most(self, host));
-            if count > 0 {
-                let there = self.fill_one(model, row, host, count);
-                left -= there.as_ref().map_or(0, |there| there.count);
-                placed.extend(there);
+            if left == 0 {
+                break;
             }
+            let most = match title {
+                Title::Wanted => self.wanted[host].get(&row.shape).copied().unwrap_or(0),
+                Title::Inherited => self.lost[host].get(&row.shape).copied().unwrap_or(0),
+                Title::None => i64::MAX,
+            };
+            let there = self.fill_one(model, row, host, left.min(most));
+            left -= there.as_ref().map_or(0, |there| there.count);
+            placed.extend(there);
         }
         placed
     }
@@ -127,7 +112,7 @@ impl Scene {
         most: i64,
     ) -> Option<OnHost> {
         let request = &model.requests[row.shape];
-        if !self.open[host] || !vector::fits(request, &self.rooms[host]) {
+        if most == 0 || !self.open[host] || !vector::fits(request, &self.rooms[host]) {
             return None;
         }
         let free_of_rules = model.topology.node_rules.is_free(row.shape);
