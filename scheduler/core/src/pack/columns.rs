@@ -1,167 +1,285 @@
 //! Column generation: fractions of patterns first, whole nodes after (Gilmore and Gomory, 1961).
 //!
-//! Invariant: patterns are feasible nodes, so whatever the programme says, what is bought is valid;
-//! rounding leaves a rest that the greedy packs with the programme's own prices.
+//! Invariant: patterns are feasible nodes, so whatever the programme says, what is bought is valid.
 
-use super::greedy::{self, Solution, Task};
+use std::collections::BTreeSet;
+
+use super::cover::Cover;
+use super::greedy::Task;
 use super::ledger::Ledger;
-use super::lp;
-use super::pattern::{self, Pattern, Supply};
-use super::problem::Packed;
+use super::pattern::{self, Care, Pattern, Supply};
+use super::problem::{Bin, Load, Packed, Problem};
+use super::shelf::{Item, Lanes, Shelf};
 use super::vector::float;
 
 /// How much work the programme may take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// Most rounds of solving and pricing.
+    /// Most rounds of solving and looking for patterns.
     pub(crate) rounds: usize,
-    /// Most patterns kept.
-    pub(crate) patterns: usize,
-    /// A round that lowers the price by less than this share is the last.
+    /// When a few rounds together lower the price by less than this share, the work ends.
     pub(crate) gain_min: f64,
+    /// How hard each bin is searched.
+    pub(crate) care: Care,
 }
 
-/// Most pivots of one programme.
-const PIVOTS_MAX: usize = 2_000;
+/// Most pivots between two rounds of looking for patterns.
+const PIVOTS_MAX: usize = 400;
 /// A pattern must be worth this much more than its price to be worth adding.
 const IMPROVEMENT: f64 = 1.0 + 1e-6;
+/// Patterns after which one round of looking ends.
+const COLUMNS_EACH_ROUND: usize = 40;
+/// Rounds after which all bins are looked at again, not only those that were promising.
+const ROUNDS_EACH_SWEEP: usize = 6;
+/// A bin whose best pattern was worth less than this share of its price is not promising.
+const PROMISING: f64 = 0.985;
+/// Rounds that together must lower the price by enough; single ones may change values only.
+const ROUNDS_WITHOUT_GAIN: usize = 10;
+/// How much the best proved values count when patterns are looked for.
+const CENTRE_WEIGHT: f64 = 0.4;
+/// A pod that stays without a node costs this many times what it would cost on a node of its own kind.
+const PENALTY: f64 = 1e3;
 
-/// Packs what is left by rounding the programme's optimum, starting from known patterns.
-pub(crate) fn pack(
-    task: Task<'_>,
-    left: &[i64],
-    known: &[Packed],
-    ledger: &mut Ledger,
-    bounds: Bounds,
-) -> Solution {
-    let mut master = Master::new(task, left, known);
-    let mut optimum = master.solve();
-    for _ in 0..bounds.rounds {
-        if master.patterns.len() >= bounds.patterns || master.price(&optimum.point) == 0 {
-            break;
-        }
-        let before = master.worth(&optimum.point);
-        optimum = master.solve();
-        if master.worth(&optimum.point) > before * (1.0 - bounds.gain_min) {
-            break;
-        }
-    }
-    let mut rest = left.to_vec();
-    let mut packed = master.round_down(&optimum.duals, &mut rest, ledger);
-    // Rows that the programme values at nothing still have a price in resources.
-    let values: Vec<f64> =
-        optimum.point.iter().zip(task.values).map(|(pi, y)| pi.max(y * 1e-3)).collect();
-    let by_rows = finish(Task { values: &values, ..task }, &rest, ledger);
-    let by_resources = finish(task, &rest, ledger);
-    let price = |(solution, _): &(Solution, Ledger)| {
-        (solution.left.iter().sum::<i64>(), task.problem.price(&solution.packed))
-    };
-    let (end, spent) = if price(&by_rows) <= price(&by_resources) { by_rows } else { by_resources };
-    *ledger = spent;
-    packed.extend(end.packed);
-    Solution { packed, left: end.left }
+/// The programme over the patterns found so far.
+#[derive(Clone, Debug)]
+pub(crate) struct Generator<'a> {
+    problem: &'a Problem,
+    shelves: Vec<&'a Shelf>,
+    /// What runs out first on each shelf, as far as searches have shown.
+    weights: Vec<Lanes>,
+    /// What each shelf's best pattern was worth for its price when it was last looked at.
+    worth: Vec<f64>,
+    /// Values that no pattern of any bin exceeds its price at, as far as was proved, with what they say
+    /// that all rows are worth.
+    centre: Vec<f64>,
+    proved: f64,
+    /// Rows of the problem that are rows of the programme.
+    rows: Vec<usize>,
+    /// The other way round.
+    index: Vec<Option<usize>>,
+    limits: Limits,
+    /// The programme.
+    pub(crate) cover: Cover,
+    /// A pattern for each of its columns.
+    pub(crate) patterns: Vec<Packed>,
+    known: BTreeSet<(usize, Load)>,
 }
 
-fn finish(task: Task<'_>, rest: &[i64], ledger: &Ledger) -> (Solution, Ledger) {
-    let mut ledger = ledger.clone();
-    let solution = greedy::pack(task, rest.to_vec(), &mut ledger);
-    (solution, ledger)
+/// Limits of pools and reservations as rows of the programme, each scaled to what is left of it.
+#[derive(Clone, Debug)]
+struct Limits {
+    /// First row of each budget.
+    first: Vec<usize>,
+    left: Vec<i64>,
 }
 
-/// The restricted master programme in its dual form: a value for each row such that no known pattern
-/// is worth more than its price. The shadow price of a pattern is how often it is bought.
-struct Master<'a> {
-    task: Task<'a>,
-    left: &'a [i64],
-    patterns: Vec<Packed>,
-}
-
-impl<'a> Master<'a> {
-    fn new(task: Task<'a>, left: &'a [i64], known: &[Packed]) -> Self {
-        let mut master = Self { task, left, patterns: Vec::new() };
-        for packed in known {
-            master.add(packed.bin, packed.load.clone());
+impl<'a> Generator<'a> {
+    /// The programme for what is left, with one pattern of each row alone; none when nothing that is
+    /// left fits anywhere.
+    pub(crate) fn new(task: Task<'a>, left: &[i64], ledger: &Ledger) -> Option<Self> {
+        let problem = task.problem;
+        let sold = |shelf: &&Shelf| ledger.copies(&problem.bins[shelf.bin]) > 0;
+        let shelves: Vec<&Shelf> = task.shelves.iter().filter(sold).collect();
+        let alone = alone(problem, &shelves);
+        let rows: Vec<usize> =
+            (0..left.len()).filter(|row| left[*row] > 0 && alone[*row].is_some()).collect();
+        if rows.is_empty() {
+            return None;
         }
-        for row in 0..left.len() {
-            let mut alone = vec![0; left.len()];
-            alone[row] = left[row];
-            let supply = Supply { left: &alone, values: task.values };
-            let fills =
-                task.bins.iter().filter_map(|bin| pattern::best(task.problem, *bin, supply));
-            if let Some(best) = fills.min_by(|a, b| a.ratio.total_cmp(&b.ratio)) {
-                master.add(best.bin, best.load);
-            }
-        }
-        master
-    }
-
-    fn add(&mut self, bin: usize, load: Vec<(usize, i64)>) -> bool {
-        let pattern = Packed { bin, load, copies: 1 };
-        let new = !self.patterns.contains(&pattern);
-        if new {
-            self.patterns.push(pattern);
-        }
-        new
-    }
-
-    /// Price of the programme's optimum.
-    fn worth(&self, values: &[f64]) -> f64 {
-        self.left.iter().zip(values).map(|(count, value)| float(*count) * value).sum()
-    }
-
-    fn solve(&self) -> lp::Optimum {
-        let counts: Vec<f64> = self.left.iter().map(|count| float(*count)).collect();
-        let rows: Vec<(f64, Vec<f64>)> = self
-            .patterns
+        let mut index = vec![None; left.len()];
+        rows.iter().enumerate().for_each(|(at, row)| index[*row] = Some(at));
+        let limits = Limits::of(ledger);
+        let demands: Vec<f64> = rows.iter().map(|row| float(left[*row])).collect();
+        let penalties: Vec<f64> = rows
             .iter()
-            .map(|pattern| {
-                let mut coefficients = vec![0.0; counts.len()];
-                for (row, count) in &pattern.load {
-                    coefficients[*row] = float(*count);
-                }
-                (float(self.task.problem.bins[pattern.bin].price), coefficients)
-            })
+            .filter_map(|row| alone[*row].map(|(price, ..)| price * PENALTY + 1.0))
             .collect();
-        lp::maximise(&counts, &rows, PIVOTS_MAX)
-    }
-
-    /// Adds the patterns that the row values show to be worth more than they cost.
-    fn price(&mut self, values: &[f64]) -> usize {
-        let supply = Supply { left: self.left, values };
-        let mut found: Vec<Pattern> = Vec::new();
-        for bin in self.task.bins {
-            let price = float(self.task.problem.bins[*bin].price);
-            let fill = pattern::best(self.task.problem, *bin, supply);
-            found.extend(fill.filter(|pattern| pattern.value > price * IMPROVEMENT));
-        }
-        found.sort_by(|a, b| a.ratio.total_cmp(&b.ratio).then(a.bin.cmp(&b.bin)));
-        found.truncate(COLUMNS_EACH_ROUND);
-        found.into_iter().filter(|p| self.add(p.bin, p.load.clone())).count()
-    }
-
-    fn round_down(&self, times: &[f64], rest: &mut [i64], ledger: &mut Ledger) -> Vec<Packed> {
-        let mut packed = Vec::new();
-        for (pattern, times) in self.patterns.iter().zip(times) {
-            let bin = &self.task.problem.bins[pattern.bin];
-            let whole = floor(*times + 1e-6).min(ledger.copies(bin));
-            let fits = pattern.load.iter().map(|(row, count)| rest[*row] / count).min();
-            let copies = whole.min(fits.unwrap_or(0));
-            if copies > 0 {
-                let bought = Packed { copies, ..pattern.clone() };
-                greedy::take(&bought, rest);
-                ledger.charge(bin, copies);
-                packed.push(bought);
+        let mut generator = Self {
+            problem,
+            worth: vec![f64::INFINITY; shelves.len()],
+            centre: task.values.to_vec(),
+            proved: rows.iter().map(|row| float(left[*row]) * task.values[*row]).sum(),
+            weights: shelves.iter().map(|shelf| shelf.even()).collect(),
+            shelves,
+            cover: Cover::new(&demands, &penalties, &limits.right()),
+            rows,
+            index,
+            limits,
+            patterns: Vec::new(),
+            known: BTreeSet::new(),
+        };
+        for row in generator.rows.clone() {
+            if let Some((_, bin, most)) = alone[row] {
+                generator.add(bin, vec![(row, most.min(left[row]))]);
             }
         }
-        packed
+        Some(generator)
+    }
+
+    /// Adds a pattern unless it is known.
+    pub(crate) fn add(&mut self, bin: usize, load: Load) -> bool {
+        if !self.known.insert((bin, load.clone())) {
+            return false;
+        }
+        let kind = &self.problem.bins[bin];
+        let rows = load.iter().filter_map(|(row, count)| Some((self.index[*row]?, float(*count))));
+        let mut entries: Vec<(usize, f64)> = rows.collect();
+        let first = self.rows.len();
+        entries.extend(self.limits.draws(kind).map(|(at, share)| (first + at, share)));
+        self.cover.add(float(kind.price), entries);
+        self.patterns.push(Packed { bin, load, copies: 1 });
+        true
+    }
+
+    /// Solves, looks for patterns that the values show to be worth more than they cost, and so on.
+    /// Returns true when the last look at all bins found none.
+    pub(crate) fn generate(&mut self, left: &[i64], bounds: Bounds) -> bool {
+        self.cover.improve(PIVOTS_MAX);
+        let mut prices = vec![f64::INFINITY; ROUNDS_WITHOUT_GAIN];
+        for round in 0..bounds.rounds {
+            let all = round % ROUNDS_EACH_SWEEP == 0;
+            if self.look(left, bounds.care, all) == 0
+                && (all || self.look(left, bounds.care, true) == 0)
+            {
+                return true;
+            }
+            self.cover.improve(PIVOTS_MAX);
+            let price = self.cover.price();
+            let before = &mut prices[round % ROUNDS_WITHOUT_GAIN];
+            if price > *before * (1.0 - bounds.gain_min) {
+                break;
+            }
+            *before = price;
+        }
+        false
+    }
+
+    /// Value of one pod of each row of the problem at the programme's prices.
+    pub(crate) fn values(&self) -> Vec<f64> {
+        let duals = self.cover.duals();
+        self.index.iter().map(|at| at.map_or(0.0, |at| duals[at].max(0.0))).collect()
+    }
+
+    /// Sets what is still to be covered and allowed.
+    pub(crate) fn shrink(&mut self, left: &[i64], ledger: &Ledger) {
+        let demands: Vec<f64> = self.rows.iter().map(|row| float(left[*row])).collect();
+        let limits = self.limits.remaining(ledger);
+        self.cover.demand(&demands, &limits, PIVOTS_MAX);
+    }
+
+    /// Looks for patterns at values between the programme's and the best proved ones, which keeps the
+    /// values from swinging (Pessoa and others, 2018); when that finds none, at the programme's own.
+    fn look(&mut self, left: &[i64], care: Care, all: bool) -> usize {
+        let own = self.values();
+        for weight in [CENTRE_WEIGHT, 0.0] {
+            let mixed = own.iter().zip(&self.centre);
+            let values: Vec<f64> =
+                mixed.map(|(own, centre)| centre * weight + own * (1.0 - weight)).collect();
+            let (found, most) = self.sweep(left, &values, care, all);
+            if all {
+                self.remember(left, &values, most);
+            }
+            let mut found: Vec<(f64, Packed)> = found
+                .into_iter()
+                .map(|packed| (self.worth_of(&packed, &own), packed))
+                .filter(|(worth, _)| *worth > IMPROVEMENT)
+                .collect();
+            found.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.bin.cmp(&b.1.bin)));
+            found.truncate(COLUMNS_EACH_ROUND);
+            let added = found.into_iter().filter(|(_, p)| self.add(p.bin, p.load.clone())).count();
+            if added > 0 {
+                return added;
+            }
+        }
+        0
+    }
+
+    /// The best pattern of each bin, and the most that any is worth for its price.
+    fn sweep(&mut self, left: &[i64], values: &[f64], care: Care, all: bool) -> (Vec<Packed>, f64) {
+        let (mut patterns, mut most) = (Vec::new(), 0.0_f64);
+        for at in 0..self.shelves.len() {
+            if !all && self.worth[at] < PROMISING {
+                continue;
+            }
+            let price = self.price_of(self.shelves[at].bin);
+            let supply = Supply { left, values };
+            let care = Care { least: price, ..care };
+            let (shelf, weights) = (self.shelves[at], &mut self.weights[at]);
+            let found = pattern::search(self.problem, shelf, supply, weights, care);
+            let Some(Pattern { bin, load, value, upper, .. }) = found else { continue };
+            self.worth[at] = value / price;
+            most = most.max(upper / price);
+            patterns.push(Packed { bin, load, copies: 1 });
+        }
+        (patterns, most)
+    }
+
+    /// Keeps the values that prove most.
+    fn remember(&mut self, left: &[i64], values: &[f64], most: f64) {
+        let worth: f64 = self.rows.iter().map(|row| float(left[*row]) * values[*row]).sum();
+        let proved = worth / most.max(1e-12);
+        if proved > self.proved {
+            self.proved = proved;
+            self.centre = values.iter().map(|value| value / most).collect();
+        }
+    }
+
+    /// What a pattern is worth for its price.
+    fn worth_of(&self, packed: &Packed, values: &[f64]) -> f64 {
+        let worth: f64 = packed.load.iter().map(|(row, n)| values[*row] * float(*n)).sum();
+        worth / self.price_of(packed.bin)
+    }
+
+    /// Price of a bin and of what it draws on limits.
+    fn price_of(&self, bin: usize) -> f64 {
+        let kind = &self.problem.bins[bin];
+        let duals = &self.cover.duals()[self.rows.len()..];
+        let drawn: f64 = self.limits.draws(kind).map(|(at, share)| duals[at] * share).sum();
+        (float(kind.price) - drawn).max(1.0)
     }
 }
 
-/// Most patterns added by one round of pricing.
-const COLUMNS_EACH_ROUND: usize = 12;
+/// For each row the bin on which pods of it alone are cheapest: price of a pod, bin, pods.
+fn alone(problem: &Problem, shelves: &[&Shelf]) -> Vec<Option<(f64, usize, i64)>> {
+    let mut best: Vec<Option<(f64, usize, i64)>> = vec![None; problem.rows.len()];
+    for shelf in shelves {
+        let price = float(problem.bins[shelf.bin].price);
+        for Item { row, most, .. } in shelf.items.iter().copied() {
+            let most = most.min(problem.rows[row].count.max(1));
+            let each = price / float(most);
+            if best[row].is_none_or(|(known, ..)| each < known) {
+                best[row] = Some((each, shelf.bin, most));
+            }
+        }
+    }
+    best
+}
 
-/// The integer part of a number of nodes.
-#[expect(clippy::cast_possible_truncation, reason = "saturates; counts of nodes are small")]
-fn floor(times: f64) -> i64 {
-    times.floor() as i64
+impl Limits {
+    fn of(ledger: &Ledger) -> Self {
+        let mut limits = Self { first: Vec::new(), left: Vec::new() };
+        for budget in ledger.budgets() {
+            limits.first.push(limits.left.len());
+            limits.left.extend(&budget.left);
+        }
+        limits
+    }
+
+    /// Rows that one bin draws on, each with its share of what was left in the beginning.
+    fn draws<'b>(&'b self, bin: &'b Bin) -> impl Iterator<Item = (usize, f64)> + 'b {
+        let first = self.first[bin.budget];
+        let pool = bin.charge.iter().enumerate().map(move |(at, amount)| (first + at, *amount));
+        let reservation = bin.reservation.map(|budget| (self.first[budget], 1));
+        let all = pool.chain(reservation).filter(|(_, amount)| *amount > 0);
+        all.map(|(at, amount)| (at, float(amount) / float(self.left[at].max(1))))
+    }
+
+    fn right(&self) -> Vec<f64> {
+        self.left.iter().map(|left| f64::from(u8::from(*left > 0))).collect()
+    }
+
+    fn remaining(&self, ledger: &Ledger) -> Vec<f64> {
+        let now = ledger.budgets().iter().flat_map(|budget| &budget.left);
+        now.zip(&self.left).map(|(now, before)| float(*now) / float((*before).max(1))).collect()
+    }
 }

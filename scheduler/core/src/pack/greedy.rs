@@ -4,8 +4,9 @@
 //! valid floor and only those that lost a row are computed again.
 
 use super::ledger::Ledger;
-use super::pattern::{self, Pattern, Supply};
+use super::pattern::{self, Care, Pattern, Supply};
 use super::problem::{Packed, Problem};
+use super::shelf::{Lanes, Shelf};
 use super::tail;
 
 /// A solution and what it leaves.
@@ -24,20 +25,27 @@ pub(crate) struct Task<'a> {
     pub(crate) problem: &'a Problem,
     /// Bins to choose from.
     pub(crate) bins: &'a [usize],
+    /// The same with the rows that fit them, in the same order.
+    pub(crate) shelves: &'a [Shelf],
     /// Value of one pod of each row.
     pub(crate) values: &'a [f64],
 }
 
+/// How hard a pattern is looked for.
+const CARE: Care = Care { rounds: 2, steps: 0, least: 0.0 };
+
 /// Packs what is left and draws on the ledger.
 pub(crate) fn pack(task: Task<'_>, left: Vec<i64>, ledger: &mut Ledger) -> Solution {
     let mut solution = Solution { packed: Vec::new(), left };
+    let mut weights: Vec<Lanes> = task.shelves.iter().map(Shelf::even).collect();
+    let all = task.shelves.iter().zip(&mut weights);
     let mut offers: Vec<Option<Pattern>> =
-        task.bins.iter().map(|bin| task.pattern(*bin, &solution.left, ledger)).collect();
+        all.map(|(shelf, weights)| task.pattern(shelf, &solution.left, weights, ledger)).collect();
     let mut best: Option<(i64, Solution)> = None;
     let mut spent = 0;
     while let Some(at) = cheapest(&offers) {
         let Some(copies) = task.copies(offers[at].as_ref(), &solution.left, ledger) else {
-            offers[at] = task.pattern(task.bins[at], &solution.left, ledger);
+            offers[at] = task.pattern(&task.shelves[at], &solution.left, &mut weights[at], ledger);
             continue;
         };
         consider_tail(task, &solution, ledger, spent, &mut best);
@@ -80,11 +88,17 @@ fn consider_tail(
 }
 
 impl Task<'_> {
-    fn pattern(&self, bin: usize, left: &[i64], ledger: &Ledger) -> Option<Pattern> {
-        if ledger.copies(&self.problem.bins[bin]) == 0 {
+    fn pattern(
+        &self,
+        shelf: &Shelf,
+        left: &[i64],
+        weights: &mut Lanes,
+        ledger: &Ledger,
+    ) -> Option<Pattern> {
+        if ledger.copies(&self.problem.bins[shelf.bin]) == 0 {
             return None;
         }
-        pattern::best(self.problem, bin, Supply { left, values: self.values })
+        pattern::search(self.problem, shelf, Supply { left, values: self.values }, weights, CARE)
     }
 
     /// How often an offer can be bought; none when it must be computed again.

@@ -7,15 +7,6 @@
 /// Below this a coefficient counts as zero.
 const EPSILON: f64 = 1e-9;
 
-/// An optimum, or the best point reached within the bound on pivots.
-#[derive(Clone, Debug)]
-pub(crate) struct Optimum {
-    /// Values of x.
-    pub(crate) point: Vec<f64>,
-    /// Shadow price of each constraint.
-    pub(crate) duals: Vec<f64>,
-}
-
 /// The dictionary of a basis: each basic variable as a combination of the others.
 struct Dictionary {
     /// One row a constraint: right side first, then coefficients.
@@ -27,9 +18,10 @@ struct Dictionary {
     free: Vec<usize>,
 }
 
-/// Solves the programme with the primal simplex method. A variable that no constraint bounds stays at
+/// The optimum of the programme, or the best point that the primal simplex method reaches within the
+/// bound on pivots. A variable that no constraint bounds stays at
 /// zero: what nothing on offer provides has no price.
-pub(crate) fn maximise(c: &[f64], rows: &[(f64, Vec<f64>)], pivots_max: usize) -> Optimum {
+pub(crate) fn maximise(c: &[f64], rows: &[(f64, Vec<f64>)], pivots_max: usize) -> Vec<f64> {
     let variables = c.len();
     let bounded = |variable: usize| rows.iter().any(|(_, row)| row[variable] > EPSILON);
     let gain = |(variable, c): (usize, &f64)| if bounded(variable) { *c } else { 0.0 };
@@ -48,7 +40,7 @@ pub(crate) fn maximise(c: &[f64], rows: &[(f64, Vec<f64>)], pivots_max: usize) -
         let Some(row) = dictionary.leaving(column) else { break };
         dictionary.pivot(row, column);
     }
-    dictionary.read(variables, rows.len())
+    dictionary.point(variables)
 }
 
 impl Dictionary {
@@ -85,20 +77,14 @@ impl Dictionary {
         std::mem::swap(&mut self.basic[row], &mut self.free[column - 1]);
     }
 
-    fn read(&self, variables: usize, constraints: usize) -> Optimum {
+    fn point(&self, variables: usize) -> Vec<f64> {
         let mut point = vec![0.0; variables];
-        let mut duals = vec![0.0; constraints];
         for (row, variable) in self.rows.iter().zip(&self.basic) {
             if *variable < variables {
                 point[*variable] = row[0].max(0.0);
             }
         }
-        for (coefficient, variable) in self.objective.iter().skip(1).zip(&self.free) {
-            if *variable >= variables {
-                duals[variable - variables] = (-coefficient).max(0.0);
-            }
-        }
-        Optimum { point, duals }
+        point
     }
 }
 
@@ -121,25 +107,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_the_textbook_optimum_with_its_shadow_prices() {
-        // max 3x + 5y; x <= 4, 2y <= 12, 3x + 2y <= 18: x = 2, y = 6, duals 0, 1.5, 1.
+    fn finds_the_textbook_optimum() {
+        // max 3x + 5y; x <= 4, 2y <= 12, 3x + 2y <= 18: x = 2, y = 6.
         let rows = [(4.0, vec![1.0, 0.0]), (12.0, vec![0.0, 2.0]), (18.0, vec![3.0, 2.0])];
         let optimum = maximise(&[3.0, 5.0], &rows, 100);
         let near = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-9);
-        assert!(near(&optimum.point, &[2.0, 6.0]), "{optimum:?}");
-        assert!(near(&optimum.duals, &[0.0, 1.5, 1.0]), "{optimum:?}");
+        assert!(near(&optimum, &[2.0, 6.0]), "{optimum:?}");
     }
 
     #[test]
     fn what_nothing_bounds_has_no_price_and_disturbs_nothing() {
         let optimum = maximise(&[5.0, 1.0], &[(3.0, vec![0.0, 1.0])], 50);
-        assert!(optimum.point[0] == 0.0 && (optimum.point[1] - 3.0).abs() < 1e-9, "{optimum:?}");
+        assert!(optimum[0] == 0.0 && (optimum[1] - 3.0).abs() < 1e-9, "{optimum:?}");
     }
 
     #[test]
     fn degenerate_programmes_end() {
         let rows = [(0.0, vec![1.0, -1.0]), (0.0, vec![-1.0, 1.0]), (1.0, vec![1.0, 1.0])];
         let optimum = maximise(&[1.0, 1.0], &rows, 50);
-        assert!((optimum.point.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{optimum:?}");
+        assert!((optimum.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{optimum:?}");
     }
 }

@@ -5,7 +5,12 @@
 
 pub(crate) mod columns;
 pub(crate) mod company;
+pub(crate) mod cover;
+pub(crate) mod dive;
+pub(crate) mod exact;
+pub(crate) mod filling;
 pub(crate) mod greedy;
+pub(crate) mod improve;
 pub(crate) mod insert;
 pub(crate) mod ledger;
 pub(crate) mod lp;
@@ -13,6 +18,7 @@ pub(crate) mod pattern;
 pub(crate) mod prices;
 pub(crate) mod problem;
 pub(crate) mod rules;
+pub(crate) mod shelf;
 pub(crate) mod skyline;
 pub(crate) mod solve;
 pub(crate) mod tail;

@@ -1,30 +1,15 @@
-//! Patterns: good ways to fill one bin with pods of the rows that are left.
+//! Patterns: the search for the way to fill one bin that is worth most.
 //!
-//! Invariant: a pattern fits its bin, obeys the node rules, and takes no more of a row than is left.
+//! Invariant: a pattern fits its bin, obeys the node rules, and takes no more of a row than is left. The
+//! upper bound that comes with it holds for every pattern of the bin.
 
 use std::cmp::Ordering;
-use std::ops::Add;
 
+use super::exact::Exact;
+use super::filling;
 use super::problem::{Load, Problem};
-use super::vector::{self, float};
-
-/// How a bin is filled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Strategy {
-    /// Most value for the share of the bin first, shares weighed by what is still free: keeps the
-    /// free resources in proportion.
-    Balanced,
-    /// The same, with the largest of the shares instead of their sum.
-    Bottleneck,
-    /// Most value for the largest share of the bin first.
-    Dense,
-    /// Largest pods first.
-    Largest,
-}
-
-/// All strategies, in the order in which ties are broken.
-pub(crate) const STRATEGIES: [Strategy; 4] =
-    [Strategy::Balanced, Strategy::Bottleneck, Strategy::Dense, Strategy::Largest];
+use super::shelf::{Item, Lanes, Shelf};
+use super::vector::float;
 
 /// What to fill bins with.
 #[derive(Clone, Copy, Debug)]
@@ -46,163 +31,143 @@ pub(crate) struct Pattern {
     pub(crate) value: f64,
     /// Price of the bin for one unit of value; smaller is better.
     pub(crate) ratio: f64,
+    /// No pattern of the bin is worth more than this.
+    pub(crate) upper: f64,
 }
 
-/// The best pattern for a bin that the strategies find; none when nothing fits.
-pub(crate) fn best(problem: &Problem, bin: usize, supply: Supply<'_>) -> Option<Pattern> {
-    let patterns = STRATEGIES.iter().filter_map(|s| fill(problem, bin, supply, *s));
-    patterns.min_by(|a, b| a.ratio.total_cmp(&b.ratio))
+/// How hard to look for a pattern.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Care {
+    /// Times the weights of the resources are adapted to what runs out; at least 1.
+    pub(crate) rounds: usize,
+    /// Steps of the exact search; 0 for none.
+    pub(crate) steps: usize,
+    /// Where no pattern can be worth more than this, the first found will do.
+    pub(crate) least: f64,
 }
 
-/// Fills a bin by one strategy.
-pub(crate) fn fill(
+/// An item of a shelf of which something is left.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ranked {
+    /// The row.
+    pub(crate) row: usize,
+    /// Most pods of it that may be taken.
+    pub(crate) most: i64,
+    /// Value of one pod.
+    pub(crate) value: f64,
+    /// Weighted share of the bin that one pod takes.
+    pub(crate) size: f64,
+    /// What one pod takes.
+    pub(crate) shares: Lanes,
+}
+
+/// The best pattern that is found; none when nothing that is left fits. `weights` are a guess of what
+/// runs out, and are adapted: a good start for the next search of the shelf.
+pub(crate) fn search(
     problem: &Problem,
-    bin: usize,
+    shelf: &Shelf,
     supply: Supply<'_>,
-    strategy: Strategy,
+    weights: &mut Lanes,
+    care: Care,
 ) -> Option<Pattern> {
-    let mut filling = Filling::new(problem, bin, supply)?;
-    match strategy {
-        Strategy::Balanced => filling.step_by_step(f64::add),
-        Strategy::Bottleneck => filling.step_by_step(f64::max),
-        Strategy::Dense => filling.in_order(|f, row| f.density(row)),
-        Strategy::Largest => filling.in_order(|f, row| f.share(row)),
-    }
-    filling.finish()
-}
-
-struct Filling<'a> {
-    problem: &'a Problem,
-    supply: Supply<'a>,
-    bin: usize,
-    room: Vec<i64>,
-    state: super::rules::NodeState,
-    /// Rows that fit an empty bin.
-    rows: Vec<usize>,
-    load: Load,
-}
-
-impl<'a> Filling<'a> {
-    fn new(problem: &'a Problem, bin: usize, supply: Supply<'a>) -> Option<Self> {
-        let kind = &problem.bins[bin];
-        let fits = |row: &usize| {
-            supply.left[*row] > 0
-                && problem.admits[kind.group][*row]
-                && vector::fits(&problem.rows[*row].request, &kind.room)
-        };
-        let rows: Vec<usize> = (0..problem.rows.len()).filter(fits).collect();
-        let state = problem.starts[kind.start].clone();
-        let room = kind.room.clone();
-        (!rows.is_empty()).then(|| Self {
-            problem,
-            supply,
-            bin,
-            room,
-            state,
-            rows,
-            load: Vec::new(),
-        })
-    }
-
-    /// Most pods of the row that may still be added.
-    fn fit(&self, row: usize, taken: i64) -> i64 {
-        let Row { shape, request } = self.row(row);
-        let rules = &self.problem.rules;
-        let allowed = if rules.is_free(shape) {
-            i64::MAX
-        } else {
-            rules.allowance(shape, &self.state, false)
-        };
-        let left = self.supply.left[row] - taken;
-        left.min(allowed).min(vector::copies(request, &self.room)).max(0)
-    }
-
-    fn row(&self, row: usize) -> Row<'a> {
-        let row = &self.problem.rows[row];
-        Row { shape: row.shape, request: &row.request }
-    }
-
-    fn take(&mut self, row: usize, count: i64) {
-        let Row { shape, request } = self.row(row);
-        vector::add(&mut self.room, request, -count);
-        if !self.problem.rules.is_free(shape) {
-            self.problem.rules.record(shape, count, &mut self.state);
-        }
-        match self.load.iter_mut().find(|(known, _)| *known == row) {
-            Some((_, taken)) => *taken += count,
-            None => self.load.push((row, count)),
+    let mut best: (f64, Load) = (0.0, Load::new());
+    let mut upper = f64::INFINITY;
+    let mut items = Vec::new();
+    for round in 0..care.rounds {
+        items = rank(shelf, supply, weights);
+        keep(&mut best, filling::in_order(problem, shelf, &items));
+        let (bound, usage) = relax(&items);
+        upper = upper.min(bound);
+        if !adapt(weights, shelf.lanes.len(), &usage, round) {
+            break;
         }
     }
-
-    fn in_order(&mut self, key: impl Fn(&Self, usize) -> f64) {
-        let mut order: Vec<(f64, usize)> =
-            self.rows.iter().map(|row| (key(self, *row), *row)).collect();
-        order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        for (_, row) in order {
-            let count = self.fit(row, 0);
-            if count > 0 {
-                self.take(row, count);
+    if upper > care.least && !items.is_empty() {
+        for filled in filling::balanced(problem, shelf, &items) {
+            keep(&mut best, filled);
+        }
+        if care.steps > 0 && shelf.free && upper > best.0 * (1.0 + 1e-6) {
+            let exact = Exact::new(problem, shelf.bin, &items, best.0, care.steps).run();
+            if exact.complete {
+                upper = exact.best_value.min(upper);
+            }
+            if let Some(found) = exact.best {
+                keep(&mut best, found);
             }
         }
     }
-
-    /// Adds half of what fits of the best row, weighs the rows anew, and so on.
-    fn step_by_step(&mut self, join: fn(f64, f64) -> f64) {
-        let mut open: Vec<(usize, i64)> = self.rows.iter().map(|row| (*row, 0)).collect();
-        while !open.is_empty() {
-            let mut best: Option<(f64, usize)> = None;
-            for (at, (row, _)) in open.iter().enumerate() {
-                let score = self.supply.values[*row] / self.scarcity(*row, join);
-                let better = best.is_none_or(|(top, _)| score.total_cmp(&top) == Ordering::Greater);
-                if better {
-                    best = Some((score, at));
-                }
-            }
-            let Some((_, at)) = best else { return };
-            let (row, taken) = open[at];
-            match self.fit(row, taken) {
-                0 => drop(open.remove(at)),
-                fit => {
-                    let count = (fit + 1) / 2;
-                    self.take(row, count);
-                    open[at].1 += count;
-                }
-            }
-        }
+    let (value, mut load) = best;
+    if load.is_empty() {
+        return None;
     }
+    load.sort_unstable();
+    let ratio = float(problem.bins[shelf.bin].price) / value;
+    Some(Pattern { bin: shelf.bin, load, value, ratio, upper: upper.max(value) })
+}
 
-    /// Shares of what is free that one pod takes, joined.
-    fn scarcity(&self, row: usize, join: fn(f64, f64) -> f64) -> f64 {
-        let request = self.row(row).request;
-        let shares =
-            request.iter().zip(&self.room).map(|(q, free)| float(*q) / float((*free).max(1)));
-        shares.fold(1e-12, join)
-    }
+/// Several ways to fill the bin of a shelf.
+pub(crate) fn fillings(problem: &Problem, shelf: &Shelf, supply: Supply<'_>) -> Vec<Load> {
+    let items = rank(shelf, supply, &shelf.even());
+    let balanced = filling::balanced(problem, shelf, &items).into_iter();
+    let all = balanced.chain([filling::in_order(problem, shelf, &items)]);
+    all.map(|(_, load)| load).filter(|load| !load.is_empty()).collect()
+}
 
-    fn share(&self, row: usize) -> f64 {
-        let room = &self.problem.bins[self.bin].room;
-        let request = self.row(row).request;
-        let shares = request.iter().zip(room).map(|(q, all)| float(*q) / float((*all).max(1)));
-        shares.fold(1e-12, f64::max)
-    }
-
-    fn density(&self, row: usize) -> f64 {
-        self.supply.values[row] / self.share(row)
-    }
-
-    fn finish(mut self) -> Option<Pattern> {
-        if self.load.is_empty() {
-            return None;
-        }
-        self.load.sort_unstable();
-        let value: f64 =
-            self.load.iter().map(|(row, count)| self.supply.values[*row] * float(*count)).sum();
-        let ratio = float(self.problem.bins[self.bin].price) / value;
-        Some(Pattern { bin: self.bin, load: self.load, value, ratio })
+fn keep(best: &mut (f64, Load), found: (f64, Load)) {
+    if found.0 > best.0 {
+        *best = found;
     }
 }
 
-struct Row<'a> {
-    shape: usize,
-    request: &'a [i64],
+/// What is left of a shelf's items, most value for weighted size first.
+fn rank(shelf: &Shelf, supply: Supply<'_>, weights: &Lanes) -> Vec<Ranked> {
+    let mut items: Vec<Ranked> = Vec::with_capacity(shelf.items.len());
+    for Item { row, most, shares } in &shelf.items {
+        let most = (*most).min(supply.left[*row]);
+        let value = supply.values[*row];
+        if most > 0 && value > 0.0 {
+            let [a, b, c, d] = *shares;
+            let size = a * weights[0] + b * weights[1] + (c * weights[2] + d * weights[3]);
+            items.push(Ranked { row: *row, most, value, size: size.max(1e-12), shares: *shares });
+        }
+    }
+    let density = |item: &Ranked| item.value / item.size;
+    items.sort_unstable_by(|a, b| match density(b).total_cmp(&density(a)) {
+        Ordering::Equal => a.row.cmp(&b.row),
+        other => other,
+    });
+    items
+}
+
+/// The value of the best fractional filling under one weighted size, which no pattern exceeds, and how
+/// much of each resource it takes.
+fn relax(items: &[Ranked]) -> (f64, Lanes) {
+    let (mut free, mut value) = (1.0, 0.0);
+    let mut usage = Lanes::default();
+    for item in items {
+        let count = float(item.most).min(free / item.size);
+        value += count * item.value;
+        free -= count * item.size;
+        usage.iter_mut().zip(&item.shares).for_each(|(sum, share)| *sum += count * share);
+        if free <= 1e-12 {
+            break;
+        }
+    }
+    (value, usage)
+}
+
+/// Makes weigh more what runs out and less what is left over; false when the filling fits as it is.
+fn adapt(weights: &mut Lanes, lanes: usize, usage: &Lanes, round: usize) -> bool {
+    if usage.iter().all(|used| *used <= 1.0 + 1e-9) {
+        return false;
+    }
+    let round = float(i64::try_from(round).unwrap_or(i64::MAX));
+    let step = 1.0 / (1.0 + 0.5 * round);
+    for (weight, used) in weights.iter_mut().zip(usage).take(lanes) {
+        // Never quite nothing, or the weight could not come back.
+        *weight = (*weight * (step * (used - 1.0)).exp()).max(1e-6);
+    }
+    let sum: f64 = weights.iter().sum();
+    weights.iter_mut().for_each(|weight| *weight /= sum);
+    true
 }

@@ -34,7 +34,7 @@ pub(crate) fn of<'r>(demand: &[i64], rooms: impl Iterator<Item = (i64, &'r [i64]
         })
         .collect();
     let optimum = lp::maximise(&gains, &rows, PIVOTS_MAX);
-    optimum.point.iter().zip(&scale).map(|(price, by)| price / by).collect()
+    optimum.iter().zip(&scale).map(|(price, by)| price / by).collect()
 }
 
 /// Value of one pod of each row at the given resource prices. No row is worthless: what no resource

@@ -3,14 +3,19 @@
 //! Invariant: NodePool weights come first, then the number of pods placed, then the price. More effort
 //! never gives a worse answer, since every way starts from the same rows and the best is kept.
 
-use super::columns::{self, Bounds};
+use super::columns::{Bounds, Generator};
 use super::company;
+use super::dive::{self, Dive};
 use super::greedy::{self, Solution, Task};
+use super::improve::{self, Patience};
 use super::insert::{Habit, Nodes};
 use super::ledger::Ledger;
+use super::pattern::Care;
 use super::prices;
 use super::problem::{Packed, Problem};
+use super::shelf::Shelf;
 use super::tail;
+use super::vector::float;
 use crate::plan::Effort;
 
 /// Largest number of pods that are also packed one by one.
@@ -20,10 +25,54 @@ const COLUMN_ROWS_MAX: usize = 256;
 /// Most bins for which patterns are generated.
 const COLUMN_BINS_MAX: usize = 600;
 
-/// Work on patterns when a plan is due.
-const DEFAULT_BOUNDS: Bounds = Bounds { rounds: 24, patterns: 400, gain_min: 5e-4 };
-/// Work on patterns when quality counts more.
-const MAX_BOUNDS: Bounds = Bounds { rounds: 200, patterns: 2_000, gain_min: 1e-6 };
+/// How hard an effort tries.
+#[derive(Clone, Copy, Debug)]
+struct Search {
+    /// Work on patterns before anything is bought.
+    bounds: Bounds,
+    /// Ways of rounding, each tried.
+    dives: &'static [Dive],
+    /// Work on the best of them.
+    patience: Patience,
+}
+
+const DEFAULT_CARE: Care = Care { rounds: 4, steps: 100, least: 0.0 };
+const MAX_CARE: Care = Care { rounds: 6, steps: 2_000, least: 0.0 };
+
+/// Work when a plan is due.
+const DEFAULT_SEARCH: Search = Search {
+    bounds: Bounds { rounds: 200, gain_min: 1e-3, care: DEFAULT_CARE },
+    dives: &[Dive {
+        round_up: 0.5,
+        share: 0.01,
+        tail_nodes: 1.5,
+        bounds: Bounds { rounds: 4, gain_min: 1e-3, care: DEFAULT_CARE },
+    }],
+    patience: Patience { nodes: 6, attempts: 60, barren: 30, waste_min: 2e-3 },
+};
+
+/// Work when quality counts more.
+const MAX_SEARCH: Search = Search {
+    bounds: Bounds { rounds: 400, gain_min: 1e-6, care: MAX_CARE },
+    dives: &[
+        Dive {
+            round_up: 0.5,
+            share: 0.1,
+            tail_nodes: 3.0,
+            bounds: Bounds { rounds: 20, gain_min: 1e-4, care: MAX_CARE },
+        },
+        Dive {
+            round_up: 0.8,
+            share: 0.05,
+            tail_nodes: 6.0,
+            bounds: Bounds { rounds: 20, gain_min: 1e-4, care: MAX_CARE },
+        },
+    ],
+    patience: Patience { nodes: 10, attempts: 2_000, barren: 400, waste_min: 1e-4 },
+};
+
+/// Effort ends where the price exceeds a proved bound by less than this factor.
+const CLOSE: f64 = 1.0 + 2e-3;
 
 /// What was bought, what is left, and what the limits still allow.
 pub(crate) struct Outcome {
@@ -74,7 +123,8 @@ impl Solver<'_> {
         }
         let prices = prices::resource_prices(self.problem, &outcome.left, bins);
         let values = prices::row_values(self.problem, &prices);
-        let task = Task { problem: self.problem, bins, values: &values };
+        let shelves: Vec<Shelf> = bins.iter().map(|bin| Shelf::new(self.problem, *bin)).collect();
+        let task = Task { problem: self.problem, bins, shelves: &shelves, values: &values };
         if let Some(seated) = company::seat(task, outcome, &mut self.begun) {
             outcome.packed.extend(seated);
         }
@@ -87,15 +137,24 @@ impl Solver<'_> {
     }
 
     fn attempts(&self, task: Task<'_>, outcome: &Outcome) -> Vec<Attempt> {
+        let mut values = task.values.to_vec();
         let mut attempts =
             vec![self.sized(outcome, |left, ledger| greedy::pack(task, left, ledger))];
-        if let Some(bounds) = self.column_bounds(task) {
-            let known = attempts[0].0.packed.clone();
-            attempts.push(
-                self.sized(outcome, |left, ledger| {
-                    columns::pack(task, &left, &known, ledger, bounds)
-                }),
-            );
+        if let Some(search) =
+            self.search(task).filter(|_| !self.is_close(task, outcome, &attempts[0]))
+            && let Some(mut generator) = Generator::new(task, &outcome.left, &outcome.ledger)
+        {
+            for packed in &attempts[0].0.packed {
+                generator.add(packed.bin, packed.load.clone());
+            }
+            generator.generate(&outcome.left, search.bounds);
+            values = generator.values();
+            for dive in search.dives {
+                let generator = generator.clone();
+                attempts.push(self.sized(outcome, |left, ledger| {
+                    dive::pack(task, generator, left, ledger, *dive)
+                }));
+            }
         }
         if outcome.left.iter().sum::<i64>() <= ONE_BY_ONE_MAX {
             for habit in [Habit::Cheapest, Habit::Grow] {
@@ -104,17 +163,31 @@ impl Solver<'_> {
                 );
             }
         }
+        if let Some(Search { patience, .. }) = self.search(task) {
+            attempts.sort_by_key(|(solution, _)| self.score(solution));
+            attempts.truncate(1);
+            let (solution, ledger) = &mut attempts[0];
+            improve::improve(task, &values, solution, ledger, patience);
+        }
         attempts
     }
 
-    fn column_bounds(&self, task: Task<'_>) -> Option<Bounds> {
+    fn search(&self, task: Task<'_>) -> Option<Search> {
         let small =
             task.problem.rows.len() <= COLUMN_ROWS_MAX && task.bins.len() <= COLUMN_BINS_MAX;
         match self.effort {
-            Effort::Default if small => Some(DEFAULT_BOUNDS),
-            Effort::Max if small => Some(MAX_BOUNDS),
+            Effort::Default if small => Some(DEFAULT_SEARCH),
+            Effort::Max if small => Some(MAX_SEARCH),
             Effort::Greedy | Effort::Default | Effort::Max => None,
         }
+    }
+
+    /// True when an attempt costs hardly more than its pods are worth at the resource prices, which
+    /// nothing can undercut.
+    fn is_close(&self, task: Task<'_>, outcome: &Outcome, (solution, _): &Attempt) -> bool {
+        let worth: f64 = outcome.left.iter().zip(task.values).map(|(n, y)| float(*n) * y).sum();
+        let price = float(self.problem.price(&solution.packed));
+        self.effort < Effort::Max && greedy::is_done(&solution.left) && price <= worth * CLOSE
     }
 
     fn sized(

@@ -4,8 +4,9 @@
 
 use super::greedy::{Task, take};
 use super::ledger::Ledger;
-use super::pattern::{self, STRATEGIES, Supply};
+use super::pattern::{self, Supply};
 use super::problem::{Load, Packed, Problem};
+use super::shelf::Shelf;
 use super::vector;
 
 /// All that is left on the cheapest one or two nodes; none when more are needed.
@@ -19,9 +20,9 @@ pub(crate) fn finish(task: Task<'_>, left: &[i64], ledger: &Ledger) -> Option<Ve
     }
     let single = whole.cheapest(task.bins, ledger, i64::MAX).map(|bin| (bin, load));
     let mut best: Option<Vec<Packed>> = single.map(|(bin, load)| vec![one(bin, load)]);
-    for bin in task.bins {
+    for shelf in task.shelves {
         let limit = best.as_ref().map_or(i64::MAX, |best| task.problem.price(best));
-        if let Some(pair) = pair(task, *bin, left, ledger, limit) {
+        if let Some(pair) = pair(task, shelf, left, ledger, limit) {
             best = Some(pair);
         }
     }
@@ -31,21 +32,20 @@ pub(crate) fn finish(task: Task<'_>, left: &[i64], ledger: &Ledger) -> Option<Ve
 /// This bin and the cheapest for what it leaves, for less than `limit`.
 fn pair(
     task: Task<'_>,
-    bin: usize,
+    shelf: &Shelf,
     left: &[i64],
     ledger: &Ledger,
     limit: i64,
 ) -> Option<Vec<Packed>> {
-    let kind = &task.problem.bins[bin];
+    let kind = &task.problem.bins[shelf.bin];
     let mut rest_limit = limit.saturating_sub(kind.price);
     if rest_limit <= 0 || ledger.copies(kind) == 0 {
         return None;
     }
     let mut best = None;
-    for strategy in STRATEGIES {
-        let supply = Supply { left, values: task.values };
-        let Some(first) = pattern::fill(task.problem, bin, supply, strategy) else { continue };
-        let first = one(bin, first.load);
+    for mut first in pattern::fillings(task.problem, shelf, Supply { left, values: task.values }) {
+        first.sort_unstable();
+        let first = one(shelf.bin, first);
         let mut rest = left.to_vec();
         take(&first, &mut rest);
         let rest = load_of(&rest);
