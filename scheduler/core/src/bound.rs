@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::certificate::{self, PricedRoom};
+use crate::certificate::{self, PodClass, PricedRoom, SharedRoom};
+use crate::vocabulary::ids::ShapeId;
 use crate::vocabulary::resources::Resources;
 
 /// How a lower bound was proved.
@@ -16,6 +17,9 @@ pub enum BoundKind {
     /// LB1: a price for each unit of each resource, such that no offering sells its allocatable
     /// resources for less than those prices say.
     ResourcePrices,
+    /// LB3: a value for one pod of each class, such that no pods that share a node are worth more than
+    /// any offering that holds them costs (the dual of the configuration programme).
+    ClassValues,
 }
 
 /// No set of nodes that carries the launched pods costs less than this.
@@ -27,7 +31,10 @@ pub struct LowerBound {
     pub price_micro_usd_per_hour: i64,
     /// Price in nano-dollars per hour of [`units`] of each resource by name, rounded down.
     pub prices_nano_usd_per_hour: BTreeMap<String, i64>,
-    /// True when the independent integer check has accepted the prices.
+    /// Value in nano-dollars per hour of one pod of each class, rounded down: what one more pod costs where
+    /// there are many.
+    pub values_nano_usd_per_hour: BTreeMap<ShapeId, i64>,
+    /// True when the independent integer check has accepted the prices or values.
     pub checked: bool,
 }
 
@@ -55,6 +62,7 @@ pub(crate) fn from_prices(
             price_micro_usd_per_hour: 0,
             prices_nano_usd_per_hour: prices.iter().map(nano).collect(),
             checked: true,
+            ..LowerBound::default()
         };
         bound.price_micro_usd_per_hour = value(&bound, demand);
         if certificate::verify(&bound, demand, offers.iter().cloned()).is_ok() {
@@ -62,6 +70,35 @@ pub(crate) fn from_prices(
         }
     }
     LowerBound::default()
+}
+
+/// The bound that values of pods prove, in micro-dollars per hour of one pod, in the order of the classes.
+/// They come from a solver in floating point; they are rounded down, lowered further if the integer check
+/// still refuses them, and given up if that does not help.
+pub(crate) fn from_values(
+    values: &[f64],
+    classes: &[PodClass],
+    rooms: &[SharedRoom],
+) -> Option<LowerBound> {
+    const LOWERINGS: [f64; 4] = [1.0 + 1e-9, 1.0 - 1e-9, 1.0 - 1e-4, 1.0 - 2e-3];
+    LOWERINGS.into_iter().find_map(|lowering| {
+        let nano = |(class, value): (&PodClass, &f64)| {
+            (class.shape.clone(), whole_nano(value * lowering * 1_000.0))
+        };
+        let values: BTreeMap<ShapeId, i64> = classes.iter().zip(values).map(nano).collect();
+        let worth = |class: &PodClass| {
+            values.get(&class.shape).map_or(0, |value| i128::from(*value) * i128::from(class.count))
+        };
+        let worth: i128 = classes.iter().map(worth).sum();
+        let bound = LowerBound {
+            kind: BoundKind::ClassValues,
+            price_micro_usd_per_hour: i64::try_from(worth / 1_000).unwrap_or(0),
+            values_nano_usd_per_hour: values,
+            checked: true,
+            ..LowerBound::default()
+        };
+        certificate::verify_classes(&bound, classes, rooms).is_ok().then_some(bound)
+    })
 }
 
 /// What a demand is worth at the bound's prices, rounded down.
@@ -72,12 +109,17 @@ fn value(bound: &LowerBound, demand: &Resources) -> i64 {
     i64::try_from(each.sum::<i128>() / 1_000).unwrap_or(0)
 }
 
-/// Price of `units` of a resource in whole nano-dollars, rounded down; saturates.
+/// Price of `units` of a resource in whole nano-dollars, rounded down.
+#[expect(clippy::cast_precision_loss, reason = "units are small powers of two")]
+fn to_nano(name: &str, micro_usd_per_unit: f64) -> i64 {
+    whole_nano(micro_usd_per_unit * units(name) as f64 * 1_000.0)
+}
+
+/// Rounds down; saturates.
 #[expect(
     clippy::cast_possible_truncation,
-    clippy::cast_precision_loss,
     reason = "a price too large to represent saturates and is then refused by the check"
 )]
-fn to_nano(name: &str, micro_usd_per_unit: f64) -> i64 {
-    (micro_usd_per_unit * units(name) as f64 * 1_000.0).floor().max(0.0) as i64
+fn whole_nano(nano: f64) -> i64 {
+    nano.floor().max(0.0) as i64
 }

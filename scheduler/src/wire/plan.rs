@@ -83,15 +83,21 @@ pub fn bound(bound: &LowerBound) -> v1::LowerBound {
     let kind = match bound.kind {
         BoundKind::None => v1::BoundKind::Unspecified,
         BoundKind::ResourcePrices => v1::BoundKind::ResourcePrices,
+        BoundKind::ClassValues => v1::BoundKind::ClassValues,
     };
     let prices = bound.prices_nano_usd_per_hour.iter().map(|(resource, price)| v1::ResourcePrice {
         resource: resource.clone(),
         nano_usd_per_hour: *price,
+    });
+    let values = bound.values_nano_usd_per_hour.iter().map(|(shape, value)| v1::ClassValue {
+        shape_id: shape.to_string(),
+        nano_usd_per_hour: *value,
     });
     v1::LowerBound {
         kind: kind.into(),
         price_micro_usd_per_hour: bound.price_micro_usd_per_hour,
         resource_prices: prices.collect(),
         certificate_checked: bound.checked,
+        class_values: values.collect(),
     }
 }

@@ -3,14 +3,17 @@
 //! Invariant: a launch counts with the largest of its candidates, an unlaunched claim with the largest
 //! type that its requirements still name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Findings, Rule};
-use crate::certificate::{self, PricedRoom};
+use crate::bound::{BoundKind, LowerBound};
+use crate::certificate::{self, CertificateError, PodClass, PricedRoom, SharedRoom};
 use crate::plan::{Plan, PlanInput};
 use crate::vocabulary::catalogue::{Catalogue, InstanceType, Offering};
+use crate::vocabulary::ids::ShapeId;
 use crate::vocabulary::labels::{self, Labels};
 use crate::vocabulary::pool::NodePool;
+use crate::vocabulary::requirements::Requirements;
 use crate::vocabulary::resources::Resources;
 use crate::world::claim::NodeClaim;
 use crate::world::shape::PodShape;
@@ -74,23 +77,79 @@ fn bound(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
     findings.require(bound.price_micro_usd_per_hour <= price, Rule::Bound, || {
         format!("bound {} exceeds the price {price}", bound.price_micro_usd_per_hour)
     });
-    let mut demand = Resources::default();
-    for pod in plan.launches.iter().flat_map(|launch| &launch.pods) {
-        let shape = input.world.pods.get(pod).and_then(|pod| input.world.shapes.get(&pod.shape));
-        demand = shape.map_or(demand.clone(), |shape| demand.plus(&shape.requests));
+    let pods = plan.launches.iter().flat_map(|launch| &launch.pods);
+    let shapes = pods.filter_map(|pod| input.world.shapes.get(&input.world.pods.get(pod)?.shape));
+    let mut counts: BTreeMap<&ShapeId, (&PodShape, i64)> = BTreeMap::new();
+    for shape in shapes {
+        counts.entry(&shape.id).or_insert((shape, 0)).1 += 1;
     }
-    if let Err(error) = certificate::verify(bound, &demand, offers(input)) {
+    let proof = match bound.kind {
+        BoundKind::ClassValues => by_classes(bound, &counts, input),
+        BoundKind::ResourcePrices | BoundKind::None => {
+            let all = counts.values().map(|(shape, count)| shape.requests.times(*count));
+            let demand = all.fold(Resources::default(), |sum, amount| sum.plus(&amount));
+            let rooms = offers(input).into_iter().map(|offer| offer.room);
+            certificate::verify(bound, &demand, rooms)
+        }
+    };
+    if let Err(error) = proof {
         findings.add(Rule::Bound, error.to_string());
     }
 }
 
+/// Proves values of pods, with everything in vectors over the resources that are requested.
+fn by_classes(
+    bound: &LowerBound,
+    counts: &BTreeMap<&ShapeId, (&PodShape, i64)>,
+    input: &PlanInput,
+) -> Result<(), CertificateError> {
+    let names: BTreeSet<&str> = counts.values().flat_map(|(s, _)| s.requests.names()).collect();
+    let vector = |amount: &Resources| names.iter().map(|name| amount.get(name)).collect();
+    let classes: Vec<PodClass> = counts
+        .iter()
+        .map(|(id, (shape, count))| PodClass {
+            shape: (*id).clone(),
+            request: vector(&shape.requests),
+            count: *count,
+        })
+        .collect();
+    let shared = |offer: Offer<'_>| SharedRoom {
+        price_micro_usd_per_hour: offer.room.price_micro_usd_per_hour,
+        room: vector(&offer.room.room),
+        admits: counts.values().map(|(shape, _)| may_run(&offer, shape)).collect(),
+    };
+    let rooms: BTreeSet<SharedRoom> = offers(input).into_iter().map(shared).collect();
+    certificate::verify_classes(bound, &classes, &rooms.into_iter().collect::<Vec<_>>())
+}
+
+/// True unless a taint or a label that the node will have keeps the pod away.
+fn may_run(offer: &Offer<'_>, shape: &PodShape) -> bool {
+    let Offer { pool, labels, .. } = offer;
+    let tolerates = |taint| shape.tolerations.iter().any(|t| t.covers(taint));
+    let possible = |wanted: &Requirements| {
+        wanted.iter().all(|(key, wanted)| {
+            labels.get(key).is_none_or(|value| wanted.allows(Some(value)))
+                || pool.requirements.get(key).is_some_and(|other| other.single().is_none())
+        })
+    };
+    pool.taints.iter().all(|taint| !taint.repels() || tolerates(taint))
+        && shape.node_alternatives().iter().any(possible)
+}
+
+/// Something on offer: its room and the labels that its node will certainly have.
+struct Offer<'a> {
+    pool: &'a NodePool,
+    labels: Labels,
+    room: PricedRoom,
+}
+
 /// Everything on offer with the room it leaves. DaemonSets are subtracted only where they are certain
 /// to run, so the room is never underestimated.
-fn offers(input: &PlanInput) -> Vec<PricedRoom> {
+fn offers(input: &PlanInput) -> Vec<Offer<'_>> {
     let world = input.world.as_ref();
     let shapes = world.daemon_sets.values().filter_map(|set| world.shapes.get(&set.shape));
     let shapes: Vec<&PodShape> = shapes.map(AsRef::as_ref).collect();
-    let mut rooms: BTreeMap<(i64, Resources), ()> = BTreeMap::new();
+    let mut all = Vec::new();
     for pool in world.pools.values().filter(|pool| pool.not_ready.is_none()) {
         let Some(catalogue) = input.catalogues.get(&pool.catalogue) else { continue };
         for instance in catalogue.types.values() {
@@ -102,12 +161,13 @@ fn offers(input: &PlanInput) -> Vec<PricedRoom> {
                 let certain = |shape: &&&PodShape| runs(pool, &labels, shape);
                 let daemons = shapes.iter().filter(certain).map(|shape| &shape.requests);
                 let room = daemons.fold(instance.allocatable(), |room, r| room.minus(r));
-                rooms.insert((offering.price_micro_usd_per_hour, room), ());
+                let price_micro_usd_per_hour = offering.price_micro_usd_per_hour;
+                let room = PricedRoom { room, price_micro_usd_per_hour };
+                all.push(Offer { pool, labels, room });
             }
         }
     }
-    let priced = |((price, room), ())| PricedRoom { room, price_micro_usd_per_hour: price };
-    rooms.into_iter().map(priced).collect()
+    all
 }
 
 fn labels_of(pool: &NodePool, instance: &InstanceType, offering: &Offering) -> Labels {

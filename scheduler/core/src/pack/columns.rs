@@ -135,7 +135,7 @@ impl<'a> Generator<'a> {
     /// Returns true when the last look at all bins found none.
     pub(crate) fn generate(&mut self, left: &[i64], bounds: Bounds) -> bool {
         self.cover.improve(PIVOTS_MAX);
-        let mut prices = vec![f64::INFINITY; ROUNDS_WITHOUT_GAIN];
+        let mut prices = [f64::INFINITY; ROUNDS_WITHOUT_GAIN];
         for round in 0..bounds.rounds {
             let all = round % ROUNDS_EACH_SWEEP == 0;
             if self.look(left, bounds.care, all) == 0

@@ -22,4 +22,5 @@ pub(crate) mod shelf;
 pub(crate) mod skyline;
 pub(crate) mod solve;
 pub(crate) mod tail;
+pub(crate) mod values;
 pub(crate) mod vector;

@@ -3,8 +3,6 @@
 //! Invariant: a pattern fits its bin, obeys the node rules, and takes no more of a row than is left. The
 //! upper bound that comes with it holds for every pattern of the bin.
 
-use std::cmp::Ordering;
-
 use super::exact::Exact;
 use super::filling;
 use super::problem::{Load, Problem};
@@ -76,8 +74,8 @@ pub(crate) fn search(
     for round in 0..care.rounds {
         items = rank(shelf, supply, weights);
         keep(&mut best, filling::in_order(problem, shelf, &items));
-        let (bound, usage) = relax(&items);
-        upper = upper.min(bound);
+        let Relaxed { value, usage, .. } = relax(&items);
+        upper = upper.min(value);
         if !adapt(weights, shelf.lanes.len(), &usage, round) {
             break;
         }
@@ -103,6 +101,46 @@ pub(crate) fn search(
     load.sort_unstable();
     let ratio = float(problem.bins[shelf.bin].price) / value;
     Some(Pattern { bin: shelf.bin, load, value, ratio, upper: upper.max(value) })
+}
+
+/// The most that anything in a bin can be worth.
+#[derive(Clone, Debug)]
+pub(crate) struct Ceiling {
+    /// No pattern is worth more.
+    pub(crate) value: f64,
+    /// What is worth that much: pods by row, possibly fractions of them.
+    pub(crate) load: Vec<(usize, f64)>,
+}
+
+/// Bounds what a bin can hold: exactly when a search of the given steps shows it, else by fractions. Node
+/// rules are left out. A value that is not above `care.least` is not made tighter.
+pub(crate) fn ceiling(
+    problem: &Problem,
+    shelf: &Shelf,
+    supply: Supply<'_>,
+    weights: &mut Lanes,
+    care: Care,
+) -> Ceiling {
+    let mut lowest = Ceiling { value: f64::INFINITY, load: Vec::new() };
+    let mut items = Vec::new();
+    for round in 0..care.rounds {
+        items = rank(shelf, supply, weights);
+        let Relaxed { value, usage, load } = relax(&items);
+        if value < lowest.value {
+            lowest = Ceiling { value, load };
+        }
+        if lowest.value <= care.least || !adapt(weights, shelf.lanes.len(), &usage, round) {
+            return lowest;
+        }
+    }
+    let exact = Exact::new(problem, shelf.bin, &items, care.least, care.steps).run();
+    match exact.best {
+        _ if !exact.complete => lowest,
+        None => Ceiling { value: care.least, load: Vec::new() },
+        Some((value, load)) => {
+            Ceiling { value, load: load.iter().map(|(row, n)| (*row, float(*n))).collect() }
+        }
+    }
 }
 
 /// Several ways to fill the bin of a shelf.
@@ -132,28 +170,34 @@ fn rank(shelf: &Shelf, supply: Supply<'_>, weights: &Lanes) -> Vec<Ranked> {
         }
     }
     let density = |item: &Ranked| item.value / item.size;
-    items.sort_unstable_by(|a, b| match density(b).total_cmp(&density(a)) {
-        Ordering::Equal => a.row.cmp(&b.row),
-        other => other,
-    });
+    items.sort_unstable_by(|a, b| density(b).total_cmp(&density(a)).then(a.row.cmp(&b.row)));
     items
 }
 
-/// The value of the best fractional filling under one weighted size, which no pattern exceeds, and how
-/// much of each resource it takes.
-fn relax(items: &[Ranked]) -> (f64, Lanes) {
-    let (mut free, mut value) = (1.0, 0.0);
-    let mut usage = Lanes::default();
+/// The best fractional filling under one weighted size.
+struct Relaxed {
+    /// Its value, which no pattern exceeds.
+    value: f64,
+    /// How much of each resource it takes.
+    usage: Lanes,
+    load: Vec<(usize, f64)>,
+}
+
+fn relax(items: &[Ranked]) -> Relaxed {
+    let mut free = 1.0;
+    let mut relaxed = Relaxed { value: 0.0, usage: Lanes::default(), load: Vec::new() };
     for item in items {
         let count = float(item.most).min(free / item.size);
-        value += count * item.value;
+        relaxed.value += count * item.value;
+        relaxed.load.push((item.row, count));
         free -= count * item.size;
-        usage.iter_mut().zip(&item.shares).for_each(|(sum, share)| *sum += count * share);
+        let each = relaxed.usage.iter_mut().zip(&item.shares);
+        each.for_each(|(sum, share)| *sum += count * share);
         if free <= 1e-12 {
             break;
         }
     }
-    (value, usage)
+    relaxed
 }
 
 /// Makes weigh more what runs out and less what is left over; false when the filling fits as it is.

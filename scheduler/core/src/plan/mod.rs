@@ -12,6 +12,7 @@ pub(crate) mod hosts;
 mod market;
 pub(crate) mod model;
 pub(crate) mod place;
+mod proof;
 mod rows;
 pub(crate) mod scene;
 mod spare;

@@ -2,7 +2,12 @@
 //!
 //! Invariant: shares no code with the solver. If every offer's room is worth no more than its price at
 //! the given resource prices, then no purchase that covers a demand costs less than what the demand is
-//! worth at those prices: add the inequalities up over whatever is bought.
+//! worth at those prices: add the inequalities up over whatever is bought. The same holds for values of
+//! pods, if no pods that share a room are worth more than it costs ([`verify_classes`]).
+
+mod classes;
+
+pub use classes::{PodClass, SharedRoom, verify_classes};
 
 use crate::bound::{BoundKind, LowerBound, units};
 use crate::vocabulary::resources::Resources;
@@ -34,6 +39,24 @@ pub enum CertificateError {
         /// Price of the offer.
         price: i64,
     },
+    /// A pod's value is negative, or a class has none.
+    #[error("pods of {shape} have no value of at least zero; give each class one")]
+    ValueMissing {
+        /// Shape of the class.
+        shape: String,
+    },
+    /// Pods that share a room are worth more than it costs.
+    #[error("a node for {price} µ$/h holds pods worth more than that at the given values")]
+    PatternTooCheap {
+        /// Price of the room.
+        price: i64,
+    },
+    /// Whether pods that share a room are worth more than it costs was not decided in time.
+    #[error("what a node for {price} µ$/h holds at most was not decided within the steps allowed")]
+    Undecided {
+        /// Price of the room.
+        price: i64,
+    },
     /// The bound is larger than what the demand is worth.
     #[error("the bound {claimed} µ$/h exceeds the value {proved} µ$/h of the demand")]
     BoundTooLarge {
@@ -63,8 +86,12 @@ pub fn verify(
             return Err(CertificateError::OfferTooCheap { price: offer.price_micro_usd_per_hour });
         }
     }
-    let proved = worth(bound, demand, Rounding::Down) / NANO_PER_MICRO;
-    let proved = i64::try_from(proved).unwrap_or(i64::MAX);
+    covers(bound, worth(bound, demand, Rounding::Down))
+}
+
+/// Checks that the bound is no larger than what was proved.
+fn covers(bound: &LowerBound, proved_nano: i128) -> Result<(), CertificateError> {
+    let proved = i64::try_from(proved_nano / NANO_PER_MICRO).unwrap_or(i64::MAX);
     let claimed = bound.price_micro_usd_per_hour;
     if bound.kind != BoundKind::None && claimed > proved {
         return Err(CertificateError::BoundTooLarge { claimed, proved });

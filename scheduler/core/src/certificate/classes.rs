@@ -1,0 +1,282 @@
+//! The check of values of pods: for each room, no pods that may share it are worth more than it costs.
+//!
+//! Invariant: integers decide; floating point only chooses the order of the search and the weights of
+//! the resources, and no choice can make a wrong bound pass.
+
+use super::{CertificateError, NANO_PER_MICRO, covers};
+use crate::bound::LowerBound;
+use crate::vocabulary::ids::ShapeId;
+
+/// Equal pods, for the purpose of a bound.
+#[derive(Clone, Debug)]
+pub struct PodClass {
+    /// Their shape.
+    pub shape: ShapeId,
+    /// What one of them requests of each resource, in an order that all classes and rooms share.
+    pub request: Vec<i64>,
+    /// How many there are.
+    pub count: i64,
+}
+
+/// What can be bought and which classes may use it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SharedRoom {
+    /// What it costs, in micro-dollars per hour.
+    pub price_micro_usd_per_hour: i64,
+    /// What one node leaves for pods of each resource.
+    pub room: Vec<i64>,
+    /// For each class, whether its pods may run there.
+    pub admits: Vec<bool>,
+}
+
+/// Steps of the search allowed for one room.
+const STEPS_MAX: usize = 20_000;
+/// Times that weights are adapted.
+const ADAPTATIONS: i128 = 24;
+/// Size of a full room, as the sum of weighted shares.
+const FULL: i128 = 1 << 60;
+/// Sum of the weights of all resources.
+const WEIGHTS: i128 = 1 << 20;
+
+/// Checks that `bound` holds for the classes when only `rooms` can be bought.
+///
+/// # Errors
+/// The first room that could hold pods worth more than it costs, or for which that was not decided.
+pub fn verify_classes(
+    bound: &LowerBound,
+    classes: &[PodClass],
+    rooms: &[SharedRoom],
+) -> Result<(), CertificateError> {
+    let mut values = Vec::with_capacity(classes.len());
+    for class in classes {
+        match bound.values_nano_usd_per_hour.get(&class.shape) {
+            Some(value) if *value >= 0 => values.push(i128::from(*value)),
+            _ => return Err(CertificateError::ValueMissing { shape: class.shape.to_string() }),
+        }
+    }
+    for (at, room) in rooms.iter().enumerate() {
+        let covered = rooms[..at].iter().any(|other| other.stands_for(room));
+        if !covered {
+            Search::new(classes, &values, room).run()?;
+        }
+    }
+    let worth = classes.iter().zip(values).map(|(class, value)| i128::from(class.count) * value);
+    covers(bound, worth.sum())
+}
+
+impl SharedRoom {
+    /// True when whatever fits `other` fits here for no more money.
+    fn stands_for(&self, other: &Self) -> bool {
+        self.price_micro_usd_per_hour <= other.price_micro_usd_per_hour
+            && self.room.iter().zip(&other.room).all(|(here, there)| here >= there)
+            && self.admits.iter().zip(&other.admits).all(|(here, there)| here >= there)
+    }
+}
+
+/// Pods of a class that may be in the room.
+#[derive(Clone, Copy)]
+struct Guest<'a> {
+    request: &'a [i64],
+    most: i64,
+    value: i128,
+    /// Weighted share of the room, rounded down.
+    size: i128,
+}
+
+/// Depth-first search for pods worth more than the room.
+struct Search<'a> {
+    price: i64,
+    limit: i128,
+    room: Vec<i64>,
+    guests: Vec<Guest<'a>>,
+    steps: usize,
+}
+
+impl<'a> Search<'a> {
+    fn new(classes: &'a [PodClass], values: &[i128], room: &SharedRoom) -> Self {
+        let each = classes.iter().zip(values).zip(&room.admits).filter(|(_, admits)| **admits);
+        let guests = each.filter_map(|((class, value), _)| {
+            let most = copies(&class.request, &room.room).min(class.count);
+            (most > 0 && *value > 0).then_some(Guest {
+                request: &class.request,
+                most,
+                value: *value,
+                size: 0,
+            })
+        });
+        let mut search = Self {
+            price: room.price_micro_usd_per_hour,
+            limit: i128::from(room.price_micro_usd_per_hour) * NANO_PER_MICRO,
+            room: room.room.clone(),
+            guests: guests.collect(),
+            steps: STEPS_MAX,
+        };
+        search.weigh();
+        search
+    }
+
+    fn run(mut self) -> Result<(), CertificateError> {
+        self.visit(0, 0, FULL)
+    }
+
+    /// Chooses weights under which the room seems to hold least: resources that run out weigh more.
+    fn weigh(&mut self) {
+        let dims = self.room.len();
+        let mut weights = vec![WEIGHTS / i128::try_from(dims.max(1)).unwrap_or(1); dims];
+        let mut best: Option<(i128, Vec<Guest<'a>>)> = None;
+        for round in 0..ADAPTATIONS {
+            self.sort(&weights);
+            let potential = self.potential(0, FULL);
+            if best.as_ref().is_none_or(|(least, _)| potential < *least) {
+                best = Some((potential, self.guests.clone()));
+            }
+            if potential <= self.limit {
+                break;
+            }
+            let usage = self.usage();
+            for (weight, used) in weights.iter_mut().zip(usage) {
+                // Ever smaller steps towards weighing as much as it is used.
+                *weight = (*weight + *weight * (used - 1_000) / (1_000 + 500 * round)).max(1);
+            }
+            let sum: i128 = weights.iter().sum();
+            weights.iter_mut().for_each(|weight| *weight = (*weight * WEIGHTS / sum.max(1)).max(1));
+        }
+        if let Some((_, guests)) = best {
+            self.guests = guests;
+        }
+    }
+
+    /// Sizes under weights whose sum may be a little more than whole, and the order by value for size.
+    fn sort(&mut self, weights: &[i128]) {
+        let sum: i128 = weights.iter().sum::<i128>().max(1);
+        for guest in &mut self.guests {
+            let shares = guest.request.iter().zip(&self.room).zip(weights);
+            let sizes = shares.map(|((need, have), weight)| {
+                i128::from((*need).max(0)) * (FULL / sum * weight) / i128::from((*have).max(1))
+            });
+            guest.size = sizes.sum();
+        }
+        self.guests.sort_by(|a, b| (b.value * a.size.max(1)).cmp(&(a.value * b.size.max(1))));
+    }
+
+    /// Thousandths of each resource that the best fractional filling takes.
+    fn usage(&self) -> Vec<i128> {
+        let mut free = FULL;
+        let mut used = vec![0; self.room.len()];
+        for guest in &self.guests {
+            let most = i128::from(guest.most) * 1_000;
+            let thousandths =
+                if guest.size == 0 { most } else { most.min(free * 1_000 / guest.size) };
+            for ((sum, need), have) in used.iter_mut().zip(guest.request).zip(&self.room) {
+                *sum += thousandths * i128::from((*need).max(0)) / i128::from((*have).max(1));
+            }
+            free -= thousandths * guest.size / 1_000;
+            if free <= 0 {
+                break;
+            }
+        }
+        used
+    }
+
+    fn visit(&mut self, at: usize, value: i128, free: i128) -> Result<(), CertificateError> {
+        if value > self.limit {
+            return Err(CertificateError::PatternTooCheap { price: self.price });
+        }
+        if value + self.potential(at, free) <= self.limit {
+            return Ok(());
+        }
+        self.steps = match self.steps.checked_sub(1) {
+            Some(left) => left,
+            None => return Err(CertificateError::Undecided { price: self.price }),
+        };
+        let guest = self.guests[at];
+        for count in (0..=copies(guest.request, &self.room).min(guest.most)).rev() {
+            take(&mut self.room, guest.request, count);
+            let (many, free) = (i128::from(count), free);
+            let visited = self.visit(at + 1, value + guest.value * many, free - guest.size * many);
+            take(&mut self.room, guest.request, -count);
+            visited?;
+        }
+        Ok(())
+    }
+
+    /// The most that guests from `at` on can be worth: a fractional filling, rounded up.
+    fn potential(&self, at: usize, mut free: i128) -> i128 {
+        let mut value = 0;
+        for guest in &self.guests[at..] {
+            let most = i128::from(guest.most);
+            if guest.size * most <= free {
+                value += guest.value * most;
+                free -= guest.size * most;
+                continue;
+            }
+            return value + guest.value * free.max(0) / guest.size + 1;
+        }
+        value
+    }
+}
+
+/// How often a request fits.
+fn copies(request: &[i64], room: &[i64]) -> i64 {
+    let needed = request.iter().zip(room).filter(|(need, _)| **need > 0);
+    needed.map(|(need, have)| have.max(&0) / need).min().unwrap_or(i64::MAX)
+}
+
+fn take(room: &mut [i64], request: &[i64], count: i64) {
+    for (have, need) in room.iter_mut().zip(request) {
+        *have = have.saturating_sub(need.saturating_mul(count));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bound::BoundKind;
+
+    fn class(shape: &str, request: [i64; 2], count: i64) -> PodClass {
+        PodClass { shape: shape.into(), request: request.to_vec(), count }
+    }
+
+    fn bound(values: &[(&str, i64)], price: i64) -> LowerBound {
+        LowerBound {
+            kind: BoundKind::ClassValues,
+            price_micro_usd_per_hour: price,
+            values_nano_usd_per_hour: values.iter().map(|(s, v)| ((*s).into(), *v)).collect(),
+            ..LowerBound::default()
+        }
+    }
+
+    fn room(price: i64, room: [i64; 2], admits: [bool; 2]) -> SharedRoom {
+        SharedRoom { price_micro_usd_per_hour: price, room: room.to_vec(), admits: admits.to_vec() }
+    }
+
+    #[test]
+    fn a_pod_that_fills_half_a_node_is_worth_half_of_it_whatever_is_left_over() {
+        // Two pods of 4 fit a node of 11 for 100: 50 each, although three quarters of it suffice.
+        let classes = [class("a", [4, 1], 10), class("b", [1, 4], 2)];
+        let rooms = [room(100, [11, 11], [true, true])];
+        let honest = bound(&[("a", 50_000), ("b", 0)], 500);
+        assert_eq!(verify_classes(&honest, &classes, &rooms), Ok(()));
+        let greedy = bound(&[("a", 50_001), ("b", 0)], 500);
+        let error = verify_classes(&greedy, &classes, &rooms);
+        assert_eq!(error, Err(CertificateError::PatternTooCheap { price: 100 }));
+        let large = bound(&[("a", 50_000), ("b", 0)], 501);
+        assert!(matches!(
+            verify_classes(&large, &classes, &rooms),
+            Err(CertificateError::BoundTooLarge { .. })
+        ));
+    }
+
+    #[test]
+    fn who_may_not_use_a_room_is_not_counted_there() {
+        let classes = [class("a", [4, 1], 10), class("b", [1, 4], 2)];
+        let rooms = [room(10, [4, 8], [false, true]), room(100, [8, 2], [true, false])];
+        let honest = bound(&[("a", 50_000), ("b", 5_000)], 510);
+        assert_eq!(verify_classes(&honest, &classes, &rooms), Ok(()));
+        let missing = bound(&[("a", 50_000)], 500);
+        assert!(matches!(
+            verify_classes(&missing, &classes, &rooms),
+            Err(CertificateError::ValueMissing { .. })
+        ));
+    }
+}

@@ -1,0 +1,146 @@
+//! Values of rows that say as much as possible about what they must cost: the dual of the configuration
+//! programme (Gilmore and Gomory, 1961), with fractions where whole pods are too hard.
+//!
+//! Invariant: guidance only. The bound that is reported is rounded down from these values and checked in
+//! integers by `certificate`.
+
+use super::cover::Cover;
+use super::pattern::{self, Care, Ceiling, Supply};
+use super::prices;
+use super::problem::Problem;
+use super::shelf::{Lanes, Shelf};
+use super::vector::float;
+
+/// How much work the values are worth.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    /// Most rounds of solving and of looking for rooms that are too cheap.
+    pub(crate) rounds: usize,
+    /// Steps of the exact search of one bin.
+    pub(crate) steps: usize,
+    /// Ends when no values can say more than this share above the best known.
+    pub(crate) gain_min: f64,
+}
+
+/// Times the weights of resources are adapted in one look at a bin.
+const ADAPTATIONS: usize = 6;
+/// Most pivots between two rounds.
+const PIVOTS_MAX: usize = 400;
+/// Columns added in one round.
+const COLUMNS_EACH_ROUND: usize = 40;
+/// How much the best values count where rooms are looked at.
+const CENTRE_WEIGHT: f64 = 0.5;
+
+/// Values of one pod of each row, none of whose rooms is worth more than it costs as far as was found;
+/// none when some row fits nowhere. The problem has no limits.
+pub(crate) fn of_rows(problem: &Problem, patience: Patience) -> Option<Vec<f64>> {
+    let bins = problem.skyline.first()?;
+    let counts = problem.counts();
+    let resources = prices::resource_prices(problem, &counts, bins);
+    let centre = prices::row_values(problem, &resources);
+    let shelves: Vec<Shelf> = bins.iter().map(|bin| Shelf::new(problem, *bin)).collect();
+    let demands: Vec<f64> = counts.iter().map(|count| float(*count)).collect();
+    let mut cover = Cover::new(&demands, &penalties(problem, &shelves)?, &[]);
+    for (shelf, item) in shelves.iter().flat_map(|s| s.items.iter().map(move |item| (s, item))) {
+        let most = float(item.most.min(counts[item.row]));
+        cover.add(float(problem.bins[shelf.bin].price), vec![(item.row, most)]);
+    }
+    let mut search = Search {
+        problem,
+        weights: shelves.iter().map(Shelf::even).collect(),
+        shelves,
+        counts,
+        proved: 0.0,
+        centre,
+    };
+    search.remember(&search.centre.clone(), 1.0);
+    for _ in 0..patience.rounds {
+        cover.improve(PIVOTS_MAX);
+        let done = cover.price() <= search.proved * (1.0 + patience.gain_min);
+        if done || search.look(&mut cover, patience.steps) == 0 {
+            break;
+        }
+    }
+    Some(search.centre)
+}
+
+struct Search<'a> {
+    problem: &'a Problem,
+    shelves: Vec<Shelf>,
+    weights: Vec<Lanes>,
+    counts: Vec<i64>,
+    /// What the best values say that all rows must cost.
+    proved: f64,
+    centre: Vec<f64>,
+}
+
+impl Search<'_> {
+    /// Looks at all rooms with values between the programme's and the best known, and adds what is too
+    /// cheap at the programme's own.
+    fn look(&mut self, cover: &mut Cover, steps: usize) -> usize {
+        let own: Vec<f64> = cover.duals().iter().map(|value| value.max(0.0)).collect();
+        for weight in [CENTRE_WEIGHT, 0.0] {
+            let both = own.iter().zip(&self.centre);
+            let values: Vec<f64> =
+                both.map(|(own, centre)| centre * weight + own * (1.0 - weight)).collect();
+            let (ceilings, most) = self.sweep(&values, steps);
+            self.remember(&values, most);
+            let added = self.add(cover, ceilings, &own);
+            if added > 0 {
+                return added;
+            }
+        }
+        0
+    }
+
+    /// What each bin can hold at most, and the most of it for its price.
+    fn sweep(&mut self, values: &[f64], steps: usize) -> (Vec<(f64, Ceiling)>, f64) {
+        let mut most = 1e-12_f64;
+        let mut ceilings = Vec::new();
+        for (shelf, weights) in self.shelves.iter().zip(&mut self.weights) {
+            let price = float(self.problem.bins[shelf.bin].price).max(1.0);
+            let supply = Supply { left: &self.counts, values };
+            let care = Care { rounds: ADAPTATIONS, steps, least: price };
+            let ceiling = pattern::ceiling(self.problem, shelf, supply, weights, care);
+            most = most.max(ceiling.value / price);
+            ceilings.push((price, ceiling));
+        }
+        (ceilings, most)
+    }
+
+    /// Keeps the values, lowered by what the dearest room asks for, when they say more.
+    fn remember(&mut self, values: &[f64], most: f64) {
+        let worth: f64 = self.counts.iter().zip(values).map(|(n, value)| float(*n) * value).sum();
+        if worth / most > self.proved {
+            self.proved = worth / most;
+            self.centre = values.iter().map(|value| value / most).collect();
+        }
+    }
+
+    fn add(&self, cover: &mut Cover, ceilings: Vec<(f64, Ceiling)>, own: &[f64]) -> usize {
+        let worth = |ceiling: &Ceiling| -> f64 {
+            ceiling.load.iter().map(|(row, count)| own[*row] * count).sum()
+        };
+        let mut cheap: Vec<(f64, f64, Ceiling)> = ceilings
+            .into_iter()
+            .map(|(price, ceiling)| (worth(&ceiling) / price, price, ceiling))
+            .filter(|(ratio, ..)| *ratio > 1.0 + 1e-7)
+            .collect();
+        cheap.sort_by(|a, b| b.0.total_cmp(&a.0));
+        cheap.truncate(COLUMNS_EACH_ROUND);
+        let added = cheap.len();
+        for (_, price, ceiling) in cheap {
+            cover.add(price, ceiling.load);
+        }
+        added
+    }
+}
+
+/// What leaving a pod of each row out costs: much more than any node of its own.
+fn penalties(problem: &Problem, shelves: &[Shelf]) -> Option<Vec<f64>> {
+    let dearest = |row: usize| {
+        let fitting = shelves.iter().filter(|s| s.items.iter().any(|item| item.row == row));
+        fitting.map(|shelf| float(problem.bins[shelf.bin].price) * 10.0 + 1.0).reduce(f64::max)
+    };
+    (0..problem.rows.len()).map(dearest).collect()
+}

@@ -1,0 +1,102 @@
+//! The proof of how little the launched pods could cost: values of pods where they say more than prices
+//! of resources.
+//!
+//! Invariant: topology, limits and reservations are left out, never added, so the bound can only be too
+//! low.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::goods::Goods;
+use super::model::Model;
+use super::types::Effort;
+use crate::bound::{self, LowerBound};
+use crate::certificate::{PodClass, SharedRoom};
+use crate::pack::ledger::Budget;
+use crate::pack::problem::{Bin, Problem, Row};
+use crate::pack::rules::{NodeRules, NodeState};
+use crate::pack::skyline::skylines;
+use crate::pack::values::{self, Patience};
+
+/// Most classes for which values are sought; the programme is dense.
+const CLASSES_MAX: usize = 256;
+/// Work when a plan is due.
+const DEFAULT_PATIENCE: Patience = Patience { rounds: 24, steps: 200, gain_min: 1e-4 };
+/// Work when quality counts more.
+const MAX_PATIENCE: Patience = Patience { rounds: 400, steps: 5_000, gain_min: 1e-6 };
+
+/// The bound that values of pods prove; none when there are too many classes or the check refuses it.
+pub(super) fn by_classes(
+    model: &Model<'_>,
+    goods: &Goods<'_, '_>,
+    launched: &[i64],
+    effort: Effort,
+) -> Option<LowerBound> {
+    let shapes: Vec<usize> = (0..launched.len()).filter(|shape| launched[*shape] > 0).collect();
+    if effort == Effort::Greedy || shapes.len() > CLASSES_MAX {
+        return None;
+    }
+    let rooms = rooms(model, goods, &shapes);
+    let class = |shape: &usize| PodClass {
+        shape: model.shapes[*shape].id.clone(),
+        request: model.requests[*shape].clone(),
+        count: launched[*shape],
+    };
+    let classes: Vec<PodClass> = shapes.iter().map(class).collect();
+    let problem = problem(&classes, &rooms);
+    let patience = if effort == Effort::Max { MAX_PATIENCE } else { DEFAULT_PATIENCE };
+    let values = values::of_rows(&problem, patience)?;
+    bound::from_values(&values, &classes, &rooms)
+}
+
+/// Everything on offer, once for each price, room and set of classes that it admits. Labels that a pool
+/// leaves open keep nobody apart here.
+fn rooms(model: &Model<'_>, goods: &Goods<'_, '_>, shapes: &[usize]) -> Vec<SharedRoom> {
+    let ask = |shape: &usize| goods.ask_all(*shape, &model.shapes[*shape].node_alternatives());
+    let answers: Vec<_> = shapes.iter().map(ask).collect();
+    let mut sold: BTreeMap<(usize, usize, usize), SharedRoom> = BTreeMap::new();
+    for (at, offer) in goods.offers.iter().enumerate() {
+        let facts = &goods.facts[at];
+        let room =
+            sold.entry((offer.stall, offer.kind, facts.kind)).or_insert_with(|| SharedRoom {
+                price_micro_usd_per_hour: goods.price(at),
+                room: facts.room.clone(),
+                admits: vec![false; shapes.len()],
+            });
+        room.room.iter_mut().zip(&facts.room).for_each(|(most, here)| *most = (*most).max(*here));
+        for (admits, answer) in room.admits.iter_mut().zip(&answers) {
+            *admits |= goods.admits(answer, at);
+        }
+    }
+    let distinct: BTreeSet<SharedRoom> = sold.into_values().collect();
+    distinct.into_iter().filter(|room| room.admits.contains(&true)).collect()
+}
+
+/// The same as a packing problem without limits and rules.
+fn problem(classes: &[PodClass], rooms: &[SharedRoom]) -> Problem {
+    let mut groups = indexmap::IndexSet::new();
+    let bin = |room: &SharedRoom| Bin {
+        price: room.price_micro_usd_per_hour,
+        room: room.room.clone(),
+        group: groups.insert_full(room.admits.clone()).0,
+        tier: 0,
+        budget: 0,
+        charge: Vec::new(),
+        reservation: None,
+        start: 0,
+    };
+    let bins: Vec<Bin> = rooms.iter().map(bin).collect();
+    let row = |(shape, class): (usize, &PodClass)| Row {
+        shape,
+        request: class.request.clone(),
+        count: class.count,
+    };
+    Problem {
+        rows: classes.iter().enumerate().map(row).collect(),
+        skyline: skylines(&bins, 1),
+        bins,
+        admits: groups.into_iter().collect(),
+        budgets: vec![Budget::default()],
+        rules: NodeRules::new(Vec::new(), classes.len()),
+        starts: vec![NodeState::default()],
+    }
+}
