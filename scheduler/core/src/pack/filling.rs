@@ -68,41 +68,66 @@ impl<'a> Filling<'a> {
         }
     }
 
-    /// Adds half of what fits of the best item, weighs the items anew by what is still free, and so on.
+    /// Adds half of what fits of the items that are worth most for what they take of what is scarce, until
+    /// a good part of what was free is taken; weighs the items anew, and so on.
     fn balance(mut self, items: &[Ranked], join: impl Fn(Lanes) -> f64) -> (f64, Load) {
         let all = &self.problem.bins[self.shelf.bin].room;
-        let mut open: Vec<(Ranked, i64)> = items.iter().map(|item| (*item, 0)).collect();
+        let mut open: Vec<Open> =
+            items.iter().map(|item| Open { item: *item, taken: 0, score: 0.0 }).collect();
         while !open.is_empty() {
             // How much more a share of each resource counts for being scarce by now.
             let scarce = self.shelf.shares(all, &self.room);
-            let at = most_worth(&open, scarce, &join);
-            let (item, taken) = open[at];
-            let fit = self.fit(&item, taken);
-            if fit > 0 {
-                let count = (fit + 1) / 2;
-                self.take(&item, count);
-                open[at].1 += count;
+            for Open { item, score, .. } in &mut open {
+                let [a, b, c, d] = item.shares;
+                let each = join([a * scarce[0], b * scarce[1], c * scarce[2], d * scarce[3]]);
+                *score = item.value / each.max(1e-12);
+            }
+            let best =
+                |a: &Open, b: &Open| b.score.total_cmp(&a.score).then(a.item.row.cmp(&b.item.row));
+            if open.len() > FRONT {
+                open.select_nth_unstable_by(FRONT - 1, best);
+            }
+            let front = open.len().min(FRONT);
+            open[..front].sort_unstable_by(best);
+            self.take_front(&mut open[..front], &scarce);
+            self.load
+                .extend(open.iter().filter(|o| o.taken < 0).map(|o| (o.item.row, -1 - o.taken)));
+            open.retain(|o| o.taken >= 0);
+        }
+        self.load.retain(|(_, count)| *count > 0);
+        (self.value, self.load)
+    }
+
+    /// Takes from the best items until an eighth of what was free of some resource is gone. Items of which
+    /// nothing more fits are marked: what was taken of them becomes negative, less one.
+    fn take_front(&mut self, front: &mut [Open], scarce: &Lanes) {
+        let mut used = Lanes::default();
+        for open in front {
+            let fit = self.fit(&open.item, open.taken);
+            if fit <= 0 {
+                open.taken = -1 - open.taken;
                 continue;
             }
-            if taken > 0 {
-                self.load.push((item.row, taken));
+            let count = (fit + 1) / 2;
+            self.take(&open.item, count);
+            open.taken += count;
+            for (lane, used) in used.iter_mut().enumerate() {
+                *used += open.item.shares[lane] * scarce[lane] * float(count);
             }
-            open.swap_remove(at);
+            if used.iter().any(|used| *used >= 0.125) {
+                return;
+            }
         }
-        (self.value, self.load)
     }
 }
 
-/// The item that is worth most for what it takes of what is scarce.
-fn most_worth(open: &[(Ranked, i64)], scarce: Lanes, join: impl Fn(Lanes) -> f64) -> usize {
-    let mut best = (f64::NEG_INFINITY, 0);
-    for (at, (item, _)) in open.iter().enumerate() {
-        let [a, b, c, d] = item.shares;
-        let each = join([a * scarce[0], b * scarce[1], c * scarce[2], d * scarce[3]]);
-        let score = item.value / each.max(1e-12);
-        if score > best.0 {
-            best = (score, at);
-        }
-    }
-    best.1
+/// An item that may still be taken.
+#[derive(Clone, Copy)]
+struct Open {
+    item: Ranked,
+    taken: i64,
+    score: f64,
 }
+
+/// Most items that are taken before all are weighed anew.
+const FRONT: usize = 32;

@@ -6,6 +6,7 @@
 pub(crate) mod columns;
 pub(crate) mod company;
 pub(crate) mod cover;
+pub(crate) mod deal;
 pub(crate) mod dive;
 pub(crate) mod exact;
 pub(crate) mod filling;

@@ -5,6 +5,7 @@
 
 use super::columns::{Bounds, Generator};
 use super::company;
+use super::deal;
 use super::dive::{self, Dive};
 use super::greedy::{self, Solution, Task};
 use super::improve::{self, Patience};
@@ -71,8 +72,12 @@ const MAX_SEARCH: Search = Search {
     patience: Patience { nodes: 10, attempts: 2_000, barren: 400, waste_min: 1e-4 },
 };
 
+/// Most kinds of pods for which patterns are bought one after the other when they can be dealt instead.
+const ROWS_WITH_PATTERNS_MAX: usize = 400;
 /// Effort ends where the price exceeds a proved bound by less than this factor.
 const CLOSE: f64 = 1.0 + 2e-3;
+/// The same when the first good plan will do.
+const FAIR: f64 = 1.0 + 1e-2;
 
 /// What was bought, what is left, and what the limits still allow.
 pub(crate) struct Outcome {
@@ -138,10 +143,20 @@ impl Solver<'_> {
 
     fn attempts(&self, task: Task<'_>, outcome: &Outcome) -> Vec<Attempt> {
         let mut values = task.values.to_vec();
-        let mut attempts =
-            vec![self.sized(outcome, |left, ledger| greedy::pack(task, left, ledger))];
+        let dealt = deal::pack(task, &outcome.left, &outcome.ledger);
+        let kinds = outcome.left.iter().filter(|left| **left > 0).count();
+        let enough = match self.effort {
+            Effort::Greedy => FAIR,
+            Effort::Default | Effort::Max => CLOSE,
+        };
+        let mut attempts: Vec<Attempt> = dealt.into_iter().collect();
+        let good = attempts.iter().any(|dealt| self.is_within(enough, task, outcome, dealt));
+        if !good && (attempts.is_empty() || kinds <= ROWS_WITH_PATTERNS_MAX) {
+            attempts.push(self.sized(outcome, |left, ledger| greedy::pack(task, left, ledger)));
+            attempts.sort_by_key(|(solution, _)| self.score(solution));
+        }
         if let Some(search) =
-            self.search(task).filter(|_| !self.is_close(task, outcome, &attempts[0]))
+            self.search(task).filter(|_| !self.is_within(CLOSE, task, outcome, &attempts[0]))
             && let Some(mut generator) = Generator::new(task, &outcome.left, &outcome.ledger)
         {
             for packed in &attempts[0].0.packed {
@@ -184,10 +199,16 @@ impl Solver<'_> {
 
     /// True when an attempt costs hardly more than its pods are worth at the resource prices, which
     /// nothing can undercut.
-    fn is_close(&self, task: Task<'_>, outcome: &Outcome, (solution, _): &Attempt) -> bool {
+    fn is_within(
+        &self,
+        factor: f64,
+        task: Task<'_>,
+        outcome: &Outcome,
+        (solution, _): &Attempt,
+    ) -> bool {
         let worth: f64 = outcome.left.iter().zip(task.values).map(|(n, y)| float(*n) * y).sum();
         let price = float(self.problem.price(&solution.packed));
-        self.effort < Effort::Max && greedy::is_done(&solution.left) && price <= worth * CLOSE
+        self.effort < Effort::Max && greedy::is_done(&solution.left) && price <= worth * factor
     }
 
     fn sized(

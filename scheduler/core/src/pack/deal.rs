@@ -1,0 +1,248 @@
+//! Dealing: nodes first, chosen so that together they have what is wanted, then pods, largest first, each
+//! to the node whose free room it suits best. For many kinds of pods, of which patterns say little.
+//!
+//! Invariant: only rows without node rules are dealt, each set of rows that the same bins admit by itself;
+//! work grows with pods times nodes, not with kinds.
+
+use std::collections::BTreeMap;
+
+use super::cover::Cover;
+use super::greedy::{self, Solution, Task};
+use super::ledger::Ledger;
+use super::problem::{Load, Packed};
+use super::shelf::{Lanes, Shelf};
+use super::vector::{self, Vector, float};
+
+/// Shares by which the nodes together exceed what is wanted, tried in this order.
+const SLACKS: [f64; 5] = [0.0, 0.004, 0.01, 0.02, 0.04];
+/// What a node counts beside its price when nodes are chosen, in micro-dollars per hour: of nodes at the
+/// same price for the same room the largest is taken.
+const NODE_FEE: f64 = 500.0;
+/// Nodes among which a pod may choose. More would cost more time than they save money.
+const TABLE_SEATS: usize = 256;
+/// Most pods times nodes for which more than one slack is tried.
+const WORK_MAX: i64 = 5_000_000;
+
+/// Deals what is left; what suits no node is packed by the greedy. None when a node rule touches a row.
+pub(crate) fn pack(task: Task<'_>, left: &[i64], ledger: &Ledger) -> Option<(Solution, Ledger)> {
+    let rows: Vec<usize> = (0..left.len()).filter(|row| left[*row] > 0).collect();
+    let ruled = |row: &&usize| !task.problem.rules.is_free(task.problem.rows[**row].shape);
+    let limited = ledger.budgets().iter().any(|budget| !budget.left.is_empty());
+    if limited || rows.iter().any(|row| ruled(&row)) {
+        return None;
+    }
+    let mut ledger = ledger.clone();
+    let mut whole = Solution { packed: Vec::new(), left: left.to_vec() };
+    for rows in kindred(task, &rows) {
+        let shelves: Vec<&Shelf> =
+            task.shelves.iter().filter(|shelf| task.problem.admits(shelf.bin, rows[0])).collect();
+        let mut part = vec![0; left.len()];
+        rows.iter().for_each(|row| part[*row] = left[*row]);
+        let best = Table { task, shelves }.best(&rows, &part, &ledger);
+        let Some(solution) = best else { continue };
+        rows.iter().for_each(|row| whole.left[*row] = solution.left[*row]);
+        ledger.charge_all(task.problem, &solution.packed);
+        whole.packed.extend(solution.packed);
+    }
+    Some((whole, ledger))
+}
+
+/// Rows by the set of bins that admit them.
+fn kindred(task: Task<'_>, rows: &[usize]) -> Vec<Vec<usize>> {
+    let mut kindred: BTreeMap<Vec<bool>, Vec<usize>> = BTreeMap::new();
+    for row in rows {
+        let admits = task.problem.admits.iter().map(|group| group[*row]).collect();
+        kindred.entry(admits).or_default().push(*row);
+    }
+    kindred.into_values().collect()
+}
+
+/// Bins for rows that all of them admit.
+struct Table<'a> {
+    task: Task<'a>,
+    shelves: Vec<&'a Shelf>,
+}
+
+/// A node while pods are dealt to it.
+struct Seat {
+    bin: usize,
+    room: Vector,
+    /// For each lane, one over the bin's room.
+    scale: Lanes,
+    /// Free share of each lane.
+    free: Lanes,
+    load: Load,
+}
+
+impl Table<'_> {
+    /// The cheapest of several deals.
+    fn best(&self, rows: &[usize], left: &[i64], ledger: &Ledger) -> Option<Solution> {
+        let problem = self.task.problem;
+        let mut best: Option<(i64, i64, Solution)> = None;
+        for slack in SLACKS {
+            let bins = self.nodes(rows, left, slack)?;
+            let choice = i64::try_from(bins.len().min(TABLE_SEATS)).unwrap_or(i64::MAX);
+            let work = left.iter().sum::<i64>() * choice;
+            let solution = self.deal(rows, left, &bins, ledger);
+            let (missing, price) = (solution.left.iter().sum(), problem.price(&solution.packed));
+            if best.as_ref().is_none_or(|(m, p, _)| (missing, price) < (*m, *p)) {
+                best = Some((missing, price, solution));
+            }
+            if work > WORK_MAX {
+                break;
+            }
+        }
+        best.map(|(.., solution)| solution)
+    }
+
+    /// Bins that together have a little more than what is wanted for the least money: whole ones of the
+    /// fractional optimum, then whatever covers the rest.
+    fn nodes(&self, rows: &[usize], left: &[i64], slack: f64) -> Option<Vec<usize>> {
+        let problem = self.task.problem;
+        let dims = problem.rows[rows[0]].request.len();
+        let mut wanted = vec![0.0; dims];
+        for row in rows {
+            let each = wanted.iter_mut().zip(&problem.rows[*row].request);
+            each.for_each(|(sum, need)| *sum += float(*need) * float(left[*row]) * (1.0 + slack));
+        }
+        let mut nodes = Vec::new();
+        // Each round covers at least half of what the one before left.
+        for _ in 0..12 {
+            let shares: Vec<f64> = wanted.iter().map(|w| w.max(1e-9)).collect();
+            let mut cover = Cover::new(&vec![1.0; dims], &vec![1e15; dims], &[]);
+            for shelf in &self.shelves {
+                let bin = &problem.bins[shelf.bin];
+                let room = bin.room.iter().zip(&shares).enumerate();
+                // What is larger than the rest counts as the rest.
+                let entries = room.map(|(dim, (have, all))| (dim, (float(*have) / all).min(1.0)));
+                cover.add(float(bin.price) + NODE_FEE, entries.collect());
+            }
+            cover.improve(100);
+            let bought = cover.bought();
+            let (at, times) = *bought.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+            let mut whole: Vec<(usize, f64)> =
+                bought.iter().map(|(at, times)| (*at, (times + 1e-6).floor())).collect();
+            if whole.iter().all(|(_, times)| *times < 1.0) {
+                whole = vec![(at, times.ceil())];
+            }
+            for (at, times) in whole {
+                let bin = self.shelves[at].bin;
+                let room = &problem.bins[bin].room;
+                let mut copies = times;
+                while copies >= 1.0 {
+                    nodes.push(bin);
+                    wanted.iter_mut().zip(room).for_each(|(want, have)| *want -= float(*have));
+                    copies -= 1.0;
+                }
+            }
+            if wanted.iter().all(|want| *want <= 1e-6) {
+                break;
+            }
+        }
+        Some(nodes)
+    }
+
+    fn deal(&self, rows: &[usize], left: &[i64], bins: &[usize], ledger: &Ledger) -> Solution {
+        let problem = self.task.problem;
+        let tables = bins.len().div_ceil(TABLE_SEATS).max(1);
+        let mut seats: Vec<Vec<Seat>> = (0..tables)
+            .map(|table| bins.iter().skip(table).step_by(tables).map(|b| self.seat(*b)).collect())
+            .collect();
+        let mut order = rows.to_vec();
+        let size = |row: &usize| self.task.values[*row];
+        order.sort_by(|a, b| size(b).total_cmp(&size(a)).then(a.cmp(b)));
+        let mut rest = left.to_vec();
+        let mut next = 0;
+        for row in &order {
+            let tables = i64::try_from(tables).unwrap_or(i64::MAX);
+            let (each, mut extra) = (rest[*row] / tables, rest[*row] % tables);
+            for _ in 0..tables {
+                next = (next + 1) % seats.len();
+                let count = each + i64::from(extra > 0);
+                extra -= 1;
+                rest[*row] -= self.serve(&mut seats[next], *row, count);
+            }
+        }
+        // What found no room at its table is offered everywhere.
+        let mut seats: Vec<Seat> = seats.into_iter().flatten().collect();
+        for row in order.iter().filter(|row| left[**row] > 0) {
+            rest[*row] -= self.serve(&mut seats, *row, rest[*row]);
+        }
+        let mut packed: Vec<Packed> = Vec::new();
+        for mut seat in seats.into_iter().filter(|seat| !seat.load.is_empty()) {
+            seat.load.sort_unstable();
+            packed.push(Packed { bin: seat.bin, load: seat.load, copies: 1 });
+        }
+        let mut ledger = ledger.clone();
+        let end = greedy::pack(self.task, rest, &mut ledger);
+        packed.extend(end.packed);
+        super::tail::right_size(problem, &mut packed, &mut ledger);
+        Solution { packed, left: end.left }
+    }
+
+    /// Deals pods of a row to some seats and says how many.
+    fn serve(&self, seats: &mut [Seat], row: usize, count: i64) -> i64 {
+        let request = &self.task.problem.rows[row].request;
+        let mut rest = count;
+        while rest > 0 {
+            let Some(at) = self.suits(seats, row) else { break };
+            // Many equal pods are dealt a few at a time.
+            let share = rest / (2 * i64::try_from(seats.len()).unwrap_or(1)) + 1;
+            let count = share.min(vector::copies(request, &seats[at].room)).min(rest);
+            seats[at].take(row, request, count, &self.shelves[0].lanes);
+            rest -= count;
+        }
+        count - rest
+    }
+
+    fn seat(&self, bin: usize) -> Seat {
+        let room = self.task.problem.bins[bin].room.clone();
+        let mut scale = Lanes::default();
+        for (lane, dim) in self.shelves[0].lanes.iter().enumerate() {
+            scale[lane] = 1.0 / float(room[*dim].max(1));
+        }
+        let free = scale.map(|by| f64::from(u8::from(by > 0.0)));
+        Seat { bin, room, scale, free, load: Load::new() }
+    }
+
+    /// The seat with the most room of the kind that a pod takes.
+    fn suits(&self, seats: &[Seat], row: usize) -> Option<usize> {
+        let request = &self.task.problem.rows[row].request;
+        let mut need = Lanes::default();
+        for (lane, dim) in self.shelves[0].lanes.iter().enumerate() {
+            need[lane] = float(request[*dim]);
+        }
+        let mut best: Option<(f64, usize)> = None;
+        for (at, seat) in seats.iter().enumerate() {
+            let score = seat.score(&need);
+            if best.is_none_or(|(most, _)| score > most) && vector::fits(request, &seat.room) {
+                best = Some((score, at));
+            }
+        }
+        best.map(|(_, at)| at)
+    }
+}
+
+impl Seat {
+    /// How much is free of what a pod takes, each resource counted by how much of it the pod takes.
+    fn score(&self, need: &Lanes) -> f64 {
+        let (mut dot, mut size) = (0.0, 1e-12);
+        for ((need, scale), free) in need.iter().zip(&self.scale).zip(&self.free) {
+            dot += need * scale * free;
+            size += need * scale;
+        }
+        dot / size
+    }
+
+    fn take(&mut self, row: usize, request: &[i64], count: i64, lanes: &[usize]) {
+        vector::add(&mut self.room, request, -count);
+        for (lane, dim) in lanes.iter().enumerate() {
+            self.free[lane] -= float(request[*dim] * count) * self.scale[lane];
+        }
+        // Rows come one after the other, all but a few leftovers.
+        match self.load.iter_mut().rev().find(|(known, _)| *known == row) {
+            Some((_, sum)) => *sum += count,
+            None => self.load.push((row, count)),
+        }
+    }
+}
