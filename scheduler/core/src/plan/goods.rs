@@ -9,12 +9,15 @@ use std::rc::Rc;
 
 use super::market::{Offer, Stall, offering_admits};
 use super::model::Model;
+use super::places::Places;
 use crate::pack::ledger::Budget;
 use crate::pack::rules::NodeState;
 use crate::pack::vector::{self, Vector};
 use crate::vocabulary::catalogue::Offering;
+use crate::vocabulary::labels::HOSTNAME;
 use crate::vocabulary::requirements::Requirements;
 use crate::vocabulary::taint::{Toleration, untolerated};
+use crate::world::topology::NodeFilter;
 
 /// The market with everything that does not depend on what is being packed.
 pub(crate) struct Goods<'m, 'a> {
@@ -29,6 +32,8 @@ pub(crate) struct Goods<'m, 'a> {
     pub(crate) budgets: Vec<Budget>,
     kinds: Vec<&'a Offering>,
     known: RefCell<BTreeMap<Question, Rc<Answer>>>,
+    /// What topology keys tell apart.
+    pub(crate) places: Places,
 }
 
 /// Facts of one offer.
@@ -47,6 +52,10 @@ pub(crate) struct Facts {
     /// Requests of its DaemonSets, as shapes.
     pub(crate) daemons: Rc<Vec<usize>>,
 }
+
+/// Tolerates whatever there is.
+const ALL_TAINTS: Toleration =
+    Toleration { key: String::new(), exists: true, value: String::new(), effect: None };
 
 type Question = (Requirements, Vec<Toleration>);
 
@@ -76,6 +85,7 @@ impl<'m, 'a> Goods<'m, 'a> {
             budgets: model.market.stalls.iter().map(|stall| limit(model, stall)).collect(),
             kinds: Vec::new(),
             known: RefCell::default(),
+            places: Places::default(),
         };
         goods.add_facts();
         goods
@@ -110,33 +120,27 @@ impl<'m, 'a> Goods<'m, 'a> {
         self.model.market.stalls[offer.stall].label(offer, key)
     }
 
+    /// True when a spread rule looks at the node of an offer.
+    pub(crate) fn counts_for(&self, offer: usize, filter: &NodeFilter) -> bool {
+        let pool = self.model.market.stalls[self.offers[offer].stall].pool;
+        let admits = |all: &Vec<Requirements>| {
+            let answers: Vec<_> =
+                all.iter().map(|wanted| self.ask(wanted, &[ALL_TAINTS])).collect();
+            self.admits(&answers, offer)
+        };
+        filter.alternatives.as_ref().is_none_or(admits)
+            && filter.tolerations.as_ref().is_none_or(|t| untolerated(&pool.taints, t).is_none())
+            && filter.keys.iter().all(|key| key == HOSTNAME || self.label(offer, key).is_some())
+    }
+
     /// Price of an offer, in micro-dollars per hour.
     pub(crate) fn price(&self, offer: usize) -> i64 {
         self.offers[offer].offering.price_micro_usd_per_hour
     }
 
-    /// The cheapest price at which one pod can have a node in each domain of a topology key.
-    pub(crate) fn domains(
-        &self,
-        shape: usize,
-        alternatives: &[Requirements],
-        key: &str,
-    ) -> BTreeMap<String, i64> {
-        let answers = self.ask_all(shape, alternatives);
-        let request = &self.model.requests[shape];
-        let mut domains: BTreeMap<String, i64> = BTreeMap::new();
-        for offer in 0..self.offers.len() {
-            if !self.admits(&answers, offer) || !vector::fits(request, &self.facts[offer].room) {
-                continue;
-            }
-            let Some(domain) = self.label(offer, key) else { continue };
-            let price = self.price(offer);
-            match domains.get_mut(domain) {
-                Some(least) => *least = price.min(*least),
-                None => drop(domains.insert(domain.to_owned(), price)),
-            }
-        }
-        domains
+    /// The world.
+    pub(crate) fn model(&self) -> &'m Model<'a> {
+        self.model
     }
 
     fn answer(&self, wanted: &Requirements, tolerations: &[Toleration]) -> Answer {

@@ -48,6 +48,8 @@ pub(crate) struct Host<'a> {
     pub(crate) room: Vector,
     /// What it holds of the node rules.
     pub(crate) state: NodeState,
+    /// What it holds of the node wishes.
+    pub(crate) wish_state: NodeState,
     /// Pods that stay, by shape.
     pub(crate) pods: BTreeMap<usize, i64>,
     /// Price, when known, in micro-dollars per hour.
@@ -60,6 +62,11 @@ impl Host<'_> {
     /// The value of a label, when it is certain.
     pub(crate) fn label(&self, key: &str) -> Option<&str> {
         self.offers.get(key).and_then(Requirement::single)
+    }
+
+    /// True when it has the label, whatever its value; the name of a node to come is as good as known.
+    fn has_label(&self, key: &str) -> bool {
+        key == labels::HOSTNAME || self.offers.get(key).is_some_and(|r| !r.allows_absent())
     }
 
     /// True when its instance is about to be taken away.
@@ -77,6 +84,7 @@ impl Host<'_> {
         let tolerations = filter.tolerations.as_ref();
         alternatives.is_none_or(|all| all.iter().any(|wanted| wanted.cover(&self.offers)))
             && tolerations.is_none_or(|t| untolerated(&self.taints, t).is_none())
+            && filter.keys.iter().all(|key| self.has_label(key))
     }
 
     /// True when pods of the shape may run there as far as labels and taints say.
@@ -137,6 +145,7 @@ fn of_node<'a>(model: &Model<'a>, node: &'a Node) -> Host<'a> {
         leaving: leaving && !node.is_fargate(),
         room: model.dims.vector(&node.allocatable.larger(foreseen)),
         state: NodeState::default(),
+        wish_state: NodeState::default(),
         pods: BTreeMap::new(),
         price: None,
         capacity: capacity.clone(),
@@ -173,6 +182,7 @@ fn of_claim<'a>(model: &Model<'a>, claim: &Arc<NodeClaim>) -> Host<'a> {
         leaving: claim.is_leaving(),
         room: model.dims.vector(&room.larger(&claim.requests)),
         state: NodeState::default(),
+        wish_state: NodeState::default(),
         pods: BTreeMap::new(),
         price: possible.iter().map(|(_, offering)| offering.price_micro_usd_per_hour).min(),
         capacity: capacity.unwrap_or_else(|| room.larger(&claim.requests)),
@@ -303,6 +313,7 @@ fn count(model: &mut Model<'_>, host: &mut Host<'_>) {
     let topology = &mut model.topology;
     for (shape, count) in &host.pods {
         topology.node_rules.record(*shape, *count, &mut host.state);
+        topology.node_wishes.record(*shape, *count, &mut host.wish_state);
     }
     for (shape, count) in &host.pods {
         let place: &Host<'_> = host;

@@ -12,12 +12,16 @@ pub(crate) mod hosts;
 mod market;
 pub(crate) mod model;
 pub(crate) mod place;
+mod places;
 mod rows;
 pub(crate) mod scene;
 mod spare;
+mod split;
 mod substitutes;
 mod trim;
 mod types;
+mod water;
+mod wishes;
 mod worth;
 
 pub use candidates::{CANDIDATES_MAX, LaunchQuery, launch_candidates};

@@ -9,6 +9,7 @@ use super::rows::{Allotter, Refused, RowSpec};
 use super::scene::{OnHost, Scene, Title};
 use super::trim;
 use super::types::Effort;
+use super::wishes::Wishes;
 use crate::pack::prices;
 use crate::pack::problem::{Bin, Packed, Problem, Row};
 use crate::pack::skyline::skylines;
@@ -66,23 +67,29 @@ impl Placer<'_, '_, '_> {
     /// Places all that is wanted, as well as the scene allows.
     pub(crate) fn place(&self, scene: &mut Scene, wanted: &[i64]) -> Placed {
         let mut placed = Placed::default();
-        self.pass(scene, wanted, true, &mut placed);
-        let mut again = vec![0; wanted.len()];
-        placed.unplaced.retain(|refused| {
-            let wishes = !self.model.shapes[refused.shape].preferred_node_terms.is_empty();
-            again[refused.shape] += if wishes { refused.count } else { 0 };
-            !wishes
-        });
-        if again.iter().any(|count| *count > 0) {
-            self.pass(scene, &again, false, &mut placed);
+        self.pass(scene, wanted, Wishes::All, &mut placed);
+        let mut given_up = Wishes::All;
+        while let Some(wishes) = given_up.next() {
+            let mut again = vec![0; wanted.len()];
+            placed.unplaced.retain(|refused| {
+                let wished = given_up.any(self.model, refused.shape);
+                again[refused.shape] += if wished { refused.count } else { 0 };
+                !wished
+            });
+            if again.iter().any(|count| *count > 0) {
+                self.pass(scene, &again, wishes, &mut placed);
+            }
+            given_up = wishes;
         }
         placed
     }
 
-    fn pass(&self, scene: &mut Scene, wanted: &[i64], prefer: bool, placed: &mut Placed) {
-        let Self { model, goods, .. } = *self;
-        let topology = &mut scene.topology;
-        let (mut rows, refused) = Allotter { model, goods, topology, wanted, prefer }.allot();
+    fn pass(&self, scene: &mut Scene, wanted: &[i64], wishes: Wishes, placed: &mut Placed) {
+        let Self { model, goods, buy, .. } = *self;
+        let Scene { topology, rooms, open, .. } = scene;
+        let rooms = rooms.iter().zip(open).map(|(room, open)| open.then_some(&*room)).collect();
+        let allotter = Allotter { model, goods, topology, rooms, wanted, wishes, buy };
+        let (mut rows, refused) = { allotter }.allot();
         placed.unplaced.extend(refused);
         let offers = if self.buy { goods.offers.as_slice() } else { &[] };
         let mut problem = self.problem(&rows, scene, offers);
@@ -125,10 +132,11 @@ impl Placer<'_, '_, '_> {
         let order = self.fill_order(rows, problem);
         let fit = self.model.hosts.partition_point(|host| host.fit);
         for hosts in [0..fit, fit..self.model.hosts.len()] {
-            for title in [Title::Wanted, Title::Inherited, Title::None] {
+            for title in Title::ALL {
                 for row in &order {
                     let there = scene.fill(self.model, &rows[*row], hosts.clone(), title);
                     rows[*row].count -= there.iter().map(|on| on.count).sum::<i64>();
+                    there.iter().for_each(|on| scene.correct(self.model, &rows[*row], on));
                     placed.hosts.extend(there);
                 }
             }

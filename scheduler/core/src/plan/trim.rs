@@ -8,6 +8,7 @@ use super::model::Model;
 use super::place::{Bought, Placed};
 use super::rows::Refused;
 use super::scene::{OnHost, Scene};
+use crate::pack::rules::Tally;
 use crate::reason::Obstacle;
 use crate::world::topology::{Group, GroupRule};
 
@@ -26,16 +27,14 @@ pub(crate) fn to_rules(
     scene: &mut Scene,
     placed: &mut Placed,
 ) {
-    if placed.unplaced.is_empty() || scene.topology.groups.is_empty() {
-        return;
-    }
+    see_new_domains(model, goods, scene, placed);
     while let Some(excess) = find(model, goods, scene, placed) {
         let count = take_back(model, goods, scene, placed, &excess);
         if count == 0 {
             return;
         }
-        let group = &scene.topology.groups[excess.group];
-        let obstacle = Obstacle::Topology { rule: group.rule.kind(), key: group.key.clone() };
+        let spec = &scene.topology.groups[excess.group].spec;
+        let obstacle = Obstacle::Topology { rule: spec.rule.kind(), key: spec.key.clone() };
         placed.unplaced.push(Refused { shape: excess.shape, count, obstacle });
     }
     placed.nodes.retain(|node| !node.load.is_empty());
@@ -48,17 +47,21 @@ fn find(
     scene: &Scene,
     placed: &Placed,
 ) -> Option<Excess> {
-    for (index, group) in scene.topology.groups.iter().enumerate() {
-        let floor = group.floor(group.universe.iter());
-        for domain in group.tallies.keys() {
-            let excess = excess_of(group, domain, floor);
+    let groups = scene.topology.groups.iter().enumerate();
+    for (index, group) in groups.filter(|(_, group)| group.spec.wish.is_none()) {
+        let floor = group.floor();
+        for (domain, here) in group.tallies() {
+            let excess = excess_of(group, here, floor);
             if excess <= 0 {
                 continue;
             }
-            for shape in (0..model.shapes.len()).filter(|shape| group.owners[*shape]) {
-                let here = count((model, goods), placed, shape, group, domain);
+            let least = |shape: &usize| (model.shapes[*shape].priority, *shape);
+            let mut owners: Vec<usize> = group.spec.owners.iter().collect();
+            owners.sort_by_key(least);
+            for shape in owners {
+                let here = count((model, goods), placed, shape, (group, domain));
                 if here > 0 {
-                    let (domain, count) = (domain.clone(), here.min(excess));
+                    let (domain, count) = (domain.to_owned(), here.min(excess));
                     return Some(Excess { group: index, shape, domain, count });
                 }
             }
@@ -67,10 +70,27 @@ fn find(
     None
 }
 
+/// Nodes bought for others may bring domains that a spread has to level, which does not ask whether its
+/// own pods may go there.
+fn see_new_domains(model: &Model<'_>, goods: &Goods<'_, '_>, scene: &mut Scene, placed: &Placed) {
+    let spreads = scene.topology.groups.iter_mut().filter(|group| {
+        group.spec.wish.is_none() && group.spec.rule.is_spread() && group.has_owners()
+    });
+    for group in spreads {
+        let spec = std::rc::Rc::clone(&group.spec);
+        let offers = placed.nodes.iter().filter_map(|node| node.offers.first());
+        let counts = offers.filter(|offer| goods.counts_for(**offer, &spec.filter));
+        group.widen(
+            counts.filter_map(|offer| goods.label(*offer, &spec.key)).map(str::to_owned).collect(),
+        );
+        let counted = goods.places.counted(model, &spec.filter, &spec.key);
+        group.widen(counted.iter().cloned().collect());
+    }
+}
+
 /// How many owners a domain has too many.
-fn excess_of(group: &Group, domain: &str, floor: i64) -> i64 {
-    let here = group.tally(domain);
-    match group.rule {
+fn excess_of(group: &Group, here: Tally, floor: i64) -> i64 {
+    match group.spec.rule {
         GroupRule::Spread { max_skew, .. } if here.owners > 0 => here.members - floor - max_skew,
         GroupRule::Affinity if here.members == 0 => here.owners,
         GroupRule::Spread { .. } | GroupRule::Affinity | GroupRule::AntiAffinity => 0,
@@ -82,14 +102,14 @@ fn count(
     (model, goods): (&Model<'_>, &Goods<'_, '_>),
     placed: &Placed,
     shape: usize,
-    group: &Group,
-    domain: &str,
+    (group, domain): (&Group, &str),
 ) -> i64 {
+    let key = group.spec.key.as_str();
     let hosts = placed
         .hosts
         .iter()
-        .filter(|on| on.shape == shape && model.hosts[on.host].label(&group.key) == Some(domain));
-    let nodes = placed.nodes.iter().filter(|node| is_in(goods, node, &group.key, domain));
+        .filter(|on| on.shape == shape && model.hosts[on.host].label(key) == Some(domain));
+    let nodes = placed.nodes.iter().filter(|node| is_in(goods, node, key, domain));
     let loads = nodes.flat_map(|node| node.load.iter().map(|(s, n)| (*s, n * node.copies)));
     let new: i64 = loads.filter(|(other, _)| *other == shape).map(|(_, count)| count).sum();
     hosts.map(|on| on.count).sum::<i64>() + new
@@ -107,7 +127,7 @@ fn take_back(
     placed: &mut Placed,
     excess: &Excess,
 ) -> i64 {
-    let key = scene.topology.groups[excess.group].key.clone();
+    let key = scene.topology.groups[excess.group].spec.key.clone();
     let mut left = excess.count;
     let mut split = Vec::new();
     for node in placed.nodes.iter_mut().rev() {
@@ -155,11 +175,6 @@ fn remove(node: &mut Bought, shape: usize, most: i64) -> i64 {
 /// Counts the pods out of the domain; other keys of the shape are counted by the same pods elsewhere
 /// and stay as they were, which only makes the rules stricter.
 fn uncount(scene: &mut Scene, excess: &Excess, count: i64) {
-    let key = scene.topology.groups[excess.group].key.clone();
-    for index in scene.topology.groups_of(excess.shape).to_vec() {
-        let group = &mut scene.topology.groups[index];
-        if group.key == key {
-            group.record(excess.shape, &excess.domain, -count);
-        }
-    }
+    let key = scene.topology.groups[excess.group].spec.key.clone();
+    scene.topology.record_in(excess.shape, &key, &excess.domain, -count);
 }
