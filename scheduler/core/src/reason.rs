@@ -27,6 +27,8 @@ pub enum Obstacle {
     None,
     /// The pod is not ours to place yet: kube-scheduler still works on it, or it is gated or ending.
     NotWaiting,
+    /// The pod asks not to run on any node that a NodePool makes.
+    OptedOut,
     /// The sender of the pod says that it can never be scheduled.
     Declared {
         /// Why, in the sender's words.
@@ -93,6 +95,20 @@ pub enum Obstacle {
         /// The least that one more node would add.
         needed: i64,
     },
+    /// Fewer values of a label could be kept open for the launch than the pool's `minValues` asks for.
+    MinValues {
+        /// Label key.
+        key: String,
+        /// How many the pool asks for.
+        wanted: u32,
+        /// How many the types that would hold the pod have.
+        reachable: usize,
+    },
+    /// The pool leaves labels open in more combinations than are looked at.
+    TooManyValues {
+        /// How many are.
+        most: usize,
+    },
     /// A topology rule (spread, affinity, anti-affinity) leaves no domain.
     Topology {
         /// Which rule.
@@ -126,6 +142,9 @@ impl Reason {
         match self.obstacle {
             Obstacle::None => "PLACEABLE",
             Obstacle::NotWaiting => "NOT_WAITING",
+            Obstacle::OptedOut => "OPTED_OUT",
+            Obstacle::MinValues { .. } => "MIN_VALUES_UNREACHABLE",
+            Obstacle::TooManyValues { .. } => "TOO_MANY_LABEL_VALUES",
             Obstacle::Declared { .. } => "UNSCHEDULABLE",
             Obstacle::Contradiction => "REQUIREMENTS_CONTRADICTORY",
             Obstacle::NoPool => "NO_NODE_POOL",
@@ -170,6 +189,21 @@ impl fmt::Display for Obstacle {
             Self::None => f.write_str("nothing stands in the way"),
             Self::NotWaiting => f.write_str(
                 "kube-scheduler has not marked it unschedulable; it is new, gated, preempting or ending",
+            ),
+            Self::OptedOut => write!(
+                f,
+                "it asks for nodes without the label {}; drop that to have a node made for it",
+                crate::labels::NODE_POOL
+            ),
+            Self::MinValues { key, wanted, reachable } => write!(
+                f,
+                "minValues of {key} is {wanted}, but only {reachable} remain for it; lower minValues or \
+                 widen the requirements"
+            ),
+            Self::TooManyValues { most } => write!(
+                f,
+                "the pool leaves labels open in more than {most} combinations; list fewer values, or \
+                 split the pool"
             ),
             Self::Declared { why } => f.write_str(why),
             Self::Contradiction => f.write_str(

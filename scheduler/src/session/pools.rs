@@ -68,6 +68,9 @@ const fn reason(obstacle: &Obstacle) -> &'static str {
         Obstacle::NoOffering { .. } => "NoOffering",
         Obstacle::None
         | Obstacle::NotWaiting
+        | Obstacle::OptedOut
+        | Obstacle::MinValues { .. }
+        | Obstacle::TooManyValues { .. }
         | Obstacle::Declared { .. }
         | Obstacle::Contradiction
         | Obstacle::NoPool

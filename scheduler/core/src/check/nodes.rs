@@ -108,7 +108,12 @@ impl<'a> Nodes<'a> {
         let waits = |pod: &Pod| {
             let shape = input.world.shapes.get(&pod.shape);
             let plain = shape.is_some_and(|s| !s.is_daemon && !s.owner.starts_with("Node/"));
-            pod.node.is_none() && pod.unschedulable && !pod.deleting && !pod.preempting && plain
+            let ours = shape.is_some_and(|shape| !shape.opts_out());
+            ours && pod.node.is_none()
+                && pod.unschedulable
+                && !pod.deleting
+                && !pod.preempting
+                && plain
         };
         for (uid, pod) in input.world.pods.iter().filter(|(_, pod)| waits(pod)) {
             let known = unplaced.contains(uid) || placed.contains(uid);
@@ -169,7 +174,7 @@ fn in_flight<'a>(input: &PlanInput, claim: &NodeClaim) -> NodeAfter<'a> {
         form.allocatable = if known { claim.allocatable.clone() } else { form.allocatable.clone() };
     }
     if forms.is_empty() {
-        let allocatable = claim.allocatable.larger(&claim.requests);
+        let allocatable = claim.allocatable.raised_to(&claim.requests);
         forms.push(Form { labels: claim.labels.clone(), allocatable });
     }
     NodeAfter {

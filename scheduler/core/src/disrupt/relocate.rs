@@ -77,7 +77,7 @@ impl<'t, 'g, 'm, 'a> Relocation<'t, 'g, 'm, 'a> {
         let Context { model, goods, effort, .. } = *self.context;
         let effort = if effort == Effort::Max { Effort::Default } else { Effort::Greedy };
         let placer = Placer { model, goods, effort, buy };
-        let mut placed = placer.place(self.context.scene, &self.wanted);
+        let mut placed = placer.together(self.context.scene, &self.wanted);
         let scene = &mut *self.context.scene;
         scene.open = self.open;
         if placed.unplaced.is_empty() && accept(&mut placed) {

@@ -3,8 +3,9 @@
 //! Invariant: the steps are those of placing, in the same order, so an explanation never names
 //! something that placing would have allowed.
 
+use super::flexibility;
 use super::goods::{Goods, used};
-use super::market::Stall;
+use super::market::{FLAVOURS_MAX, Stall};
 use super::model::Model;
 use super::scene::Scene;
 use crate::pack::vector;
@@ -107,12 +108,20 @@ impl Explainer<'_, '_, '_> {
         let holding: Vec<usize> = offers.iter().filter(holds).copied().collect();
         if holding.is_empty() {
             let types = matching.len();
-            let none = Obstacle::NoOffering { types };
+            let full = self.model.market.stalls[at].overflows && offers.is_empty();
+            let none = if full {
+                Obstacle::TooManyValues { most: FLAVOURS_MAX }
+            } else {
+                Obstacle::NoOffering { types }
+            };
             return (5, self.daemons_in_the_way(&offers, shape).unwrap_or(none));
         }
+        if let Some(inflexible) = flexibility::obstacle(self.goods, at, &holding) {
+            return (6, inflexible);
+        }
         match self.limit(at, &holding) {
-            Some(limit) => (6, limit),
-            None => (7, last.clone()),
+            Some(limit) => (7, limit),
+            None => (8, last.clone()),
         }
     }
 

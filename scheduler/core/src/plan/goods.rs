@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use super::flexibility::{self, Share};
 use super::market::{Offer, Stall, offering_admits};
 use super::model::Model;
 use super::places::Places;
@@ -14,9 +15,11 @@ use crate::pack::ledger::Budget;
 use crate::pack::rules::NodeState;
 use crate::pack::vector::{self, Vector};
 use crate::vocabulary::catalogue::Offering;
-use crate::vocabulary::labels::HOSTNAME;
+use crate::vocabulary::ids::ReservationId;
+use crate::vocabulary::labels::{HOSTNAME, RESERVATION_ID};
 use crate::vocabulary::requirements::Requirements;
 use crate::vocabulary::taint::{Toleration, untolerated};
+use crate::world::claim::NodeClaim;
 use crate::world::topology::NodeFilter;
 
 /// The market with everything that does not depend on what is being packed.
@@ -34,6 +37,8 @@ pub(crate) struct Goods<'m, 'a> {
     known: RefCell<BTreeMap<Question, Rc<Answer>>>,
     /// What topology keys tell apart.
     pub(crate) places: Places,
+    /// What `minValues` leaves of each offer.
+    pub(crate) flexible: Vec<Option<Rc<Share>>>,
 }
 
 /// Facts of one offer.
@@ -86,8 +91,10 @@ impl<'m, 'a> Goods<'m, 'a> {
             kinds: Vec::new(),
             known: RefCell::default(),
             places: Places::default(),
+            flexible: Vec::new(),
         };
         goods.add_facts();
+        goods.flexible = flexibility::shares(&goods, |_| true);
         goods
     }
 
@@ -133,6 +140,11 @@ impl<'m, 'a> Goods<'m, 'a> {
             && filter.keys.iter().all(|key| key == HOSTNAME || self.label(offer, key).is_some())
     }
 
+    /// What pods may use of an offer: no more than all the types that `minValues` keeps open have.
+    pub(crate) fn room(&self, offer: usize) -> &[i64] {
+        self.flexible[offer].as_ref().map_or(&self.facts[offer].room, |share| &share.room)
+    }
+
     /// Price of an offer, in micro-dollars per hour.
     pub(crate) fn price(&self, offer: usize) -> i64 {
         self.offers[offer].offering.price_micro_usd_per_hour
@@ -171,7 +183,8 @@ impl<'m, 'a> Goods<'m, 'a> {
             }
             let budget = reservation.as_ref().map(|reservation| {
                 *reservations.entry(&reservation.id).or_insert_with(|| {
-                    self.budgets.push(Budget { left: vec![reservation.remaining] });
+                    let left = reservation.remaining - held(self.model, &reservation.id);
+                    self.budgets.push(Budget { left: vec![left.max(0)] });
                     self.budgets.len() - 1
                 })
             });
@@ -218,7 +231,7 @@ impl DaemonSets {
         };
         let running: Vec<usize> = self.answers.iter().filter_map(runs).collect();
         let start = self.start(goods, running);
-        let mut room = goods.model.dims.vector(&instance.allocatable());
+        let mut room = goods.model.dims.room(&instance.allocatable());
         for daemon in self.sets[start].iter() {
             vector::add(&mut room, &goods.model.requests[*daemon], -1);
         }
@@ -242,6 +255,16 @@ impl DaemonSets {
         self.starts.push(state);
         self.sets.len() - 1
     }
+}
+
+/// Instances of a reservation that claims not launched yet will draw.
+fn held(model: &Model<'_>, id: &ReservationId) -> i64 {
+    let draws = |claim: &NodeClaim| {
+        let wanted = claim.requirements.get(RESERVATION_ID);
+        claim.provider_id.is_empty() && wanted.is_some_and(|ids| ids.allows(Some(id.as_str())))
+    };
+    let claims = model.input.world.claims.values();
+    i64::try_from(claims.filter(|claim| draws(claim)).count()).unwrap_or(i64::MAX)
 }
 
 /// What the pool's limits still allow, in order of resource name.

@@ -143,7 +143,7 @@ fn of_node<'a>(model: &Model<'a>, node: &'a Node) -> Host<'a> {
         open: usable && !node.cordoned && !leaving && !node.is_fargate(),
         fit,
         leaving: leaving && !node.is_fargate(),
-        room: model.dims.vector(&node.allocatable.larger(foreseen)),
+        room: model.dims.room(&node.allocatable.larger(foreseen)),
         state: NodeState::default(),
         wish_state: NodeState::default(),
         pods: BTreeMap::new(),
@@ -180,12 +180,12 @@ fn of_claim<'a>(model: &Model<'a>, claim: &Arc<NodeClaim>) -> Host<'a> {
         open: !claim.is_leaving(),
         fit: false,
         leaving: claim.is_leaving(),
-        room: model.dims.vector(&room.larger(&claim.requests)),
+        room: model.dims.room(&room.raised_to(&claim.requests)),
         state: NodeState::default(),
         wish_state: NodeState::default(),
         pods: BTreeMap::new(),
         price: possible.iter().map(|(_, offering)| offering.price_micro_usd_per_hour).min(),
-        capacity: capacity.unwrap_or_else(|| room.larger(&claim.requests)),
+        capacity: capacity.unwrap_or_else(|| room.raised_to(&claim.requests)),
         claim: Some(Arc::clone(claim)),
     }
 }
@@ -296,10 +296,12 @@ fn raise_to_zero(room: &mut [i64], before: &[i64]) {
 /// Whether a pod of a leaving host needs another place now. One that refuses eviction keeps its node
 /// for as long as the node can choose.
 fn must_move(model: &Model<'_>, host: &Host<'_>, pod: &Pod, shape: usize) -> bool {
-    if model.stays_with_node(shape) || pod.deleting {
+    let kind = model.shapes[shape];
+    // A StatefulSet makes its pod again under the same name once the old one is gone.
+    let returns = kind.owner.starts_with("StatefulSet/");
+    if model.stays_with_node(shape) || (pod.deleting && !returns) {
         return false;
     }
-    let kind = model.shapes[shape];
     let blocked = || {
         let budgets = model.input.world.budgets.values();
         pod.do_not_disrupt.in_force(model.input.now_ms)

@@ -7,6 +7,7 @@ pub(crate) mod assemble;
 mod candidates;
 mod closed;
 mod explain;
+mod flexibility;
 pub(crate) mod goods;
 pub(crate) mod hosts;
 mod market;
@@ -27,12 +28,14 @@ mod worth;
 pub use candidates::{CANDIDATES_MAX, LaunchQuery, launch_candidates};
 pub use closed::closed_pools;
 pub use types::{
-    Candidate, Disruption, Effort, NewNode, Placement, Plan, PlanInput, Target, Unplaced,
+    Candidate, Disruption, Effort, MinValuesPolicy, NewNode, Placement, Plan, PlanInput, Target,
+    Unplaced, WISH_PREMIUM_PERCENT,
 };
 
 use crate::disrupt;
 use crate::reason::{Obstacle, Reason};
 use crate::vocabulary::ids::{PodUid, ShapeId};
+use crate::world::pod::Pod;
 use assemble::Queue;
 use explain::Explainer;
 use goods::Goods;
@@ -88,9 +91,14 @@ pub fn explain_pod(input: &PlanInput, plan: &Plan, uid: &PodUid) -> Option<PodAn
     let reason = match (&target, unplaced) {
         (_, Some(unplaced)) => unplaced.reason.clone(),
         (Some(_), None) => leaf(Obstacle::None),
+        (None, None) if opts_out(input, pod) => leaf(Obstacle::OptedOut),
         (None, None) => leaf(Obstacle::NotWaiting),
     };
     Some(PodAnswer { target, reason })
+}
+
+fn opts_out(input: &PlanInput, pod: &Pod) -> bool {
+    input.world.shapes.get(&pod.shape).is_some_and(|shape| shape.opts_out())
 }
 
 /// Why pods of a shape can or cannot get a new node of each pool, whether or not any is waiting. None

@@ -106,7 +106,7 @@ impl<'a> Model<'a> {
     fn add_pending(&mut self) {
         for (id, pods) in self.input.world.pending() {
             let Some(shape) = self.index.get(id).copied() else { continue };
-            if !self.stays_with_node(shape) {
+            if !self.stays_with_node(shape) && !self.shapes[shape].opts_out() {
                 let waiting = pods.values().filter(|pod| waits_for_us(pod));
                 self.demand[shape].extend(waiting);
             }

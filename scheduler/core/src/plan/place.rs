@@ -2,6 +2,10 @@
 //!
 //! Invariant: every wanted pod ends on a host, on a new node or among the unplaced, exactly once.
 
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use super::flexibility::{self, Share};
 use super::goods::Goods;
 use super::market::Offer;
 use super::model::Model;
@@ -16,7 +20,7 @@ use crate::pack::skyline::skylines;
 use crate::pack::solve;
 use crate::pack::vector::{self, float};
 use crate::reason::{Obstacle, TopologyRule};
-use crate::vocabulary::labels::HOSTNAME;
+use crate::vocabulary::labels::{HOSTNAME, NODE_POOL};
 
 /// Where everything goes.
 #[derive(Debug, Default)]
@@ -41,6 +45,13 @@ pub(crate) struct Bought {
 }
 
 impl Placed {
+    /// Adds what was placed, and what was not, after this.
+    fn add(&mut self, later: Self) {
+        self.hosts.extend(later.hosts);
+        self.nodes.extend(later.nodes);
+        self.unplaced.extend(later.unplaced);
+    }
+
     /// Adds the pods on new nodes to counts by shape.
     pub(crate) fn count_launched(&self, launched: &mut [i64]) {
         for node in &self.nodes {
@@ -64,8 +75,90 @@ pub(crate) struct Placer<'g, 'm, 'a> {
 }
 
 impl Placer<'_, '_, '_> {
-    /// Places all that is wanted, as well as the scene allows.
+    /// Places all that is wanted, as well as the scene allows. When not all can be placed, those of higher
+    /// priority are.
     pub(crate) fn place(&self, scene: &mut Scene, wanted: &[i64]) -> Placed {
+        let priorities = self.priorities(wanted);
+        if priorities.len() < 2 {
+            return self.together(scene, wanted);
+        }
+        let mut before = scene.clone();
+        let placed = self.together(scene, wanted);
+        if !self.is_unfair(&placed) {
+            return placed;
+        }
+        let in_turn = self.in_turn(&mut before, wanted, &priorities);
+        if self.missing(&in_turn, &priorities) < self.missing(&placed, &priorities) {
+            *scene = before;
+            return in_turn;
+        }
+        placed
+    }
+
+    /// Priorities of the shapes that are wanted, highest first.
+    fn priorities(&self, wanted: &[i64]) -> Vec<i32> {
+        let shapes = wanted.iter().enumerate().filter(|(_, count)| **count > 0);
+        let all: BTreeSet<i32> =
+            shapes.map(|(shape, _)| self.model.shapes[shape].priority).collect();
+        all.into_iter().rev().collect()
+    }
+
+    /// True when a pod that some node could hold is left without a place while one of lower priority has
+    /// got one.
+    fn is_unfair(&self, placed: &Placed) -> bool {
+        let priority = |shape: usize| self.model.shapes[shape].priority;
+        let new = placed.nodes.iter().flat_map(|node| node.load.iter().map(|(shape, _)| *shape));
+        let served = placed.hosts.iter().map(|on| on.shape).chain(new);
+        let Some(lowest) = served.map(priority).min() else { return false };
+        let mut refused = placed.unplaced.iter().map(|refused| refused.shape);
+        refused.any(|shape| priority(shape) > lowest && self.could_be_held(shape))
+    }
+
+    fn could_be_held(&self, shape: usize) -> bool {
+        let Self { model, goods, .. } = *self;
+        let places = goods.places.of(goods, shape, &model.alternatives[shape], NODE_POOL);
+        let request = &model.requests[shape];
+        places.iter().any(|place| {
+            place.price(goods, request).is_some()
+                || place.hosts.iter().any(|host| vector::fits(request, &model.hosts[*host].room))
+        })
+    }
+
+    /// Pods without a place, by priority.
+    fn missing(&self, placed: &Placed, priorities: &[i32]) -> Vec<i64> {
+        let of = |priority: &i32| {
+            let refused = placed.unplaced.iter();
+            let refused = refused.filter(|r| self.model.shapes[r.shape].priority == *priority);
+            refused.map(|refused| refused.count).sum()
+        };
+        priorities.iter().map(of).collect()
+    }
+
+    /// One priority after the other; at last those once more that wait for others.
+    fn in_turn(&self, scene: &mut Scene, wanted: &[i64], priorities: &[i32]) -> Placed {
+        let mut all = Placed::default();
+        for priority in priorities {
+            let counts = wanted.iter().enumerate();
+            let now: Vec<i64> = counts
+                .map(
+                    |(shape, n)| {
+                        if self.model.shapes[shape].priority == *priority { *n } else { 0 }
+                    },
+                )
+                .collect();
+            all.add(self.together(scene, &now));
+        }
+        let mut again = vec![0; wanted.len()];
+        for refused in std::mem::take(&mut all.unplaced) {
+            again[refused.shape] += refused.count;
+        }
+        all.add(self.together(scene, &again));
+        all
+    }
+
+    /// Places all that is wanted, priorities aside; wishes are given up one kind after the other by pods
+    /// that find no place.
+    pub(crate) fn together(&self, scene: &mut Scene, wanted: &[i64]) -> Placed {
         let mut placed = Placed::default();
         self.pass(scene, wanted, Wishes::All, &mut placed);
         let mut given_up = Wishes::All;
@@ -97,16 +190,8 @@ impl Placer<'_, '_, '_> {
         for (row, spec) in problem.rows.iter_mut().zip(&rows) {
             row.count = spec.count;
         }
-        let outcome = solve::solve(&problem, self.effort, &scene.begun);
-        scene.budgets = outcome.ledger.budgets().to_vec();
-        for packed in &outcome.packed {
-            placed.nodes.push(self.bought(&problem, packed));
-            for (row, _) in &packed.load {
-                let shape = problem.rows[*row].shape;
-                model.topology.node_rules.mark_begun(shape, &mut scene.begun);
-            }
-        }
-        for (row, count) in rows.iter().zip(outcome.left).filter(|(_, count)| *count > 0) {
+        let left = self.buy_nodes(scene, &mut problem, &rows, placed);
+        for (row, count) in rows.iter().zip(left).filter(|(_, count)| *count > 0) {
             scene.uncount(row, count);
             let company = model.topology.node_rules.needs_company(row.shape);
             let alone =
@@ -115,6 +200,68 @@ impl Placer<'_, '_, '_> {
             placed.unplaced.push(Refused { shape: row.shape, count, obstacle });
         }
         trim::to_rules(model, goods, scene, placed);
+    }
+
+    /// Buys nodes for what hosts have no room for, and returns how many pods of each row are left. Rows
+    /// that together would leave `minValues` unmet are packed once more, each by itself.
+    fn buy_nodes(
+        &self,
+        scene: &mut Scene,
+        problem: &mut Problem,
+        rows: &[RowSpec],
+        placed: &mut Placed,
+    ) -> Vec<i64> {
+        let (mut left, inflexible) = self.buy_all(scene, problem, placed);
+        for row in (0..rows.len()).filter(|row| inflexible[*row] > 0) {
+            let answers = self.goods.ask_all(rows[row].shape, &rows[row].alternatives);
+            let counts = |offer| self.goods.admits(&answers, offer);
+            self.keep_flexible(problem, &flexibility::shares(self.goods, counts));
+            problem.rows.iter_mut().for_each(|row| row.count = 0);
+            problem.rows[row].count = inflexible[row];
+            problem.budgets.clone_from(&scene.budgets);
+            let (rest, refused) = self.buy_all(scene, problem, placed);
+            left[row] += rest[row] + refused[row];
+        }
+        left
+    }
+
+    /// Packs a problem and buys its nodes; returns what is left, and what would have lain on nodes for
+    /// which too few types remained.
+    fn buy_all(
+        &self,
+        scene: &mut Scene,
+        problem: &Problem,
+        placed: &mut Placed,
+    ) -> (Vec<i64>, Vec<i64>) {
+        let mut outcome = solve::solve(problem, self.effort, &scene.begun);
+        let mut inflexible = vec![0; problem.rows.len()];
+        for packed in &outcome.packed {
+            let Some(bought) = self.bought(problem, packed) else {
+                packed.load.iter().for_each(|(row, n)| inflexible[*row] += n * packed.copies);
+                outcome.ledger.charge(&problem.bins[packed.bin], -packed.copies);
+                continue;
+            };
+            placed.nodes.push(bought);
+            for (row, _) in &packed.load {
+                let shape = problem.rows[*row].shape;
+                self.model.topology.node_rules.mark_begun(shape, &mut scene.begun);
+            }
+        }
+        scene.budgets = outcome.ledger.budgets().to_vec();
+        (outcome.left, inflexible)
+    }
+
+    /// Makes bins no larger than `minValues` lets them be used.
+    fn keep_flexible(&self, problem: &mut Problem, shares: &[Option<Rc<Share>>]) {
+        if shares.iter().all(Option::is_none) || problem.bins.is_empty() {
+            return;
+        }
+        for (bin, share) in problem.bins.iter_mut().zip(shares) {
+            if let Some(share) = share {
+                (bin.room, bin.charge) = (share.room.clone(), share.charge.clone());
+            }
+        }
+        problem.skyline = skylines(&problem.bins, self.model.market.tiers);
     }
 
     /// Hosts that have room now are filled before those that will: kube-scheduler will not let a
@@ -160,9 +307,17 @@ impl Placer<'_, '_, '_> {
         let Self { model, goods, .. } = *self;
         let answers: Vec<_> =
             rows.iter().map(|row| goods.ask_all(row.shape, &row.alternatives)).collect();
+        let closed: Vec<Vec<bool>> = (rows.iter().zip(&answers))
+            .map(|(row, answers)| {
+                let admits = |offer| goods.admits(answers, offer);
+                flexibility::closed_to(goods, &model.requests[row.shape], admits)
+            })
+            .collect();
         let mut groups = indexmap::IndexSet::new();
         let bin = |(at, offer): (usize, &Offer<'_>)| {
-            let admits: Vec<bool> = answers.iter().map(|a| goods.admits(a, at)).collect();
+            let admits = answers.iter().zip(&closed);
+            let admits = admits.map(|(a, closed)| !closed[offer.stall] && goods.admits(a, at));
+            let admits: Vec<bool> = admits.collect();
             let facts = &goods.facts[at];
             Bin {
                 price: goods.price(at),
@@ -181,7 +336,7 @@ impl Placer<'_, '_, '_> {
             request: model.requests[spec.shape].clone(),
             count: spec.count,
         };
-        Problem {
+        let mut problem = Problem {
             rows: rows.iter().map(row).collect(),
             skyline: skylines(&bins, model.market.tiers),
             bins,
@@ -189,11 +344,14 @@ impl Placer<'_, '_, '_> {
             budgets: scene.budgets.clone(),
             rules: model.topology.node_rules.clone(),
             starts: goods.starts.clone(),
-        }
+        };
+        self.keep_flexible(&mut problem, &goods.flexible);
+        problem
     }
 
-    fn bought(&self, problem: &Problem, packed: &Packed) -> Bought {
-        let offers = super::substitutes::offers(self.goods, self.model, problem, packed);
+    /// The nodes as they are launched; none when too few types would remain for them.
+    fn bought(&self, problem: &Problem, packed: &Packed) -> Option<Bought> {
+        let offers = super::substitutes::offers(self.goods, self.model, problem, packed)?;
         let shape = |row: usize| problem.rows[row].shape;
         let mut load: Vec<(usize, i64)> = Vec::new();
         for (row, count) in &packed.load {
@@ -203,7 +361,7 @@ impl Placer<'_, '_, '_> {
             }
         }
         load.sort_unstable();
-        Bought { offers, load, copies: packed.copies }
+        Some(Bought { offers, load, copies: packed.copies })
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct Place {
 impl Place {
     /// Price of the cheapest node that holds one pod; none when no node does.
     pub(crate) fn price(&self, goods: &Goods<'_, '_>, request: &[i64]) -> Option<i64> {
-        let holds = |(_, offer): &&(i64, usize)| vector::fits(request, &goods.facts[*offer].room);
+        let holds = |(_, offer): &&(i64, usize)| vector::fits(request, goods.room(*offer));
         self.offers.iter().find(holds).map(|(price, _)| *price)
     }
 }

@@ -37,6 +37,8 @@ pub struct PlanInput {
     pub now_ms: i64,
     /// How hard to try.
     pub effort: Effort,
+    /// What happens when `minValues` of a pool cannot be kept.
+    pub min_values: MinValuesPolicy,
     /// What pods wish of other pods (ScheduleAnyway spreads, preferred affinity and anti-affinity over
     /// zones and the like) may make a node this much dearer than the cheapest, in percent.
     pub wish_premium_percent: i64,
@@ -56,9 +58,20 @@ impl Default for PlanInput {
             opening: BTreeSet::new(),
             now_ms: 0,
             effort: Effort::default(),
+            min_values: MinValuesPolicy::default(),
             wish_premium_percent: WISH_PREMIUM_PERCENT,
         }
     }
+}
+
+/// What happens when a launch cannot keep as many values open as `minValues` asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MinValuesPolicy {
+    /// Nothing is launched.
+    #[default]
+    Strict,
+    /// What there is is launched.
+    BestEffort,
 }
 
 /// How much work a plan may take. Counted in steps, never in time.
