@@ -104,6 +104,11 @@ pub enum Obstacle {
         /// How many the types that would hold the pod have.
         reachable: usize,
     },
+    /// Only reservations would serve, and nothing is left of them.
+    Reservations {
+        /// How many reservations.
+        reservations: usize,
+    },
     /// The pool leaves labels open in more combinations than are looked at.
     TooManyValues {
         /// How many are.
@@ -144,6 +149,7 @@ impl Reason {
             Obstacle::NotWaiting => "NOT_WAITING",
             Obstacle::OptedOut => "OPTED_OUT",
             Obstacle::MinValues { .. } => "MIN_VALUES_UNREACHABLE",
+            Obstacle::Reservations { .. } => "RESERVATIONS_USED_UP",
             Obstacle::TooManyValues { .. } => "TOO_MANY_LABEL_VALUES",
             Obstacle::Declared { .. } => "UNSCHEDULABLE",
             Obstacle::Contradiction => "REQUIREMENTS_CONTRADICTORY",
@@ -199,6 +205,11 @@ impl fmt::Display for Obstacle {
                 f,
                 "minValues of {key} is {wanted}, but only {reachable} remain for it; lower minValues or \
                  widen the requirements"
+            ),
+            Self::Reservations { reservations } => write!(
+                f,
+                "nothing is left of the {reservations} reservations that would serve; wait, or allow other \
+                 capacity types"
             ),
             Self::TooManyValues { most } => write!(
                 f,

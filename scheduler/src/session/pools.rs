@@ -71,6 +71,7 @@ const fn reason(obstacle: &Obstacle) -> &'static str {
         | Obstacle::OptedOut
         | Obstacle::MinValues { .. }
         | Obstacle::TooManyValues { .. }
+        | Obstacle::Reservations { .. }
         | Obstacle::Declared { .. }
         | Obstacle::Contradiction
         | Obstacle::NoPool

@@ -9,8 +9,10 @@ use super::{Findings, Rule};
 use crate::certificate::{self, PricedRoom};
 use crate::plan::{Plan, PlanInput};
 use crate::vocabulary::catalogue::{Catalogue, InstanceType, Offering};
+use crate::vocabulary::ids::ReservationId;
 use crate::vocabulary::labels::{self, Labels};
 use crate::vocabulary::pool::NodePool;
+use crate::vocabulary::requirements::Requirements;
 use crate::vocabulary::resources::Resources;
 use crate::world::claim::NodeClaim;
 use crate::world::shape::PodShape;
@@ -41,7 +43,32 @@ pub(super) fn check(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
             });
         }
     }
+    reservations(plan, input, findings);
     bound(plan, input, findings);
+}
+
+/// Launches and claims that name a reservation do not draw more on it than it has left.
+fn reservations(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
+    let mut left: BTreeMap<&ReservationId, i64> = BTreeMap::new();
+    let catalogues = input.catalogues.values();
+    let types = catalogues.flat_map(|catalogue| catalogue.types.values());
+    for reservation in types.flat_map(|t| &t.offerings).filter_map(|o| o.reservation.as_ref()) {
+        let known = left.entry(&reservation.id).or_insert(reservation.remaining);
+        *known = (*known).min(reservation.remaining);
+    }
+    for (id, left) in left {
+        let named = |wanted: &Requirements| {
+            let wanted = wanted.get(labels::RESERVATION_ID);
+            wanted.is_some_and(|ids| ids.allows(Some(id.as_str())))
+        };
+        let claims = input.world.claims.values().filter(|claim| claim.provider_id.is_empty());
+        let held = claims.filter(|claim| named(&claim.requirements)).count();
+        let drawn = plan.launches.iter().filter(|launch| named(&launch.requirements)).count();
+        let within = i64::try_from(held + drawn).is_ok_and(|all| all <= left);
+        findings.require(drawn == 0 || within, Rule::Limits, || {
+            format!("reservation {id}: {held} + {drawn} exceeds {left}")
+        });
+    }
 }
 
 fn amount<'c>(types: impl Iterator<Item = &'c InstanceType>, resource: &str) -> i64 {

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Findings, Rule};
-use crate::plan::{CANDIDATES_MAX, NewNode, Placement, Plan, PlanInput, Target};
-use crate::vocabulary::catalogue::{CapacityType, InstanceType};
+use crate::plan::{CANDIDATES_MAX, MinValuesPolicy, NewNode, Placement, Plan, PlanInput, Target};
+use crate::vocabulary::catalogue::{CapacityType, InstanceType, Offering};
 use crate::vocabulary::ids::PodUid;
 use crate::vocabulary::labels::{self, Labels};
 use crate::vocabulary::resources::Resources;
@@ -35,6 +35,8 @@ pub(super) struct NodeAfter<'a> {
     pub(super) arrived: BTreeSet<&'a PodUid>,
     /// True for nodes that may take pods.
     pub(super) takes_pods: bool,
+    /// True for nodes on their way out.
+    pub(super) leaves: bool,
 }
 
 /// All nodes after the plan.
@@ -151,6 +153,7 @@ fn existing<'a>(input: &PlanInput, node: &Node, claim: Option<&NodeClaim>) -> No
         pods: Vec::new(),
         arrived: BTreeSet::new(),
         takes_pods: ready && !gone && !interrupted && !node.cordoned && !node.is_fargate(),
+        leaves: gone || interrupted,
     }
 }
 
@@ -184,14 +187,11 @@ fn in_flight<'a>(input: &PlanInput, claim: &NodeClaim) -> NodeAfter<'a> {
         pods: Vec::new(),
         arrived: BTreeSet::new(),
         takes_pods: !claim.is_leaving(),
+        leaves: claim.is_leaving(),
     }
 }
 
-fn may_be(
-    claim: &NodeClaim,
-    instance: &InstanceType,
-    offering: &crate::vocabulary::catalogue::Offering,
-) -> bool {
+fn may_be(claim: &NodeClaim, instance: &InstanceType, offering: &Offering) -> bool {
     if let Some(name) = &claim.instance_type {
         return *name == instance.name
             && claim.zone.as_ref().is_none_or(|zone| *zone == offering.zone)
@@ -227,23 +227,38 @@ fn launched<'a>(
     let mut forms = Vec::new();
     for candidate in &launch.candidates {
         let instance = catalogue.and_then(|c| c.types.get(&candidate.instance_type));
-        let sold = instance.filter(|instance| {
-            instance.offerings.iter().any(|o| {
-                o.available
-                    && o.zone == candidate.zone
-                    && o.capacity_type == candidate.capacity_type
-                    && o.price_micro_usd_per_hour == candidate.price_micro_usd_per_hour
-            })
-        });
-        let Some(instance) = sold else {
+        let reserved = launch.requirements.get(labels::RESERVATION_ID);
+        let is_it = |o: &&Offering| {
+            let id = o.reservation.as_ref().map(|reservation| reservation.id.as_str());
+            o.available
+                && o.zone == candidate.zone
+                && o.capacity_type == candidate.capacity_type
+                && o.price_micro_usd_per_hour == candidate.price_micro_usd_per_hour
+                && reserved.is_none_or(|wanted| wanted.allows(id))
+        };
+        let sold =
+            instance.and_then(|instance| Some((instance, instance.offerings.iter().find(is_it)?)));
+        let Some((instance, offering)) = sold else {
             findings.add(Rule::Target, format!("{name}: {candidate:?} is not on offer"));
             continue;
         };
         let zone = candidate.zone.as_str();
-        let form = form(instance, zone, candidate.capacity_type, &launch.labels);
+        let mut form = form(instance, zone, candidate.capacity_type, &launch.labels);
+        if let Some(reservation) = &offering.reservation {
+            form.labels.insert(labels::RESERVATION_ID.to_owned(), reservation.id.to_string());
+        }
         let allowed = pool.is_none_or(|pool| pool.requirements.allow(&form.labels));
         findings.require(allowed, Rule::Target, || format!("{name}: {candidate:?} is not allowed"));
         forms.push(form);
+    }
+    let strict = input.min_values == MinValuesPolicy::Strict;
+    for (key, wanted) in pool.iter().filter(|_| strict).flat_map(|pool| pool.requirements.iter()) {
+        let least = wanted.min_values.unwrap_or(0);
+        let values: BTreeSet<_> = forms.iter().filter_map(|form| form.labels.get(key)).collect();
+        let enough = least < 2 || u32::try_from(values.len()).is_ok_and(|kept| kept >= least);
+        findings.require(enough, Rule::MinValues, || {
+            format!("{name} keeps {} values of {key}, not {least}", values.len())
+        });
     }
     NodeAfter {
         name,
@@ -252,6 +267,7 @@ fn launched<'a>(
         pods: Vec::new(),
         arrived: BTreeSet::new(),
         takes_pods: pool.is_some_and(|pool| pool.not_ready.is_none()),
+        leaves: false,
     }
 }
 

@@ -7,7 +7,6 @@ use super::candidate::Candidate;
 use crate::pack::ledger::Budget;
 use crate::plan::Effort;
 use crate::plan::place::{Placed, Placer};
-use crate::plan::scene::OnHost;
 use crate::world::topology::Group;
 
 /// Nodes taken out of the scene, with what it takes to put them back.
@@ -87,8 +86,7 @@ impl<'t, 'g, 'm, 'a> Relocation<'t, 'g, 'm, 'a> {
             return Some(placed);
         }
         for there in &placed.hosts {
-            let OnHost { host, shape, count } = *there;
-            scene.put(model, &OnHost { host, shape, count }, -1);
+            scene.put(model, there, -1);
         }
         scene.topology.groups = self.groups;
         scene.budgets = self.budgets;

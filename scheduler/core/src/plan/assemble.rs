@@ -93,7 +93,7 @@ pub(crate) fn placements(
         let placed = |pod: &Arc<Pod>| Placement { pod: pod.uid.clone(), target: target.clone() };
         placements.extend(pods.into_iter().map(placed));
     };
-    for OnHost { host, shape, count } in there {
+    for OnHost { host, shape, count, .. } in there {
         let target = &model.hosts[*host].target;
         put(queue.take(*shape, *count, target.name()), target);
     }

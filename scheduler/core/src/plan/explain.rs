@@ -3,6 +3,8 @@
 //! Invariant: the steps are those of placing, in the same order, so an explanation never names
 //! something that placing would have allowed.
 
+use std::collections::BTreeSet;
+
 use super::flexibility;
 use super::goods::{Goods, used};
 use super::market::{FLAVOURS_MAX, Stall};
@@ -119,10 +121,18 @@ impl Explainer<'_, '_, '_> {
         if let Some(inflexible) = flexibility::obstacle(self.goods, at, &holding) {
             return (6, inflexible);
         }
-        match self.limit(at, &holding) {
+        match self.limit(at, &holding).or_else(|| self.reservations(&holding)) {
             Some(limit) => (7, limit),
             None => (8, last.clone()),
         }
+    }
+
+    /// What stops a shape that only reservations would serve, when these are used up.
+    fn reservations(&self, holding: &[usize]) -> Option<Obstacle> {
+        let budgets = holding.iter().map(|offer| self.goods.facts[*offer].reservation);
+        let budgets: BTreeSet<usize> = budgets.collect::<Option<_>>()?;
+        let used_up = budgets.iter().all(|at| self.scene.budgets[*at].left[0] <= 0);
+        used_up.then_some(Obstacle::Reservations { reservations: budgets.len() })
     }
 
     fn too_large(&self, matching: &[&InstanceType], requests: &Resources) -> Option<Obstacle> {
@@ -160,13 +170,13 @@ impl Explainer<'_, '_, '_> {
     fn limit(&self, at: usize, holding: &[usize]) -> Option<Obstacle> {
         let stall = &self.model.market.stalls[at];
         let left = &self.scene.budgets[at].left;
-        let fits = |offer: &usize| vector::fits(&self.goods.facts[*offer].charge, left);
+        let fits = |offer: &usize| vector::fits(self.goods.charge(*offer), left);
         if holding.iter().any(fits) {
             return None;
         }
         let mut limits = stall.pool.limits.iter().enumerate();
         limits.find_map(|(index, (name, limit))| {
-            let needed = holding.iter().map(|o| self.goods.facts[*o].charge[index]).min()?;
+            let needed = holding.iter().map(|o| self.goods.charge(*o)[index]).min()?;
             let used = limit.saturating_sub(left[index]).max(used(self.model, stall, name));
             (needed > left[index]).then(|| Obstacle::Limit {
                 resource: name.clone(),

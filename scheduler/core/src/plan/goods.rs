@@ -145,6 +145,11 @@ impl<'m, 'a> Goods<'m, 'a> {
         self.flexible[offer].as_ref().map_or(&self.facts[offer].room, |share| &share.room)
     }
 
+    /// What an offer draws on the limits of its pool, at most.
+    pub(crate) fn charge(&self, offer: usize) -> &[i64] {
+        self.flexible[offer].as_ref().map_or(&self.facts[offer].charge, |share| &share.charge)
+    }
+
     /// Price of an offer, in micro-dollars per hour.
     pub(crate) fn price(&self, offer: usize) -> i64 {
         self.offers[offer].offering.price_micro_usd_per_hour

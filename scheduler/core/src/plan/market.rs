@@ -21,7 +21,7 @@ pub(crate) const FLAVOURS_MAX: usize = 64;
 const OFFERING_KEYS: [&str; 4] =
     [labels::ZONE, labels::ZONE_ID, labels::CAPACITY_TYPE, labels::RESERVATION_ID];
 
-/// All pools with what they can buy, heaviest weight first, then by name.
+/// All pools with what they can buy, heaviest weight first, then the later in the alphabet.
 #[derive(Debug)]
 pub(crate) struct Market<'a> {
     /// Pools.
@@ -71,7 +71,7 @@ impl<'a> Market<'a> {
     /// Opens the market for the shapes that may buy.
     pub(crate) fn open(input: &'a PlanInput, shapes: &[&PodShape]) -> Self {
         let mut pools: Vec<&NodePool> = input.world.pools.values().map(AsRef::as_ref).collect();
-        pools.sort_by(|a, b| b.weight.cmp(&a.weight).then(a.name.cmp(&b.name)));
+        pools.sort_by(|a, b| b.weight.cmp(&a.weight).then(b.name.cmp(&a.name)));
         let weights: BTreeSet<i32> = pools.iter().map(|pool| pool.weight).collect();
         let tier = |pool: &NodePool| weights.iter().rev().take_while(|w| **w > pool.weight).count();
         let stall = |pool: &&'a NodePool| {

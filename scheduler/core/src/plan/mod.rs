@@ -20,6 +20,7 @@ mod spare;
 mod split;
 mod substitutes;
 mod trim;
+mod turns;
 mod types;
 mod water;
 mod wishes;
@@ -136,8 +137,10 @@ fn answer_pods(explainer: &Explainer<'_, '_, '_>, placed: &Placed, plan: &mut Pl
         if rest.is_empty() {
             continue;
         }
-        let last = placed.unplaced.iter().find(|refused| refused.shape == shape);
-        let last = last.map_or(&Obstacle::NoPoolAdmits, |refused| &refused.obstacle);
+        let ends = placed.unplaced.iter().filter(|refused| refused.shape == shape);
+        let mut ends = ends.map(|refused| &refused.obstacle);
+        let named = ends.find(|obstacle| **obstacle != Obstacle::NoPoolAdmits);
+        let last = named.unwrap_or(&Obstacle::NoPoolAdmits);
         plan.unplaced.push(Unplaced {
             shape: model.shapes[shape].id.clone(),
             pods: rest.iter().map(|pod| pod.uid.clone()).collect(),

@@ -2,14 +2,13 @@
 //!
 //! Invariant: every wanted pod ends on a host, on a new node or among the unplaced, exactly once.
 
-use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::flexibility::{self, Share};
 use super::goods::Goods;
 use super::market::Offer;
 use super::model::Model;
-use super::rows::{Allotter, Refused, RowSpec};
+use super::rows::{Allotter, Given, Refused, RowSpec};
 use super::scene::{OnHost, Scene, Title};
 use super::trim;
 use super::types::Effort;
@@ -20,7 +19,7 @@ use crate::pack::skyline::skylines;
 use crate::pack::solve;
 use crate::pack::vector::{self, float};
 use crate::reason::{Obstacle, TopologyRule};
-use crate::vocabulary::labels::{HOSTNAME, NODE_POOL};
+use crate::vocabulary::labels::HOSTNAME;
 
 /// Where everything goes.
 #[derive(Debug, Default)]
@@ -42,11 +41,24 @@ pub(crate) struct Bought {
     pub(crate) load: Vec<(usize, i64)>,
     /// How many nodes.
     pub(crate) copies: i64,
+    /// The pods on each by the domains that they have been counted in.
+    pub(crate) counted: Vec<Counted>,
+}
+
+/// Pods of one shape that have been counted in the same domains.
+#[derive(Clone, Debug)]
+pub(crate) struct Counted {
+    /// Their shape.
+    pub(crate) shape: usize,
+    /// The domains.
+    pub(crate) given: Given,
+    /// How many.
+    pub(crate) count: i64,
 }
 
 impl Placed {
     /// Adds what was placed, and what was not, after this.
-    fn add(&mut self, later: Self) {
+    pub(crate) fn add(&mut self, later: Self) {
         self.hosts.extend(later.hosts);
         self.nodes.extend(later.nodes);
         self.unplaced.extend(later.unplaced);
@@ -75,87 +87,6 @@ pub(crate) struct Placer<'g, 'm, 'a> {
 }
 
 impl Placer<'_, '_, '_> {
-    /// Places all that is wanted, as well as the scene allows. When not all can be placed, those of higher
-    /// priority are.
-    pub(crate) fn place(&self, scene: &mut Scene, wanted: &[i64]) -> Placed {
-        let priorities = self.priorities(wanted);
-        if priorities.len() < 2 {
-            return self.together(scene, wanted);
-        }
-        let mut before = scene.clone();
-        let placed = self.together(scene, wanted);
-        if !self.is_unfair(&placed) {
-            return placed;
-        }
-        let in_turn = self.in_turn(&mut before, wanted, &priorities);
-        if self.missing(&in_turn, &priorities) < self.missing(&placed, &priorities) {
-            *scene = before;
-            return in_turn;
-        }
-        placed
-    }
-
-    /// Priorities of the shapes that are wanted, highest first.
-    fn priorities(&self, wanted: &[i64]) -> Vec<i32> {
-        let shapes = wanted.iter().enumerate().filter(|(_, count)| **count > 0);
-        let all: BTreeSet<i32> =
-            shapes.map(|(shape, _)| self.model.shapes[shape].priority).collect();
-        all.into_iter().rev().collect()
-    }
-
-    /// True when a pod that some node could hold is left without a place while one of lower priority has
-    /// got one.
-    fn is_unfair(&self, placed: &Placed) -> bool {
-        let priority = |shape: usize| self.model.shapes[shape].priority;
-        let new = placed.nodes.iter().flat_map(|node| node.load.iter().map(|(shape, _)| *shape));
-        let served = placed.hosts.iter().map(|on| on.shape).chain(new);
-        let Some(lowest) = served.map(priority).min() else { return false };
-        let mut refused = placed.unplaced.iter().map(|refused| refused.shape);
-        refused.any(|shape| priority(shape) > lowest && self.could_be_held(shape))
-    }
-
-    fn could_be_held(&self, shape: usize) -> bool {
-        let Self { model, goods, .. } = *self;
-        let places = goods.places.of(goods, shape, &model.alternatives[shape], NODE_POOL);
-        let request = &model.requests[shape];
-        places.iter().any(|place| {
-            place.price(goods, request).is_some()
-                || place.hosts.iter().any(|host| vector::fits(request, &model.hosts[*host].room))
-        })
-    }
-
-    /// Pods without a place, by priority.
-    fn missing(&self, placed: &Placed, priorities: &[i32]) -> Vec<i64> {
-        let of = |priority: &i32| {
-            let refused = placed.unplaced.iter();
-            let refused = refused.filter(|r| self.model.shapes[r.shape].priority == *priority);
-            refused.map(|refused| refused.count).sum()
-        };
-        priorities.iter().map(of).collect()
-    }
-
-    /// One priority after the other; at last those once more that wait for others.
-    fn in_turn(&self, scene: &mut Scene, wanted: &[i64], priorities: &[i32]) -> Placed {
-        let mut all = Placed::default();
-        for priority in priorities {
-            let counts = wanted.iter().enumerate();
-            let now: Vec<i64> = counts
-                .map(
-                    |(shape, n)| {
-                        if self.model.shapes[shape].priority == *priority { *n } else { 0 }
-                    },
-                )
-                .collect();
-            all.add(self.together(scene, &now));
-        }
-        let mut again = vec![0; wanted.len()];
-        for refused in std::mem::take(&mut all.unplaced) {
-            again[refused.shape] += refused.count;
-        }
-        all.add(self.together(scene, &again));
-        all
-    }
-
     /// Places all that is wanted, priorities aside; wishes are given up one kind after the other by pods
     /// that find no place.
     pub(crate) fn together(&self, scene: &mut Scene, wanted: &[i64]) -> Placed {
@@ -192,7 +123,7 @@ impl Placer<'_, '_, '_> {
         }
         let left = self.buy_nodes(scene, &mut problem, &rows, placed);
         for (row, count) in rows.iter().zip(left).filter(|(_, count)| *count > 0) {
-            scene.uncount(row, count);
+            scene.uncount(row.shape, &row.given, count);
             let company = model.topology.node_rules.needs_company(row.shape);
             let alone =
                 Obstacle::Topology { rule: TopologyRule::Affinity, key: HOSTNAME.to_owned() };
@@ -211,7 +142,7 @@ impl Placer<'_, '_, '_> {
         rows: &[RowSpec],
         placed: &mut Placed,
     ) -> Vec<i64> {
-        let (mut left, inflexible) = self.buy_all(scene, problem, placed);
+        let (mut left, inflexible) = self.buy_all(scene, (problem, rows), placed);
         for row in (0..rows.len()).filter(|row| inflexible[*row] > 0) {
             let answers = self.goods.ask_all(rows[row].shape, &rows[row].alternatives);
             let counts = |offer| self.goods.admits(&answers, offer);
@@ -219,7 +150,7 @@ impl Placer<'_, '_, '_> {
             problem.rows.iter_mut().for_each(|row| row.count = 0);
             problem.rows[row].count = inflexible[row];
             problem.budgets.clone_from(&scene.budgets);
-            let (rest, refused) = self.buy_all(scene, problem, placed);
+            let (rest, refused) = self.buy_all(scene, (problem, rows), placed);
             left[row] += rest[row] + refused[row];
         }
         left
@@ -230,13 +161,13 @@ impl Placer<'_, '_, '_> {
     fn buy_all(
         &self,
         scene: &mut Scene,
-        problem: &Problem,
+        (problem, rows): (&Problem, &[RowSpec]),
         placed: &mut Placed,
     ) -> (Vec<i64>, Vec<i64>) {
         let mut outcome = solve::solve(problem, self.effort, &scene.begun);
         let mut inflexible = vec![0; problem.rows.len()];
         for packed in &outcome.packed {
-            let Some(bought) = self.bought(problem, packed) else {
+            let Some(bought) = self.bought((problem, rows), packed) else {
                 packed.load.iter().for_each(|(row, n)| inflexible[*row] += n * packed.copies);
                 outcome.ledger.charge(&problem.bins[packed.bin], -packed.copies);
                 continue;
@@ -281,9 +212,9 @@ impl Placer<'_, '_, '_> {
         for hosts in [0..fit, fit..self.model.hosts.len()] {
             for title in Title::ALL {
                 for row in &order {
-                    let there = scene.fill(self.model, &rows[*row], hosts.clone(), title);
+                    let mut there = scene.fill(self.model, &rows[*row], hosts.clone(), title);
                     rows[*row].count -= there.iter().map(|on| on.count).sum::<i64>();
-                    there.iter().for_each(|on| scene.correct(self.model, &rows[*row], on));
+                    there.iter_mut().for_each(|on| scene.correct(self.model, on));
                     placed.hosts.extend(there);
                 }
             }
@@ -350,7 +281,7 @@ impl Placer<'_, '_, '_> {
     }
 
     /// The nodes as they are launched; none when too few types would remain for them.
-    fn bought(&self, problem: &Problem, packed: &Packed) -> Option<Bought> {
+    fn bought(&self, (problem, rows): (&Problem, &[RowSpec]), packed: &Packed) -> Option<Bought> {
         let offers = super::substitutes::offers(self.goods, self.model, problem, packed)?;
         let shape = |row: usize| problem.rows[row].shape;
         let mut load: Vec<(usize, i64)> = Vec::new();
@@ -361,7 +292,12 @@ impl Placer<'_, '_, '_> {
             }
         }
         load.sort_unstable();
-        Some(Bought { offers, load, copies: packed.copies })
+        let counted = packed.load.iter().map(|(row, count)| Counted {
+            shape: shape(*row),
+            given: rows[*row].given.clone(),
+            count: *count,
+        });
+        Some(Bought { offers, load, copies: packed.copies, counted: counted.collect() })
     }
 }
 

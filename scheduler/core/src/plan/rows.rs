@@ -15,6 +15,9 @@ use crate::vocabulary::requirement::Requirement;
 use crate::vocabulary::requirements::Requirements;
 use crate::world::topology::{Group, GroupRule, Topology};
 
+/// Topology keys with domains.
+pub(crate) type Given = Vec<(String, String)>;
+
 /// Pods of one shape that may go to the same places.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RowSpec {
@@ -25,7 +28,7 @@ pub(crate) struct RowSpec {
     /// Where they may go: conditions only.
     pub(crate) allowed: Vec<Requirements>,
     /// Topology keys with the domains that the pods have been counted in.
-    pub(crate) given: Vec<(String, String)>,
+    pub(crate) given: Given,
     /// How many.
     pub(crate) count: i64,
 }

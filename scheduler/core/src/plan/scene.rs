@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use super::goods::Goods;
 use super::model::Model;
-use super::rows::{RowSpec, begun};
+use super::rows::{Given, RowSpec, begun};
 use crate::pack::ledger::Budget;
 use crate::pack::rules::NodeState;
 use crate::pack::vector::{self, Vector};
@@ -48,6 +48,8 @@ pub(crate) struct OnHost {
     pub(crate) shape: usize,
     /// How many.
     pub(crate) count: i64,
+    /// Domains that they have been counted in.
+    pub(crate) given: Given,
 }
 
 /// Why pods should get a host, strongest first.
@@ -135,14 +137,14 @@ impl Scene {
         if count <= 0 || !model.hosts[host].admits(model.shapes[row.shape], alternatives) {
             return None;
         }
-        let there = OnHost { host, shape: row.shape, count };
+        let there = OnHost { host, shape: row.shape, count, given: row.given.clone() };
         self.put(model, &there, 1);
         Some(there)
     }
 
     /// Puts pods on a host, or takes them back with `sign` -1.
     pub(crate) fn put(&mut self, model: &Model<'_>, there: &OnHost, sign: i64) {
-        let OnHost { host, shape, count } = *there;
+        let OnHost { host, shape, count, .. } = *there;
         vector::add(&mut self.rooms[host], &model.requests[shape], -sign * count);
         *self.added[host].entry(shape).or_default() += sign * count;
         self.added[host].retain(|_, count| *count != 0);
@@ -160,15 +162,14 @@ impl Scene {
     }
 
     /// Moves the counts of pods that went to a host in another domain than a wish had chosen.
-    pub(crate) fn correct(&mut self, model: &Model<'_>, row: &RowSpec, there: &OnHost) {
-        for (key, domain) in &row.given {
-            let label = model.hosts[there.host].label(key);
-            if label != Some(domain.as_str()) {
-                self.topology.record_in(row.shape, key, domain, -there.count);
-                if let Some(label) = label {
-                    self.topology.record_in(row.shape, key, label, there.count);
-                }
-            }
+    pub(crate) fn correct(&mut self, model: &Model<'_>, there: &mut OnHost) {
+        let label = |key: &str| model.hosts[there.host].label(key).map(str::to_owned);
+        let here = there.given.iter().filter_map(|(key, _)| Some((key.clone(), label(key)?)));
+        let here: Given = here.collect();
+        if here != there.given {
+            self.uncount(there.shape, &there.given, there.count);
+            self.uncount(there.shape, &here, -there.count);
+            there.given = here;
         }
     }
 
@@ -189,10 +190,10 @@ impl Scene {
         wishes.allowance(row.shape, &self.wish_states[host], false)
     }
 
-    /// Counts pods of a row that found no place out of the domains they were given.
-    pub(crate) fn uncount(&mut self, row: &RowSpec, count: i64) {
-        for (key, domain) in &row.given {
-            self.topology.record_in(row.shape, key, domain, -count);
+    /// Counts pods that found no place out of the domains they were given.
+    pub(crate) fn uncount(&mut self, shape: usize, given: &Given, count: i64) {
+        for (key, domain) in given {
+            self.topology.record_in(shape, key, domain, -count);
         }
     }
 

@@ -77,7 +77,8 @@ impl Split<'_> {
 
     /// Most pods that a domain may take as it stands: no node, or no permission, means none.
     fn limit(&self, domain: &Domain) -> i64 {
-        let admits = |rule: &&Group| self.is_level(rule) || self.admits(rule, domain);
+        let levels = |rule: &Group| self.is_level(rule) && domain.name.is_some();
+        let admits = |rule: &&Group| levels(rule) || self.admits(rule, domain);
         if !self.rules.iter().all(admits) {
             return 0;
         }

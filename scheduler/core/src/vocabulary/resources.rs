@@ -28,8 +28,9 @@ pub const BASE_NAMES: [&str; 4] = ["cpu", "memory", "ephemeral-storage", "pods"]
 /// Prefix of the resources that count volumes attached through one CSI driver.
 pub const ATTACHMENTS: &str = "attachable-volumes-";
 
-/// What is available of a resource without a limit: more than any node is ever asked for.
-pub const UNLIMITED: i64 = 1 << 40;
+/// What is available of a resource without a limit: more than any node is ever asked for, and little enough
+/// to be reckoned with together with millicores.
+pub const UNLIMITED: i64 = 1 << 20;
 
 /// True for resources that a node has without limit when it does not state one. A CSI driver states how
 /// many volumes it attaches once it runs on a node, and many never do.

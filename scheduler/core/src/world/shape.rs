@@ -180,18 +180,27 @@ impl PodShape {
     /// empty unless the terms contradict the selector in every combination.
     #[must_use]
     pub fn node_alternatives(&self) -> Vec<Requirements> {
-        let selector = Requirements::from_labels(&self.node_selector);
-        let none = [Requirements::new()];
-        let or_none = |terms| if <[Requirements]>::is_empty(terms) { &none[..] } else { terms };
-        let mut alternatives = Vec::new();
-        for required in or_none(&self.required_node_terms) {
-            for volume in or_none(&self.volume_terms) {
-                let all = selector.and(required).and(volume);
-                if !all.is_contradictory() && !alternatives.contains(&all) {
-                    alternatives.push(all);
-                }
-            }
-        }
-        alternatives
+        let affinity = self.affinity_alternatives();
+        if self.volume_terms.is_empty() { affinity } else { each_of(&affinity, &self.volume_terms) }
     }
+
+    /// The same without volumes: what a spread over nodes looks at.
+    #[must_use]
+    pub fn affinity_alternatives(&self) -> Vec<Requirements> {
+        let selector = [Requirements::from_labels(&self.node_selector)];
+        let none = [Requirements::new()];
+        let terms = &self.required_node_terms;
+        each_of(&selector, if terms.is_empty() { &none } else { terms })
+    }
+}
+
+/// One of each in every combination that does not contradict itself.
+fn each_of(some: &[Requirements], others: &[Requirements]) -> Vec<Requirements> {
+    let mut combinations = Vec::new();
+    for all in some.iter().flat_map(|one| others.iter().map(move |other| one.and(other))) {
+        if !all.is_contradictory() && !combinations.contains(&all) {
+            combinations.push(all);
+        }
+    }
+    combinations
 }

@@ -152,35 +152,65 @@ fn every_pod_can_be_asked_about() {
     assert_eq!(explain_pod(&input, &answer, &"nobody".into()), None);
 }
 
+/// What a workload may ask for, none of it twice the same in a world.
+const ASKED: [&str; 40] = [
+    "",
+    "spread zone:1",
+    "spread host:2",
+    "apart host:w0",
+    "apart zone:w1",
+    "near zone:w0",
+    "near host:w1",
+    "port 9100",
+    "tolerate arm",
+    "need zone=a,b",
+    "need bought=spot",
+    "prefer arch=arm64",
+    "spread zone:2 apart host:w2",
+    "spread rack:1",
+    "spread rack:1 spread zone:1",
+    "spread zone:1 spread bought:1",
+    "apart rack:w3",
+    "near rack:w0",
+    "spread zone:1:min=3",
+    "spread zone:1:min=4",
+    "spread zone:1:affinity=ignore need zone=a,b",
+    "spread zone:1:taints=honor",
+    "spread zone:1:app=w0",
+    "spread zone:1 spread zone:1:app=w0",
+    "spread-wish zone:1",
+    "spread-wish host:1",
+    "apart-wish 5*zone:w0 near-wish 50*rack:w1",
+    "near-wish 5*host:w2",
+    "prefer 10*zone=c prefer 20*zone=a,b",
+    "priority 100",
+    "priority 100 spread zone:1",
+    "ns other near zone:w0:default",
+    "apart zone:w0:*",
+    "volume zone=b spread zone:1",
+    "volume zone=a volume zone=c",
+    "use attachable-volumes-ebs=1",
+    "need pool=main",
+    "need zone=a&arch=amd64 need rack=r2",
+    "near zone:w4 near zone:w5",
+    "spread arch:1 tolerate arm",
+];
+
 /// Worlds with everything in them, at random.
 fn anything(random: &mut Random) -> String {
     let mut text = String::from(
         "now 3h
-        type c.large cpu 2 mem 4Gi pods 29 od 0.085 spot 0.03 zones a,b,c
+        type c.large cpu 2 mem 4Gi pods 29 od 0.085 spot 0.03 zones a,b,c cap attachable-volumes-ebs=3 reserve a/cr-1=2@0.0001
         type m.xlarge cpu 4 mem 16Gi pods 58 od 0.192 spot 0.07 zones a,b,c
         type r.4xlarge cpu 16 mem 128Gi pods 234 od 1.008 zones a,b
         type a.2xlarge cpu 8 mem 32Gi pods 58 od 0.3 arch arm64 zones b,c
-        pool main after 0s need arch=amd64 limit cpu=60 budget 30%
+        pool main after 0s need arch=amd64 limit cpu=60 budget 30% need rack=r1,r2
+        pool wide need type@2 need arch=amd64 taint soft:PreferNoSchedule limit nodes=3
         pool arm weight 5 need arch=arm64 taint arm after 10m
         shape agent cpu 100m mem 100Mi daemon yes tolerate all\n",
     );
-    let wishes = [
-        "",
-        "spread zone:1",
-        "spread host:2",
-        "apart host:w0",
-        "apart zone:w1",
-        "near zone:w0",
-        "near host:w1",
-        "port 9100",
-        "tolerate arm",
-        "need zone=a,b",
-        "need bought=spot",
-        "prefer arch=arm64",
-        "spread zone:2 apart host:w2",
-    ];
     for index in 0..6 {
-        let wish = wishes[usize::try_from(random.below(wishes.len() as u64)).unwrap()];
+        let wish = ASKED[usize::try_from(random.below(ASKED.len() as u64)).unwrap()];
         let (cpu, memory) = (100 * (1 + random.below(20)), 256 * (1 + random.below(16)));
         text += &format!("shape w{index} cpu {cpu}m mem {memory}Mi {wish}\n");
         text += &format!("pods w{index} {}\n", 1 + random.below(9));
@@ -198,7 +228,7 @@ fn anything(random: &mut Random) -> String {
 #[test]
 fn random_plans_pass_and_do_not_depend_on_order() {
     let mut random = Random::new(3);
-    for round in 0..300 {
+    for round in 0..1_500 {
         let text = anything(&mut random);
         let scenario = scenario::read(&text);
         let input = scenario.input(0..scenario.changes.len());

@@ -114,7 +114,7 @@ fn filter(shape: &PodShape, spread: &TopologySpread) -> NodeFilter {
     keys.sort_unstable();
     keys.dedup();
     NodeFilter {
-        alternatives: spread.honor_node_affinity.then(|| shape.node_alternatives()),
+        alternatives: spread.honor_node_affinity.then(|| shape.affinity_alternatives()),
         tolerations: spread.honor_node_taints.then(|| shape.tolerations.clone()),
         keys,
     }

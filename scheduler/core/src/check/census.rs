@@ -1,0 +1,116 @@
+//! How many pods of each shape are where, once the plan has been carried out.
+//!
+//! Invariant: counted from the nodes as the checker sees them; every domain of a topology key is counted
+//! out once, however many rules ask.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::nodes::{NodeAfter, Nodes};
+use crate::vocabulary::ids::ShapeId;
+use crate::vocabulary::labels::HOSTNAME;
+use crate::world::shape::PodShape;
+
+/// A number of pods.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Count {
+    pub(super) all: i64,
+    /// Those that the plan brings.
+    pub(super) arrived: i64,
+}
+
+/// Pods by index of shape.
+type Crowd = BTreeMap<usize, Count>;
+/// Crowds by domain.
+type Areas = BTreeMap<String, Crowd>;
+
+/// All nodes with their pods counted.
+pub(super) struct Census<'a> {
+    pub(super) nodes: Vec<&'a NodeAfter<'a>>,
+    pub(super) crowds: Vec<Crowd>,
+    pub(super) shapes: Vec<&'a PodShape>,
+    areas: RefCell<BTreeMap<String, Rc<Areas>>>,
+}
+
+impl<'a> Census<'a> {
+    pub(super) fn of(nodes: &'a Nodes<'a>) -> Self {
+        let nodes: Vec<&NodeAfter<'_>> = nodes.all.values().collect();
+        let mut known: BTreeMap<&ShapeId, usize> = BTreeMap::new();
+        let mut shapes: Vec<&PodShape> = Vec::new();
+        let mut crowds = Vec::with_capacity(nodes.len());
+        for node in &nodes {
+            let mut crowd = Crowd::new();
+            for (uid, shape) in &node.pods {
+                let kind = *known.entry(&shape.id).or_insert_with(|| {
+                    shapes.push(shape);
+                    shapes.len() - 1
+                });
+                let count = crowd.entry(kind).or_default();
+                count.all += 1;
+                count.arrived += i64::from(node.arrived.contains(uid));
+            }
+            crowds.push(crowd);
+        }
+        Self { nodes, crowds, shapes, areas: RefCell::default() }
+    }
+
+    pub(super) fn name(&self, node: usize) -> &str {
+        &self.nodes[node].name
+    }
+
+    /// For each shape, whether `which` holds.
+    pub(super) fn select(&self, which: impl Fn(&PodShape) -> bool) -> Vec<bool> {
+        self.shapes.iter().map(|shape| which(shape)).collect()
+    }
+
+    /// Domains that a node may be in.
+    pub(super) fn domains(&self, node: usize, key: &str) -> Vec<String> {
+        if key == HOSTNAME {
+            return vec![self.nodes[node].name.clone()];
+        }
+        let forms = self.nodes[node].forms.iter();
+        let mut domains: Vec<String> =
+            forms.filter_map(|form| form.labels.get(key).cloned()).collect();
+        domains.sort_unstable();
+        domains.dedup();
+        domains
+    }
+
+    /// Pods of the selected shapes in one domain.
+    pub(super) fn sum(&self, key: &str, domain: &str, selected: &[bool]) -> Count {
+        let areas = self.areas(key);
+        let crowd = areas.get(domain).into_iter().flatten();
+        let counts = crowd.filter(|(kind, _)| selected[**kind]).map(|(_, count)| count);
+        counts.fold(Count::default(), |sum, count| Count {
+            all: sum.all + count.all,
+            arrived: sum.arrived + count.arrived,
+        })
+    }
+
+    /// Pods of the selected shapes on all nodes.
+    pub(super) fn total(&self, selected: &[bool]) -> i64 {
+        let all = self.crowds.iter().flatten().filter(|(kind, _)| selected[**kind]);
+        all.map(|(_, count)| count.all).sum()
+    }
+
+    fn areas(&self, key: &str) -> Rc<Areas> {
+        if let Some(known) = self.areas.borrow().get(key) {
+            return Rc::clone(known);
+        }
+        let mut areas = Areas::new();
+        for (at, crowd) in self.crowds.iter().enumerate() {
+            for domain in self.domains(at, key) {
+                let area = areas.entry(domain).or_default();
+                for (kind, count) in crowd {
+                    let sum = area.entry(*kind).or_default();
+                    sum.all += count.all;
+                    sum.arrived += count.arrived;
+                }
+            }
+        }
+        let areas = Rc::new(areas);
+        self.areas.borrow_mut().insert(key.to_owned(), Rc::clone(&areas));
+        areas
+    }
+}
