@@ -2,11 +2,12 @@
 //!
 //! Invariant: every leaf names what failed, how close it came, and what would admit the pod.
 
+mod text;
+
 use std::fmt;
 
 use crate::vocabulary::ids::InstanceTypeName;
 use crate::vocabulary::requirement::Requirement;
-use crate::vocabulary::resources::display_amount;
 use crate::vocabulary::taint::Taint;
 
 /// One node of the tree.
@@ -186,109 +187,5 @@ impl Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write_tree(f, 0)
-    }
-}
-
-impl fmt::Display for Obstacle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::None => f.write_str("nothing stands in the way"),
-            Self::NotWaiting => f.write_str(
-                "kube-scheduler has not marked it unschedulable; it is new, gated, preempting or ending",
-            ),
-            Self::OptedOut => write!(
-                f,
-                "it asks for nodes without the label {}; drop that to have a node made for it",
-                crate::labels::NODE_POOL
-            ),
-            Self::MinValues { key, wanted, reachable } => write!(
-                f,
-                "minValues of {key} is {wanted}, but only {reachable} remain for it; lower minValues or \
-                 widen the requirements"
-            ),
-            Self::Reservations { reservations } => write!(
-                f,
-                "nothing is left of the {reservations} reservations that would serve; wait, or allow other \
-                 capacity types"
-            ),
-            Self::TooManyValues { most } => write!(
-                f,
-                "the pool leaves labels open in more than {most} combinations; list fewer values, or \
-                 split the pool"
-            ),
-            Self::Declared { why } => f.write_str(why),
-            Self::Contradiction => f.write_str(
-                "node selector, node affinity and volumes contradict each other; no node can meet all",
-            ),
-            Self::NoPool => f.write_str("there is no NodePool; create one"),
-            Self::NoPoolAdmits => f.write_str("no NodePool can make a node for it"),
-            Self::PoolNotReady { why } => write!(f, "not ready: {why}"),
-            Self::NoCatalogue => {
-                f.write_str("the region has not reported its instance types yet; wait for its actuator")
-            }
-            Self::Taint { taint } => write!(f, "taint {taint}; add a toleration for it to the pod"),
-            Self::Requirement { key, wanted, offered } => {
-                write_requirement(f, key, wanted, offered.as_ref())
-            }
-            Self::NoInstanceType { key, wanted } => write!(
-                f,
-                "no instance type has {key} {wanted} together with the other requirements; widen them"
-            ),
-            Self::TooLarge { resource, requested, largest, instance_type } => write!(
-                f,
-                "requests {resource} {}, but the largest matching type {instance_type} has {} left for \
-                 pods; request less or allow larger types",
-                display_amount(resource, *requested),
-                display_amount(resource, *largest)
-            ),
-            Self::NoOffering { types } => write!(
-                f,
-                "{types} instance types would fit, but none of them can be bought now in an allowed \
-                 zone and capacity type; allow more zones or capacity types"
-            ),
-            Self::Limit { resource, limit, used, needed } => write!(
-                f,
-                "limit {resource} {} is reached: {} in use, the smallest node adds {}; raise the limit",
-                display_amount(resource, *limit),
-                display_amount(resource, *used),
-                display_amount(resource, *needed)
-            ),
-            Self::Topology { rule, key } => write_topology(f, *rule, key),
-        }
-    }
-}
-
-fn write_requirement(
-    f: &mut fmt::Formatter<'_>,
-    key: &str,
-    wanted: &Requirement,
-    offered: Option<&Requirement>,
-) -> fmt::Result {
-    match offered {
-        Some(offered) => {
-            write!(f, "pod wants {key} {wanted}, pool allows {key} {offered}; change one of them")
-        }
-        None => write!(
-            f,
-            "pod wants {key} {wanted}, which the pool does not define; add it to the pool's labels or \
-             requirements"
-        ),
-    }
-}
-
-fn write_topology(f: &mut fmt::Formatter<'_>, rule: TopologyRule, key: &str) -> fmt::Result {
-    match rule {
-        TopologyRule::Spread => write!(
-            f,
-            "topology spread over {key} leaves no domain within maxSkew; raise maxSkew or allow more \
-             domains"
-        ),
-        TopologyRule::Affinity => write!(
-            f,
-            "pod affinity over {key} finds no domain with a matching pod where it could run"
-        ),
-        TopologyRule::AntiAffinity => {
-            write!(f, "pod anti-affinity over {key} leaves no free domain; allow more domains")
-        }
     }
 }

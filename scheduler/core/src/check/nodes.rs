@@ -4,12 +4,16 @@
 //! planned must be right for all.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::{Findings, Rule};
-use crate::plan::{CANDIDATES_MAX, MinValuesPolicy, NewNode, Placement, Plan, PlanInput, Target};
-use crate::vocabulary::catalogue::{CapacityType, InstanceType, Offering};
+use crate::plan::{
+    CANDIDATES_MAX, Candidate, MinValuesPolicy, NewNode, Placement, Plan, PlanInput, Target,
+};
+use crate::vocabulary::catalogue::{CapacityType, Catalogue, InstanceType, Offering};
 use crate::vocabulary::ids::PodUid;
 use crate::vocabulary::labels::{self, Labels};
+use crate::vocabulary::pool::NodePool;
 use crate::vocabulary::resources::Resources;
 use crate::vocabulary::taint::Taint;
 use crate::world::claim::NodeClaim;
@@ -226,39 +230,16 @@ fn launched<'a>(
     let catalogue = pool.and_then(|pool| input.catalogues.get(&pool.catalogue));
     let mut forms = Vec::new();
     for candidate in &launch.candidates {
-        let instance = catalogue.and_then(|c| c.types.get(&candidate.instance_type));
-        let reserved = launch.requirements.get(labels::RESERVATION_ID);
-        let is_it = |o: &&Offering| {
-            let id = o.reservation.as_ref().map(|reservation| reservation.id.as_str());
-            o.available
-                && o.zone == candidate.zone
-                && o.capacity_type == candidate.capacity_type
-                && o.price_micro_usd_per_hour == candidate.price_micro_usd_per_hour
-                && reserved.is_none_or(|wanted| wanted.allows(id))
-        };
-        let sold =
-            instance.and_then(|instance| Some((instance, instance.offerings.iter().find(is_it)?)));
-        let Some((instance, offering)) = sold else {
+        let Some(form) = bought(launch, candidate, catalogue) else {
             findings.add(Rule::Target, format!("{name}: {candidate:?} is not on offer"));
             continue;
         };
-        let zone = candidate.zone.as_str();
-        let mut form = form(instance, zone, candidate.capacity_type, &launch.labels);
-        if let Some(reservation) = &offering.reservation {
-            form.labels.insert(labels::RESERVATION_ID.to_owned(), reservation.id.to_string());
-        }
         let allowed = pool.is_none_or(|pool| pool.requirements.allow(&form.labels));
         findings.require(allowed, Rule::Target, || format!("{name}: {candidate:?} is not allowed"));
         forms.push(form);
     }
-    let strict = input.min_values == MinValuesPolicy::Strict;
-    for (key, wanted) in pool.iter().filter(|_| strict).flat_map(|pool| pool.requirements.iter()) {
-        let least = wanted.min_values.unwrap_or(0);
-        let values: BTreeSet<_> = forms.iter().filter_map(|form| form.labels.get(key)).collect();
-        let enough = least < 2 || u32::try_from(values.len()).is_ok_and(|kept| kept >= least);
-        findings.require(enough, Rule::MinValues, || {
-            format!("{name} keeps {} values of {key}, not {least}", values.len())
-        });
+    if let Some(pool) = pool.filter(|_| input.min_values == MinValuesPolicy::Strict) {
+        flexible(&name, pool, &forms, findings);
     }
     NodeAfter {
         name,
@@ -268,6 +249,43 @@ fn launched<'a>(
         arrived: BTreeSet::new(),
         takes_pods: pool.is_some_and(|pool| pool.not_ready.is_none()),
         leaves: false,
+    }
+}
+
+/// What a launch becomes with one of its candidates; none when that is not on offer.
+fn bought(
+    launch: &NewNode,
+    candidate: &Candidate,
+    catalogue: Option<&Arc<Catalogue>>,
+) -> Option<Form> {
+    let instance = catalogue?.types.get(&candidate.instance_type)?;
+    let reserved = launch.requirements.get(labels::RESERVATION_ID);
+    let is_it = |o: &&Offering| {
+        let id = o.reservation.as_ref().map(|reservation| reservation.id.as_str());
+        o.available
+            && o.zone == candidate.zone
+            && o.capacity_type == candidate.capacity_type
+            && o.price_micro_usd_per_hour == candidate.price_micro_usd_per_hour
+            && reserved.is_none_or(|wanted| wanted.allows(id))
+    };
+    let offering = instance.offerings.iter().find(is_it)?;
+    let zone = candidate.zone.as_str();
+    let mut form = form(instance, zone, candidate.capacity_type, &launch.labels);
+    if let Some(reservation) = &offering.reservation {
+        form.labels.insert(labels::RESERVATION_ID.to_owned(), reservation.id.to_string());
+    }
+    Some(form)
+}
+
+/// As many values of each label stay open as the pool asks for.
+fn flexible(name: &str, pool: &NodePool, forms: &[Form], findings: &mut Findings) {
+    for (key, wanted) in pool.requirements.iter() {
+        let least = wanted.min_values.unwrap_or(0);
+        let values: BTreeSet<_> = forms.iter().filter_map(|form| form.labels.get(key)).collect();
+        let enough = least < 2 || u32::try_from(values.len()).is_ok_and(|kept| kept >= least);
+        findings.require(enough, Rule::MinValues, || {
+            format!("{name} keeps {} values of {key}, not {least}", values.len())
+        });
     }
 }
 

@@ -111,7 +111,7 @@ impl Placer<'_, '_, '_> {
     fn pass(&self, scene: &mut Scene, wanted: &[i64], wishes: Wishes, placed: &mut Placed) {
         let Self { model, goods, buy, .. } = *self;
         let Scene { topology, rooms, open, .. } = scene;
-        let rooms = rooms.iter().zip(open).map(|(room, open)| open.then_some(&*room)).collect();
+        let rooms = rooms.iter().zip(open).map(|(room, open)| open.then_some(room)).collect();
         let allotter = Allotter { model, goods, topology, rooms, wanted, wishes, buy };
         let (mut rows, refused) = { allotter }.allot();
         placed.unplaced.extend(refused);

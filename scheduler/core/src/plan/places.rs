@@ -34,12 +34,13 @@ impl Place {
 }
 
 type Question = (String, Vec<Requirements>, Vec<Toleration>);
+type Names = BTreeSet<String>;
 
 /// Answers that have been given.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     places: RefCell<BTreeMap<Question, Rc<Vec<Place>>>>,
-    counted: RefCell<BTreeMap<(String, NodeFilter), Rc<BTreeSet<String>>>>,
+    counted: RefCell<BTreeMap<(String, NodeFilter), Rc<Names>>>,
 }
 
 impl Places {

@@ -131,6 +131,56 @@ fn a_disruption_is_checked_against_budgets_and_promises() {
     assert!(rules(&lost).contains(&Rule::Complete));
 }
 
+fn violated(text: &str, plant: impl FnOnce(&mut Plan)) -> Vec<Rule> {
+    let scenario = scenario::read(text);
+    let input = scenario.input(0..scenario.changes.len());
+    let mut answer = plan(&input);
+    assert_eq!(check(&answer, &input), Vec::new());
+    plant(&mut answer);
+    check(&answer, &input).into_iter().map(|violation| violation.rule).collect()
+}
+
+const TWO_ZONES: &str = "
+    type m.large cpu 4 mem 16Gi pods 20 od 0.20 zones a,b
+    pool default not-ready nothing
+    node n1 type m.large zone a
+    node n2 type m.large zone b
+    node n3 type m.large zone b drop-label zone
+";
+
+#[test]
+fn rules_over_zones_are_checked() {
+    let spread = format!("{TWO_ZONES}\nshape web cpu 1 mem 1Gi spread zone:1\npods web 2");
+    assert!(violated(&spread, |answer| to(answer, "web-0000", "n3")).contains(&Rule::Spread));
+    let both = |answer: &mut Plan| {
+        to(answer, "web-0000", "n1");
+        to(answer, "web-0001", "n1");
+    };
+    assert!(violated(&spread, both).contains(&Rule::Spread));
+    let near = format!(
+        "{TWO_ZONES}\nshape db cpu 1 mem 1Gi\npods db 1 on n2\nshape web cpu 1 mem 1Gi near zone:db\npods web 2"
+    );
+    assert!(violated(&near, both).contains(&Rule::Affinity));
+    let apart = format!("{TWO_ZONES}\nshape web cpu 1 mem 1Gi apart zone:web\npods web 2");
+    assert!(violated(&apart, both).contains(&Rule::AntiAffinity));
+    let inverse = format!(
+        "{TWO_ZONES}\nshape shy cpu 1 mem 1Gi apart zone:web\npods shy 1 on n1\nshape web cpu 1 mem 1Gi\npods web 2"
+    );
+    assert!(violated(&inverse, both).contains(&Rule::AntiAffinity));
+}
+
+#[test]
+fn flexibility_and_reservations_are_checked() {
+    let types = "type a.large cpu 4 mem 16Gi pods 20 od 0.10 reserve a/cr-1=1@0.001
+        type b.large cpu 4 mem 16Gi pods 20 od 0.15";
+    let few = format!("{types}\npool default need type@2\nshape web cpu 1 mem 1Gi\npods web 1");
+    let one = |answer: &mut Plan| answer.launches[0].candidates.truncate(1);
+    assert!(violated(&few, one).contains(&Rule::MinValues));
+    let held = format!("{types}\npool default\nshape web cpu 4 mem 1Gi\npods web 1");
+    let twice = |answer: &mut Plan| answer.launches.push(answer.launches[0].clone());
+    assert!(violated(&held, twice).contains(&Rule::Limits));
+}
+
 #[test]
 fn every_pod_can_be_asked_about() {
     let text = "

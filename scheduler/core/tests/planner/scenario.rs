@@ -85,11 +85,7 @@ impl Scenario {
                 "cpu" => instance.capacity.cpu_millis = cpu(value),
                 "mem" => instance.capacity.memory_bytes = bytes(value),
                 "pods" => instance.capacity.pods = value.parse().unwrap(),
-                "reserved" => {
-                    let (cpu_part, memory) = value.split_once('/').unwrap();
-                    instance.overhead =
-                        Resources { pods: 0, ..Resources::pod(cpu(cpu_part), bytes(memory)) };
-                }
+                "reserved" => instance.overhead = overhead(value),
                 "arch" => drop(instance.labels.insert(labels::ARCH.to_owned(), value.to_owned())),
                 "label" => instance.labels.extend(labels_of(value)),
                 "zones" => zones = value.split(',').collect(),
@@ -98,34 +94,30 @@ impl Scenario {
                 "sold-out" => prices.push((CapacityType::OnDemand, false, price(value))),
                 "gpu" => instance.capacity.set("nvidia.com/gpu", value.parse().unwrap()),
                 "disk" => instance.capacity.ephemeral_storage_bytes = bytes(value),
-                "cap" => {
-                    let (name, amount) = value.split_once('=').unwrap();
-                    instance.capacity.set(name, amount.parse().unwrap());
-                }
-                "zone-price" => {
-                    let (zone, price_there) = value.split_once('=').unwrap();
-                    special.push((zone, price(price_there)));
-                }
+                "cap" => set(&mut instance.capacity, value),
+                "zone-price" => special.push(value.split_once('=').unwrap()),
                 "reserve" => reservations.push(value),
                 _ => panic!("type: unknown {property}"),
             }
         }
         for zone in zones {
-            for (capacity_type, available, price) in &prices {
-                instance.offerings.push(Offering {
+            let offering =
+                |(capacity_type, available, price): &(CapacityType, bool, i64)| Offering {
                     zone: zone.into(),
                     zone_id: format!("id-{zone}").into(),
                     capacity_type: *capacity_type,
                     price_micro_usd_per_hour: *price,
                     available: *available,
                     reservation: None,
-                });
-            }
+                };
+            instance.offerings.extend(prices.iter().map(offering));
         }
         // Another price in one zone, for all capacity types.
         for (zone, price) in special {
             let there = instance.offerings.iter_mut().filter(|o| o.zone.as_str() == zone);
-            there.for_each(|offering| offering.price_micro_usd_per_hour = price);
+            there.for_each(|offering| {
+                offering.price_micro_usd_per_hour = super::words::price(price)
+            });
         }
         instance.offerings.extend(reservations.into_iter().map(reserved));
         self.catalogue.put(instance);
@@ -251,7 +243,7 @@ impl Scenario {
                 "label" => node.labels.extend(labels_of(value)),
                 "taint" => node.taints.push(taint(value)),
                 "drop-label" => dropped.push(topology_key(value)),
-                "alloc" => allocatable.push(value.split_once('=').unwrap()),
+                "alloc" => allocatable.push(value),
                 "initialized" => claim.initialized_ms = (value != "no").then(|| millis(value)),
                 "last-pod" => claim.last_pod_event_ms = Some(millis(value)),
                 "expire" => claim.expire_after_ms = Some(millis(value)),
@@ -262,9 +254,7 @@ impl Scenario {
         }
         self.settle(&mut node, &mut claim, bought);
         dropped.iter().for_each(|key| drop(node.labels.remove(key)));
-        for (name, amount) in allocatable {
-            node.allocatable.set(name, quantity(name, amount));
-        }
+        allocatable.into_iter().for_each(|value| set(&mut node.allocatable, value));
         self.changes.push(Change::Node(node));
         if !claim.pool.is_empty() {
             self.changes.push(Change::Claim(claim));
@@ -333,6 +323,18 @@ impl Scenario {
         }
         self.changes.push(Change::Budget(budget));
     }
+}
+
+/// `70m/500Mi`.
+fn overhead(text: &str) -> Resources {
+    let (cpu_part, memory) = text.split_once('/').unwrap();
+    Resources { pods: 0, ..Resources::pod(cpu(cpu_part), bytes(memory)) }
+}
+
+/// `name=amount`.
+fn set(resources: &mut Resources, text: &str) {
+    let (name, amount) = text.split_once('=').unwrap();
+    resources.set(name, quantity(name, amount));
 }
 
 /// `zone/id=remaining@price`.
