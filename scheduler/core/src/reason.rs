@@ -121,6 +121,8 @@ pub enum Obstacle {
         rule: TopologyRule,
         /// Label key of the topology.
         key: String,
+        /// For a spread, the emptiest domain, which can take no more and so holds all others down.
+        held_by: Option<String>,
     },
 }
 
@@ -133,6 +135,14 @@ pub enum TopologyRule {
     Affinity,
     /// Required pod anti-affinity, of the pod or of a pod already there.
     AntiAffinity,
+}
+
+impl Obstacle {
+    /// Nobody is there whom the pod has to join on its node.
+    pub(crate) fn lonely() -> Self {
+        let key = crate::labels::HOSTNAME.to_owned();
+        Self::Topology { rule: TopologyRule::Affinity, key, held_by: None }
+    }
 }
 
 impl Reason {

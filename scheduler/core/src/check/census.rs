@@ -31,6 +31,7 @@ pub(super) struct Census<'a> {
     pub(super) crowds: Vec<Crowd>,
     pub(super) shapes: Vec<&'a PodShape>,
     areas: RefCell<BTreeMap<String, Rc<Areas>>>,
+    domains: RefCell<BTreeMap<String, Rc<Vec<Vec<String>>>>>,
 }
 
 impl<'a> Census<'a> {
@@ -52,7 +53,8 @@ impl<'a> Census<'a> {
             }
             crowds.push(crowd);
         }
-        Self { nodes, crowds, shapes, areas: RefCell::default() }
+        let (areas, domains) = (RefCell::default(), RefCell::default());
+        Self { nodes, crowds, shapes, areas, domains }
     }
 
     pub(super) fn name(&self, node: usize) -> &str {
@@ -64,16 +66,13 @@ impl<'a> Census<'a> {
         self.shapes.iter().map(|shape| which(shape)).collect()
     }
 
-    /// Domains that a node may be in.
-    pub(super) fn domains(&self, node: usize, key: &str) -> Vec<String> {
-        if key == HOSTNAME {
-            return vec![self.nodes[node].name.clone()];
+    /// Domains that each node may be in.
+    pub(super) fn domains(&self, key: &str) -> Rc<Vec<Vec<String>>> {
+        if let Some(known) = self.domains.borrow().get(key) {
+            return Rc::clone(known);
         }
-        let forms = self.nodes[node].forms.iter();
-        let mut domains: Vec<String> =
-            forms.filter_map(|form| form.labels.get(key).cloned()).collect();
-        domains.sort_unstable();
-        domains.dedup();
+        let domains = Rc::new(self.nodes.iter().map(|node| domains_of(node, key)).collect());
+        self.domains.borrow_mut().insert(key.to_owned(), Rc::clone(&domains));
         domains
     }
 
@@ -99,9 +98,9 @@ impl<'a> Census<'a> {
             return Rc::clone(known);
         }
         let mut areas = Areas::new();
-        for (at, crowd) in self.crowds.iter().enumerate() {
-            for domain in self.domains(at, key) {
-                let area = areas.entry(domain).or_default();
+        for (crowd, domains) in self.crowds.iter().zip(self.domains(key).iter()) {
+            for domain in domains {
+                let area = areas.entry(domain.clone()).or_default();
                 for (kind, count) in crowd {
                     let sum = area.entry(*kind).or_default();
                     sum.all += count.all;
@@ -113,4 +112,15 @@ impl<'a> Census<'a> {
         self.areas.borrow_mut().insert(key.to_owned(), Rc::clone(&areas));
         areas
     }
+}
+
+fn domains_of(node: &NodeAfter<'_>, key: &str) -> Vec<String> {
+    if key == HOSTNAME {
+        return vec![node.name.clone()];
+    }
+    let forms = node.forms.iter();
+    let mut domains: Vec<String> = forms.filter_map(|form| form.labels.get(key).cloned()).collect();
+    domains.sort_unstable();
+    domains.dedup();
+    domains
 }

@@ -52,9 +52,10 @@ fn apart(census: &Census<'_>, same: &[Group<'_>], term: &PodAffinityTerm, findin
     let shape = same[0].shape;
     let selected = census.select(|other| term.selects(&shape.namespace, other));
     let own = i64::from(term.selects(&shape.namespace, shape));
+    let domains = census.domains(&term.topology_key);
     for group in same {
-        for domain in census.domains(group.node, &term.topology_key) {
-            let found = census.sum(&term.topology_key, &domain, &selected);
+        for domain in &domains[group.node] {
+            let found = census.sum(&term.topology_key, domain, &selected);
             let news = group.arrived || found.arrived > 0;
             findings.require(found.all <= own || !news, Rule::AntiAffinity, || {
                 format!("{} on {}: {} is not free", shape.id, census.name(group.node), domain)
@@ -77,8 +78,9 @@ fn together(
     let selected = census.select(meets);
     let own = i64::from(meets(shape));
     let everywhere = census.total(&selected);
+    let domains = census.domains(key);
     for group in arrived {
-        let domains = census.domains(group.node, key);
+        let domains = &domains[group.node];
         let certain = domains.first().filter(|_| domains.len() == 1);
         let near = certain.map_or(0, |domain| census.sum(key, domain, &selected).all);
         let first = own == 1 && near == everywhere;
@@ -99,13 +101,14 @@ fn spread(
     let few = rule.min_domains.is_some_and(|least| (counts.len() as u64) < least.unsigned_abs());
     let zero = few || key == HOSTNAME;
     let least = if zero { 0 } else { counts.values().copied().min().unwrap_or(0) };
+    let domains = census.domains(key);
     for group in arrived {
-        let domains = census.domains(group.node, key);
+        let domains = &domains[group.node];
         findings.require(!domains.is_empty(), Rule::Spread, || {
             format!("{} on {}: no label {key}", shape.id, census.name(group.node))
         });
         for domain in domains {
-            let skew = counts.get(&domain).copied().unwrap_or(0) - least;
+            let skew = counts.get(domain).copied().unwrap_or(0) - least;
             findings.require(skew <= rule.max_skew, Rule::Spread, || {
                 format!("{} over {key}: {domain} is {skew} ahead", shape.id)
             });
@@ -118,18 +121,23 @@ fn counts(census: &Census<'_>, shape: &PodShape, rule: &TopologySpread) -> BTree
     let selected = census.select(|other| rule.selects(&shape.namespace, other));
     let hard = shape.topology_spread.iter().filter(|rule| !rule.schedule_anyway);
     let keys: BTreeSet<&str> = hard.map(|rule| rule.topology_key.as_str()).collect();
+    let keys: Vec<_> = keys.into_iter().map(|key| census.domains(key)).collect();
+    let domains = census.domains(&rule.topology_key);
     let mut counts: BTreeMap<String, i64> = BTreeMap::new();
     for (at, node) in census.nodes.iter().enumerate() {
         if !counts_for(node, shape, rule) || (node.leaves && census.crowds[at].is_empty()) {
             continue;
         }
-        if keys.iter().any(|key| census.domains(at, key).is_empty()) {
+        if keys.iter().any(|domains| domains[at].is_empty()) {
             continue;
         }
         let crowd = census.crowds[at].iter().filter(|(kind, _)| selected[**kind]);
         let pods: i64 = crowd.map(|(_, count)| count.all).sum();
-        for domain in census.domains(at, &rule.topology_key) {
-            *counts.entry(domain).or_default() += pods;
+        for domain in &domains[at] {
+            match counts.get_mut(domain) {
+                Some(sum) => *sum += pods,
+                None => drop(counts.insert(domain.clone(), pods)),
+            }
         }
     }
     counts

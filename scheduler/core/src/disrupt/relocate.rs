@@ -7,6 +7,7 @@ use super::candidate::Candidate;
 use crate::pack::ledger::Budget;
 use crate::plan::Effort;
 use crate::plan::place::{Placed, Placer};
+use crate::plan::wishes::Wishes;
 use crate::world::topology::Group;
 
 /// Nodes taken out of the scene, with what it takes to put them back.
@@ -76,7 +77,7 @@ impl<'t, 'g, 'm, 'a> Relocation<'t, 'g, 'm, 'a> {
         let Context { model, goods, effort, .. } = *self.context;
         let effort = if effort == Effort::Max { Effort::Default } else { Effort::Greedy };
         let placer = Placer { model, goods, effort, buy };
-        let mut placed = placer.together(self.context.scene, &self.wanted);
+        let mut placed = placer.together(self.context.scene, &self.wanted, Wishes::All);
         let scene = &mut *self.context.scene;
         scene.open = self.open;
         if placed.unplaced.is_empty() && accept(&mut placed) {

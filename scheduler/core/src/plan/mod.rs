@@ -23,7 +23,7 @@ mod trim;
 mod turns;
 mod types;
 mod water;
-mod wishes;
+pub(crate) mod wishes;
 mod worth;
 
 pub use candidates::{CANDIDATES_MAX, LaunchQuery, launch_candidates};

@@ -18,8 +18,7 @@ use crate::pack::problem::{Bin, Packed, Problem, Row};
 use crate::pack::skyline::skylines;
 use crate::pack::solve;
 use crate::pack::vector::{self, float};
-use crate::reason::{Obstacle, TopologyRule};
-use crate::vocabulary::labels::HOSTNAME;
+use crate::reason::Obstacle;
 
 /// Where everything goes.
 #[derive(Debug, Default)]
@@ -87,12 +86,12 @@ pub(crate) struct Placer<'g, 'm, 'a> {
 }
 
 impl Placer<'_, '_, '_> {
-    /// Places all that is wanted, priorities aside; wishes are given up one kind after the other by pods
-    /// that find no place.
-    pub(crate) fn together(&self, scene: &mut Scene, wanted: &[i64]) -> Placed {
+    /// Places all that is wanted, priorities aside; these wishes are given up one kind after the other by
+    /// pods that find no place.
+    pub(crate) fn together(&self, scene: &mut Scene, wanted: &[i64], wishes: Wishes) -> Placed {
         let mut placed = Placed::default();
-        self.pass(scene, wanted, Wishes::All, &mut placed);
-        let mut given_up = Wishes::All;
+        self.pass(scene, wanted, wishes, &mut placed);
+        let mut given_up = wishes;
         while let Some(wishes) = given_up.next() {
             let mut again = vec![0; wanted.len()];
             placed.unplaced.retain(|refused| {
@@ -125,8 +124,7 @@ impl Placer<'_, '_, '_> {
         for (row, count) in rows.iter().zip(left).filter(|(_, count)| *count > 0) {
             scene.uncount(row.shape, &row.given, count);
             let company = model.topology.node_rules.needs_company(row.shape);
-            let alone =
-                Obstacle::Topology { rule: TopologyRule::Affinity, key: HOSTNAME.to_owned() };
+            let alone = Obstacle::lonely();
             let obstacle = if company { alone } else { Obstacle::NoPoolAdmits };
             placed.unplaced.push(Refused { shape: row.shape, count, obstacle });
         }

@@ -10,7 +10,7 @@ use super::places::Place;
 use super::split::{Domain, Split};
 use super::wishes::{self, Wishes};
 use crate::pack::vector::{self, Vector};
-use crate::reason::Obstacle;
+use crate::reason::{Obstacle, TopologyRule};
 use crate::vocabulary::requirement::Requirement;
 use crate::vocabulary::requirements::Requirements;
 use crate::world::topology::{Group, GroupRule, Topology};
@@ -136,16 +136,39 @@ impl Allotter<'_, '_, '_> {
         })
     }
 
+    /// Rows of a shape. Pods that conditions leave no domain for where their wishes go are allotted
+    /// without these.
     fn allot_shape(&mut self, shape: usize, rows: &mut Vec<RowSpec>, refused: &mut Vec<Refused>) {
+        let tried = self.wishes;
+        let mut without = self.allot_with_wishes(shape, self.wanted[shape], rows);
+        while let Some(next) = self.wishes.next() {
+            let given_up = std::mem::replace(&mut self.wishes, next);
+            if !without.is_empty() && given_up.any(self.model, shape) {
+                let count = without.iter().map(|refused| refused.count).sum();
+                without = self.allot_with_wishes(shape, count, rows);
+            }
+        }
+        self.wishes = tried;
+        refused.extend(without);
+    }
+
+    /// Rows of some pods of a shape, and those that find no domain.
+    fn allot_with_wishes(
+        &mut self,
+        shape: usize,
+        count: i64,
+        rows: &mut Vec<RowSpec>,
+    ) -> Vec<Refused> {
         let allowed = self.model.alternatives[shape].clone();
         let alternatives = wishes::narrowed(self, shape, &allowed);
-        let count = self.wanted[shape];
+        let mut refused = Vec::new();
         let mut pieces = vec![RowSpec { shape, alternatives, allowed, given: Vec::new(), count }];
         for key in self.keys(shape) {
             self.widen(shape, &key.name);
-            pieces = pieces.into_iter().flat_map(|p| self.split(p, &key, refused)).collect();
+            pieces = pieces.into_iter().flat_map(|p| self.split(p, &key, &mut refused)).collect();
         }
         rows.extend(pieces.into_iter().filter(|piece| piece.count > 0));
+        refused
     }
 
     /// Keys on which a shape is split: those of conditions first.
@@ -198,13 +221,6 @@ impl Allotter<'_, '_, '_> {
         let domains = self.domains(&piece, &key.name);
         let (given, blocking) = self.choose(&piece, key, &domains);
         let missing = piece.count - given.iter().sum::<i64>();
-        if missing > 0 && key.hard {
-            for (earlier, domain) in &piece.given {
-                self.topology.record_in(piece.shape, earlier, domain, -missing);
-            }
-            let obstacle = Obstacle::Topology { rule: blocking, key: key.name.clone() };
-            refused.push(Refused { shape: piece.shape, count: missing, obstacle });
-        }
         let mut pieces = Vec::new();
         for (domain, count) in domains.iter().zip(given).filter(|(_, count)| *count > 0) {
             let name = domain.name.as_deref();
@@ -213,18 +229,29 @@ impl Allotter<'_, '_, '_> {
             }
             pieces.push(piece.narrowed(key, name, count));
         }
+        if missing > 0 && key.hard {
+            for (earlier, domain) in &piece.given {
+                self.topology.record_in(piece.shape, earlier, domain, -missing);
+            }
+            let held_by = self.held_by(piece.shape, key, blocking);
+            let obstacle = Obstacle::Topology { rule: blocking, key: key.name.clone(), held_by };
+            refused.push(Refused { shape: piece.shape, count: missing, obstacle });
+        }
         if missing > 0 && !key.hard {
             pieces.push(RowSpec { count: missing, ..piece });
         }
         pieces
     }
 
-    fn choose(
-        &self,
-        piece: &RowSpec,
-        key: &Key,
-        domains: &[Domain],
-    ) -> (Vec<i64>, crate::reason::TopologyRule) {
+    /// The domain that keeps a spread of the shape from growing.
+    fn held_by(&self, shape: usize, key: &Key, rule: TopologyRule) -> Option<String> {
+        let mut groups = self.topology.groups_of(shape).filter(|group| self.is_live(group));
+        let of = |group: &&Group| group.spec.key == key.name && group.spec.owners.contains(shape);
+        let spread = groups.find(|group| of(group) && group.spec.rule.kind() == rule)?;
+        spread.emptiest()
+    }
+
+    fn choose(&self, piece: &RowSpec, key: &Key, domains: &[Domain]) -> (Vec<i64>, TopologyRule) {
         let here = self.topology.groups_of(piece.shape).filter(|g| g.spec.key == key.name);
         let (rules, wishes): (Vec<&Group>, Vec<&Group>) = here
             .filter(|group| self.is_live(group) || self.is_wished(piece.shape, group))

@@ -11,8 +11,7 @@ use super::place::{Bought, Placed};
 use super::rows::{Given, Refused};
 use super::scene::{OnHost, Scene};
 use crate::pack::rules::Tally;
-use crate::reason::{Obstacle, TopologyRule};
-use crate::vocabulary::labels::HOSTNAME;
+use crate::reason::Obstacle;
 use crate::world::topology::{Group, GroupRule};
 
 /// A domain with too many pods of some shape.
@@ -113,7 +112,8 @@ fn find(model: &Model<'_>, scene: &Scene, placed: &Placed) -> Option<Excess> {
                 continue;
             }
             let (key, rule) = (group.spec.key.clone(), group.spec.rule.kind());
-            let obstacle = Obstacle::Topology { rule, key: key.clone() };
+            let held_by = group.emptiest();
+            let obstacle = Obstacle::Topology { rule, key: key.clone(), held_by };
             let mut excess =
                 Excess { key, domain: domain.to_owned(), shape: 0, count: 0, obstacle };
             let mut owners: Vec<usize> = group.spec.owners.iter().collect();
@@ -185,7 +185,7 @@ fn take_lonely(
     placed: &mut Placed,
 ) -> Option<Refused> {
     let rules = &model.topology.node_rules;
-    let obstacle = Obstacle::Topology { rule: TopologyRule::Affinity, key: HOSTNAME.to_owned() };
+    let obstacle = Obstacle::lonely();
     for node in &mut placed.nodes {
         let Some(offer) = node.offers.first() else { continue };
         let mut state = goods.starts[goods.facts[*offer].start].clone();

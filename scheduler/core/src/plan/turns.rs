@@ -1,34 +1,59 @@
 //! Turns: who gets what there is when not all can be placed.
 //!
-//! Invariant: no pod that some node could hold is left without a place for one of lower priority. Where
-//! everything fits, priorities change nothing.
+//! Invariant: no pod that some node could hold is left without a place for one of lower priority, or for
+//! a wish. Where everything fits, priorities change nothing.
 
 use std::collections::BTreeSet;
 
 use super::place::{Placed, Placer};
+use super::rows::Refused;
 use super::scene::Scene;
+use super::wishes::Wishes;
 use crate::pack::vector;
+use crate::reason::Obstacle;
 use crate::vocabulary::labels::NODE_POOL;
 
 impl Placer<'_, '_, '_> {
-    /// Places all that is wanted, as well as the scene allows. When not all can be placed, those of higher
-    /// priority are.
+    /// Places all that is wanted, as well as the scene allows. When not all can be placed, it is tried
+    /// without wishes and in order of priority, and what leaves least is kept.
     pub(crate) fn place(&self, scene: &mut Scene, wanted: &[i64]) -> Placed {
         let priorities = self.priorities(wanted);
-        if priorities.len() < 2 {
-            return self.together(scene, wanted);
+        let wishful = self.is_wishful(wanted);
+        if priorities.len() < 2 && !wishful {
+            return self.together(scene, wanted, Wishes::All);
         }
-        let mut before = scene.clone();
-        let placed = self.together(scene, wanted);
-        if !self.is_unfair(&placed) {
-            return placed;
+        let before = scene.clone();
+        let mut best = self.together(scene, wanted, Wishes::All);
+        let (short, unfair) = (self.is_short(&best), self.is_unfair(&best));
+        let mut consider = |placed: Placed, after: Scene| {
+            if self.missing(&placed, &priorities) < self.missing(&best, &priorities) {
+                (best, *scene) = (placed, after);
+            }
+        };
+        if wishful && short {
+            let mut after = before.clone();
+            let placed = self.together(&mut after, wanted, Wishes::None);
+            consider(placed, after);
         }
-        let in_turn = self.in_turn(&mut before, wanted, &priorities);
-        if self.missing(&in_turn, &priorities) < self.missing(&placed, &priorities) {
-            *scene = before;
-            return in_turn;
+        if unfair {
+            let mut after = before;
+            let placed = self.in_turn(&mut after, wanted, &priorities);
+            consider(placed, after);
         }
-        placed
+        best
+    }
+
+    /// True when some shape that is wanted has wishes.
+    fn is_wishful(&self, wanted: &[i64]) -> bool {
+        let mut shapes = (0..wanted.len()).filter(|shape| wanted[*shape] > 0);
+        shapes.any(|shape| Wishes::KINDS.iter().any(|wishes| wishes.any(self.model, shape)))
+    }
+
+    /// True when there was no room for a pod that some node could hold.
+    fn is_short(&self, placed: &Placed) -> bool {
+        let no_room = |refused: &&Refused| refused.obstacle == Obstacle::NoPoolAdmits;
+        let mut shapes = placed.unplaced.iter().filter(no_room).map(|refused| refused.shape);
+        shapes.any(|shape| self.could_be_held(shape))
     }
 
     /// Priorities of the shapes that are wanted, highest first.
@@ -82,13 +107,13 @@ impl Placer<'_, '_, '_> {
                     },
                 )
                 .collect();
-            all.add(self.together(scene, &now));
+            all.add(self.together(scene, &now, Wishes::All));
         }
         let mut again = vec![0; wanted.len()];
         for refused in std::mem::take(&mut all.unplaced) {
             again[refused.shape] += refused.count;
         }
-        all.add(self.together(scene, &again));
+        all.add(self.together(scene, &again, Wishes::All));
         all
     }
 }

@@ -27,6 +27,9 @@ pub(crate) enum Wishes {
 }
 
 impl Wishes {
+    /// All that can be given up.
+    pub(crate) const KINDS: [Self; 3] = [Self::All, Self::Nodes, Self::Taints];
+
     /// What is tried next.
     pub(crate) fn next(self) -> Option<Self> {
         match self {

@@ -38,7 +38,9 @@ impl fmt::Display for Obstacle {
                 f,
                 "no instance type has {key} {wanted} together with the other requirements; widen them"
             ),
-            Self::Topology { rule, key } => write_topology(f, *rule, key),
+            Self::Topology { rule, key, held_by } => {
+                write_topology(f, *rule, key, held_by.as_deref())
+            }
             Self::TooLarge { .. }
             | Self::NoOffering { .. }
             | Self::Limit { .. }
@@ -120,13 +122,20 @@ fn write_requirement(
     }
 }
 
-fn write_topology(f: &mut fmt::Formatter<'_>, rule: TopologyRule, key: &str) -> fmt::Result {
+fn write_topology(
+    f: &mut fmt::Formatter<'_>,
+    rule: TopologyRule,
+    key: &str,
+    held_by: Option<&str>,
+) -> fmt::Result {
     match rule {
-        TopologyRule::Spread => write!(
-            f,
-            "topology spread over {key} leaves no domain within maxSkew; raise maxSkew or allow more \
-             domains"
-        ),
+        TopologyRule::Spread => {
+            write!(f, "topology spread over {key} leaves no domain within maxSkew")?;
+            if let Some(domain) = held_by {
+                write!(f, ", since {domain} has the fewest and can take no more")?;
+            }
+            f.write_str("; raise maxSkew or allow more domains")
+        }
         TopologyRule::Affinity => write!(
             f,
             "pod affinity over {key} finds no domain with a matching pod where it could run"

@@ -185,6 +185,13 @@ impl Group {
         self.universe.iter().map(|name| self.tally(name).members).min().unwrap_or(0)
     }
 
+    /// The domain that decides the minimum of a spread; none when that counts as zero for want of domains.
+    pub(crate) fn emptiest(&self) -> Option<String> {
+        let levels = self.spec.rule.is_spread() && !self.is_short();
+        let domains = self.universe.iter().filter(|_| levels);
+        domains.min_by_key(|name| self.tally(name).members).cloned()
+    }
+
     /// True when no domain holds a member.
     pub(crate) fn is_unbegun(&self) -> bool {
         self.tallies.values().all(|tally| tally.members == 0)
