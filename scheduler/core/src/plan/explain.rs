@@ -118,7 +118,7 @@ impl Explainer<'_, '_, '_> {
             };
             return (5, self.daemons_in_the_way(&offers, shape).unwrap_or(none));
         }
-        if let Some(inflexible) = flexibility::obstacle(self.goods, at, &holding) {
+        if let Some(inflexible) = flexibility::obstacle(self.goods, at, holding.iter().copied()) {
             return (6, inflexible);
         }
         match self.limit(at, &holding).or_else(|| self.reservations(&holding)) {

@@ -53,35 +53,58 @@ pub(crate) fn shares(
     }
     for ((stall, ..), offers) in alike {
         let demands = demands_of(goods, stall);
-        let others: Vec<usize> = offers.iter().copied().filter(|at| counts(*at)).collect();
+        let others = demands.iter().map(|(key, least)| Others {
+            key,
+            least: *least,
+            offers: distinct(goods, offers.iter().copied().filter(|at| counts(*at)), key),
+        });
+        let others: Vec<Others<'_>> = others.collect();
         let mut known: BTreeMap<(&Vector, Vec<Option<&str>>), Rc<Share>> = BTreeMap::new();
         for at in offers {
             let values = demands.iter().map(|(key, _)| goods.label(at, key)).collect();
             let share = known.entry((&goods.facts[at].room, values));
-            let share = share.or_insert_with(|| Rc::new(share_of(goods, at, &others, &demands)));
+            let share = share.or_insert_with(|| Rc::new(share_of(goods, at, &others)));
             shares[at] = Some(Rc::clone(share));
         }
     }
     shares
 }
 
-fn share_of(
-    goods: &Goods<'_, '_>,
-    at: usize,
-    others: &[usize],
-    demands: &[(&str, usize)],
-) -> Share {
+/// Offers that can stand in for others as far as one demand is concerned.
+struct Others<'g> {
+    key: &'g str,
+    least: usize,
+    /// One offer for each value and room.
+    offers: Vec<(&'g str, usize)>,
+}
+
+/// One offer for each value of a label and each room. Those of reservations stand in for nothing.
+fn distinct<'g>(
+    goods: &'g Goods<'_, '_>,
+    offers: impl Iterator<Item = usize>,
+    key: &str,
+) -> Vec<(&'g str, usize)> {
+    let mut known: BTreeMap<(&str, &Vector), usize> = BTreeMap::new();
+    for at in offers.filter(|at| goods.facts[*at].reservation.is_none()) {
+        if let Some(value) = goods.label(at, key) {
+            known.entry((value, &goods.facts[at].room)).or_insert(at);
+        }
+    }
+    known.into_iter().map(|((value, _), at)| (value, at)).collect()
+}
+
+fn share_of(goods: &Goods<'_, '_>, at: usize, others: &[Others<'_>]) -> Share {
     let facts = &goods.facts[at];
     let mut share = Share { room: facts.room.clone(), charge: facts.charge.clone() };
-    for (key, least) in demands {
+    for Others { key, least, offers } in others {
         // The offer of each value that leaves most of the room.
-        let mut best: BTreeMap<&str, (f64, usize)> = BTreeMap::new();
-        for other in others.iter().copied().filter(|other| may_replace(goods, *other, at)) {
-            let Some(value) = goods.label(other, key) else { continue };
-            let part = part(&facts.room, &goods.facts[other].room);
-            let known = best.entry(value).or_insert((part, other));
+        let own = goods.label(at, key).map(|value| (value, (1.0, at)));
+        let mut best: BTreeMap<&str, (f64, usize)> = own.into_iter().collect();
+        for (value, other) in offers {
+            let part = part(&facts.room, &goods.facts[*other].room);
+            let known = best.entry(value).or_insert((part, *other));
             if part > known.0 {
-                *known = (part, other);
+                *known = (part, *other);
             }
         }
         let mut ranked: Vec<(f64, usize)> = best.into_values().collect();
@@ -120,10 +143,18 @@ fn larger(charge: &mut [i64], other: &[i64]) {
 }
 
 /// The demand of a pool that these offers of it cannot meet.
-pub(crate) fn obstacle(goods: &Goods<'_, '_>, stall: usize, offers: &[usize]) -> Option<Obstacle> {
+pub(crate) fn obstacle(
+    goods: &Goods<'_, '_>,
+    stall: usize,
+    offers: impl Iterator<Item = usize> + Clone,
+) -> Option<Obstacle> {
     demands_of(goods, stall).into_iter().find_map(|(key, least)| {
-        let values: BTreeSet<&str> = offers.iter().filter_map(|at| goods.label(*at, key)).collect();
-        (values.len() < least).then(|| Obstacle::MinValues {
+        let mut values: BTreeSet<&str> = BTreeSet::new();
+        let enough = offers.clone().any(|at| {
+            values.extend(goods.label(at, key));
+            values.len() >= least
+        });
+        (!enough).then(|| Obstacle::MinValues {
             key: key.to_owned(),
             wanted: u32::try_from(least).unwrap_or(u32::MAX),
             reachable: values.len(),
@@ -139,16 +170,12 @@ pub(crate) fn closed_to(
 ) -> Vec<bool> {
     let stalls = 0..goods.model().market.stalls.len();
     let closed = |stall: usize| {
-        if demands_of(goods, stall).is_empty() {
-            return false;
-        }
         let holds = |at: &usize| {
             goods.offers[*at].stall == stall
                 && vector::fits(request, &goods.facts[*at].room)
                 && admits(*at)
         };
-        let offers: Vec<usize> = (0..goods.offers.len()).filter(holds).collect();
-        obstacle(goods, stall, &offers).is_some()
+        obstacle(goods, stall, (0..goods.offers.len()).filter(holds)).is_some()
     };
     stalls.map(closed).collect()
 }

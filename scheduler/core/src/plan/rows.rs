@@ -233,8 +233,13 @@ impl Allotter<'_, '_, '_> {
             for (earlier, domain) in &piece.given {
                 self.topology.record_in(piece.shape, earlier, domain, -missing);
             }
-            let held_by = self.held_by(piece.shape, key, blocking);
-            let obstacle = Obstacle::Topology { rule: blocking, key: key.name.clone(), held_by };
+            let obstacle = if domains.iter().all(|domain| domain.name.is_none()) {
+                let wanted = Requirement::exists();
+                Obstacle::Requirement { key: key.name.clone(), wanted, offered: None }
+            } else {
+                let held_by = self.held_by(piece.shape, key, blocking);
+                Obstacle::Topology { rule: blocking, key: key.name.clone(), held_by }
+            };
             refused.push(Refused { shape: piece.shape, count: missing, obstacle });
         }
         if missing > 0 && !key.hard {

@@ -94,7 +94,7 @@ fn keep_out(goods: &Goods<'_, '_>, group: &mut Group, node: &mut Bought) {
         new && goods.counts_for(*offer, &group.spec.filter)
     };
     let (new, kept): (Vec<usize>, Vec<usize>) = node.offers.iter().partition(|offer| brings(offer));
-    if flexibility::obstacle(goods, goods.offers[first].stall, &kept).is_none() {
+    if flexibility::obstacle(goods, goods.offers[first].stall, kept.iter().copied()).is_none() {
         node.offers = kept;
     } else {
         let new: Vec<String> = new.iter().filter_map(label).collect();
