@@ -18,6 +18,8 @@ pub(super) struct Count {
     pub(super) all: i64,
     /// Those that the plan brings.
     pub(super) arrived: i64,
+    /// Those that are ending.
+    pub(super) ending: i64,
 }
 
 /// Pods by index of shape.
@@ -50,6 +52,7 @@ impl<'a> Census<'a> {
                 let count = crowd.entry(kind).or_default();
                 count.all += 1;
                 count.arrived += i64::from(node.arrived.contains(uid));
+                count.ending += i64::from(node.ending.contains(uid));
             }
             crowds.push(crowd);
         }
@@ -84,12 +87,14 @@ impl<'a> Census<'a> {
         counts.fold(Count::default(), |sum, count| Count {
             all: sum.all + count.all,
             arrived: sum.arrived + count.arrived,
+            ending: sum.ending + count.ending,
         })
     }
 
-    /// Pods of the selected shapes on all nodes.
-    pub(super) fn total(&self, selected: &[bool]) -> i64 {
-        let all = self.crowds.iter().flatten().filter(|(kind, _)| selected[**kind]);
+    /// Pods of the selected shapes on all nodes that count.
+    pub(super) fn total(&self, selected: &[bool], counts: impl Fn(usize) -> bool) -> i64 {
+        let crowds = self.crowds.iter().enumerate().filter(|(at, _)| counts(*at));
+        let all = crowds.flat_map(|(_, crowd)| crowd).filter(|(kind, _)| selected[**kind]);
         all.map(|(_, count)| count.all).sum()
     }
 
@@ -105,6 +110,7 @@ impl<'a> Census<'a> {
                     let sum = area.entry(*kind).or_default();
                     sum.all += count.all;
                     sum.arrived += count.arrived;
+                    sum.ending += count.ending;
                 }
             }
         }

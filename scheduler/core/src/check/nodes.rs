@@ -37,6 +37,8 @@ pub(super) struct NodeAfter<'a> {
     pub(super) pods: Vec<(&'a PodUid, &'a PodShape)>,
     /// Pods that the plan brings.
     pub(super) arrived: BTreeSet<&'a PodUid>,
+    /// Pods that are ending.
+    pub(super) ending: BTreeSet<&'a PodUid>,
     /// True for nodes that may take pods.
     pub(super) takes_pods: bool,
     /// True for nodes on their way out.
@@ -94,7 +96,13 @@ impl<'a> Nodes<'a> {
                 findings.require(!arrives, Rule::Target, || format!("pod {uid}: no {place:?}"));
                 continue;
             };
+            if node.leaves && !arrives && is_evicted(input, place, pod, shape) {
+                continue;
+            }
             node.pods.push((uid, shape.as_ref()));
+            if pod.deleting {
+                node.ending.insert(uid);
+            }
             if arrives {
                 node.arrived.insert(uid);
             }
@@ -135,6 +143,21 @@ impl<'a> Nodes<'a> {
     }
 }
 
+/// True when the pod goes with its leaving node, whether or not it has another place already.
+fn is_evicted(input: &PlanInput, place: &Target, pod: &Pod, shape: &PodShape) -> bool {
+    let stays = shape.is_daemon || shape.owner.starts_with("Node/");
+    let returns = shape.owner.starts_with("StatefulSet/");
+    let Target::Node(name) = place else { return false };
+    let node = input.world.nodes.get(name);
+    let taken = |node: &Arc<Node>| {
+        input.interrupted_instances.iter().any(|i| node.provider_id.ends_with(i.as_str()))
+    };
+    let mut budgets = input.world.budgets.values();
+    let held = pod.do_not_disrupt.in_force(input.now_ms)
+        || budgets.any(|budget| budget.fully_blocking && budget.covers(shape));
+    !stays && (!pod.deleting || returns) && (!held || node.is_some_and(taken))
+}
+
 fn existing<'a>(input: &PlanInput, node: &Node, claim: Option<&NodeClaim>) -> NodeAfter<'a> {
     let settling = claim.filter(|claim| claim.initialized_ms.is_none());
     let mut form = Form { labels: node.labels.clone(), allocatable: node.allocatable.clone() };
@@ -156,6 +179,7 @@ fn existing<'a>(input: &PlanInput, node: &Node, claim: Option<&NodeClaim>) -> No
         taints,
         pods: Vec::new(),
         arrived: BTreeSet::new(),
+        ending: BTreeSet::new(),
         takes_pods: ready && !gone && !interrupted && !node.cordoned && !node.is_fargate(),
         leaves: gone || interrupted,
     }
@@ -190,6 +214,7 @@ fn in_flight<'a>(input: &PlanInput, claim: &NodeClaim) -> NodeAfter<'a> {
         taints: claim.taints.clone(),
         pods: Vec::new(),
         arrived: BTreeSet::new(),
+        ending: BTreeSet::new(),
         takes_pods: !claim.is_leaving(),
         leaves: claim.is_leaving(),
     }
@@ -247,6 +272,7 @@ fn launched<'a>(
         taints: launch.taints.clone(),
         pods: Vec::new(),
         arrived: BTreeSet::new(),
+        ending: BTreeSet::new(),
         takes_pods: pool.is_some_and(|pool| pool.not_ready.is_none()),
         leaves: false,
     }

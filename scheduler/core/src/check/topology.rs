@@ -77,7 +77,9 @@ fn together(
     };
     let selected = census.select(meets);
     let own = i64::from(meets(shape));
-    let everywhere = census.total(&selected);
+    let keys = shape.required_affinity.iter().map(|term| census.domains(&term.topology_key));
+    let keys: Vec<_> = keys.collect();
+    let everywhere = census.total(&selected, |at| keys.iter().any(|all| !all[at].is_empty()));
     let domains = census.domains(key);
     for group in arrived {
         let domains = &domains[group.node];
@@ -132,7 +134,8 @@ fn counts(census: &Census<'_>, shape: &PodShape, rule: &TopologySpread) -> BTree
             continue;
         }
         let crowd = census.crowds[at].iter().filter(|(kind, _)| selected[**kind]);
-        let pods: i64 = crowd.map(|(_, count)| count.all).sum();
+        // A spread does not count pods that are ending.
+        let pods: i64 = crowd.map(|(_, count)| count.all - count.ending).sum();
         for domain in &domains[at] {
             match counts.get_mut(domain) {
                 Some(sum) => *sum += pods,

@@ -40,12 +40,10 @@ impl<'t, 'g, 'm, 'a> Relocation<'t, 'g, 'm, 'a> {
             scene.open[candidate.host] = false;
             let host = &hosts[candidate.host];
             for (shape, _) in &candidate.pods {
-                scene.topology.record(
-                    *shape,
-                    -1,
-                    |key| host.label(key),
-                    |filter| host.counts_for(filter),
-                );
+                scene.topology.record(*shape, |spec| {
+                    let domain = host.label(&spec.key).filter(|_| host.counts_for(&spec.filter));
+                    domain.map(|domain| (domain, -1))
+                });
             }
         }
         let gone = gone.iter().map(|candidate| candidate.host).collect();

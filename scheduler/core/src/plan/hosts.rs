@@ -23,7 +23,7 @@ use crate::world::claim::NodeClaim;
 use crate::world::node::Node;
 use crate::world::pod::Pod;
 use crate::world::shape::PodShape;
-use crate::world::topology::NodeFilter;
+use crate::world::topology::{GroupSpec, NodeFilter};
 
 /// A place that pods may be on already.
 #[derive(Clone, Debug)]
@@ -52,6 +52,8 @@ pub(crate) struct Host<'a> {
     pub(crate) wish_state: NodeState,
     /// Pods that stay, by shape.
     pub(crate) pods: BTreeMap<usize, i64>,
+    /// Those among them that are ending, by shape.
+    ending: BTreeMap<usize, i64>,
     /// Price, when known, in micro-dollars per hour.
     pub(crate) price: Option<i64>,
     /// What limits count: the largest it can turn out to be.
@@ -147,6 +149,7 @@ fn of_node<'a>(model: &Model<'a>, node: &'a Node) -> Host<'a> {
         state: NodeState::default(),
         wish_state: NodeState::default(),
         pods: BTreeMap::new(),
+        ending: BTreeMap::new(),
         price: None,
         capacity: capacity.clone(),
         claim,
@@ -184,6 +187,7 @@ fn of_claim<'a>(model: &Model<'a>, claim: &Arc<NodeClaim>) -> Host<'a> {
         state: NodeState::default(),
         wish_state: NodeState::default(),
         pods: BTreeMap::new(),
+        ending: BTreeMap::new(),
         price: possible.iter().map(|(_, offering)| offering.price_micro_usd_per_hour).min(),
         capacity: capacity.unwrap_or_else(|| room.raised_to(&claim.requests)),
         claim: Some(Arc::clone(claim)),
@@ -271,6 +275,7 @@ fn settle_pods<'a>(model: &mut Model<'a>, host: &mut Host<'a>) {
                 model.demand[shape].push(pod);
             } else {
                 *host.pods.entry(shape).or_default() += 1;
+                *host.ending.entry(shape).or_default() += i64::from(pod.deleting);
                 vector::add(&mut host.room, &model.requests[shape], -1);
             }
         }
@@ -319,6 +324,13 @@ fn count(model: &mut Model<'_>, host: &mut Host<'_>) {
     }
     for (shape, count) in &host.pods {
         let place: &Host<'_> = host;
-        topology.record(*shape, *count, |key| place.label(key), |filter| place.counts_for(filter));
+        let ending = place.ending.get(shape).copied().unwrap_or(0);
+        let group = |spec: &GroupSpec| {
+            // A spread does not count pods that are ending; affinity and anti-affinity do.
+            let count = if spec.rule.is_spread() { count - ending } else { *count };
+            let domain = place.label(&spec.key).filter(|_| place.counts_for(&spec.filter));
+            domain.map(|domain| (domain, count))
+        };
+        topology.record(*shape, group);
     }
 }

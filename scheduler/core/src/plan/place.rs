@@ -111,8 +111,9 @@ impl Placer<'_, '_, '_> {
         let Self { model, goods, buy, .. } = *self;
         let Scene { topology, rooms, open, .. } = scene;
         let rooms = rooms.iter().zip(open).map(|(room, open)| open.then_some(room)).collect();
-        let allotter = Allotter { model, goods, topology, rooms, wanted, wishes, buy };
-        let (mut rows, refused) = { allotter }.allot();
+        let mut allotter =
+            Allotter { model, goods, topology, rooms, wanted, wishes, buy, may_begin: false };
+        let (mut rows, refused) = allotter.allot();
         placed.unplaced.extend(refused);
         let offers = if self.buy { goods.offers.as_slice() } else { &[] };
         let mut problem = self.problem(&rows, scene, offers);

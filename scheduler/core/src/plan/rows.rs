@@ -60,6 +60,8 @@ pub(crate) struct Allotter<'g, 'm, 'a> {
     pub(crate) wishes: Wishes,
     /// Whether nodes may be bought.
     pub(crate) buy: bool,
+    /// Whether nobody was anywhere whom the shape has to join when its allotting began.
+    pub(crate) may_begin: bool,
 }
 
 /// One topology key on which pods of a shape are split.
@@ -161,6 +163,8 @@ impl Allotter<'_, '_, '_> {
     ) -> Vec<Refused> {
         let allowed = self.model.alternatives[shape].clone();
         let alternatives = wishes::narrowed(self, shape, &allowed);
+        let nobody = self.companies(shape).all(Group::is_unbegun);
+        self.may_begin = nobody;
         let mut refused = Vec::new();
         let mut pieces = vec![RowSpec { shape, alternatives, allowed, given: Vec::new(), count }];
         for key in self.keys(shape) {
@@ -266,6 +270,7 @@ impl Allotter<'_, '_, '_> {
             domains,
             rules,
             wishes,
+            may_begin: self.may_begin,
             premium_percent: self.model.input.wish_premium_percent,
         };
         let given = split.allot(piece.count);

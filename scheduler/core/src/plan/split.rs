@@ -28,6 +28,8 @@ pub(crate) struct Split<'s> {
     pub(crate) rules: Vec<&'s Group>,
     /// Wishes about this key that the shape has.
     pub(crate) wishes: Vec<&'s Group>,
+    /// Whether nobody is anywhere yet whom the shape has to join.
+    pub(crate) may_begin: bool,
     /// How much more a node may cost in a domain that grants a wish, in percent of the cheapest.
     pub(crate) premium_percent: i64,
 }
@@ -99,7 +101,10 @@ impl Split<'_> {
             GroupRule::Spread { max_skew, .. } => {
                 !owner || here.members + i64::from(member) - rule.floor() <= max_skew
             }
-            GroupRule::Affinity => !owner || here.members > 0 || (member && rule.is_unbegun()),
+            GroupRule::Affinity => {
+                let begins = member && self.may_begin && rule.is_unbegun();
+                !owner || here.members > 0 || begins
+            }
             GroupRule::AntiAffinity => {
                 (!owner || here.members == 0) && (!member || here.owners == 0)
             }

@@ -11,6 +11,7 @@ use super::place::{Bought, Placed};
 use super::rows::{Given, Refused};
 use super::scene::{OnHost, Scene};
 use crate::pack::rules::Tally;
+use crate::pack::vector;
 use crate::reason::Obstacle;
 use crate::world::topology::{Group, GroupRule};
 
@@ -42,7 +43,7 @@ pub(crate) fn to_rules(
     while let Some(excess) = find(model, scene, placed) {
         let count = take_back(model, scene, placed, &excess);
         if count == 0 {
-            return;
+            break;
         }
         let Excess { shape, obstacle, .. } = excess;
         placed.unplaced.push(Refused { shape, count, obstacle });
@@ -50,8 +51,21 @@ pub(crate) fn to_rules(
             placed.unplaced.push(refused);
         }
     }
-    placed.nodes.retain(|node| node.copies > 0 && !node.load.is_empty());
+    give_back(goods, scene, placed);
     placed.hosts.retain(|on| on.count > 0);
+}
+
+/// Nodes on which nothing is left are not bought: what they drew on limits is free again.
+fn give_back(goods: &Goods<'_, '_>, scene: &mut Scene, placed: &mut Placed) {
+    let empty = placed.nodes.iter().filter(|node| node.load.is_empty());
+    for (node, offer) in empty.filter_map(|node| Some((node, *node.offers.first()?))) {
+        let stall = goods.offers[offer].stall;
+        vector::add(&mut scene.budgets[stall].left, goods.charge(offer), node.copies);
+        if let Some(reservation) = goods.facts[offer].reservation {
+            scene.budgets[reservation].left[0] += node.copies;
+        }
+    }
+    placed.nodes.retain(|node| !node.load.is_empty());
 }
 
 /// Nodes bought for others may bring domains that a spread has to level, which does not ask whether its
@@ -166,7 +180,7 @@ fn take_back(model: &Model<'_>, scene: &mut Scene, placed: &mut Placed, excess: 
         }
     }
     placed.nodes.retain(|node| node.copies > 0);
-    placed.nodes.extend(split.into_iter().filter(|node| !node.load.is_empty()));
+    placed.nodes.extend(split);
     for on in placed.hosts.iter_mut().filter(|on| excess.covers(on.shape, &on.given)) {
         let count = on.count.min(left);
         scene.put(model, &OnHost { count, ..on.clone() }, -1);

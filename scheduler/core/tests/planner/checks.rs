@@ -246,6 +246,32 @@ const ASKED: [&str; 40] = [
     "spread arch:1 tolerate arm",
 ];
 
+/// What becomes of nodes.
+const STATES: [&str; 10] = [
+    "",
+    "",
+    "",
+    "label rack=r1",
+    "label rack=r2 taint team=ops",
+    "state cordoned",
+    "state not-ready taint node.kubernetes.io/not-ready",
+    "state deleting",
+    "initialized no taint karpenter.sh/unregistered",
+    "taint busy:PreferNoSchedule",
+];
+
+/// Nodes on their way.
+const CLAIMS: [&str; 4] = [
+    "need type=m.xlarge label rack=r1",
+    "need type=m.xlarge,r.4xlarge need zone=a label rack=r2",
+    "launched m.xlarge/b/on-demand label rack=r1",
+    "need type=c.large need bought=spot",
+];
+
+fn one<'w>(random: &mut Random, words: &[&'w str]) -> &'w str {
+    words[usize::try_from(random.below(words.len() as u64)).unwrap()]
+}
+
 /// Worlds with everything in them, at random.
 fn anything(random: &mut Random) -> String {
     let mut text = String::from(
@@ -260,17 +286,23 @@ fn anything(random: &mut Random) -> String {
         shape agent cpu 100m mem 100Mi daemon yes tolerate all\n",
     );
     for index in 0..6 {
-        let wish = ASKED[usize::try_from(random.below(ASKED.len() as u64)).unwrap()];
+        let wish = one(random, &ASKED);
         let (cpu, memory) = (100 * (1 + random.below(20)), 256 * (1 + random.below(16)));
         text += &format!("shape w{index} cpu {cpu}m mem {memory}Mi {wish}\n");
         text += &format!("pods w{index} {}\n", 1 + random.below(9));
     }
     for node in 0..random.below(5) {
-        let zone = ["a", "b", "c"][usize::try_from(random.below(3)).unwrap()];
-        text += &format!("node n{node} type m.xlarge zone {zone} pool main\n");
+        let zone = one(random, &["a", "b", "c"]);
+        let state = one(random, &STATES);
+        text += &format!("node n{node} type m.xlarge zone {zone} pool main {state}\n");
         for _ in 0..random.below(3) {
-            text += &format!("shape w9 cpu 300m mem 512Mi\npods w9 1 on n{node}\n");
+            let shape = one(random, &["w9", "w9", "w0", "w1"]);
+            text += &format!("shape w9 cpu 300m mem 512Mi\npods {shape} 1 on n{node}\n");
         }
+    }
+    for claim in 0..random.below(3) {
+        let kind = one(random, &CLAIMS);
+        text += &format!("claim c{claim} pool main cpu 2 mem 2Gi pods 2 {kind}\n");
     }
     text
 }
@@ -278,7 +310,7 @@ fn anything(random: &mut Random) -> String {
 #[test]
 fn random_plans_pass_and_do_not_depend_on_order() {
     let mut random = Random::new(3);
-    for round in 0..1_500 {
+    for round in 0..10_000 {
         let text = anything(&mut random);
         let scenario = scenario::read(&text);
         let input = scenario.input(0..scenario.changes.len());

@@ -75,19 +75,16 @@ impl Topology {
         }
     }
 
-    /// Counts pods of a shape in the domains that `domain` names; `admits` says whether a filter lets
-    /// the node count. `count` may be negative.
+    /// Counts pods of a shape: for each of its groups as many, and in the domain, that `count` says. The
+    /// number may be negative.
     pub(crate) fn record<'l>(
         &mut self,
         shape: usize,
-        count: i64,
-        domain: impl Fn(&str) -> Option<&'l str>,
-        admits: impl Fn(&NodeFilter) -> bool,
+        count: impl Fn(&GroupSpec) -> Option<(&'l str, i64)>,
     ) {
         for index in &self.of_shape[shape] {
             let group = &mut self.groups[*index];
-            let Some(domain) = domain(&group.spec.key) else { continue };
-            if admits(&group.spec.filter) {
+            if let Some((domain, count)) = count(&group.spec) {
                 group.record(shape, domain, count);
             }
         }
