@@ -5,10 +5,11 @@
 use super::Context;
 use super::candidate::Candidate;
 use crate::pack::ledger::Budget;
+use crate::pack::rules::Tally;
 use crate::plan::Effort;
 use crate::plan::place::{Placed, Placer};
 use crate::plan::wishes::Wishes;
-use crate::world::topology::Group;
+use crate::world::topology::{Group, GroupRule};
 
 /// Nodes taken out of the scene, with what it takes to put them back.
 pub(crate) struct Relocation<'t, 'g, 'm, 'a> {
@@ -78,7 +79,8 @@ impl<'t, 'g, 'm, 'a> Relocation<'t, 'g, 'm, 'a> {
         let mut placed = placer.together(self.context.scene, &self.wanted, Wishes::All);
         let scene = &mut *self.context.scene;
         scene.open = self.open;
-        if placed.unplaced.is_empty() && accept(&mut placed) {
+        let followed = strands_followers(&self.groups, &scene.topology.groups);
+        if placed.unplaced.is_empty() && !followed && accept(&mut placed) {
             for host in self.gone {
                 scene.open[host] = false;
             }
@@ -91,4 +93,16 @@ impl<'t, 'g, 'm, 'a> Relocation<'t, 'g, 'm, 'a> {
         scene.budgets = self.budgets;
         None
     }
+}
+
+/// True when pods that follow others into a domain would be left there by the last of these.
+fn strands_followers(before: &[Group], after: &[Group]) -> bool {
+    let company =
+        |group: &Group| group.spec.rule == GroupRule::Affinity && group.spec.wish.is_none();
+    before.iter().zip(after).filter(|(_, group)| company(group)).any(|(before, after)| {
+        let alone = |(domain, here): (&str, Tally)| {
+            here.owners > 0 && here.members == 0 && before.tally(domain).members > 0
+        };
+        after.tallies().any(alone)
+    })
 }

@@ -74,8 +74,10 @@ impl Places {
             return Rc::clone(known);
         }
         let stays = model.hosts.iter().filter(|host| !host.leaving || !host.pods.is_empty());
-        let domains = stays.filter(|host| host.counts_for(filter)).filter_map(|h| h.label(key));
-        let domains = Rc::new(domains.map(str::to_owned).collect());
+        let counted = stays.filter(|host| host.counts_for(filter));
+        // A node to come that may be in one of several domains may bring any of them.
+        let domains = counted.filter_map(|host| host.offers.get(key)?.listed());
+        let domains = Rc::new(domains.flatten().cloned().collect());
         self.counted.borrow_mut().insert(question, Rc::clone(&domains));
         domains
     }
