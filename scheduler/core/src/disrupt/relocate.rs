@@ -5,11 +5,10 @@
 use super::Context;
 use super::candidate::Candidate;
 use crate::pack::ledger::Budget;
-use crate::pack::rules::Tally;
 use crate::plan::Effort;
 use crate::plan::place::{Placed, Placer};
 use crate::plan::wishes::Wishes;
-use crate::world::topology::{Group, GroupRule};
+use crate::world::topology::Group;
 
 /// Nodes taken out of the scene, with what it takes to put them back.
 pub(crate) struct Relocation<'t, 'g, 'm, 'a> {
@@ -79,8 +78,8 @@ impl<'t, 'g, 'm, 'a> Relocation<'t, 'g, 'm, 'a> {
         let mut placed = placer.together(self.context.scene, &self.wanted, Wishes::All);
         let scene = &mut *self.context.scene;
         scene.open = self.open;
-        let followed = strands_followers(&self.groups, &scene.topology.groups);
-        if placed.unplaced.is_empty() && !followed && accept(&mut placed) {
+        let broken = breaks_rules(&self.groups, &scene.topology.groups);
+        if placed.unplaced.is_empty() && !broken && accept(&mut placed) {
             for host in self.gone {
                 scene.open[host] = false;
             }
@@ -95,14 +94,15 @@ impl<'t, 'g, 'm, 'a> Relocation<'t, 'g, 'm, 'a> {
     }
 }
 
-/// True when pods that follow others into a domain would be left there by the last of these.
-fn strands_followers(before: &[Group], after: &[Group]) -> bool {
-    let company =
-        |group: &Group| group.spec.rule == GroupRule::Affinity && group.spec.wish.is_none();
-    before.iter().zip(after).filter(|(_, group)| company(group)).any(|(before, after)| {
-        let alone = |(domain, here): (&str, Tally)| {
-            here.owners > 0 && here.members == 0 && before.tally(domain).members > 0
-        };
-        after.tallies().any(alone)
+/// True when some domain has more pods too many than before: moving a pod must not leave those that follow
+/// it alone, nor bring a domain that others would have to level.
+fn breaks_rules(before: &[Group], after: &[Group]) -> bool {
+    let both = before.iter().zip(after).filter(|(_, group)| group.spec.wish.is_none());
+    both.into_iter().any(|(before, after)| {
+        let (floor, floor_before) = (after.floor(), before.floor());
+        after.tallies().any(|(domain, here)| {
+            let known = before.excess(before.tally(domain), floor_before);
+            after.excess(here, floor) > known.max(0)
+        })
     })
 }

@@ -56,13 +56,6 @@ pub(crate) struct Counted {
 }
 
 impl Placed {
-    /// Adds what was placed, and what was not, after this.
-    pub(crate) fn add(&mut self, later: Self) {
-        self.hosts.extend(later.hosts);
-        self.nodes.extend(later.nodes);
-        self.unplaced.extend(later.unplaced);
-    }
-
     /// Adds the pods on new nodes to counts by shape.
     pub(crate) fn count_launched(&self, launched: &mut [i64]) {
         for node in &self.nodes {
@@ -90,7 +83,19 @@ impl Placer<'_, '_, '_> {
     /// pods that find no place.
     pub(crate) fn together(&self, scene: &mut Scene, wanted: &[i64], wishes: Wishes) -> Placed {
         let mut placed = Placed::default();
-        self.pass(scene, wanted, wishes, &mut placed);
+        self.add(scene, wanted, wishes, &mut placed);
+        placed
+    }
+
+    /// Places more, after what has been placed already.
+    pub(crate) fn add(
+        &self,
+        scene: &mut Scene,
+        wanted: &[i64],
+        wishes: Wishes,
+        placed: &mut Placed,
+    ) {
+        self.pass(scene, wanted, wishes, placed);
         let mut given_up = wishes;
         while let Some(wishes) = given_up.next() {
             let mut again = vec![0; wanted.len()];
@@ -100,11 +105,10 @@ impl Placer<'_, '_, '_> {
                 !wished
             });
             if again.iter().any(|count| *count > 0) {
-                self.pass(scene, &again, wishes, &mut placed);
+                self.pass(scene, &again, wishes, placed);
             }
             given_up = wishes;
         }
-        placed
     }
 
     fn pass(&self, scene: &mut Scene, wanted: &[i64], wishes: Wishes, placed: &mut Placed) {

@@ -10,7 +10,6 @@ use super::model::Model;
 use super::place::{Bought, Placed};
 use super::rows::{Given, Refused};
 use super::scene::{OnHost, Scene};
-use crate::pack::rules::Tally;
 use crate::pack::vector;
 use crate::reason::Obstacle;
 use crate::world::topology::{Group, GroupRule};
@@ -121,7 +120,7 @@ fn find(model: &Model<'_>, scene: &Scene, placed: &Placed) -> Option<Excess> {
     for group in scene.topology.groups.iter().filter(|group| group.spec.wish.is_none()) {
         let floor = group.floor();
         for (domain, here) in group.tallies() {
-            let most = excess_of(group, here, floor);
+            let most = group.excess(here, floor);
             if most <= 0 {
                 continue;
             }
@@ -142,15 +141,6 @@ fn find(model: &Model<'_>, scene: &Scene, placed: &Placed) -> Option<Excess> {
         }
     }
     None
-}
-
-/// How many owners a domain has too many.
-fn excess_of(group: &Group, here: Tally, floor: i64) -> i64 {
-    match group.spec.rule {
-        GroupRule::Spread { max_skew, .. } if here.owners > 0 => here.members - floor - max_skew,
-        GroupRule::Affinity if here.members == 0 => here.owners,
-        GroupRule::Spread { .. } | GroupRule::Affinity | GroupRule::AntiAffinity => 0,
-    }
 }
 
 /// Pods that this plan has put where there are too many.

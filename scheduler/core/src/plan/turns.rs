@@ -107,13 +107,13 @@ impl Placer<'_, '_, '_> {
                     },
                 )
                 .collect();
-            all.add(self.together(scene, &now, Wishes::All));
+            self.add(scene, &now, Wishes::All, &mut all);
         }
         let mut again = vec![0; wanted.len()];
         for refused in std::mem::take(&mut all.unplaced) {
             again[refused.shape] += refused.count;
         }
-        all.add(self.together(scene, &again, Wishes::All));
+        self.add(scene, &again, Wishes::All, &mut all);
         all
     }
 }

@@ -294,9 +294,11 @@ fn anything(random: &mut Random) -> String {
     for node in 0..random.below(5) {
         let zone = one(random, &["a", "b", "c"]);
         let state = one(random, &STATES);
+        let pods = usize::try_from(random.below(3)).unwrap();
         text += &format!("node n{node} type m.xlarge zone {zone} pool main {state}\n");
-        for _ in 0..random.below(3) {
-            let shape = one(random, &["w9", "w9", "w0", "w1"]);
+        // No two of a workload on one node: that might be what its rules forbid.
+        for among in [["w9"; 3], ["w0", "w1", "w9"]].iter().take(pods) {
+            let shape = one(random, among);
             text += &format!("shape w9 cpu 300m mem 512Mi\npods {shape} 1 on n{node}\n");
         }
     }

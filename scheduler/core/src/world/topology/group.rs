@@ -192,6 +192,18 @@ impl Group {
         domains.min_by_key(|name| self.tally(name).members).cloned()
     }
 
+    /// How many owners a domain has too many, when `floor` is that of the group. Nobody who is there already
+    /// has to be judged by anti-affinity.
+    pub(crate) fn excess(&self, here: Tally, floor: i64) -> i64 {
+        match self.spec.rule {
+            GroupRule::Spread { max_skew, .. } if here.owners > 0 => {
+                here.members - floor - max_skew
+            }
+            GroupRule::Affinity if here.members == 0 => here.owners,
+            GroupRule::Spread { .. } | GroupRule::Affinity | GroupRule::AntiAffinity => 0,
+        }
+    }
+
     /// True when no domain holds a member.
     pub(crate) fn is_unbegun(&self) -> bool {
         self.tallies.values().all(|tally| tally.members == 0)
