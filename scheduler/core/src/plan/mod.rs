@@ -7,7 +7,7 @@ pub(crate) mod assemble;
 mod candidates;
 mod closed;
 mod explain;
-mod flexibility;
+pub(crate) mod flexibility;
 pub(crate) mod goods;
 pub(crate) mod hosts;
 mod market;
