@@ -4,6 +4,8 @@
 //! missing capacity did to the rest. Nothing is trimmed when everything found a place, unless nodes for
 //! others have brought a new domain.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::flexibility;
 use super::goods::Goods;
 use super::model::Model;
@@ -78,14 +80,20 @@ fn see_new_domains(
     let spreads = scene.topology.groups.iter_mut().filter(|group| {
         group.spec.wish.is_none() && group.spec.rule.is_spread() && group.has_owners()
     });
+    let planned: BTreeSet<usize> =
+        placed.nodes.iter().filter_map(|node| node.offers.first().copied()).collect();
+    let mut sold: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for group in spreads {
         let spec = std::rc::Rc::clone(&group.spec);
-        let offers = placed.nodes.iter().filter_map(|node| node.offers.first());
-        let counts = offers.filter(|offer| goods.counts_for(**offer, &spec.filter));
+        let counts = planned.iter().filter(|offer| goods.counts_for(**offer, &spec.filter));
         let new = counts.filter_map(|offer| goods.label(*offer, &spec.key));
         let counted = goods.places.counted(model, &spec.filter, &spec.key);
         group.widen(new.map(str::to_owned).chain(counted.iter().cloned()).collect());
-        if is_tight(group) {
+        let sold = sold.entry(spec.key.clone()).or_insert_with(|| {
+            (0..goods.offers.len()).filter_map(|offer| goods.label(offer, &spec.key)).collect()
+        });
+        let known = sold.iter().all(|domain| group.universe().contains(*domain));
+        if !known && is_tight(group) {
             placed.nodes.iter_mut().for_each(|node| keep_out(goods, group, node));
         }
     }
