@@ -2,11 +2,12 @@
 //!
 //! Invariant: every leaf names what failed, how close it came, and what would admit the pod.
 
+mod text;
+
 use std::fmt;
 
 use crate::vocabulary::ids::InstanceTypeName;
 use crate::vocabulary::requirement::Requirement;
-use crate::vocabulary::resources::display_amount;
 use crate::vocabulary::taint::Taint;
 
 /// One node of the tree.
@@ -27,6 +28,8 @@ pub enum Obstacle {
     None,
     /// The pod is not ours to place yet: kube-scheduler still works on it, or it is gated or ending.
     NotWaiting,
+    /// The pod asks not to run on any node that a NodePool makes.
+    OptedOut,
     /// The sender of the pod says that it can never be scheduled.
     Declared {
         /// Why, in the sender's words.
@@ -93,12 +96,33 @@ pub enum Obstacle {
         /// The least that one more node would add.
         needed: i64,
     },
+    /// Fewer values of a label could be kept open for the launch than the pool's `minValues` asks for.
+    MinValues {
+        /// Label key.
+        key: String,
+        /// How many the pool asks for.
+        wanted: u32,
+        /// How many the types that would hold the pod have.
+        reachable: usize,
+    },
+    /// Only reservations would serve, and nothing is left of them.
+    Reservations {
+        /// How many reservations.
+        reservations: usize,
+    },
+    /// The pool leaves labels open in more combinations than are looked at.
+    TooManyValues {
+        /// How many are.
+        most: usize,
+    },
     /// A topology rule (spread, affinity, anti-affinity) leaves no domain.
     Topology {
         /// Which rule.
         rule: TopologyRule,
         /// Label key of the topology.
         key: String,
+        /// For a spread, the emptiest domain, which can take no more and so holds all others down.
+        held_by: Option<String>,
     },
 }
 
@@ -111,6 +135,14 @@ pub enum TopologyRule {
     Affinity,
     /// Required pod anti-affinity, of the pod or of a pod already there.
     AntiAffinity,
+}
+
+impl Obstacle {
+    /// Nobody is there whom the pod has to join on its node.
+    pub(crate) fn lonely() -> Self {
+        let key = crate::labels::HOSTNAME.to_owned();
+        Self::Topology { rule: TopologyRule::Affinity, key, held_by: None }
+    }
 }
 
 impl Reason {
@@ -126,6 +158,10 @@ impl Reason {
         match self.obstacle {
             Obstacle::None => "PLACEABLE",
             Obstacle::NotWaiting => "NOT_WAITING",
+            Obstacle::OptedOut => "OPTED_OUT",
+            Obstacle::MinValues { .. } => "MIN_VALUES_UNREACHABLE",
+            Obstacle::Reservations { .. } => "RESERVATIONS_USED_UP",
+            Obstacle::TooManyValues { .. } => "TOO_MANY_LABEL_VALUES",
             Obstacle::Declared { .. } => "UNSCHEDULABLE",
             Obstacle::Contradiction => "REQUIREMENTS_CONTRADICTORY",
             Obstacle::NoPool => "NO_NODE_POOL",
@@ -161,89 +197,5 @@ impl Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write_tree(f, 0)
-    }
-}
-
-impl fmt::Display for Obstacle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::None => f.write_str("nothing stands in the way"),
-            Self::NotWaiting => f.write_str(
-                "kube-scheduler has not marked it unschedulable; it is new, gated, preempting or ending",
-            ),
-            Self::Declared { why } => f.write_str(why),
-            Self::Contradiction => f.write_str(
-                "node selector, node affinity and volumes contradict each other; no node can meet all",
-            ),
-            Self::NoPool => f.write_str("there is no NodePool; create one"),
-            Self::NoPoolAdmits => f.write_str("no NodePool can make a node for it"),
-            Self::PoolNotReady { why } => write!(f, "not ready: {why}"),
-            Self::NoCatalogue => {
-                f.write_str("the region has not reported its instance types yet; wait for its actuator")
-            }
-            Self::Taint { taint } => write!(f, "taint {taint}; add a toleration for it to the pod"),
-            Self::Requirement { key, wanted, offered } => {
-                write_requirement(f, key, wanted, offered.as_ref())
-            }
-            Self::NoInstanceType { key, wanted } => write!(
-                f,
-                "no instance type has {key} {wanted} together with the other requirements; widen them"
-            ),
-            Self::TooLarge { resource, requested, largest, instance_type } => write!(
-                f,
-                "requests {resource} {}, but the largest matching type {instance_type} has {} left for \
-                 pods; request less or allow larger types",
-                display_amount(resource, *requested),
-                display_amount(resource, *largest)
-            ),
-            Self::NoOffering { types } => write!(
-                f,
-                "{types} instance types would fit, but none of them can be bought now in an allowed \
-                 zone and capacity type; allow more zones or capacity types"
-            ),
-            Self::Limit { resource, limit, used, needed } => write!(
-                f,
-                "limit {resource} {} is reached: {} in use, the smallest node adds {}; raise the limit",
-                display_amount(resource, *limit),
-                display_amount(resource, *used),
-                display_amount(resource, *needed)
-            ),
-            Self::Topology { rule, key } => write_topology(f, *rule, key),
-        }
-    }
-}
-
-fn write_requirement(
-    f: &mut fmt::Formatter<'_>,
-    key: &str,
-    wanted: &Requirement,
-    offered: Option<&Requirement>,
-) -> fmt::Result {
-    match offered {
-        Some(offered) => {
-            write!(f, "pod wants {key} {wanted}, pool allows {key} {offered}; change one of them")
-        }
-        None => write!(
-            f,
-            "pod wants {key} {wanted}, which the pool does not define; add it to the pool's labels or \
-             requirements"
-        ),
-    }
-}
-
-fn write_topology(f: &mut fmt::Formatter<'_>, rule: TopologyRule, key: &str) -> fmt::Result {
-    match rule {
-        TopologyRule::Spread => write!(
-            f,
-            "topology spread over {key} leaves no domain within maxSkew; raise maxSkew or allow more \
-             domains"
-        ),
-        TopologyRule::Affinity => write!(
-            f,
-            "pod affinity over {key} finds no domain with a matching pod where it could run"
-        ),
-        TopologyRule::AntiAffinity => {
-            write!(f, "pod anti-affinity over {key} leaves no free domain; allow more domains")
-        }
     }
 }

@@ -233,6 +233,7 @@ impl Planning {
             opening: self.opening.clone(),
             now_ms,
             effort: Effort::Default,
+            ..PlanInput::default()
         }
     }
 

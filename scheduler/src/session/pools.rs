@@ -68,6 +68,10 @@ const fn reason(obstacle: &Obstacle) -> &'static str {
         Obstacle::NoOffering { .. } => "NoOffering",
         Obstacle::None
         | Obstacle::NotWaiting
+        | Obstacle::OptedOut
+        | Obstacle::MinValues { .. }
+        | Obstacle::TooManyValues { .. }
+        | Obstacle::Reservations { .. }
         | Obstacle::Declared { .. }
         | Obstacle::Contradiction
         | Obstacle::NoPool

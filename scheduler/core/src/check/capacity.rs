@@ -4,13 +4,14 @@
 //! type that its requirements still name.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use super::{Findings, Rule};
 use crate::bound::{BoundKind, LowerBound};
 use crate::certificate::{self, CertificateError, PodClass, PricedRoom, SharedRoom};
 use crate::plan::{Plan, PlanInput};
 use crate::vocabulary::catalogue::{Catalogue, InstanceType, Offering};
-use crate::vocabulary::ids::ShapeId;
+use crate::vocabulary::ids::{ReservationId, ShapeId};
 use crate::vocabulary::labels::{self, Labels};
 use crate::vocabulary::pool::NodePool;
 use crate::vocabulary::requirements::Requirements;
@@ -44,7 +45,32 @@ pub(super) fn check(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
             });
         }
     }
+    reservations(plan, input, findings);
     bound(plan, input, findings);
+}
+
+/// Launches and claims that name a reservation do not draw more on it than it has left.
+fn reservations(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
+    let mut left: BTreeMap<&ReservationId, i64> = BTreeMap::new();
+    let catalogues = input.catalogues.values();
+    let types = catalogues.flat_map(|catalogue| catalogue.types.values());
+    for reservation in types.flat_map(|t| &t.offerings).filter_map(|o| o.reservation.as_ref()) {
+        let known = left.entry(&reservation.id).or_insert(reservation.remaining);
+        *known = (*known).min(reservation.remaining);
+    }
+    for (id, left) in left {
+        let named = |wanted: &Requirements| {
+            let wanted = wanted.get(labels::RESERVATION_ID);
+            wanted.is_some_and(|ids| ids.allows(Some(id.as_str())))
+        };
+        let claims = input.world.claims.values().filter(|claim| claim.provider_id.is_empty());
+        let held = claims.filter(|claim| named(&claim.requirements)).count();
+        let drawn = plan.launches.iter().filter(|launch| named(&launch.requirements)).count();
+        let within = i64::try_from(held + drawn).is_ok_and(|all| all <= left);
+        findings.require(drawn == 0 || within, Rule::Limits, || {
+            format!("reservation {id}: {held} + {drawn} exceeds {left}")
+        });
+    }
 }
 
 fn amount<'c>(types: impl Iterator<Item = &'c InstanceType>, resource: &str) -> i64 {
@@ -127,9 +153,13 @@ fn may_run(offer: &Offer<'_>, shape: &PodShape) -> bool {
     let Offer { pool, labels, .. } = offer;
     let tolerates = |taint| shape.tolerations.iter().any(|t| t.covers(taint));
     let possible = |wanted: &Requirements| {
-        wanted.iter().all(|(key, wanted)| {
-            labels.get(key).is_none_or(|value| wanted.allows(Some(value)))
-                || pool.requirements.get(key).is_some_and(|other| other.single().is_none())
+        wanted.iter().all(|(key, wanted)| match (labels.get(key), pool.requirements.get(key)) {
+            (Some(value), _) => wanted.allows(Some(value)),
+            (None, Some(open)) => wanted.overlaps(open),
+            // What some types carry and this one does not is absent.
+            (None, None) => {
+                wanted.allows_absent() || labels::is_well_known(key) && !offer.decided.contains(key)
+            }
         })
     };
     pool.taints.iter().all(|taint| !taint.repels() || tolerates(taint))
@@ -140,6 +170,8 @@ fn may_run(offer: &Offer<'_>, shape: &PodShape) -> bool {
 struct Offer<'a> {
     pool: &'a NodePool,
     labels: Labels,
+    /// Label keys that types decide.
+    decided: Rc<BTreeSet<&'a str>>,
     room: PricedRoom,
 }
 
@@ -152,6 +184,8 @@ fn offers(input: &PlanInput) -> Vec<Offer<'_>> {
     let mut all = Vec::new();
     for pool in world.pools.values().filter(|pool| pool.not_ready.is_none()) {
         let Some(catalogue) = input.catalogues.get(&pool.catalogue) else { continue };
+        let keys = catalogue.types.values().flat_map(|t| t.labels.keys().map(String::as_str));
+        let decided: Rc<BTreeSet<&str>> = Rc::new(keys.collect());
         for instance in catalogue.types.values() {
             for offering in instance.offerings.iter().filter(|offering| offering.available) {
                 let labels = labels_of(pool, instance, offering);
@@ -163,7 +197,7 @@ fn offers(input: &PlanInput) -> Vec<Offer<'_>> {
                 let room = daemons.fold(instance.allocatable(), |room, r| room.minus(r));
                 let price_micro_usd_per_hour = offering.price_micro_usd_per_hour;
                 let room = PricedRoom { room, price_micro_usd_per_hour };
-                all.push(Offer { pool, labels, room });
+                all.push(Offer { pool, labels, decided: Rc::clone(&decided), room });
             }
         }
     }

@@ -5,6 +5,7 @@
 //! mistake there is not repeated here.
 
 mod capacity;
+mod census;
 mod disruption;
 mod nodes;
 mod predicates;
@@ -13,6 +14,7 @@ mod topology;
 use std::fmt;
 
 use crate::plan::{Plan, PlanInput};
+use census::Census;
 use nodes::Nodes;
 
 /// Something wrong with a plan.
@@ -45,8 +47,10 @@ pub enum Rule {
     Affinity,
     /// Required pod anti-affinity, of new pods and of those already there.
     AntiAffinity,
-    /// NodePool limits.
+    /// NodePool limits and reservations.
     Limits,
+    /// As many values of a label stay open as `minValues` asks for.
+    MinValues,
     /// NodePool disruption budgets.
     NodeBudget,
     /// PodDisruptionBudgets.
@@ -71,7 +75,7 @@ pub fn check(plan: &Plan, input: &PlanInput) -> Vec<Violation> {
     let mut findings = Findings::default();
     let nodes = Nodes::after(plan, input, &mut findings);
     predicates::check(&nodes, &mut findings);
-    topology::check(&nodes, &mut findings);
+    topology::check(&Census::of(&nodes), &mut findings);
     capacity::check(plan, input, &mut findings);
     disruption::check(plan, input, &mut findings);
     findings.0.sort();

@@ -4,12 +4,16 @@
 //! planned must be right for all.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::{Findings, Rule};
-use crate::plan::{CANDIDATES_MAX, NewNode, Placement, Plan, PlanInput, Target};
-use crate::vocabulary::catalogue::{CapacityType, InstanceType};
+use crate::plan::{
+    CANDIDATES_MAX, Candidate, MinValuesPolicy, NewNode, Placement, Plan, PlanInput, Target,
+};
+use crate::vocabulary::catalogue::{CapacityType, Catalogue, InstanceType, Offering};
 use crate::vocabulary::ids::PodUid;
 use crate::vocabulary::labels::{self, Labels};
+use crate::vocabulary::pool::NodePool;
 use crate::vocabulary::resources::Resources;
 use crate::vocabulary::taint::Taint;
 use crate::world::claim::NodeClaim;
@@ -33,8 +37,12 @@ pub(super) struct NodeAfter<'a> {
     pub(super) pods: Vec<(&'a PodUid, &'a PodShape)>,
     /// Pods that the plan brings.
     pub(super) arrived: BTreeSet<&'a PodUid>,
+    /// Pods that are ending.
+    pub(super) ending: BTreeSet<&'a PodUid>,
     /// True for nodes that may take pods.
     pub(super) takes_pods: bool,
+    /// True for nodes on their way out.
+    pub(super) leaves: bool,
 }
 
 /// All nodes after the plan.
@@ -88,7 +96,13 @@ impl<'a> Nodes<'a> {
                 findings.require(!arrives, Rule::Target, || format!("pod {uid}: no {place:?}"));
                 continue;
             };
+            if node.leaves && !arrives && is_evicted(input, place, pod, shape) {
+                continue;
+            }
             node.pods.push((uid, shape.as_ref()));
+            if pod.deleting {
+                node.ending.insert(uid);
+            }
             if arrives {
                 node.arrived.insert(uid);
             }
@@ -108,7 +122,12 @@ impl<'a> Nodes<'a> {
         let waits = |pod: &Pod| {
             let shape = input.world.shapes.get(&pod.shape);
             let plain = shape.is_some_and(|s| !s.is_daemon && !s.owner.starts_with("Node/"));
-            pod.node.is_none() && pod.unschedulable && !pod.deleting && !pod.preempting && plain
+            let ours = shape.is_some_and(|shape| !shape.opts_out());
+            ours && pod.node.is_none()
+                && pod.unschedulable
+                && !pod.deleting
+                && !pod.preempting
+                && plain
         };
         for (uid, pod) in input.world.pods.iter().filter(|(_, pod)| waits(pod)) {
             let known = unplaced.contains(uid) || placed.contains(uid);
@@ -122,6 +141,21 @@ impl<'a> Nodes<'a> {
             });
         }
     }
+}
+
+/// True when the pod goes with its leaving node, whether or not it has another place already.
+fn is_evicted(input: &PlanInput, place: &Target, pod: &Pod, shape: &PodShape) -> bool {
+    let stays = shape.is_daemon || shape.owner.starts_with("Node/");
+    let returns = shape.owner.starts_with("StatefulSet/");
+    let Target::Node(name) = place else { return false };
+    let node = input.world.nodes.get(name);
+    let taken = |node: &Arc<Node>| {
+        input.interrupted_instances.iter().any(|i| node.provider_id.ends_with(i.as_str()))
+    };
+    let mut budgets = input.world.budgets.values();
+    let held = pod.do_not_disrupt.in_force(input.now_ms)
+        || budgets.any(|budget| budget.fully_blocking && budget.covers(shape));
+    !stays && (!pod.deleting || returns) && (!held || node.is_some_and(taken))
 }
 
 fn existing<'a>(input: &PlanInput, node: &Node, claim: Option<&NodeClaim>) -> NodeAfter<'a> {
@@ -145,7 +179,9 @@ fn existing<'a>(input: &PlanInput, node: &Node, claim: Option<&NodeClaim>) -> No
         taints,
         pods: Vec::new(),
         arrived: BTreeSet::new(),
+        ending: BTreeSet::new(),
         takes_pods: ready && !gone && !interrupted && !node.cordoned && !node.is_fargate(),
+        leaves: gone || interrupted,
     }
 }
 
@@ -169,7 +205,7 @@ fn in_flight<'a>(input: &PlanInput, claim: &NodeClaim) -> NodeAfter<'a> {
         form.allocatable = if known { claim.allocatable.clone() } else { form.allocatable.clone() };
     }
     if forms.is_empty() {
-        let allocatable = claim.allocatable.larger(&claim.requests);
+        let allocatable = claim.allocatable.raised_to(&claim.requests);
         forms.push(Form { labels: claim.labels.clone(), allocatable });
     }
     NodeAfter {
@@ -178,15 +214,13 @@ fn in_flight<'a>(input: &PlanInput, claim: &NodeClaim) -> NodeAfter<'a> {
         taints: claim.taints.clone(),
         pods: Vec::new(),
         arrived: BTreeSet::new(),
+        ending: BTreeSet::new(),
         takes_pods: !claim.is_leaving(),
+        leaves: claim.is_leaving(),
     }
 }
 
-fn may_be(
-    claim: &NodeClaim,
-    instance: &InstanceType,
-    offering: &crate::vocabulary::catalogue::Offering,
-) -> bool {
+fn may_be(claim: &NodeClaim, instance: &InstanceType, offering: &Offering) -> bool {
     if let Some(name) = &claim.instance_type {
         return *name == instance.name
             && claim.zone.as_ref().is_none_or(|zone| *zone == offering.zone)
@@ -221,24 +255,16 @@ fn launched<'a>(
     let catalogue = pool.and_then(|pool| input.catalogues.get(&pool.catalogue));
     let mut forms = Vec::new();
     for candidate in &launch.candidates {
-        let instance = catalogue.and_then(|c| c.types.get(&candidate.instance_type));
-        let sold = instance.filter(|instance| {
-            instance.offerings.iter().any(|o| {
-                o.available
-                    && o.zone == candidate.zone
-                    && o.capacity_type == candidate.capacity_type
-                    && o.price_micro_usd_per_hour == candidate.price_micro_usd_per_hour
-            })
-        });
-        let Some(instance) = sold else {
+        let Some(form) = bought(launch, candidate, catalogue) else {
             findings.add(Rule::Target, format!("{name}: {candidate:?} is not on offer"));
             continue;
         };
-        let zone = candidate.zone.as_str();
-        let form = form(instance, zone, candidate.capacity_type, &launch.labels);
         let allowed = pool.is_none_or(|pool| pool.requirements.allow(&form.labels));
         findings.require(allowed, Rule::Target, || format!("{name}: {candidate:?} is not allowed"));
         forms.push(form);
+    }
+    if let Some(pool) = pool.filter(|_| input.min_values == MinValuesPolicy::Strict) {
+        flexible(&name, pool, &forms, findings);
     }
     NodeAfter {
         name,
@@ -246,7 +272,46 @@ fn launched<'a>(
         taints: launch.taints.clone(),
         pods: Vec::new(),
         arrived: BTreeSet::new(),
+        ending: BTreeSet::new(),
         takes_pods: pool.is_some_and(|pool| pool.not_ready.is_none()),
+        leaves: false,
+    }
+}
+
+/// What a launch becomes with one of its candidates; none when that is not on offer.
+fn bought(
+    launch: &NewNode,
+    candidate: &Candidate,
+    catalogue: Option<&Arc<Catalogue>>,
+) -> Option<Form> {
+    let instance = catalogue?.types.get(&candidate.instance_type)?;
+    let reserved = launch.requirements.get(labels::RESERVATION_ID);
+    let is_it = |o: &&Offering| {
+        let id = o.reservation.as_ref().map(|reservation| reservation.id.as_str());
+        o.available
+            && o.zone == candidate.zone
+            && o.capacity_type == candidate.capacity_type
+            && o.price_micro_usd_per_hour == candidate.price_micro_usd_per_hour
+            && reserved.is_none_or(|wanted| wanted.allows(id))
+    };
+    let offering = instance.offerings.iter().find(is_it)?;
+    let zone = candidate.zone.as_str();
+    let mut form = form(instance, zone, candidate.capacity_type, &launch.labels);
+    if let Some(reservation) = &offering.reservation {
+        form.labels.insert(labels::RESERVATION_ID.to_owned(), reservation.id.to_string());
+    }
+    Some(form)
+}
+
+/// As many values of each label stay open as the pool asks for.
+fn flexible(name: &str, pool: &NodePool, forms: &[Form], findings: &mut Findings) {
+    for (key, wanted) in pool.requirements.iter() {
+        let least = wanted.min_values.unwrap_or(0);
+        let values: BTreeSet<_> = forms.iter().filter_map(|form| form.labels.get(key)).collect();
+        let enough = least < 2 || u32::try_from(values.len()).is_ok_and(|kept| kept >= least);
+        findings.require(enough, Rule::MinValues, || {
+            format!("{name} keeps {} values of {key}, not {least}", values.len())
+        });
     }
 }
 

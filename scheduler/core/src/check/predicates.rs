@@ -32,6 +32,8 @@ pub(super) fn check(nodes: &Nodes<'_>, findings: &mut Findings) {
 fn resources(nodes: &Nodes<'_>, node: &NodeAfter<'_>, findings: &mut Findings) {
     let pods = node.pods.iter().map(|(_, shape)| &shape.requests);
     let sum = pods.fold(Resources::default(), |sum, request| sum.plus(request));
+    let arrived = node.pods.iter().filter(|(uid, _)| node.arrived.contains(uid));
+    let brought = arrived.fold(Resources::default(), |sum, (_, pod)| sum.plus(&pod.requests));
     for form in &node.forms {
         let mut all = sum.clone();
         for (daemon, owner) in &nodes.daemons {
@@ -42,7 +44,9 @@ fn resources(nodes: &Nodes<'_>, node: &NodeAfter<'_>, findings: &mut Findings) {
                 all = all.plus(&daemon.requests);
             }
         }
-        if let Some(resource) = all.first_misfit(&form.allocatable) {
+        // kube-scheduler looks at the resources that a pod asks for; what was short before stays so.
+        let short = |name: &&str| all.get(name) > form.allocatable.available(name);
+        if let Some(resource) = brought.names().find(short) {
             let (need, have) = (all.get(resource), form.allocatable.get(resource));
             let detail = format!("{} needs {resource} {need}, has {have}", node.name);
             findings.add(Rule::Resources, detail);

@@ -9,8 +9,9 @@ use super::candidate::Candidate;
 use super::relocate::Relocation;
 use super::{Context, Disruptor};
 use crate::pack::vector::float;
+use crate::plan::flexibility;
 use crate::plan::goods::Goods;
-use crate::plan::place::Placed;
+use crate::plan::place::{Bought, Placed};
 use crate::vocabulary::catalogue::CapacityType;
 use crate::vocabulary::ids::PoolName;
 use crate::vocabulary::labels::CAPACITY_TYPE;
@@ -160,7 +161,8 @@ fn planned_price(goods: &Goods<'_, '_>, placed: &Placed) -> i64 {
     placed.nodes.iter().map(|node| goods.price(node.offers[0]) * node.copies).sum()
 }
 
-/// Drops offers that would eat the saving. Each node may exceed its planned price by its share of it.
+/// Drops offers that would eat the saving. Each node may exceed its planned price by its share of it. True
+/// when money is saved and what remains is as flexible as `minValues` asks for.
 fn keep_cheaper(goods: &Goods<'_, '_>, placed: &mut Placed, price: i64) -> bool {
     let total = planned_price(goods, placed);
     if total >= price {
@@ -173,7 +175,11 @@ fn keep_cheaper(goods: &Goods<'_, '_>, placed: &mut Placed, price: i64) -> bool 
         let first = node.offers[0];
         node.offers.retain(|offer| *offer == first || goods.price(*offer) < limit);
     }
-    true
+    let flexible = |node: &Bought| {
+        let offers = node.offers.iter().copied();
+        flexibility::obstacle(goods, goods.offers[node.offers[0]].stall, offers).is_none()
+    };
+    placed.nodes.iter().all(flexible)
 }
 
 /// True when no node would be spot, or each may be one of enough types.

@@ -7,7 +7,7 @@ use super::candidate::Candidate;
 use crate::pack::ledger::Budget;
 use crate::plan::Effort;
 use crate::plan::place::{Placed, Placer};
-use crate::plan::scene::OnHost;
+use crate::plan::wishes::Wishes;
 use crate::world::topology::Group;
 
 /// Nodes taken out of the scene, with what it takes to put them back.
@@ -40,12 +40,10 @@ impl<'t, 'g, 'm, 'a> Relocation<'t, 'g, 'm, 'a> {
             scene.open[candidate.host] = false;
             let host = &hosts[candidate.host];
             for (shape, _) in &candidate.pods {
-                scene.topology.record(
-                    *shape,
-                    -1,
-                    |key| host.label(key),
-                    |filter| host.counts_for(filter),
-                );
+                scene.topology.record(*shape, |spec| {
+                    let domain = host.label(&spec.key).filter(|_| host.counts_for(&spec.filter));
+                    domain.map(|domain| (domain, -1))
+                });
             }
         }
         let gone = gone.iter().map(|candidate| candidate.host).collect();
@@ -77,21 +75,34 @@ impl<'t, 'g, 'm, 'a> Relocation<'t, 'g, 'm, 'a> {
         let Context { model, goods, effort, .. } = *self.context;
         let effort = if effort == Effort::Max { Effort::Default } else { Effort::Greedy };
         let placer = Placer { model, goods, effort, buy };
-        let mut placed = placer.place(self.context.scene, &self.wanted);
+        let mut placed = placer.together(self.context.scene, &self.wanted, Wishes::All);
         let scene = &mut *self.context.scene;
         scene.open = self.open;
-        if placed.unplaced.is_empty() && accept(&mut placed) {
+        let broken = breaks_rules(&self.groups, &scene.topology.groups);
+        if placed.unplaced.is_empty() && !broken && accept(&mut placed) {
             for host in self.gone {
                 scene.open[host] = false;
             }
             return Some(placed);
         }
         for there in &placed.hosts {
-            let OnHost { host, shape, count } = *there;
-            scene.put(model, &OnHost { host, shape, count }, -1);
+            scene.put(model, there, -1);
         }
         scene.topology.groups = self.groups;
         scene.budgets = self.budgets;
         None
     }
+}
+
+/// True when some domain has more pods too many than before: moving a pod must not leave those that follow
+/// it alone, nor bring a domain that others would have to level.
+fn breaks_rules(before: &[Group], after: &[Group]) -> bool {
+    let both = before.iter().zip(after).filter(|(_, group)| group.spec.wish.is_none());
+    both.into_iter().any(|(before, after)| {
+        let (floor, floor_before) = (after.floor(), before.floor());
+        after.tallies().any(|(domain, here)| {
+            let known = before.excess(before.tally(domain), floor_before);
+            after.excess(here, floor) > known.max(0)
+        })
+    })
 }

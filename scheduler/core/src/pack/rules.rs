@@ -68,6 +68,14 @@ impl NodeRules {
         })
     }
 
+    /// True when the shape has joined a member on this node wherever a rule wants it to.
+    pub(crate) fn has_company(&self, shape: usize, node: &NodeState) -> bool {
+        self.of_shape[shape].iter().all(|index| {
+            let rule = &self.rules[*index];
+            rule.kind != RuleKind::Together || !rule.owners[shape] || node.tally(*index).members > 0
+        })
+    }
+
     /// True when a pod of `leader` is company for one of `shape`.
     pub(crate) fn leads(&self, leader: usize, shape: usize) -> bool {
         self.of_shape[shape].iter().any(|rule| {

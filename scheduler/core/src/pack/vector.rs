@@ -38,6 +38,11 @@ impl Dims {
     pub(crate) fn vector(&self, amount: &Resources) -> Vector {
         self.names.iter().map(|name| amount.get(name)).collect()
     }
+
+    /// The dense form of what is available.
+    pub(crate) fn room(&self, amount: &Resources) -> Vector {
+        self.names.iter().map(|name| amount.available(name)).collect()
+    }
 }
 
 /// How often `request` fits into `room`; `i64::MAX` when it requests nothing.

@@ -13,7 +13,7 @@ use super::model::Model;
 use super::place::Bought;
 use super::scene::OnHost;
 use super::types::{NewNode, Placement, Target};
-use crate::vocabulary::labels::{CAPACITY_TYPE, INSTANCE_TYPE, ZONE};
+use crate::vocabulary::labels::{CAPACITY_TYPE, INSTANCE_TYPE, RESERVATION_ID, ZONE};
 use crate::vocabulary::requirement::Requirement;
 use crate::vocabulary::resources::Resources;
 use crate::world::pod::Pod;
@@ -93,7 +93,7 @@ pub(crate) fn placements(
         let placed = |pod: &Arc<Pod>| Placement { pod: pod.uid.clone(), target: target.clone() };
         placements.extend(pods.into_iter().map(placed));
     };
-    for OnHost { host, shape, count } in there {
+    for OnHost { host, shape, count, .. } in there {
         let target = &model.hosts[*host].target;
         put(queue.take(*shape, *count, target.name()), target);
     }
@@ -147,6 +147,12 @@ fn new_node(model: &Model<'_>, goods: &Goods<'_, '_>, group: &Bought) -> Option<
     requirements.add(ZONE, Requirement::one_of(candidates.iter().map(|c| c.zone.as_str())));
     let kinds = candidates.iter().map(|c| c.capacity_type.label());
     requirements.add(CAPACITY_TYPE, Requirement::one_of(kinds));
+    let reservations =
+        group.offers.iter().map(|at| goods.offers[*at].offering.reservation.as_ref());
+    if let Some(all) = reservations.collect::<Option<Vec<_>>>() {
+        let ids = all.into_iter().map(|reservation| reservation.id.as_str());
+        requirements.add(RESERVATION_ID, Requirement::one_of(ids));
+    }
     let pool = stall.pool;
     Some(NewNode {
         pool: pool.name.clone(),

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use super::flexibility;
 use super::market::{node_labels, offering_admits};
 use super::types::Candidate;
 use crate::vocabulary::catalogue::{Catalogue, InstanceType, Offering};
@@ -38,7 +39,7 @@ pub fn launch_candidates(query: LaunchQuery<'_>, catalogue: &Catalogue) -> Vec<C
         found.extend(offerings.map(|offering| candidate(instance, offering)));
     }
     found.sort_unstable();
-    found.truncate(CANDIDATES_MAX);
+    query.cut(&mut found, catalogue);
     found
 }
 
@@ -51,6 +52,27 @@ impl LaunchQuery<'_> {
                 .max_price_micro_usd_per_hour
                 .is_none_or(|max| offering.price_micro_usd_per_hour <= max)
             && self.describes(instance, offering)
+    }
+
+    /// Keeps the cheapest, but as many values of each label as `minValues` asks for.
+    fn cut(&self, found: &mut Vec<Candidate>, catalogue: &Catalogue) {
+        let value = |at: usize, key: &str| {
+            let Candidate { instance_type, zone, capacity_type, .. } = &found[at];
+            let instance = catalogue.types.get(instance_type)?;
+            let offering =
+                catalogue.offering(instance_type.as_str(), zone.as_str(), *capacity_type)?;
+            node_labels(instance, offering).get(key).copied()
+        };
+        let all: Vec<usize> = (0..found.len()).collect();
+        let mut chosen = all.iter().copied().take(1).collect();
+        let demands = flexibility::demands(self.requirements);
+        flexibility::keep(demands, &all, value, (&mut chosen, CANDIDATES_MAX));
+        for at in all {
+            if chosen.len() < CANDIDATES_MAX {
+                chosen.insert(at);
+            }
+        }
+        *found = chosen.into_iter().map(|at| found[at].clone()).collect();
     }
 
     /// Keys that nothing on offer decides are the claim's own labels and hold by themselves.

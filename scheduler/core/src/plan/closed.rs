@@ -3,11 +3,12 @@
 //! Invariant: only what lasts closes a pool. What is sold out, or over a limit, may be free again at
 //! any time and is told to the pods that it concerns.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::explain::no_type;
-use super::market::{Market, Stall};
-use super::types::PlanInput;
+use super::flexibility;
+use super::market::{Market, Stall, node_labels};
+use super::types::{MinValuesPolicy, PlanInput};
 use crate::reason::Obstacle;
 use crate::vocabulary::ids::PoolName;
 use crate::vocabulary::requirements::Requirements;
@@ -16,8 +17,29 @@ use crate::vocabulary::requirements::Requirements;
 #[must_use]
 pub fn closed_pools(input: &PlanInput) -> BTreeMap<PoolName, Obstacle> {
     let market = Market::open(input, &[]);
-    let named = |stall: &Stall<'_>| Some((stall.pool.name.clone(), obstacle(stall)?));
+    let strict = input.min_values == MinValuesPolicy::Strict;
+    let named = |stall: &Stall<'_>| {
+        let obstacle = obstacle(stall).or_else(|| inflexible(stall).filter(|_| strict))?;
+        Some((stall.pool.name.clone(), obstacle))
+    };
     market.stalls.iter().filter_map(named).collect()
+}
+
+/// What `minValues` asks for and all that the pool may buy does not have.
+fn inflexible(stall: &Stall<'_>) -> Option<Obstacle> {
+    flexibility::demands(&stall.requirements).find_map(|(key, least)| {
+        let mut values: BTreeSet<&str> = BTreeSet::new();
+        for instance in &stall.types {
+            for offering in instance.offerings.iter().filter(|offering| stall.allows(offering)) {
+                values.extend(node_labels(instance, offering).get(key).copied());
+            }
+        }
+        (values.len() < least).then(|| Obstacle::MinValues {
+            key: key.to_owned(),
+            wanted: u32::try_from(least).unwrap_or(u32::MAX),
+            reachable: values.len(),
+        })
+    })
 }
 
 fn obstacle(stall: &Stall<'_>) -> Option<Obstacle> {

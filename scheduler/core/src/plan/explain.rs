@@ -3,8 +3,11 @@
 //! Invariant: the steps are those of placing, in the same order, so an explanation never names
 //! something that placing would have allowed.
 
+use std::collections::BTreeSet;
+
+use super::flexibility;
 use super::goods::{Goods, used};
-use super::market::Stall;
+use super::market::{FLAVOURS_MAX, Stall};
 use super::model::Model;
 use super::scene::Scene;
 use crate::pack::vector;
@@ -107,13 +110,29 @@ impl Explainer<'_, '_, '_> {
         let holding: Vec<usize> = offers.iter().filter(holds).copied().collect();
         if holding.is_empty() {
             let types = matching.len();
-            let none = Obstacle::NoOffering { types };
+            let full = self.model.market.stalls[at].overflows && offers.is_empty();
+            let none = if full {
+                Obstacle::TooManyValues { most: FLAVOURS_MAX }
+            } else {
+                Obstacle::NoOffering { types }
+            };
             return (5, self.daemons_in_the_way(&offers, shape).unwrap_or(none));
         }
-        match self.limit(at, &holding) {
-            Some(limit) => (6, limit),
-            None => (7, last.clone()),
+        if let Some(inflexible) = flexibility::obstacle(self.goods, at, holding.iter().copied()) {
+            return (6, inflexible);
         }
+        match self.limit(at, &holding).or_else(|| self.reservations(&holding)) {
+            Some(limit) => (7, limit),
+            None => (8, last.clone()),
+        }
+    }
+
+    /// What stops a shape that only reservations would serve, when these are used up.
+    fn reservations(&self, holding: &[usize]) -> Option<Obstacle> {
+        let budgets = holding.iter().map(|offer| self.goods.facts[*offer].reservation);
+        let budgets: BTreeSet<usize> = budgets.collect::<Option<_>>()?;
+        let used_up = budgets.iter().all(|at| self.scene.budgets[*at].left[0] <= 0);
+        used_up.then_some(Obstacle::Reservations { reservations: budgets.len() })
     }
 
     fn too_large(&self, matching: &[&InstanceType], requests: &Resources) -> Option<Obstacle> {
@@ -151,13 +170,13 @@ impl Explainer<'_, '_, '_> {
     fn limit(&self, at: usize, holding: &[usize]) -> Option<Obstacle> {
         let stall = &self.model.market.stalls[at];
         let left = &self.scene.budgets[at].left;
-        let fits = |offer: &usize| vector::fits(&self.goods.facts[*offer].charge, left);
+        let fits = |offer: &usize| vector::fits(self.goods.charge(*offer), left);
         if holding.iter().any(fits) {
             return None;
         }
         let mut limits = stall.pool.limits.iter().enumerate();
         limits.find_map(|(index, (name, limit))| {
-            let needed = holding.iter().map(|o| self.goods.facts[*o].charge[index]).min()?;
+            let needed = holding.iter().map(|o| self.goods.charge(*o)[index]).min()?;
             let used = limit.saturating_sub(left[index]).max(used(self.model, stall, name));
             (needed > left[index]).then(|| Obstacle::Limit {
                 resource: name.clone(),

@@ -7,14 +7,20 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use super::flexibility::{self, Share};
 use super::market::{Offer, Stall, offering_admits};
 use super::model::Model;
+use super::places::Places;
 use crate::pack::ledger::Budget;
 use crate::pack::rules::NodeState;
 use crate::pack::vector::{self, Vector};
 use crate::vocabulary::catalogue::Offering;
+use crate::vocabulary::ids::ReservationId;
+use crate::vocabulary::labels::{HOSTNAME, RESERVATION_ID};
 use crate::vocabulary::requirements::Requirements;
 use crate::vocabulary::taint::{Toleration, untolerated};
+use crate::world::claim::NodeClaim;
+use crate::world::topology::NodeFilter;
 
 /// The market with everything that does not depend on what is being packed.
 pub(crate) struct Goods<'m, 'a> {
@@ -29,6 +35,10 @@ pub(crate) struct Goods<'m, 'a> {
     pub(crate) budgets: Vec<Budget>,
     kinds: Vec<&'a Offering>,
     known: RefCell<BTreeMap<Question, Rc<Answer>>>,
+    /// What topology keys tell apart.
+    pub(crate) places: Places,
+    /// What `minValues` leaves of each offer.
+    pub(crate) flexible: Vec<Option<Rc<Share>>>,
 }
 
 /// Facts of one offer.
@@ -47,6 +57,10 @@ pub(crate) struct Facts {
     /// Requests of its DaemonSets, as shapes.
     pub(crate) daemons: Rc<Vec<usize>>,
 }
+
+/// Tolerates whatever there is.
+const ALL_TAINTS: Toleration =
+    Toleration { key: String::new(), exists: true, value: String::new(), effect: None };
 
 type Question = (Requirements, Vec<Toleration>);
 
@@ -76,8 +90,11 @@ impl<'m, 'a> Goods<'m, 'a> {
             budgets: model.market.stalls.iter().map(|stall| limit(model, stall)).collect(),
             kinds: Vec::new(),
             known: RefCell::default(),
+            places: Places::default(),
+            flexible: Vec::new(),
         };
         goods.add_facts();
+        goods.flexible = flexibility::shares(&goods, |_| true);
         goods
     }
 
@@ -110,33 +127,37 @@ impl<'m, 'a> Goods<'m, 'a> {
         self.model.market.stalls[offer.stall].label(offer, key)
     }
 
+    /// True when a spread rule looks at the node of an offer.
+    pub(crate) fn counts_for(&self, offer: usize, filter: &NodeFilter) -> bool {
+        let pool = self.model.market.stalls[self.offers[offer].stall].pool;
+        let admits = |all: &Vec<Requirements>| {
+            let answers: Vec<_> =
+                all.iter().map(|wanted| self.ask(wanted, &[ALL_TAINTS])).collect();
+            self.admits(&answers, offer)
+        };
+        filter.alternatives.as_ref().is_none_or(admits)
+            && filter.tolerations.as_ref().is_none_or(|t| untolerated(&pool.taints, t).is_none())
+            && filter.keys.iter().all(|key| key == HOSTNAME || self.label(offer, key).is_some())
+    }
+
+    /// What pods may use of an offer: no more than all the types that `minValues` keeps open have.
+    pub(crate) fn room(&self, offer: usize) -> &[i64] {
+        self.flexible[offer].as_ref().map_or(&self.facts[offer].room, |share| &share.room)
+    }
+
+    /// What an offer draws on the limits of its pool, at most.
+    pub(crate) fn charge(&self, offer: usize) -> &[i64] {
+        self.flexible[offer].as_ref().map_or(&self.facts[offer].charge, |share| &share.charge)
+    }
+
     /// Price of an offer, in micro-dollars per hour.
     pub(crate) fn price(&self, offer: usize) -> i64 {
         self.offers[offer].offering.price_micro_usd_per_hour
     }
 
-    /// The cheapest price at which one pod can have a node in each domain of a topology key.
-    pub(crate) fn domains(
-        &self,
-        shape: usize,
-        alternatives: &[Requirements],
-        key: &str,
-    ) -> BTreeMap<String, i64> {
-        let answers = self.ask_all(shape, alternatives);
-        let request = &self.model.requests[shape];
-        let mut domains: BTreeMap<String, i64> = BTreeMap::new();
-        for offer in 0..self.offers.len() {
-            if !self.admits(&answers, offer) || !vector::fits(request, &self.facts[offer].room) {
-                continue;
-            }
-            let Some(domain) = self.label(offer, key) else { continue };
-            let price = self.price(offer);
-            match domains.get_mut(domain) {
-                Some(least) => *least = price.min(*least),
-                None => drop(domains.insert(domain.to_owned(), price)),
-            }
-        }
-        domains
+    /// The world.
+    pub(crate) fn model(&self) -> &'m Model<'a> {
+        self.model
     }
 
     fn answer(&self, wanted: &Requirements, tolerations: &[Toleration]) -> Answer {
@@ -167,7 +188,8 @@ impl<'m, 'a> Goods<'m, 'a> {
             }
             let budget = reservation.as_ref().map(|reservation| {
                 *reservations.entry(&reservation.id).or_insert_with(|| {
-                    self.budgets.push(Budget { left: vec![reservation.remaining] });
+                    let left = reservation.remaining - held(self.model, &reservation.id);
+                    self.budgets.push(Budget { left: vec![left.max(0)] });
                     self.budgets.len() - 1
                 })
             });
@@ -214,7 +236,7 @@ impl DaemonSets {
         };
         let running: Vec<usize> = self.answers.iter().filter_map(runs).collect();
         let start = self.start(goods, running);
-        let mut room = goods.model.dims.vector(&instance.allocatable());
+        let mut room = goods.model.dims.room(&instance.allocatable());
         for daemon in self.sets[start].iter() {
             vector::add(&mut room, &goods.model.requests[*daemon], -1);
         }
@@ -238,6 +260,16 @@ impl DaemonSets {
         self.starts.push(state);
         self.sets.len() - 1
     }
+}
+
+/// Instances of a reservation that claims not launched yet will draw.
+fn held(model: &Model<'_>, id: &ReservationId) -> i64 {
+    let draws = |claim: &NodeClaim| {
+        let wanted = claim.requirements.get(RESERVATION_ID);
+        claim.provider_id.is_empty() && wanted.is_some_and(|ids| ids.allows(Some(id.as_str())))
+    };
+    let claims = model.input.world.claims.values();
+    i64::try_from(claims.filter(|claim| draws(claim)).count()).unwrap_or(i64::MAX)
 }
 
 /// What the pool's limits still allow, in order of resource name.

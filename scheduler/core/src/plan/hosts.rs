@@ -23,7 +23,7 @@ use crate::world::claim::NodeClaim;
 use crate::world::node::Node;
 use crate::world::pod::Pod;
 use crate::world::shape::PodShape;
-use crate::world::topology::NodeFilter;
+use crate::world::topology::{GroupSpec, NodeFilter};
 
 /// A place that pods may be on already.
 #[derive(Clone, Debug)]
@@ -48,8 +48,12 @@ pub(crate) struct Host<'a> {
     pub(crate) room: Vector,
     /// What it holds of the node rules.
     pub(crate) state: NodeState,
+    /// What it holds of the node wishes.
+    pub(crate) wish_state: NodeState,
     /// Pods that stay, by shape.
     pub(crate) pods: BTreeMap<usize, i64>,
+    /// Those among them that are ending, by shape.
+    ending: BTreeMap<usize, i64>,
     /// Price, when known, in micro-dollars per hour.
     pub(crate) price: Option<i64>,
     /// What limits count: the largest it can turn out to be.
@@ -60,6 +64,11 @@ impl Host<'_> {
     /// The value of a label, when it is certain.
     pub(crate) fn label(&self, key: &str) -> Option<&str> {
         self.offers.get(key).and_then(Requirement::single)
+    }
+
+    /// True when it has the label, whatever its value; the name of a node to come is as good as known.
+    fn has_label(&self, key: &str) -> bool {
+        key == labels::HOSTNAME || self.offers.get(key).is_some_and(|r| !r.allows_absent())
     }
 
     /// True when its instance is about to be taken away.
@@ -77,6 +86,7 @@ impl Host<'_> {
         let tolerations = filter.tolerations.as_ref();
         alternatives.is_none_or(|all| all.iter().any(|wanted| wanted.cover(&self.offers)))
             && tolerations.is_none_or(|t| untolerated(&self.taints, t).is_none())
+            && filter.keys.iter().all(|key| self.has_label(key))
     }
 
     /// True when pods of the shape may run there as far as labels and taints say.
@@ -135,9 +145,11 @@ fn of_node<'a>(model: &Model<'a>, node: &'a Node) -> Host<'a> {
         open: usable && !node.cordoned && !leaving && !node.is_fargate(),
         fit,
         leaving: leaving && !node.is_fargate(),
-        room: model.dims.vector(&node.allocatable.larger(foreseen)),
+        room: model.dims.room(&node.allocatable.larger(foreseen)),
         state: NodeState::default(),
+        wish_state: NodeState::default(),
         pods: BTreeMap::new(),
+        ending: BTreeMap::new(),
         price: None,
         capacity: capacity.clone(),
         claim,
@@ -171,11 +183,13 @@ fn of_claim<'a>(model: &Model<'a>, claim: &Arc<NodeClaim>) -> Host<'a> {
         open: !claim.is_leaving(),
         fit: false,
         leaving: claim.is_leaving(),
-        room: model.dims.vector(&room.larger(&claim.requests)),
+        room: model.dims.room(&room.raised_to(&claim.requests)),
         state: NodeState::default(),
+        wish_state: NodeState::default(),
         pods: BTreeMap::new(),
+        ending: BTreeMap::new(),
         price: possible.iter().map(|(_, offering)| offering.price_micro_usd_per_hour).min(),
-        capacity: capacity.unwrap_or_else(|| room.larger(&claim.requests)),
+        capacity: capacity.unwrap_or_else(|| room.raised_to(&claim.requests)),
         claim: Some(Arc::clone(claim)),
     }
 }
@@ -261,6 +275,7 @@ fn settle_pods<'a>(model: &mut Model<'a>, host: &mut Host<'a>) {
                 model.demand[shape].push(pod);
             } else {
                 *host.pods.entry(shape).or_default() += 1;
+                *host.ending.entry(shape).or_default() += i64::from(pod.deleting);
                 vector::add(&mut host.room, &model.requests[shape], -1);
             }
         }
@@ -286,10 +301,12 @@ fn raise_to_zero(room: &mut [i64], before: &[i64]) {
 /// Whether a pod of a leaving host needs another place now. One that refuses eviction keeps its node
 /// for as long as the node can choose.
 fn must_move(model: &Model<'_>, host: &Host<'_>, pod: &Pod, shape: usize) -> bool {
-    if model.stays_with_node(shape) || pod.deleting {
+    let kind = model.shapes[shape];
+    // A StatefulSet makes its pod again under the same name once the old one is gone.
+    let returns = kind.owner.starts_with("StatefulSet/");
+    if model.stays_with_node(shape) || (pod.deleting && !returns) {
         return false;
     }
-    let kind = model.shapes[shape];
     let blocked = || {
         let budgets = model.input.world.budgets.values();
         pod.do_not_disrupt.in_force(model.input.now_ms)
@@ -303,9 +320,17 @@ fn count(model: &mut Model<'_>, host: &mut Host<'_>) {
     let topology = &mut model.topology;
     for (shape, count) in &host.pods {
         topology.node_rules.record(*shape, *count, &mut host.state);
+        topology.node_wishes.record(*shape, *count, &mut host.wish_state);
     }
     for (shape, count) in &host.pods {
         let place: &Host<'_> = host;
-        topology.record(*shape, *count, |key| place.label(key), |filter| place.counts_for(filter));
+        let ending = place.ending.get(shape).copied().unwrap_or(0);
+        let group = |spec: &GroupSpec| {
+            // A spread does not count pods that are ending; affinity and anti-affinity do.
+            let count = if spec.rule.is_spread() { count - ending } else { *count };
+            let domain = place.label(&spec.key).filter(|_| place.counts_for(&spec.filter));
+            domain.map(|domain| (domain, count))
+        };
+        topology.record(*shape, group);
     }
 }

@@ -15,13 +15,13 @@ use crate::vocabulary::requirements::Requirements;
 use crate::world::shape::PodShape;
 
 /// Most flavours of one pool; further combinations stay unplaced with their reason.
-const FLAVOURS_MAX: usize = 64;
+pub(crate) const FLAVOURS_MAX: usize = 64;
 
 /// Keys that an offering decides.
 const OFFERING_KEYS: [&str; 4] =
     [labels::ZONE, labels::ZONE_ID, labels::CAPACITY_TYPE, labels::RESERVATION_ID];
 
-/// All pools with what they can buy, heaviest weight first, then by name.
+/// All pools with what they can buy, heaviest weight first, then the later in the alphabet.
 #[derive(Debug)]
 pub(crate) struct Market<'a> {
     /// Pools.
@@ -50,6 +50,8 @@ pub(crate) struct Stall<'a> {
     type_keys: BTreeSet<&'a str>,
     /// Requirements and labels of the pool in one.
     pub(crate) requirements: Requirements,
+    /// True when shapes ask for more flavours than are kept.
+    pub(crate) overflows: bool,
 }
 
 /// Something to buy: indexes into the stall, and the offering.
@@ -69,7 +71,7 @@ impl<'a> Market<'a> {
     /// Opens the market for the shapes that may buy.
     pub(crate) fn open(input: &'a PlanInput, shapes: &[&PodShape]) -> Self {
         let mut pools: Vec<&NodePool> = input.world.pools.values().map(AsRef::as_ref).collect();
-        pools.sort_by(|a, b| b.weight.cmp(&a.weight).then(a.name.cmp(&b.name)));
+        pools.sort_by(|a, b| b.weight.cmp(&a.weight).then(b.name.cmp(&a.name)));
         let weights: BTreeSet<i32> = pools.iter().map(|pool| pool.weight).collect();
         let tier = |pool: &NodePool| weights.iter().rev().take_while(|w| **w > pool.weight).count();
         let stall = |pool: &&'a NodePool| {
@@ -112,6 +114,7 @@ impl<'a> Stall<'a> {
             all_types: Vec::new(),
             type_keys: BTreeSet::from([labels::INSTANCE_TYPE]),
             requirements,
+            overflows: false,
         };
         if let Some(catalogue) = catalogue {
             let types = catalogue.types.values();
@@ -187,17 +190,47 @@ impl<'a> Stall<'a> {
         self.flavours = vec![self.flavour(&Requirements::new())];
         for shape in shapes {
             for wanted in shape.node_alternatives() {
-                if self.flavours.len() >= FLAVOURS_MAX {
-                    return;
-                }
                 if wanted.conflict_with_offer(&self.requirements).is_none() {
-                    let flavour = self.flavour(&wanted);
-                    if !self.flavours.contains(&flavour) {
-                        self.flavours.push(flavour);
-                    }
+                    self.add_flavour(&wanted);
+                    self.add_domains(shape, wanted);
                 }
             }
         }
+    }
+
+    fn add_flavour(&mut self, wanted: &Requirements) {
+        let flavour = self.flavour(wanted);
+        if self.flavours.contains(&flavour) {
+            return;
+        }
+        if self.flavours.len() < FLAVOURS_MAX {
+            self.flavours.push(flavour);
+        } else {
+            self.overflows = true;
+        }
+    }
+
+    /// A flavour for each value that the pool lists of the labels by which a shape tells places apart.
+    fn add_domains(&mut self, shape: &PodShape, wanted: Requirements) {
+        let mut combinations = vec![wanted];
+        for key in shape.topology_keys() {
+            let open = self.open_keys(&self.requirements).any(|(open, _)| open == key);
+            let Some(listed) = self.requirements.get(key).and_then(Requirement::listed) else {
+                continue;
+            };
+            if !open || listed.len() < 2 {
+                continue;
+            }
+            let with = |wanted: &Requirements, value: &String| {
+                let mut wanted = wanted.clone();
+                wanted.add(key, Requirement::equals(value));
+                wanted
+            };
+            let each = combinations.iter().flat_map(|w| listed.iter().map(move |v| with(w, v)));
+            let each = each.filter(|wanted| !wanted.is_contradictory());
+            combinations = each.take(FLAVOURS_MAX + 1).collect();
+        }
+        combinations.iter().for_each(|wanted| self.add_flavour(wanted));
     }
 
     /// Labels for nodes whose pods want this of the open keys.

@@ -7,29 +7,37 @@ pub(crate) mod assemble;
 mod candidates;
 mod closed;
 mod explain;
+pub(crate) mod flexibility;
 pub(crate) mod goods;
 pub(crate) mod hosts;
 mod market;
 pub(crate) mod model;
 pub(crate) mod place;
+mod places;
 mod proof;
 mod rows;
 pub(crate) mod scene;
 mod spare;
+mod split;
 mod substitutes;
 mod trim;
+mod turns;
 mod types;
+mod water;
+pub(crate) mod wishes;
 mod worth;
 
 pub use candidates::{CANDIDATES_MAX, LaunchQuery, launch_candidates};
 pub use closed::closed_pools;
 pub use types::{
-    Candidate, Disruption, Effort, NewNode, Placement, Plan, PlanInput, Target, Unplaced,
+    Candidate, Disruption, Effort, MinValuesPolicy, NewNode, Placement, Plan, PlanInput, Target,
+    Unplaced, WISH_PREMIUM_PERCENT,
 };
 
 use crate::disrupt;
 use crate::reason::{Obstacle, Reason};
 use crate::vocabulary::ids::{PodUid, ShapeId};
+use crate::world::pod::Pod;
 use assemble::Queue;
 use explain::Explainer;
 use goods::Goods;
@@ -85,9 +93,14 @@ pub fn explain_pod(input: &PlanInput, plan: &Plan, uid: &PodUid) -> Option<PodAn
     let reason = match (&target, unplaced) {
         (_, Some(unplaced)) => unplaced.reason.clone(),
         (Some(_), None) => leaf(Obstacle::None),
+        (None, None) if opts_out(input, pod) => leaf(Obstacle::OptedOut),
         (None, None) => leaf(Obstacle::NotWaiting),
     };
     Some(PodAnswer { target, reason })
+}
+
+fn opts_out(input: &PlanInput, pod: &Pod) -> bool {
+    input.world.shapes.get(&pod.shape).is_some_and(|shape| shape.opts_out())
 }
 
 /// Why pods of a shape can or cannot get a new node of each pool, whether or not any is waiting. None
@@ -125,8 +138,10 @@ fn answer_pods(explainer: &Explainer<'_, '_, '_>, placed: &Placed, plan: &mut Pl
         if rest.is_empty() {
             continue;
         }
-        let last = placed.unplaced.iter().find(|refused| refused.shape == shape);
-        let last = last.map_or(&Obstacle::NoPoolAdmits, |refused| &refused.obstacle);
+        let ends = placed.unplaced.iter().filter(|refused| refused.shape == shape);
+        let mut ends = ends.map(|refused| &refused.obstacle);
+        let named = ends.find(|obstacle| **obstacle != Obstacle::NoPoolAdmits);
+        let last = named.unwrap_or(&Obstacle::NoPoolAdmits);
         plan.unplaced.push(Unplaced {
             shape: model.shapes[shape].id.clone(),
             pods: rest.iter().map(|pod| pod.uid.clone()).collect(),

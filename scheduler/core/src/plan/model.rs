@@ -11,6 +11,7 @@ use super::market::Market;
 use super::types::PlanInput;
 use crate::pack::vector::{Dims, Vector};
 use crate::vocabulary::ids::{NodeName, ShapeId};
+use crate::vocabulary::requirements::Requirements;
 use crate::world::claim::NodeClaim;
 use crate::world::pod::Pod;
 use crate::world::shape::PodShape;
@@ -24,6 +25,8 @@ pub(crate) struct Model<'a> {
     /// All shapes.
     pub(crate) shapes: Vec<&'a PodShape>,
     index: BTreeMap<&'a ShapeId, usize>,
+    /// Where pods of each shape may go by themselves.
+    pub(crate) alternatives: Vec<Vec<Requirements>>,
     /// Resources in use.
     pub(crate) dims: Dims,
     /// What one pod of each shape requests.
@@ -54,6 +57,7 @@ impl<'a> Model<'a> {
             world.daemon_sets.values().filter_map(|set| index.get(&set.shape).copied()).collect();
         let mut model = Self {
             input,
+            alternatives: shapes.iter().map(|shape| shape.node_alternatives()).collect(),
             requests: shapes.iter().map(|shape| dims.vector(&shape.requests)).collect(),
             demand: vec![Vec::new(); shapes.len()],
             hosts: Vec::new(),
@@ -102,7 +106,7 @@ impl<'a> Model<'a> {
     fn add_pending(&mut self) {
         for (id, pods) in self.input.world.pending() {
             let Some(shape) = self.index.get(id).copied() else { continue };
-            if !self.stays_with_node(shape) {
+            if !self.stays_with_node(shape) && !self.shapes[shape].opts_out() {
                 let waiting = pods.values().filter(|pod| waits_for_us(pod));
                 self.demand[shape].extend(waiting);
             }

@@ -2,20 +2,23 @@
 //!
 //! Invariant: every wanted pod ends on a host, on a new node or among the unplaced, exactly once.
 
+use std::rc::Rc;
+
+use super::flexibility::{self, Share};
 use super::goods::Goods;
 use super::market::Offer;
 use super::model::Model;
-use super::rows::{Allotter, Refused, RowSpec};
+use super::rows::{Allotter, Given, Refused, RowSpec};
 use super::scene::{OnHost, Scene, Title};
 use super::trim;
 use super::types::Effort;
+use super::wishes::Wishes;
 use crate::pack::prices;
 use crate::pack::problem::{Bin, Packed, Problem, Row};
 use crate::pack::skyline::skylines;
 use crate::pack::solve;
 use crate::pack::vector::{self, float};
-use crate::reason::{Obstacle, TopologyRule};
-use crate::vocabulary::labels::HOSTNAME;
+use crate::reason::Obstacle;
 
 /// Where everything goes.
 #[derive(Debug, Default)]
@@ -37,6 +40,19 @@ pub(crate) struct Bought {
     pub(crate) load: Vec<(usize, i64)>,
     /// How many nodes.
     pub(crate) copies: i64,
+    /// The pods on each by the domains that they have been counted in.
+    pub(crate) counted: Vec<Counted>,
+}
+
+/// Pods of one shape that have been counted in the same domains.
+#[derive(Clone, Debug)]
+pub(crate) struct Counted {
+    /// Their shape.
+    pub(crate) shape: usize,
+    /// The domains.
+    pub(crate) given: Given,
+    /// How many.
+    pub(crate) count: i64,
 }
 
 impl Placed {
@@ -63,26 +79,45 @@ pub(crate) struct Placer<'g, 'm, 'a> {
 }
 
 impl Placer<'_, '_, '_> {
-    /// Places all that is wanted, as well as the scene allows.
-    pub(crate) fn place(&self, scene: &mut Scene, wanted: &[i64]) -> Placed {
+    /// Places all that is wanted, priorities aside; these wishes are given up one kind after the other by
+    /// pods that find no place.
+    pub(crate) fn together(&self, scene: &mut Scene, wanted: &[i64], wishes: Wishes) -> Placed {
         let mut placed = Placed::default();
-        self.pass(scene, wanted, true, &mut placed);
-        let mut again = vec![0; wanted.len()];
-        placed.unplaced.retain(|refused| {
-            let wishes = !self.model.shapes[refused.shape].preferred_node_terms.is_empty();
-            again[refused.shape] += if wishes { refused.count } else { 0 };
-            !wishes
-        });
-        if again.iter().any(|count| *count > 0) {
-            self.pass(scene, &again, false, &mut placed);
-        }
+        self.add(scene, wanted, wishes, &mut placed);
         placed
     }
 
-    fn pass(&self, scene: &mut Scene, wanted: &[i64], prefer: bool, placed: &mut Placed) {
-        let Self { model, goods, .. } = *self;
-        let topology = &mut scene.topology;
-        let (mut rows, refused) = Allotter { model, goods, topology, wanted, prefer }.allot();
+    /// Places more, after what has been placed already.
+    pub(crate) fn add(
+        &self,
+        scene: &mut Scene,
+        wanted: &[i64],
+        wishes: Wishes,
+        placed: &mut Placed,
+    ) {
+        self.pass(scene, wanted, wishes, placed);
+        let mut given_up = wishes;
+        while let Some(wishes) = given_up.next() {
+            let mut again = vec![0; wanted.len()];
+            placed.unplaced.retain(|refused| {
+                let wished = given_up.any(self.model, refused.shape);
+                again[refused.shape] += if wished { refused.count } else { 0 };
+                !wished
+            });
+            if again.iter().any(|count| *count > 0) {
+                self.pass(scene, &again, wishes, placed);
+            }
+            given_up = wishes;
+        }
+    }
+
+    fn pass(&self, scene: &mut Scene, wanted: &[i64], wishes: Wishes, placed: &mut Placed) {
+        let Self { model, goods, buy, .. } = *self;
+        let Scene { topology, rooms, open, .. } = scene;
+        let rooms = rooms.iter().zip(open).map(|(room, open)| open.then_some(room)).collect();
+        let mut allotter =
+            Allotter { model, goods, topology, rooms, wanted, wishes, buy, may_begin: false };
+        let (mut rows, refused) = allotter.allot();
         placed.unplaced.extend(refused);
         let offers = if self.buy { goods.offers.as_slice() } else { &[] };
         let mut problem = self.problem(&rows, scene, offers);
@@ -90,24 +125,77 @@ impl Placer<'_, '_, '_> {
         for (row, spec) in problem.rows.iter_mut().zip(&rows) {
             row.count = spec.count;
         }
-        let outcome = solve::solve(&problem, self.effort, &scene.begun);
-        scene.budgets = outcome.ledger.budgets().to_vec();
-        for packed in &outcome.packed {
-            placed.nodes.push(self.bought(&problem, packed));
-            for (row, _) in &packed.load {
-                let shape = problem.rows[*row].shape;
-                model.topology.node_rules.mark_begun(shape, &mut scene.begun);
-            }
-        }
-        for (row, count) in rows.iter().zip(outcome.left).filter(|(_, count)| *count > 0) {
-            scene.uncount(row, count);
+        let left = self.buy_nodes(scene, &mut problem, &rows, placed);
+        for (row, count) in rows.iter().zip(left).filter(|(_, count)| *count > 0) {
+            scene.uncount(row.shape, &row.given, count);
             let company = model.topology.node_rules.needs_company(row.shape);
-            let alone =
-                Obstacle::Topology { rule: TopologyRule::Affinity, key: HOSTNAME.to_owned() };
+            let alone = Obstacle::lonely();
             let obstacle = if company { alone } else { Obstacle::NoPoolAdmits };
             placed.unplaced.push(Refused { shape: row.shape, count, obstacle });
         }
         trim::to_rules(model, goods, scene, placed);
+    }
+
+    /// Buys nodes for what hosts have no room for, and returns how many pods of each row are left. Rows
+    /// that together would leave `minValues` unmet are packed once more, each by itself.
+    fn buy_nodes(
+        &self,
+        scene: &mut Scene,
+        problem: &mut Problem,
+        rows: &[RowSpec],
+        placed: &mut Placed,
+    ) -> Vec<i64> {
+        let (mut left, inflexible) = self.buy_all(scene, (problem, rows), placed);
+        for row in (0..rows.len()).filter(|row| inflexible[*row] > 0) {
+            let answers = self.goods.ask_all(rows[row].shape, &rows[row].alternatives);
+            let counts = |offer| self.goods.admits(&answers, offer);
+            self.keep_flexible(problem, &flexibility::shares(self.goods, counts));
+            problem.rows.iter_mut().for_each(|row| row.count = 0);
+            problem.rows[row].count = inflexible[row];
+            problem.budgets.clone_from(&scene.budgets);
+            let (rest, refused) = self.buy_all(scene, (problem, rows), placed);
+            left[row] += rest[row] + refused[row];
+        }
+        left
+    }
+
+    /// Packs a problem and buys its nodes; returns what is left, and what would have lain on nodes for
+    /// which too few types remained.
+    fn buy_all(
+        &self,
+        scene: &mut Scene,
+        (problem, rows): (&Problem, &[RowSpec]),
+        placed: &mut Placed,
+    ) -> (Vec<i64>, Vec<i64>) {
+        let mut outcome = solve::solve(problem, self.effort, &scene.begun);
+        let mut inflexible = vec![0; problem.rows.len()];
+        for packed in &outcome.packed {
+            let Some(bought) = self.bought((problem, rows), packed) else {
+                packed.load.iter().for_each(|(row, n)| inflexible[*row] += n * packed.copies);
+                outcome.ledger.charge(&problem.bins[packed.bin], -packed.copies);
+                continue;
+            };
+            placed.nodes.push(bought);
+            for (row, _) in &packed.load {
+                let shape = problem.rows[*row].shape;
+                self.model.topology.node_rules.mark_begun(shape, &mut scene.begun);
+            }
+        }
+        scene.budgets = outcome.ledger.budgets().to_vec();
+        (outcome.left, inflexible)
+    }
+
+    /// Makes bins no larger than `minValues` lets them be used.
+    fn keep_flexible(&self, problem: &mut Problem, shares: &[Option<Rc<Share>>]) {
+        if shares.iter().all(Option::is_none) || problem.bins.is_empty() {
+            return;
+        }
+        for (bin, share) in problem.bins.iter_mut().zip(shares) {
+            if let Some(share) = share {
+                (bin.room, bin.charge) = (share.room.clone(), share.charge.clone());
+            }
+        }
+        problem.skyline = skylines(&problem.bins, self.model.market.tiers);
     }
 
     /// Hosts that have room now are filled before those that will: kube-scheduler will not let a
@@ -125,10 +213,11 @@ impl Placer<'_, '_, '_> {
         let order = self.fill_order(rows, problem);
         let fit = self.model.hosts.partition_point(|host| host.fit);
         for hosts in [0..fit, fit..self.model.hosts.len()] {
-            for title in [Title::Wanted, Title::Inherited, Title::None] {
+            for title in Title::ALL {
                 for row in &order {
-                    let there = scene.fill(self.model, &rows[*row], hosts.clone(), title);
+                    let mut there = scene.fill(self.model, &rows[*row], hosts.clone(), title);
                     rows[*row].count -= there.iter().map(|on| on.count).sum::<i64>();
+                    there.iter_mut().for_each(|on| scene.correct(self.model, on));
                     placed.hosts.extend(there);
                 }
             }
@@ -152,9 +241,17 @@ impl Placer<'_, '_, '_> {
         let Self { model, goods, .. } = *self;
         let answers: Vec<_> =
             rows.iter().map(|row| goods.ask_all(row.shape, &row.alternatives)).collect();
+        let closed: Vec<Vec<bool>> = (rows.iter().zip(&answers))
+            .map(|(row, answers)| {
+                let admits = |offer| goods.admits(answers, offer);
+                flexibility::closed_to(goods, &model.requests[row.shape], admits)
+            })
+            .collect();
         let mut groups = indexmap::IndexSet::new();
         let bin = |(at, offer): (usize, &Offer<'_>)| {
-            let admits: Vec<bool> = answers.iter().map(|a| goods.admits(a, at)).collect();
+            let admits = answers.iter().zip(&closed);
+            let admits = admits.map(|(a, closed)| !closed[offer.stall] && goods.admits(a, at));
+            let admits: Vec<bool> = admits.collect();
             let facts = &goods.facts[at];
             Bin {
                 price: goods.price(at),
@@ -173,7 +270,7 @@ impl Placer<'_, '_, '_> {
             request: model.requests[spec.shape].clone(),
             count: spec.count,
         };
-        Problem {
+        let mut problem = Problem {
             rows: rows.iter().map(row).collect(),
             skyline: skylines(&bins, model.market.tiers),
             bins,
@@ -181,11 +278,14 @@ impl Placer<'_, '_, '_> {
             budgets: scene.budgets.clone(),
             rules: model.topology.node_rules.clone(),
             starts: goods.starts.clone(),
-        }
+        };
+        self.keep_flexible(&mut problem, &goods.flexible);
+        problem
     }
 
-    fn bought(&self, problem: &Problem, packed: &Packed) -> Bought {
-        let offers = super::substitutes::offers(self.goods, self.model, problem, packed);
+    /// The nodes as they are launched; none when too few types would remain for them.
+    fn bought(&self, (problem, rows): (&Problem, &[RowSpec]), packed: &Packed) -> Option<Bought> {
+        let offers = super::substitutes::offers(self.goods, self.model, problem, packed)?;
         let shape = |row: usize| problem.rows[row].shape;
         let mut load: Vec<(usize, i64)> = Vec::new();
         for (row, count) in &packed.load {
@@ -195,7 +295,12 @@ impl Placer<'_, '_, '_> {
             }
         }
         load.sort_unstable();
-        Bought { offers, load, copies: packed.copies }
+        let counted = packed.load.iter().map(|(row, count)| Counted {
+            shape: shape(*row),
+            given: rows[*row].given.clone(),
+            count: *count,
+        });
+        Some(Bought { offers, load, copies: packed.copies, counted: counted.collect() })
     }
 }
 

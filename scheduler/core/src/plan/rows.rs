@@ -1,27 +1,34 @@
 //! Rows: pods of one shape with one set of requirements, after topology has had its say.
 //!
-//! Invariant: every rule over wide domains is settled here, pod by pod, by narrowing requirements to a
-//! domain; what is packed afterwards can no longer break one. Pods that no domain may take are refused
-//! with the rule that stood in the way.
-
-use std::collections::BTreeMap;
+//! Invariant: every rule over wide domains is settled here by narrowing requirements to a domain; what
+//! is packed afterwards can no longer break one. Pods that no domain may take are refused with the
+//! rule that stood in the way.
 
 use super::goods::Goods;
 use super::model::Model;
-use crate::pack::vector;
-use crate::reason::Obstacle;
+use super::places::Place;
+use super::split::{Domain, Split};
+use super::wishes::{self, Wishes};
+use crate::pack::vector::{self, Vector};
+use crate::reason::{Obstacle, TopologyRule};
 use crate::vocabulary::requirement::Requirement;
 use crate::vocabulary::requirements::Requirements;
-use crate::world::shape::PodShape;
 use crate::world::topology::{Group, GroupRule, Topology};
+
+/// Topology keys with domains.
+pub(crate) type Given = Vec<(String, String)>;
 
 /// Pods of one shape that may go to the same places.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RowSpec {
     /// Their shape.
     pub(crate) shape: usize,
-    /// Where they may go.
+    /// Where they should go: conditions and wishes.
     pub(crate) alternatives: Vec<Requirements>,
+    /// Where they may go: conditions only.
+    pub(crate) allowed: Vec<Requirements>,
+    /// Topology keys with the domains that the pods have been counted in.
+    pub(crate) given: Given,
     /// How many.
     pub(crate) count: i64,
 }
@@ -45,27 +52,44 @@ pub(crate) struct Allotter<'g, 'm, 'a> {
     pub(crate) goods: &'g Goods<'m, 'a>,
     /// Rules with current counts.
     pub(crate) topology: &'g mut Topology,
-    /// Pods to place, by shape.
+    /// Room that hosts have left; nothing where they take no pods.
+    pub(crate) rooms: Vec<Option<&'g Vector>>,
+    /// Pods to place now, by shape.
     pub(crate) wanted: &'g [i64],
-    /// Whether preferred node affinity is tried.
-    pub(crate) prefer: bool,
+    /// Which wishes are tried.
+    pub(crate) wishes: Wishes,
+    /// Whether nodes may be bought.
+    pub(crate) buy: bool,
+    /// Whether nobody was anywhere whom the shape has to join when its allotting began.
+    pub(crate) may_begin: bool,
+}
+
+/// One topology key on which pods of a shape are split.
+struct Key {
+    name: String,
+    /// True when a condition needs the domain to be certain; false when only wishes look at it.
+    hard: bool,
 }
 
 impl Allotter<'_, '_, '_> {
     /// All rows, and what is refused.
     pub(crate) fn allot(&mut self) -> (Vec<RowSpec>, Vec<Refused>) {
         let (mut rows, mut refused) = (Vec::new(), Vec::new());
+        let mut all: Vec<usize> = (0..self.wanted.len()).filter(|s| self.wanted[*s] > 0).collect();
+        all.sort_by_key(|shape| (std::cmp::Reverse(self.model.shapes[*shape].priority), *shape));
         let (followers, leaders): (Vec<usize>, Vec<usize>) =
-            (0..self.wanted.len()).filter(|s| self.wanted[*s] > 0).partition(|s| self.follows(*s));
-        for shape in leaders {
+            all.into_iter().partition(|shape| self.follows(*shape));
+        let (wishful, plain): (Vec<usize>, Vec<usize>) =
+            leaders.into_iter().partition(|shape| self.would_follow(*shape));
+        for shape in plain.into_iter().chain(wishful) {
             self.allot_shape(shape, &mut rows, &mut refused);
         }
         self.allot_followers(followers, &mut rows, &mut refused);
         (rows, refused)
     }
 
-    /// Shapes that follow others wait until those have a domain; when a round settles none, the
-    /// first of them begins by itself or is refused.
+    /// Shapes that follow others wait until those have a domain; when none is left that can follow, one
+    /// begins by itself, or else the first is refused.
     fn allot_followers(
         &mut self,
         mut waiting: Vec<usize>,
@@ -73,220 +97,238 @@ impl Allotter<'_, '_, '_> {
         refused: &mut Vec<Refused>,
     ) {
         while !waiting.is_empty() {
-            let ready = waiting.iter().position(|shape| self.has_leader(*shape)).unwrap_or(0);
-            let shape = waiting.remove(ready);
-            self.allot_shape(shape, rows, refused);
+            let (ready, rest): (Vec<usize>, Vec<usize>) =
+                waiting.iter().partition(|shape| self.has_leader(**shape));
+            waiting = rest;
+            let next = if ready.is_empty() {
+                let begins = waiting.iter().position(|shape| self.can_begin(*shape));
+                vec![waiting.remove(begins.unwrap_or(0))]
+            } else {
+                ready
+            };
+            for shape in next {
+                self.allot_shape(shape, rows, refused);
+            }
         }
     }
 
     fn follows(&self, shape: usize) -> bool {
-        self.groups(shape).any(|group| group.rule == GroupRule::Affinity && group.owners[shape])
+        self.companies(shape).next().is_some()
+    }
+
+    fn would_follow(&self, shape: usize) -> bool {
+        let near = |group: &Group| group.spec.rule == GroupRule::Affinity;
+        let mut wishes = self.topology.groups_of(shape).filter(|g| g.spec.wish.is_some());
+        wishes.any(|group| near(group) && group.spec.owners.contains(shape))
     }
 
     fn has_leader(&self, shape: usize) -> bool {
-        self.groups(shape).all(|group| {
-            group.rule != GroupRule::Affinity || !group.owners[shape] || !group.is_unbegun()
+        self.companies(shape).all(|group| !group.is_unbegun())
+    }
+
+    fn can_begin(&self, shape: usize) -> bool {
+        self.companies(shape).all(|group| !group.is_unbegun() || group.spec.members.contains(shape))
+    }
+
+    /// Affinities that the shape obeys.
+    fn companies(&self, shape: usize) -> impl Iterator<Item = &Group> {
+        let groups = self.topology.groups_of(shape).filter(|group| group.spec.wish.is_none());
+        groups.filter(move |group| {
+            group.spec.rule == GroupRule::Affinity && group.spec.owners.contains(shape)
         })
     }
 
-    fn groups(&self, shape: usize) -> impl Iterator<Item = &Group> {
-        self.topology.groups_of(shape).iter().map(|index| &self.topology.groups[*index])
-    }
-
+    /// Rows of a shape. Pods that conditions leave no domain for where their wishes go are allotted
+    /// without these.
     fn allot_shape(&mut self, shape: usize, rows: &mut Vec<RowSpec>, refused: &mut Vec<Refused>) {
-        let plain = self.model.shapes[shape].node_alternatives();
-        let alternatives = if self.prefer { self.preferred(shape, plain) } else { plain };
-        let mut pieces = vec![RowSpec { shape, alternatives, count: self.wanted[shape] }];
-        let mut keys: Vec<String> = Vec::new();
-        for group in self.groups(shape).filter(|group| self.is_live(group)) {
-            if !keys.contains(&group.key) {
-                keys.push(group.key.clone());
+        let tried = self.wishes;
+        let mut without = self.allot_with_wishes(shape, self.wanted[shape], rows);
+        while let Some(next) = self.wishes.next() {
+            let given_up = std::mem::replace(&mut self.wishes, next);
+            if !without.is_empty() && given_up.any(self.model, shape) {
+                let count = without.iter().map(|refused| refused.count).sum();
+                without = self.allot_with_wishes(shape, count, rows);
             }
         }
-        for key in &keys {
-            pieces = pieces.into_iter().flat_map(|piece| self.split(piece, key, refused)).collect();
-        }
-        for piece in &pieces {
-            self.count(piece, &keys);
+        self.wishes = tried;
+        refused.extend(without);
+    }
+
+    /// Rows of some pods of a shape, and those that find no domain.
+    fn allot_with_wishes(
+        &mut self,
+        shape: usize,
+        count: i64,
+        rows: &mut Vec<RowSpec>,
+    ) -> Vec<Refused> {
+        let allowed = self.model.alternatives[shape].clone();
+        let alternatives = wishes::narrowed(self, shape, &allowed);
+        let nobody = self.companies(shape).all(Group::is_unbegun);
+        self.may_begin = nobody;
+        let mut refused = Vec::new();
+        let mut pieces = vec![RowSpec { shape, alternatives, allowed, given: Vec::new(), count }];
+        for key in self.keys(shape) {
+            self.widen(shape, &key.name);
+            pieces = pieces.into_iter().flat_map(|p| self.split(p, &key, &mut refused)).collect();
         }
         rows.extend(pieces.into_iter().filter(|piece| piece.count > 0));
+        refused
     }
 
-    /// A group matters to new pods when one of its owners is or will be somewhere.
+    /// Keys on which a shape is split: those of conditions first.
+    fn keys(&self, shape: usize) -> Vec<Key> {
+        let mut keys: Vec<Key> = Vec::new();
+        for hard in [true, false] {
+            for group in self.topology.groups_of(shape) {
+                let matters = if hard { self.is_live(group) } else { self.is_wished(shape, group) };
+                if matters && !keys.iter().any(|key| key.name == group.spec.key) {
+                    keys.push(Key { name: group.spec.key.clone(), hard });
+                }
+            }
+        }
+        keys
+    }
+
+    /// A condition matters to new pods when one of its owners is or will be somewhere.
     fn is_live(&self, group: &Group) -> bool {
-        let owners =
-            group.owners.iter().zip(self.wanted).any(|(owner, count)| *owner && *count > 0);
-        owners || group.tallies.values().any(|tally| tally.owners > 0)
+        group.spec.wish.is_none() && (self.will_have_owners(group) || group.has_owners())
     }
 
-    /// Adds preferred terms, heaviest first, as long as something can still be bought for them.
-    fn preferred(&self, shape: usize, plain: Vec<Requirements>) -> Vec<Requirements> {
-        let kind: &PodShape = self.model.shapes[shape];
-        let mut terms: Vec<_> = kind.preferred_node_terms.iter().collect();
-        terms.sort_by_key(|term| std::cmp::Reverse(term.weight));
-        let mut wanted = plain;
-        for term in terms {
-            let narrowed: Vec<Requirements> = wanted
-                .iter()
-                .map(|alternative| alternative.and(&term.requirements))
-                .filter(|alternative| !alternative.is_contradictory())
-                .collect();
-            if self.can_be_met(shape, &narrowed) {
-                wanted = narrowed;
+    fn will_have_owners(&self, group: &Group) -> bool {
+        group.spec.owners.iter().any(|shape| !self.model.demand[shape].is_empty())
+            || group.spec.owners.iter().any(|shape| self.wanted[shape] > 0)
+    }
+
+    /// A wish matters to those who have it, and to those who are wished for.
+    fn is_wished(&self, shape: usize, group: &Group) -> bool {
+        let wished = group.spec.rule == GroupRule::Affinity && self.will_have_owners(group);
+        self.wishes.of_pods()
+            && group.spec.wish.is_some()
+            && (group.spec.owners.contains(shape) || wished)
+    }
+
+    /// Tells the spreads of a shape which domains they have to level.
+    fn widen(&mut self, shape: usize, key: &str) {
+        let (model, goods) = (self.model, self.goods);
+        let request = &model.requests[shape];
+        let places = goods.places.of(goods, shape, &model.alternatives[shape], key);
+        let bought = places.iter().filter(|place| place.price(goods, request).is_some());
+        let bought: Vec<&str> = bought.filter_map(|place| place.domain.as_deref()).collect();
+        self.topology.widen(shape, key, |filter| {
+            let counted = goods.places.counted(model, filter, key);
+            bought.iter().map(|name| (*name).to_owned()).chain(counted.iter().cloned()).collect()
+        });
+    }
+
+    /// Gives the pods of a piece domains of one topology key.
+    fn split(&mut self, piece: RowSpec, key: &Key, refused: &mut Vec<Refused>) -> Vec<RowSpec> {
+        let domains = self.domains(&piece, &key.name);
+        let (given, blocking) = self.choose(&piece, key, &domains);
+        let missing = piece.count - given.iter().sum::<i64>();
+        let mut pieces = Vec::new();
+        for (domain, count) in domains.iter().zip(given).filter(|(_, count)| *count > 0) {
+            let name = domain.name.as_deref();
+            if let Some(name) = name {
+                self.topology.record_in(piece.shape, &key.name, name, count);
             }
+            pieces.push(piece.narrowed(key, name, count));
         }
-        wanted
-    }
-
-    fn can_be_met(&self, shape: usize, alternatives: &[Requirements]) -> bool {
-        let answers = self.goods.ask_all(shape, alternatives);
-        let request = &self.model.requests[shape];
-        (0..self.goods.offers.len()).any(|offer| {
-            vector::fits(request, &self.goods.facts[offer].room)
-                && self.goods.admits(&answers, offer)
-        })
-    }
-
-    /// Gives each pod of a piece a domain of one topology key.
-    fn split(&mut self, piece: RowSpec, key: &str, refused: &mut Vec<Refused>) -> Vec<RowSpec> {
-        let mut domains = self.domains(&piece, key);
-        let mut rules: Vec<Group> = self
-            .groups(piece.shape)
-            .filter(|group| group.key == key && self.is_live(group))
-            .cloned()
-            .collect();
-        self.remember_universe(piece.shape, key, &domains);
-        let mut given: BTreeMap<String, i64> = BTreeMap::new();
-        for _ in 0..piece.count {
-            let Some(domain) = choose(piece.shape, &domains, &rules) else { break };
-            for rule in &mut rules {
-                rule.record(piece.shape, &domain, 1);
+        if missing > 0 && key.hard {
+            for (earlier, domain) in &piece.given {
+                self.topology.record_in(piece.shape, earlier, domain, -missing);
             }
-            if let Some(known) = domains.get_mut(&domain) {
-                known.capacity -= 1;
-            }
-            *given.entry(domain).or_default() += 1;
-        }
-        let missing = piece.count - given.values().sum::<i64>();
-        if missing > 0 {
-            let rule = blocking(piece.shape, &domains, &rules);
-            let obstacle = Obstacle::Topology { rule, key: key.to_owned() };
+            let obstacle = if domains.iter().all(|domain| domain.name.is_none()) {
+                let wanted = Requirement::exists();
+                Obstacle::Requirement { key: key.name.clone(), wanted, offered: None }
+            } else {
+                let held_by = self.held_by(piece.shape, key, blocking);
+                Obstacle::Topology { rule: blocking, key: key.name.clone(), held_by }
+            };
             refused.push(Refused { shape: piece.shape, count: missing, obstacle });
         }
-        given.into_iter().map(|(domain, count)| narrowed(&piece, key, &domain, count)).collect()
+        if missing > 0 && !key.hard {
+            pieces.push(RowSpec { count: missing, ..piece });
+        }
+        pieces
     }
 
-    fn remember_universe(&mut self, shape: usize, key: &str, domains: &BTreeMap<String, Domain>) {
-        for index in self.topology.groups_of(shape).to_vec() {
-            let group = &mut self.topology.groups[index];
-            if group.key == key && group.owners[shape] {
-                group.universe.extend(domains.keys().cloned());
-            }
-        }
+    /// The domain that keeps a spread of the shape from growing.
+    fn held_by(&self, shape: usize, key: &Key, rule: TopologyRule) -> Option<String> {
+        let mut groups = self.topology.groups_of(shape).filter(|group| self.is_live(group));
+        let of = |group: &&Group| group.spec.key == key.name && group.spec.owners.contains(shape);
+        let spread = groups.find(|group| of(group) && group.spec.rule.kind() == rule)?;
+        spread.emptiest()
+    }
+
+    fn choose(&self, piece: &RowSpec, key: &Key, domains: &[Domain]) -> (Vec<i64>, TopologyRule) {
+        let here = self.topology.groups_of(piece.shape).filter(|g| g.spec.key == key.name);
+        let (rules, wishes): (Vec<&Group>, Vec<&Group>) = here
+            .filter(|group| self.is_live(group) || self.is_wished(piece.shape, group))
+            .partition(|group| group.spec.wish.is_none());
+        let split = Split {
+            shape: piece.shape,
+            domains,
+            rules,
+            wishes,
+            may_begin: self.may_begin,
+            premium_percent: self.model.input.wish_premium_percent,
+        };
+        let given = split.allot(piece.count);
+        let blocking = split.blocking(&given);
+        (given, blocking)
     }
 
     /// Domains where the piece could run: bought anew at a price, or on hosts with room.
-    fn domains(&self, piece: &RowSpec, key: &str) -> BTreeMap<String, Domain> {
-        let bought = self.goods.domains(piece.shape, &piece.alternatives, key);
-        let mut domains: BTreeMap<String, Domain> = bought
-            .into_iter()
-            .map(|(name, price)| (name, Domain { price, capacity: i64::MAX }))
-            .collect();
+    fn domains(&self, piece: &RowSpec, key: &str) -> Vec<Domain> {
+        let places = self.goods.places.of(self.goods, piece.shape, &piece.alternatives, key);
         let request = &self.model.requests[piece.shape];
-        let shape = self.model.shapes[piece.shape];
-        for host in self.model.hosts.iter().filter(|host| !host.leaving) {
-            let Some(name) = host.label(key) else { continue };
-            if !host.admits(shape, &piece.alternatives) {
-                continue;
-            }
-            let free = if host.open { vector::copies(request, &host.room) } else { 0 };
-            let new = Domain { price: i64::MAX, capacity: 0 };
-            let domain = domains.entry(name.to_owned()).or_insert(new);
-            domain.capacity = domain.capacity.saturating_add(free);
-        }
-        domains
+        let price = |place: &Place| {
+            if self.buy { place.price(self.goods, request) } else { None }
+        };
+        let domain = |place: &Place| Domain {
+            name: place.domain.clone(),
+            price: price(place),
+            room: self.room(place, request, piece.count),
+        };
+        places.iter().map(domain).collect()
     }
 
-    fn count(&mut self, piece: &RowSpec, keys: &[String]) {
-        for index in self.topology.groups_of(piece.shape).to_vec() {
-            let group = &mut self.topology.groups[index];
-            if !keys.contains(&group.key) {
-                continue;
-            }
-            let pinned = piece.alternatives.first().and_then(|a| a.get(&group.key));
-            if let Some(domain) = pinned.and_then(Requirement::single) {
-                group.record(piece.shape, domain, piece.count);
+    /// How many pods, up to `most`, the hosts of a place have room for.
+    pub(super) fn room(&self, place: &Place, request: &[i64], most: i64) -> i64 {
+        let mut room = 0_i64;
+        for host in &place.hosts {
+            let Some(free) = self.rooms[*host] else { continue };
+            room = room.saturating_add(vector::copies(request, free));
+            if room >= most {
+                return most;
             }
         }
+        room
     }
 }
 
-/// A place for pods, as far as a topology rule cares.
-#[derive(Clone, Copy, Debug)]
-struct Domain {
-    /// Cheapest node there; `i64::MAX` when none can be bought.
-    price: i64,
-    /// How many more pods may find room.
-    capacity: i64,
-}
-
-/// The domain for one more pod: emptiest for a spread, fullest for an affinity, cheapest otherwise.
-fn choose(shape: usize, domains: &BTreeMap<String, Domain>, rules: &[Group]) -> Option<String> {
-    let spread = rules.iter().find(|r| is_spread(r) && r.owners[shape]);
-    let floors: Vec<i64> = rules.iter().map(|rule| rule.floor(domains.keys())).collect();
-    let allowed = domains.iter().filter(|(name, domain)| {
-        let all = rules.iter().zip(&floors);
-        domain.capacity > 0
-            && all.into_iter().all(|(rule, floor)| admits(rule, shape, name, *floor))
-    });
-    let key = |(name, domain): &(&String, &Domain)| {
-        let here = rules.iter().map(|rule| rule.tally(name).members).sum::<i64>();
-        let order = spread.map_or(-here, |spread| spread.tally(name).members);
-        (order, domain.price, (*name).clone())
-    };
-    allowed.min_by_key(key).map(|(name, _)| name.clone())
-}
-
-/// Whether one more pod of the shape may join a domain.
-fn admits(rule: &Group, shape: usize, domain: &str, floor: i64) -> bool {
-    let (owner, member) = (rule.owners[shape], rule.members[shape]);
-    let here = rule.tally(domain);
-    match rule.rule {
-        GroupRule::Spread { max_skew, .. } => {
-            !owner || here.members + i64::from(member) - floor <= max_skew
+impl RowSpec {
+    /// Some of the pods, kept to one domain.
+    fn narrowed(&self, key: &Key, domain: Option<&str>, count: i64) -> Self {
+        let narrow = |alternatives: &[Requirements]| -> Vec<Requirements> {
+            let each = alternatives.iter().map(|alternative| {
+                let mut alternative = alternative.clone();
+                let there = domain.map_or_else(Requirement::does_not_exist, Requirement::equals);
+                alternative.add(&key.name, there);
+                alternative
+            });
+            each.filter(|alternative| !alternative.is_contradictory()).collect()
+        };
+        let mut given = self.given.clone();
+        given.extend(domain.map(|domain| (key.name.clone(), domain.to_owned())));
+        Self {
+            shape: self.shape,
+            alternatives: narrow(&self.alternatives),
+            allowed: if key.hard { narrow(&self.allowed) } else { self.allowed.clone() },
+            given,
+            count,
         }
-        GroupRule::Affinity => !owner || here.members > 0 || (member && rule.is_unbegun()),
-        GroupRule::AntiAffinity => (!owner || here.members == 0) && (!member || here.owners == 0),
     }
-}
-
-/// The rule to name when no domain is left.
-fn blocking(
-    shape: usize,
-    domains: &BTreeMap<String, Domain>,
-    rules: &[Group],
-) -> crate::reason::TopologyRule {
-    let blocks = |rule: &&Group| {
-        let floor = rule.floor(domains.keys());
-        domains.keys().all(|name| !admits(rule, shape, name, floor))
-    };
-    let named = rules.iter().find(blocks).or(rules.first());
-    named.map_or(crate::reason::TopologyRule::Spread, |rule| rule.rule.kind())
-}
-
-fn is_spread(rule: &Group) -> bool {
-    matches!(rule.rule, GroupRule::Spread { .. })
-}
-
-/// The piece with its requirements narrowed to one domain.
-fn narrowed(piece: &RowSpec, key: &str, domain: &str, count: i64) -> RowSpec {
-    let alternatives = piece.alternatives.iter().map(|alternative| {
-        let mut alternative = alternative.clone();
-        alternative.add(key, Requirement::equals(domain));
-        alternative
-    });
-    let alternatives = alternatives.filter(|a| !a.is_contradictory()).collect();
-    RowSpec { shape: piece.shape, alternatives, count }
 }
 
 /// Node rules that have a member on some host.

@@ -7,20 +7,22 @@ use std::ops::Range;
 
 use super::goods::Goods;
 use super::model::Model;
-use super::rows::{RowSpec, begun};
+use super::rows::{Given, RowSpec, begun};
 use crate::pack::ledger::Budget;
 use crate::pack::rules::NodeState;
 use crate::pack::vector::{self, Vector};
-use crate::vocabulary::requirement::Requirement;
+use crate::vocabulary::taint::{Taint, TaintEffect};
 use crate::world::topology::Topology;
 
 /// What changes while planning.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Scene {
     /// Free room of each host.
     pub(crate) rooms: Vec<Vector>,
     /// Node rules of each host.
     pub(crate) states: Vec<NodeState>,
+    /// Node wishes of each host.
+    wish_states: Vec<NodeState>,
     /// Hosts that take pods.
     pub(crate) open: Vec<bool>,
     /// Pods that this plan has put on each host, by shape.
@@ -46,18 +48,27 @@ pub(crate) struct OnHost {
     pub(crate) shape: usize,
     /// How many.
     pub(crate) count: i64,
+    /// Domains that they have been counted in.
+    pub(crate) given: Given,
 }
 
 /// Why pods should get a host, strongest first.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Title {
     /// They are wanted there already: planning again moves nothing.
     Wanted,
     /// Pods of their shape were wanted there and went elsewhere: most often to the very places that these
     /// pods had, and then the plan is what it was.
     Inherited,
+    /// There is room, and all their wishes come true.
+    Wished,
     /// None: there is room.
     None,
+}
+
+impl Title {
+    /// All titles, strongest first.
+    pub(crate) const ALL: [Self; 4] = [Self::Wanted, Self::Inherited, Self::Wished, Self::None];
 }
 
 impl Scene {
@@ -66,6 +77,7 @@ impl Scene {
         Self {
             rooms: model.hosts.iter().map(|host| host.room.clone()).collect(),
             states: model.hosts.iter().map(|host| host.state.clone()).collect(),
+            wish_states: model.hosts.iter().map(|host| host.wish_state.clone()).collect(),
             open: model.hosts.iter().map(|host| host.open).collect(),
             added: vec![BTreeMap::new(); model.hosts.len()],
             wanted: wanted(model),
@@ -94,22 +106,23 @@ impl Scene {
             let most = match title {
                 Title::Wanted => self.wanted[host].get(&row.shape).copied().unwrap_or(0),
                 Title::Inherited => self.lost[host].get(&row.shape).copied().unwrap_or(0),
-                Title::None => i64::MAX,
+                Title::Wished | Title::None => i64::MAX,
             };
-            let there = self.fill_one(model, row, host, left.min(most));
+            let there = self.fill_one(model, row, host, (left.min(most), title));
             left -= there.as_ref().map_or(0, |there| there.count);
             placed.extend(there);
         }
         placed
     }
 
-    /// Puts at most `most` pods of a row on one host.
+    /// Puts at most `most` pods of a row on one host. Without room to buy elsewhere first, wishes do not
+    /// keep pods from a host: it is there, and kube-scheduler would not let them wait.
     fn fill_one(
         &mut self,
         model: &Model<'_>,
         row: &RowSpec,
         host: usize,
-        most: i64,
+        (most, title): (i64, Title),
     ) -> Option<OnHost> {
         let request = &model.requests[row.shape];
         if most == 0 || !self.open[host] || !vector::fits(request, &self.rooms[host]) {
@@ -117,21 +130,28 @@ impl Scene {
         }
         let free_of_rules = model.topology.node_rules.is_free(row.shape);
         let allowed = if free_of_rules { i64::MAX } else { self.allowance(model, row, host) };
-        let count = vector::copies(request, &self.rooms[host]).min(most).min(allowed);
-        if count <= 0 || !model.hosts[host].admits(model.shapes[row.shape], &row.alternatives) {
+        let wished = title == Title::Wished;
+        let granted = if wished { self.granted(model, row, host) } else { i64::MAX };
+        let count = vector::copies(request, &self.rooms[host]).min(most).min(allowed).min(granted);
+        let alternatives = if wished { &row.alternatives } else { &row.allowed };
+        if count <= 0 || !model.hosts[host].admits(model.shapes[row.shape], alternatives) {
             return None;
         }
-        let there = OnHost { host, shape: row.shape, count };
+        let there = OnHost { host, shape: row.shape, count, given: row.given.clone() };
         self.put(model, &there, 1);
         Some(there)
     }
 
     /// Puts pods on a host, or takes them back with `sign` -1.
     pub(crate) fn put(&mut self, model: &Model<'_>, there: &OnHost, sign: i64) {
-        let OnHost { host, shape, count } = *there;
+        let OnHost { host, shape, count, .. } = *there;
         vector::add(&mut self.rooms[host], &model.requests[shape], -sign * count);
         *self.added[host].entry(shape).or_default() += sign * count;
         self.added[host].retain(|_, count| *count != 0);
+        let wishes = &model.topology.node_wishes;
+        if !wishes.is_free(shape) {
+            wishes.record(shape, sign * count, &mut self.wish_states[host]);
+        }
         let rules = &model.topology.node_rules;
         if !rules.is_free(shape) {
             rules.record(shape, sign * count, &mut self.states[host]);
@@ -141,14 +161,39 @@ impl Scene {
         }
     }
 
-    /// Counts pods of a row that found no place out of the domains they were given.
-    pub(crate) fn uncount(&mut self, row: &RowSpec, count: i64) {
-        for index in self.topology.groups_of(row.shape).to_vec() {
-            let group = &mut self.topology.groups[index];
-            let given = row.alternatives.first().and_then(|wanted| wanted.get(&group.key));
-            if let Some(domain) = given.and_then(Requirement::single).map(str::to_owned) {
-                group.record(row.shape, &domain, -count);
-            }
+    /// Moves the counts of pods that went to a host in another domain than a wish had chosen.
+    pub(crate) fn correct(&mut self, model: &Model<'_>, there: &mut OnHost) {
+        let label = |key: &str| model.hosts[there.host].label(key).map(str::to_owned);
+        let here = there.given.iter().filter_map(|(key, _)| Some((key.clone(), label(key)?)));
+        let here: Given = here.collect();
+        if here != there.given {
+            self.uncount(there.shape, &there.given, there.count);
+            self.uncount(there.shape, &here, -there.count);
+            there.given = here;
+        }
+    }
+
+    /// How many pods of a row a host takes without going against a wish about that node.
+    fn granted(&self, model: &Model<'_>, row: &RowSpec, host: usize) -> i64 {
+        let soft = |taint: &Taint| {
+            let tolerations = &model.shapes[row.shape].tolerations;
+            taint.effect == TaintEffect::PreferNoSchedule
+                && !tolerations.iter().any(|toleration| toleration.covers(taint))
+        };
+        if model.hosts[host].taints.iter().any(soft) {
+            return 0;
+        }
+        let wishes = &model.topology.node_wishes;
+        if wishes.is_free(row.shape) {
+            return i64::MAX;
+        }
+        wishes.allowance(row.shape, &self.wish_states[host], false)
+    }
+
+    /// Counts pods that found no place out of the domains they were given.
+    pub(crate) fn uncount(&mut self, shape: usize, given: &Given, count: i64) {
+        for (key, domain) in given {
+            self.topology.record_in(shape, key, domain, -count);
         }
     }
 

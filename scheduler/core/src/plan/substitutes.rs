@@ -6,8 +6,10 @@
 use std::collections::BTreeSet;
 
 use super::candidates::CANDIDATES_MAX;
+use super::flexibility;
 use super::goods::Goods;
 use super::model::Model;
+use super::types::MinValuesPolicy;
 use crate::pack::problem::{Packed, Problem};
 use crate::pack::vector;
 
@@ -15,30 +17,36 @@ use crate::pack::vector;
 /// plan, which knows what is sold out, is the better answer.
 const PRICE_FACTOR_MAX: i64 = 2;
 
-/// Offers for equal nodes, cheapest first; the planned one is among them.
+/// Offers for equal nodes, cheapest first; the planned one is among them. None when `minValues` cannot be
+/// kept and the policy is strict.
 pub(crate) fn offers(
     goods: &Goods<'_, '_>,
     model: &Model<'_>,
     problem: &Problem,
     packed: &Packed,
-) -> Vec<usize> {
+) -> Option<Vec<usize>> {
     let planned = &problem.bins[packed.bin];
     let weight = problem.weight(&packed.load);
     let here = &goods.offers[packed.bin];
     let carries = |at: &usize| {
-        let (offer, bin) = (&goods.offers[*at], &problem.bins[*at]);
+        let (offer, bin, facts) = (&goods.offers[*at], &problem.bins[*at], &goods.facts[*at]);
         offer.stall == here.stall
             && offer.flavour == here.flavour
             && bin.start == planned.start
-            && bin.reservation == planned.reservation
-            && vector::fits(&weight, &bin.room)
-            && bin.charge.iter().zip(&planned.charge).all(|(other, most)| other <= most)
+            && flexibility::may_replace(goods, *at, packed.bin)
+            && vector::fits(&weight, &facts.room)
+            && facts.charge.iter().zip(&planned.charge).all(|(other, most)| other <= most)
             && packed.load.iter().all(|(row, _)| problem.admits[bin.group][*row])
     };
     let mut all: Vec<usize> = (0..goods.offers.len()).filter(carries).collect();
     all.sort_by_key(|at| order(goods, model, *at));
     let mut chosen = BTreeSet::from([packed.bin]);
-    keep_min_values(goods, model, &all, &mut chosen);
+    let demands = flexibility::demands(&model.market.stalls[here.stall].requirements);
+    let label = |at: usize, key: &str| goods.label(at, key);
+    let kept = flexibility::keep(demands, &all, label, (&mut chosen, CANDIDATES_MAX));
+    if !kept && model.input.min_values == MinValuesPolicy::Strict {
+        return None;
+    }
     let most = planned.price.saturating_mul(PRICE_FACTOR_MAX);
     for at in all.iter().filter(|at| goods.price(**at) <= most) {
         if chosen.len() >= CANDIDATES_MAX {
@@ -48,7 +56,7 @@ pub(crate) fn offers(
     }
     let mut offers: Vec<usize> = chosen.into_iter().collect();
     offers.sort_by_key(|at| order(goods, model, *at));
-    offers
+    Some(offers)
 }
 
 /// Price first, then names, so that equal offers have one order.
@@ -61,28 +69,4 @@ fn order<'g>(goods: &'g Goods<'_, '_>, model: &'g Model<'_>, at: usize) -> impl 
         offer.offering.zone.clone(),
         offer.offering.capacity_type,
     )
-}
-
-/// Keeps enough distinct values open for each requirement with `minValues`, as far as there are any.
-fn keep_min_values(
-    goods: &Goods<'_, '_>,
-    model: &Model<'_>,
-    all: &[usize],
-    chosen: &mut BTreeSet<usize>,
-) {
-    let Some(stall) = all.first().map(|at| goods.offers[*at].stall) else { return };
-    for (key, requirement) in model.market.stalls[stall].pool.requirements.iter() {
-        let Some(least) = requirement.min_values else { continue };
-        let least = usize::try_from(least).unwrap_or(usize::MAX);
-        let mut values: BTreeSet<&str> =
-            chosen.iter().filter_map(|at| goods.label(*at, key)).collect();
-        for at in all {
-            if values.len() >= least || chosen.len() >= CANDIDATES_MAX {
-                break;
-            }
-            if goods.label(*at, key).is_some_and(|value| values.insert(value)) {
-                chosen.insert(*at);
-            }
-        }
-    }
 }

@@ -19,7 +19,7 @@ use crate::vocabulary::taint::Taint;
 use crate::world::view::World;
 
 /// Everything a plan depends on.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct PlanInput {
     /// The cluster.
     pub world: Arc<World>,
@@ -37,6 +37,41 @@ pub struct PlanInput {
     pub now_ms: i64,
     /// How hard to try.
     pub effort: Effort,
+    /// What happens when `minValues` of a pool cannot be kept.
+    pub min_values: MinValuesPolicy,
+    /// What pods wish of other pods (ScheduleAnyway spreads, preferred affinity and anti-affinity over
+    /// zones and the like) may make a node this much dearer than the cheapest, in percent.
+    pub wish_premium_percent: i64,
+}
+
+/// Default of [`PlanInput::wish_premium_percent`]: spot prices of one type differ by as much between
+/// zones from day to day.
+pub const WISH_PREMIUM_PERCENT: i64 = 10;
+
+impl Default for PlanInput {
+    fn default() -> Self {
+        Self {
+            world: Arc::default(),
+            catalogues: BTreeMap::new(),
+            interrupted_instances: BTreeSet::new(),
+            earlier: BTreeMap::new(),
+            opening: BTreeSet::new(),
+            now_ms: 0,
+            effort: Effort::default(),
+            min_values: MinValuesPolicy::default(),
+            wish_premium_percent: WISH_PREMIUM_PERCENT,
+        }
+    }
+}
+
+/// What happens when a launch cannot keep as many values open as `minValues` asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MinValuesPolicy {
+    /// Nothing is launched.
+    #[default]
+    Strict,
+    /// What there is is launched.
+    BestEffort,
 }
 
 /// How much work a plan may take. Counted in steps, never in time.

@@ -1,7 +1,8 @@
 //! Amounts of schedulable resources in fixed point.
 //!
 //! Invariant: all arithmetic saturates, so no sum of absurd requests can wrap into a small one; an
-//! absent extended resource equals zero.
+//! absent extended resource equals zero, except that what is available of volume attachments has no
+//! limit where none is stated.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,6 +25,20 @@ pub struct Resources {
 /// Names of the four resources every node has, as limits and messages spell them.
 pub const BASE_NAMES: [&str; 4] = ["cpu", "memory", "ephemeral-storage", "pods"];
 
+/// Prefix of the resources that count volumes attached through one CSI driver.
+pub const ATTACHMENTS: &str = "attachable-volumes-";
+
+/// What is available of a resource without a limit: more than any node is ever asked for, and little enough
+/// to be reckoned with together with millicores.
+pub const UNLIMITED: i64 = 1 << 20;
+
+/// True for resources that a node has without limit when it does not state one. A CSI driver states how
+/// many volumes it attaches once it runs on a node, and many never do.
+#[must_use]
+pub fn is_unlimited_when_absent(name: &str) -> bool {
+    name.starts_with(ATTACHMENTS)
+}
+
 impl Resources {
     /// An amount of CPU and memory, for one pod.
     #[must_use]
@@ -41,6 +56,16 @@ impl Resources {
             "pods" => self.pods,
             _ => self.extended.get(name).copied().unwrap_or(0),
         }
+    }
+
+    /// How much there is of one resource when this is what a node has.
+    #[must_use]
+    pub fn available(&self, name: &str) -> i64 {
+        if self.is_unlimited(name) { UNLIMITED } else { self.get(name) }
+    }
+
+    fn is_unlimited(&self, name: &str) -> bool {
+        is_unlimited_when_absent(name) && !self.extended.contains_key(name)
     }
 
     /// Sets the amount of one resource by name.
@@ -68,10 +93,21 @@ impl Resources {
         self.combine(other, i64::saturating_add)
     }
 
-    /// Difference, dimension by dimension; may be negative.
+    /// What is left of this when `other` is taken away, dimension by dimension; may be negative. What has
+    /// no limit keeps none.
     #[must_use]
     pub fn minus(&self, other: &Self) -> Self {
-        self.combine(other, i64::saturating_sub)
+        let mut left = self.combine(other, i64::saturating_sub);
+        left.extended.retain(|name, _| !self.is_unlimited(name));
+        left
+    }
+
+    /// This much, or what is requested where that is more. What has no limit keeps none.
+    #[must_use]
+    pub fn raised_to(&self, requests: &Self) -> Self {
+        let mut raised = self.larger(requests);
+        raised.extended.retain(|name, _| !self.is_unlimited(name));
+        raised
     }
 
     /// The larger of both in each dimension.
@@ -80,10 +116,14 @@ impl Resources {
         self.combine(other, Ord::max)
     }
 
-    /// The smaller of both in each dimension.
+    /// The smaller of both in each dimension; of a limit and none, the limit.
     #[must_use]
     pub fn smaller(&self, other: &Self) -> Self {
-        self.combine(other, Ord::min)
+        let mut both = self.combine(other, Ord::min);
+        for (name, amount) in &mut both.extended {
+            *amount = self.available(name).min(other.available(name));
+        }
+        both
     }
 
     /// `count` times this amount.
@@ -107,7 +147,7 @@ impl Resources {
     /// The first dimension in which this amount exceeds what is available.
     #[must_use]
     pub fn first_misfit(&self, available: &Self) -> Option<&str> {
-        self.names().find(|name| self.get(name) > 0 && self.get(name) > available.get(name))
+        self.names().find(|name| self.get(name) > 0 && self.get(name) > available.available(name))
     }
 
     /// True when every dimension is zero.
@@ -182,6 +222,21 @@ mod tests {
         assert_eq!(gpu.first_misfit(&plain), Some("nvidia.com/gpu"));
         assert!(Resources::pod(100, 1).fits_in(&plain));
         assert_eq!(plain.minus(&gpu).get("nvidia.com/gpu"), -1);
+    }
+
+    #[test]
+    fn volume_attachments_have_no_limit_until_one_is_stated() {
+        let name = "attachable-volumes-ebs.csi.aws.com";
+        let mut pod = Resources::pod(100, 1 << 20);
+        pod.set(name, 3);
+        let plain = Resources { pods: 9, ..Resources::pod(1000, 1 << 30) };
+        assert!(pod.fits_in(&plain) && pod.fits_in(&plain.minus(&pod)));
+        assert!(pod.fits_in(&plain.raised_to(&pod.times(2)).minus(&pod.times(2))));
+        let mut small = plain.clone();
+        small.set(name, 4);
+        assert_eq!(pod.first_misfit(&small.minus(&pod)), Some(name));
+        assert_eq!(plain.smaller(&small), small);
+        assert_eq!(small.smaller(&plain), small);
     }
 
     #[test]

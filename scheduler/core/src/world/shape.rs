@@ -2,8 +2,10 @@
 //!
 //! Invariant: two pods of one shape are interchangeable to the planner.
 
+use std::collections::BTreeSet;
+
 use crate::vocabulary::ids::ShapeId;
-use crate::vocabulary::labels::Labels;
+use crate::vocabulary::labels::{Labels, NODE_POOL};
 use crate::vocabulary::requirements::Requirements;
 use crate::vocabulary::resources::Resources;
 use crate::vocabulary::selector::LabelSelector;
@@ -149,22 +151,56 @@ impl TopologySpread {
 }
 
 impl PodShape {
+    /// Labels by whose values its rules and wishes about other pods tell nodes apart, each once.
+    #[must_use]
+    pub fn topology_keys(&self) -> BTreeSet<&str> {
+        let spreads = self.topology_spread.iter().map(|spread| spread.topology_key.as_str());
+        let terms = [
+            &self.required_affinity,
+            &self.required_anti_affinity,
+            &self.preferred_affinity,
+            &self.preferred_anti_affinity,
+        ];
+        let terms = terms.into_iter().flatten().map(|term| term.topology_key.as_str());
+        spreads.chain(terms).collect()
+    }
+
+    /// True when its pods refuse every node that a NodePool makes: they are not ours to place.
+    #[must_use]
+    pub fn opts_out(&self) -> bool {
+        let refuses = |wanted: &Requirements| {
+            let pool = wanted.get(NODE_POOL);
+            pool.is_some_and(|pool| pool.listed().is_some_and(BTreeSet::is_empty))
+        };
+        let alternatives = self.node_alternatives();
+        !alternatives.is_empty() && alternatives.iter().all(refuses)
+    }
+
     /// Alternatives for the node: selector, one required term and one volume term each. Never
     /// empty unless the terms contradict the selector in every combination.
     #[must_use]
     pub fn node_alternatives(&self) -> Vec<Requirements> {
-        let selector = Requirements::from_labels(&self.node_selector);
-        let none = [Requirements::new()];
-        let or_none = |terms| if <[Requirements]>::is_empty(terms) { &none[..] } else { terms };
-        let mut alternatives = Vec::new();
-        for required in or_none(&self.required_node_terms) {
-            for volume in or_none(&self.volume_terms) {
-                let all = selector.and(required).and(volume);
-                if !all.is_contradictory() && !alternatives.contains(&all) {
-                    alternatives.push(all);
-                }
-            }
-        }
-        alternatives
+        let affinity = self.affinity_alternatives();
+        if self.volume_terms.is_empty() { affinity } else { each_of(&affinity, &self.volume_terms) }
     }
+
+    /// The same without volumes: what a spread over nodes looks at.
+    #[must_use]
+    pub fn affinity_alternatives(&self) -> Vec<Requirements> {
+        let selector = [Requirements::from_labels(&self.node_selector)];
+        let none = [Requirements::new()];
+        let terms = &self.required_node_terms;
+        each_of(&selector, if terms.is_empty() { &none } else { terms })
+    }
+}
+
+/// One of each in every combination that does not contradict itself.
+fn each_of(some: &[Requirements], others: &[Requirements]) -> Vec<Requirements> {
+    let mut combinations = Vec::new();
+    for all in some.iter().flat_map(|one| others.iter().map(move |other| one.and(other))) {
+        if !all.is_contradictory() && !combinations.contains(&all) {
+            combinations.push(all);
+        }
+    }
+    combinations
 }

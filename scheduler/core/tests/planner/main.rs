@@ -15,4 +15,5 @@ mod render;
 mod requirements;
 mod scenario;
 mod scenarios;
+mod shapes;
 mod words;

@@ -77,6 +77,62 @@ proptest! {
     }
 }
 
+/// Requirements that single clauses cannot spell: bounds with exceptions, sets with absence.
+fn mixed() -> impl Strategy<Value = Requirement> {
+    prop::collection::vec(requirement(), 1..4)
+        .prop_map(|parts| parts.into_iter().reduce(|both, part| both.intersect(&part)).unwrap())
+}
+
+fn conjunction() -> impl Strategy<Value = Requirements> {
+    let keys = prop::sample::select(vec!["team", "level", "topology.kubernetes.io/zone"]);
+    let entries = prop::collection::vec((keys, requirement()), 0..4);
+    entries.prop_map(|all| all.into_iter().map(|(key, r)| (key.to_owned(), r)).collect())
+}
+
+proptest! {
+    #[test]
+    fn mixed_requirements_obey_the_laws_of_sets(a in mixed(), b in mixed(), c in mixed()) {
+        prop_assert_eq!(a.intersect(&b), b.intersect(&a));
+        prop_assert_eq!(a.intersect(&b).intersect(&c), a.intersect(&b.intersect(&c)));
+        prop_assert_eq!(a.intersect(&a), a.clone());
+        prop_assert!(a.covers(&a) && a.covers(&a.intersect(&b)));
+        prop_assert_eq!(a.overlaps(&b), b.overlaps(&a));
+        let shared = VALUES.iter().any(|value| a.allows(*value) && b.allows(*value));
+        prop_assert!(a.overlaps(&b) || !shared);
+        if a.covers(&b) && b.covers(&c) {
+            prop_assert!(a.covers(&c));
+        }
+        if let Some(value) = a.single() {
+            prop_assert!(a.allows(Some(value)) && !a.allows_absent());
+        }
+        if let Some(listed) = a.listed() {
+            prop_assert!(listed.iter().all(|value| a.allows(Some(value))));
+        }
+    }
+
+    #[test]
+    fn conjunctions_do_not_depend_on_order(a in conjunction(), b in conjunction()) {
+        let both = a.and(&b);
+        prop_assert_eq!(&both, &b.and(&a));
+        prop_assert_eq!(both.and(&a), both.clone());
+        prop_assert!(both.is_contradictory() || a.cover(&both) && b.cover(&both));
+    }
+
+    #[test]
+    fn labels_decide_as_equalities_do(
+        wanted in conjunction(),
+        team in prop::option::of(prop::sample::select(vec!["a", "1", "3", "1.5"])),
+    ) {
+        let labels: longshore_core::labels::Labels =
+            team.iter().map(|value| ("team".to_owned(), (*value).to_owned())).collect();
+        let known = Requirements::from_labels(&labels);
+        prop_assert_eq!(wanted.allow(&labels), wanted.cover(&known));
+        if wanted.allow(&labels) {
+            prop_assert!(wanted.conflict_with_offer(&known).is_none());
+        }
+    }
+}
+
 fn of(key: &str, operator: Operator, values: &[&str]) -> Requirements {
     [(key.to_owned(), Requirement::new(operator, values).unwrap())].into_iter().collect()
 }

@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use longshore_core::catalogue::{CapacityType, Catalogue, InstanceType, Offering};
+use longshore_core::catalogue::{CapacityType, Catalogue, InstanceType, Offering, Reservation};
 use longshore_core::labels;
-use longshore_core::plan::PlanInput;
+use longshore_core::plan::{MinValuesPolicy, PlanInput};
 use longshore_core::pool::{ConsolidationPolicy, NodePool};
 use longshore_core::resources::Resources;
 use longshore_core::selector::LabelSelector;
@@ -16,9 +16,10 @@ use longshore_core::world::budget::{DaemonSet, DisruptionBudget};
 use longshore_core::world::claim::NodeClaim;
 use longshore_core::world::node::Node;
 use longshore_core::world::pod::{DoNotDisrupt, Pod, PodKey, PodPhase};
-use longshore_core::world::shape::{HostPort, PodShape, PreferredTerm};
+use longshore_core::world::shape::PodShape;
 use longshore_core::world::view::{Change, ClusterView};
 
+use super::shapes;
 use super::words::*;
 
 /// A world under construction.
@@ -48,6 +49,8 @@ pub fn read(text: &str) -> Scenario {
             "node" => scenario.put_node(rest),
             "claim" => scenario.put_claim(rest),
             "pdb" => scenario.put_budget(rest),
+            "premium" => scenario.input.wish_premium_percent = rest[0].parse().unwrap(),
+            "min-values" => scenario.input.min_values = MinValuesPolicy::BestEffort,
             "interrupted" => drop(scenario.input.interrupted_instances.insert(rest[0].to_owned())),
             _ => panic!("unknown line: {line}"),
         }
@@ -76,16 +79,13 @@ impl Scenario {
             ("karpenter.k8s.aws/instance-size", size),
         ]);
         let (mut zones, mut prices) = (vec!["a"], Vec::new());
+        let (mut special, mut reservations) = (Vec::new(), Vec::new());
         for (property, value) in pairs(&words[1..]) {
             match property {
                 "cpu" => instance.capacity.cpu_millis = cpu(value),
                 "mem" => instance.capacity.memory_bytes = bytes(value),
                 "pods" => instance.capacity.pods = value.parse().unwrap(),
-                "reserved" => {
-                    let (cpu_part, memory) = value.split_once('/').unwrap();
-                    instance.overhead =
-                        Resources { pods: 0, ..Resources::pod(cpu(cpu_part), bytes(memory)) };
-                }
+                "reserved" => instance.overhead = overhead(value),
                 "arch" => drop(instance.labels.insert(labels::ARCH.to_owned(), value.to_owned())),
                 "label" => instance.labels.extend(labels_of(value)),
                 "zones" => zones = value.split(',').collect(),
@@ -93,21 +93,33 @@ impl Scenario {
                 "spot" => prices.push((CapacityType::Spot, true, price(value))),
                 "sold-out" => prices.push((CapacityType::OnDemand, false, price(value))),
                 "gpu" => instance.capacity.set("nvidia.com/gpu", value.parse().unwrap()),
+                "disk" => instance.capacity.ephemeral_storage_bytes = bytes(value),
+                "cap" => set(&mut instance.capacity, value),
+                "zone-price" => special.push(value.split_once('=').unwrap()),
+                "reserve" => reservations.push(value),
                 _ => panic!("type: unknown {property}"),
             }
         }
         for zone in zones {
-            for (capacity_type, available, price) in &prices {
-                instance.offerings.push(Offering {
+            let offering =
+                |(capacity_type, available, price): &(CapacityType, bool, i64)| Offering {
                     zone: zone.into(),
                     zone_id: format!("id-{zone}").into(),
                     capacity_type: *capacity_type,
                     price_micro_usd_per_hour: *price,
                     available: *available,
                     reservation: None,
-                });
-            }
+                };
+            instance.offerings.extend(prices.iter().map(offering));
         }
+        // Another price in one zone, for all capacity types.
+        for (zone, price) in special {
+            let there = instance.offerings.iter_mut().filter(|o| o.zone.as_str() == zone);
+            there.for_each(|offering| {
+                offering.price_micro_usd_per_hour = super::words::price(price)
+            });
+        }
+        instance.offerings.extend(reservations.into_iter().map(reserved));
         self.catalogue.put(instance);
     }
 
@@ -154,7 +166,7 @@ impl Scenario {
             ..PodShape::default()
         };
         for (property, value) in pairs(&words[1..]) {
-            shape_property(&mut shape, property, value);
+            shapes::property(&mut shape, property, value);
         }
         if shape.is_daemon {
             shape.owner = format!("DaemonSet/{}", words[0]);
@@ -174,6 +186,12 @@ impl Scenario {
                     template.phase = PodPhase::Running;
                     template.unschedulable = false;
                 }
+                "gated" => template.unschedulable = value != "yes",
+                "deleting" => template.deleting = value == "yes",
+                "preempting" => {
+                    template.nominated_node = Some(value.into());
+                    template.preempting = true;
+                }
                 "nominated" => template.nominated_node = Some(value.into()),
                 "planned" => earlier = Some(value.to_owned()),
                 "hold" => {
@@ -192,6 +210,7 @@ impl Scenario {
             let wish = earlier.iter().map(|host: &String| (name.as_str().into(), host.clone()));
             self.input.earlier.extend(wish);
             let key = PodKey::new("default", &name);
+            let name = name.as_str();
             self.changes.push(Change::Pod(Pod { key, uid: name.into(), ..template.clone() }));
         }
     }
@@ -214,6 +233,7 @@ impl Scenario {
             ..NodeClaim::default()
         };
         let mut bought = CapacityType::OnDemand;
+        let (mut dropped, mut allocatable) = (Vec::new(), Vec::new());
         for (property, value) in pairs(&words[1..]) {
             match property {
                 "type" => claim.instance_type = Some(value.into()),
@@ -222,6 +242,8 @@ impl Scenario {
                 "pool" => claim.pool = value.into(),
                 "label" => node.labels.extend(labels_of(value)),
                 "taint" => node.taints.push(taint(value)),
+                "drop-label" => dropped.push(topology_key(value)),
+                "alloc" => allocatable.push(value),
                 "initialized" => claim.initialized_ms = (value != "no").then(|| millis(value)),
                 "last-pod" => claim.last_pod_event_ms = Some(millis(value)),
                 "expire" => claim.expire_after_ms = Some(millis(value)),
@@ -231,6 +253,8 @@ impl Scenario {
             }
         }
         self.settle(&mut node, &mut claim, bought);
+        dropped.iter().for_each(|key| drop(node.labels.remove(key)));
+        allocatable.into_iter().for_each(|value| set(&mut node.allocatable, value));
         self.changes.push(Change::Node(node));
         if !claim.pool.is_empty() {
             self.changes.push(Change::Claim(claim));
@@ -268,6 +292,16 @@ impl Scenario {
                     let (key, requirement) = requirement(value);
                     claim.requirements.add(&key, requirement);
                 }
+                "label" => claim.labels.extend(labels_of(value)),
+                "taint" => claim.taints.push(taint(value)),
+                "launched" => {
+                    let parts: Vec<&str> = value.split('/').collect();
+                    claim.provider_id = format!("aws:///a/i-{}", words[0]);
+                    claim.instance_type = Some(parts[0].into());
+                    claim.zone = Some(parts[1].into());
+                    claim.capacity_type = CapacityType::from_label(parts[2]);
+                    claim.allocatable = self.catalogue.types[parts[0]].allocatable();
+                }
                 _ => panic!("claim: unknown {property}"),
             }
         }
@@ -291,6 +325,33 @@ impl Scenario {
     }
 }
 
+/// `70m/500Mi`.
+fn overhead(text: &str) -> Resources {
+    let (cpu_part, memory) = text.split_once('/').unwrap();
+    Resources { pods: 0, ..Resources::pod(cpu(cpu_part), bytes(memory)) }
+}
+
+/// `name=amount`.
+fn set(resources: &mut Resources, text: &str) {
+    let (name, amount) = text.split_once('=').unwrap();
+    resources.set(name, quantity(name, amount));
+}
+
+/// `zone/id=remaining@price`.
+fn reserved(text: &str) -> Offering {
+    let (place, terms) = text.split_once('=').unwrap();
+    let (zone, id) = place.split_once('/').unwrap();
+    let (remaining, price_there) = terms.split_once('@').unwrap();
+    Offering {
+        zone: zone.into(),
+        zone_id: format!("id-{zone}").into(),
+        capacity_type: CapacityType::Reserved,
+        price_micro_usd_per_hour: price(price_there),
+        available: true,
+        reservation: Some(Reservation { id: id.into(), remaining: remaining.parse().unwrap() }),
+    }
+}
+
 fn node_state(node: &mut Node, claim: &mut NodeClaim, state: &str) {
     match state {
         "cordoned" => node.cordoned = true,
@@ -299,34 +360,5 @@ fn node_state(node: &mut Node, claim: &mut NodeClaim, state: &str) {
         "not-ready" => node.ready = false,
         "fargate" => drop(node.labels.insert(labels::COMPUTE_TYPE.into(), "fargate".into())),
         _ => panic!("node: unknown state {state}"),
-    }
-}
-
-fn shape_property(shape: &mut PodShape, property: &str, value: &str) {
-    match property {
-        "cpu" => shape.requests.cpu_millis = cpu(value),
-        "mem" => shape.requests.memory_bytes = bytes(value),
-        "gpu" => shape.requests.set("nvidia.com/gpu", value.parse().unwrap()),
-        "label" => shape.labels.extend(labels_of(value)),
-        "select" => shape.node_selector.extend(labels_of(value)),
-        "need" => shape.required_node_terms.push([requirement(value)].into_iter().collect()),
-        "volume" => shape.volume_terms.push([requirement(value)].into_iter().collect()),
-        "prefer" => {
-            let requirements = [requirement(value)].into_iter().collect();
-            shape.preferred_node_terms.push(PreferredTerm { weight: 1, requirements });
-        }
-        "tolerate" => shape.tolerations.push(toleration(value)),
-        "spread" => shape.topology_spread.push(spread(value, &shape.id.to_string(), false)),
-        "spread-wish" => shape.topology_spread.push(spread(value, &shape.id.to_string(), true)),
-        "near" => shape.required_affinity.push(term(value)),
-        "apart" => shape.required_anti_affinity.push(term(value)),
-        "port" => shape.host_ports.push(HostPort {
-            port: value.parse().unwrap(),
-            protocol: "TCP".to_owned(),
-            host_ip: String::new(),
-        }),
-        "daemon" => shape.is_daemon = value == "yes",
-        "priority" => shape.priority = value.parse().unwrap(),
-        _ => panic!("shape: unknown {property}"),
     }
 }

@@ -30,39 +30,26 @@ fn run(name: &str) {
     expect_file![path].assert_eq(&full);
 }
 
-macro_rules! scenarios {
-    ($($name:ident)*) => {
-        $(#[test] fn $name() { run(concat!(stringify!($name), ".txt")); })*
-    };
+/// Every file there is, so that none can be forgotten.
+#[test]
+fn every_scenario_gives_its_plan() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut names: Vec<String> = files.map(|name| name.into_string().unwrap()).collect();
+    names.sort_unstable();
+    assert!(names.iter().all(|name| name.ends_with(".txt")), "{names:?}");
+    let fails = |name: &&String| std::panic::catch_unwind(|| run(name)).is_err();
+    let failed: Vec<&String> = names.iter().filter(fails).collect();
+    assert!(failed.is_empty(), "{} of {} scenarios: {failed:?}", failed.len(), names.len());
 }
 
-scenarios! {
-    w0_spread_as_a_wish
-    w1_arm64_spot
-    w2_scale_out
-    w2_scale_in
-    w2_survivors_on_one_node
-    w2_survivors_wait_together
-    w2_survivors_go_together
-    w2_restless_nodes_take_no_moved_pods
-    w2_nothing_but_fargate
-    w3_two_pods_one_node
-    w3_do_not_evict
-    affinity
-    anti_affinity
-    budgets_and_pdbs
-    consolidate_to_cheaper
-    daemonsets_and_ports
-    expiry
-    flavours
-    in_flight
-    in_flight_with_room_to_spare
-    joined_before_coming
-    places_change_hands
-    interruption
-    limits
-    reasons
-    spot_to_spot
-    spread_over_zones
-    weights_and_taints
+#[test]
+fn every_scenario_says_first_what_it_shows() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        #[expect(clippy::disallowed_methods, reason = "a test reads its scenario")]
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with("# ") && text.contains(DIVIDER), "{}", path.display());
+    }
 }

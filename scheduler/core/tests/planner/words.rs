@@ -7,54 +7,39 @@ use std::collections::BTreeSet;
 use longshore_core::labels::{self, Labels};
 use longshore_core::pool::{BudgetNodes, NodeBudget};
 use longshore_core::requirement::{Operator, Requirement};
-use longshore_core::selector::LabelSelector;
+use longshore_core::requirements::Requirements;
 use longshore_core::taint::{Taint, TaintEffect, Toleration};
-use longshore_core::world::shape::{Namespaces, PodAffinityTerm, TopologySpread};
-
-/// `zone:1` or `host:2`, over pods of the same app.
-pub fn spread(value: &str, app: &str, schedule_anyway: bool) -> TopologySpread {
-    let (key, skew) = value.split_once(':').unwrap();
-    TopologySpread {
-        max_skew: skew.parse().unwrap(),
-        topology_key: topology_key(key),
-        schedule_anyway,
-        selector: LabelSelector::label("app", app),
-        min_domains: None,
-        honor_node_affinity: true,
-        honor_node_taints: false,
-    }
-}
-
-/// `zone:app`.
-pub fn term(value: &str) -> PodAffinityTerm {
-    let (key, app) = value.split_once(':').unwrap();
-    PodAffinityTerm {
-        topology_key: topology_key(key),
-        selector: Some(LabelSelector::label("app", app)),
-        namespaces: Namespaces::Own,
-        weight: 0,
-    }
-}
 
 pub fn topology_key(short: &str) -> String {
     match short {
         "zone" => labels::ZONE,
         "host" => labels::HOSTNAME,
+        "bought" => labels::CAPACITY_TYPE,
+        "arch" => labels::ARCH,
+        "type" => labels::INSTANCE_TYPE,
         other => other,
     }
     .to_owned()
 }
 
-/// `key=v1,v2`, `key!=v`, `key>4`, `key<4` or `key` for Exists.
+/// `key=v1,v2`, `key!=v`, `key>4`, `key<4`, `key>=4`, `key<=4`, `!key` for DoesNotExist or `key` for
+/// Exists; `@3` at the end for minValues.
 pub fn requirement(text: &str) -> (String, Requirement) {
+    let (text, least) = match text.split_once('@') {
+        Some((text, least)) => (text, Some(least.parse().unwrap())),
+        None => (text, None),
+    };
     let split = |sign, operator| {
         let (key, values) = text.split_once(sign)?;
         Some((key, Requirement::new(operator, values.split(',')).unwrap()))
     };
     let found = split("!=", Operator::NotIn)
+        .or_else(|| split(">=", Operator::Gte))
+        .or_else(|| split("<=", Operator::Lte))
         .or_else(|| split("=", Operator::In))
         .or_else(|| split(">", Operator::Gt))
         .or_else(|| split("<", Operator::Lt))
+        .or_else(|| Some((text.strip_prefix('!')?, Requirement::does_not_exist())))
         .unwrap_or_else(|| (text, Requirement::exists()));
     let key = match found.0 {
         "zone" => labels::ZONE,
@@ -63,21 +48,45 @@ pub fn requirement(text: &str) -> (String, Requirement) {
         "type" => labels::INSTANCE_TYPE,
         "family" => "karpenter.k8s.aws/instance-family",
         "size" => "karpenter.k8s.aws/instance-size",
+        "pool" => labels::NODE_POOL,
+        "host" => labels::HOSTNAME,
+        "cpus" => "karpenter.k8s.aws/instance-cpu",
         other => other,
     };
-    (key.to_owned(), found.1)
+    (key.to_owned(), found.1.with_min_values(least))
 }
 
+/// Requirements joined by `&`.
+pub fn requirements(text: &str) -> Requirements {
+    text.split('&').map(requirement).collect()
+}
+
+/// `key=value:effect`; NoSchedule without an effect.
 pub fn taint(text: &str) -> Taint {
+    let (text, effect) = effect(text);
     let (key, value) = text.split_once('=').unwrap_or((text, ""));
-    Taint { key: key.to_owned(), value: value.to_owned(), effect: TaintEffect::NoSchedule }
+    let effect = effect.unwrap_or(TaintEffect::NoSchedule);
+    Taint { key: key.to_owned(), value: value.to_owned(), effect }
 }
 
+/// `key=value:effect`, `all` for every key; every effect without one.
 pub fn toleration(text: &str) -> Toleration {
+    let (text, effect) = effect(text);
     let (key, value) = text.split_once('=').unwrap_or((text, ""));
     let key = if key == "all" { "" } else { key };
     let exists = value.is_empty();
-    Toleration { key: key.to_owned(), exists, value: value.to_owned(), effect: None }
+    Toleration { key: key.to_owned(), exists, value: value.to_owned(), effect }
+}
+
+fn effect(text: &str) -> (&str, Option<TaintEffect>) {
+    let Some((text, effect)) = text.split_once(':') else { return (text, None) };
+    let effect = match effect {
+        "NoSchedule" => TaintEffect::NoSchedule,
+        "PreferNoSchedule" => TaintEffect::PreferNoSchedule,
+        "NoExecute" => TaintEffect::NoExecute,
+        _ => panic!("unknown effect {effect}"),
+    };
+    (text, Some(effect))
 }
 
 pub fn budget(text: &str) -> NodeBudget {
@@ -107,7 +116,7 @@ pub fn labels_of(text: &str) -> Labels {
 pub fn quantity(name: &str, text: &str) -> i64 {
     match name {
         "cpu" => cpu(text),
-        "memory" => bytes(text),
+        "memory" | "ephemeral-storage" => bytes(text),
         _ => text.parse().unwrap(),
     }
 }
