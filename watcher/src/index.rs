@@ -21,6 +21,7 @@ use longshore_proto::types::v1::object::Kind;
 use longshore_proto::types::v1::{ClusterFacts, ObjectKind, PodShape};
 
 use crate::api::NodeClaim;
+use crate::project::attachments::Attachments;
 use crate::project::{Fault, Problem, Surroundings};
 pub use pods::PodEntry;
 use pools::Pools;
@@ -42,6 +43,7 @@ pub enum Source {
     AWSNodeTemplate,
     NodeClaim,
     Node,
+    CSINode,
     DaemonSet,
     PodDisruptionBudget,
     Pod,
@@ -49,7 +51,7 @@ pub enum Source {
 
 impl Source {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Namespace,
         Self::StorageClass,
         Self::PersistentVolume,
@@ -60,6 +62,7 @@ impl Source {
         Self::AWSNodeTemplate,
         Self::NodeClaim,
         Self::Node,
+        Self::CSINode,
         Self::DaemonSet,
         Self::PodDisruptionBudget,
         Self::Pod,
@@ -117,6 +120,8 @@ pub struct Index {
     shapes: BTreeMap<String, usize>,
     daemon_shapes: BTreeMap<Name, String>,
     nodes: BTreeMap<String, Arc<Node>>,
+    /// How many volumes each node can attach.
+    attachable: BTreeMap<String, Attachments>,
     claims: BTreeMap<String, Arc<NodeClaim>>,
     pools: Pools,
     left: BTreeMap<(Source, Name), Left>,

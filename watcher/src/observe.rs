@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::{
     Namespace, Node, ObjectReference, PersistentVolume, PersistentVolumeClaim, Pod,
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use k8s_openapi::api::storage::v1::StorageClass;
+use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use kube::api::ObjectMeta;
 use kube::core::DeserializeGuard;
 use kube::runtime::watcher::{self, Event};
@@ -46,6 +46,7 @@ pub fn spawn(supervisor: &Supervisor, client: &Client, store: &Store) {
     watches.spawn::<AWSNodeTemplate>("watch node templates");
     watches.spawn::<NodeClaim>("watch node claims");
     watches.spawn::<Node>("watch nodes");
+    watches.spawn::<CSINode>("watch what nodes can attach");
     watches.spawn::<DaemonSet>("watch daemon sets");
     watches.spawn::<PodDisruptionBudget>("watch disruption budgets");
     watches.spawn::<Pod>("watch pods");

@@ -4,9 +4,11 @@
 //! its content. Requests round up and capacities down, here and nowhere else.
 
 pub mod affinity;
+pub mod attachments;
 pub mod budget;
 pub mod claim;
 pub mod daemon_set;
+pub mod devices;
 pub mod duration;
 pub mod fault;
 pub mod labels;

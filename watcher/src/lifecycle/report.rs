@@ -77,6 +77,7 @@ impl Directives {
             | Source::AWSNodeTemplate
             | Source::NodeClaim
             | Source::Node
+            | Source::CSINode
             | Source::DaemonSet
             | Source::PodDisruptionBudget
             | Source::Pod => return,

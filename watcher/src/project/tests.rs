@@ -3,6 +3,7 @@
 mod legacy;
 mod pods;
 mod pools;
+mod volumes;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;

@@ -326,6 +326,7 @@ fn shape_property(shape: &mut PodShape, property: &str, value: &str) {
             host_ip: String::new(),
         }),
         "daemon" => shape.is_daemon = value == "yes",
+        "refused" => shape.unschedulable = Some(value.replace('_', " ")),
         "priority" => shape.priority = value.parse().unwrap(),
         _ => panic!("shape: unknown {property}"),
     }

@@ -51,6 +51,7 @@ scenarios! {
     affinity
     anti_affinity
     budgets_and_pdbs
+    claimed_devices
     consolidate_to_cheaper
     daemonsets_and_ports
     expiry
