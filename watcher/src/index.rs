@@ -6,6 +6,7 @@
 
 pub mod budgets;
 pub mod nodes;
+pub mod overlays;
 pub mod pods;
 pub mod pools;
 pub mod store;
@@ -41,6 +42,7 @@ pub enum Source {
     Provisioner,
     EC2NodeClass,
     AWSNodeTemplate,
+    NodeOverlay,
     NodeClaim,
     Node,
     CSINode,
@@ -51,7 +53,7 @@ pub enum Source {
 
 impl Source {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Namespace,
         Self::StorageClass,
         Self::PersistentVolume,
@@ -60,6 +62,7 @@ impl Source {
         Self::Provisioner,
         Self::EC2NodeClass,
         Self::AWSNodeTemplate,
+        Self::NodeOverlay,
         Self::NodeClaim,
         Self::Node,
         Self::CSINode,

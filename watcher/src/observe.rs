@@ -23,7 +23,7 @@ use longshore_runtime::backoff::{Backoff, BackoffPolicy};
 use longshore_runtime::tasks::{OnError, Supervisor};
 use serde::de::DeserializeOwned;
 
-use crate::api::{AWSNodeTemplate, EC2NodeClass, NodeClaim, NodePool, Provisioner};
+use crate::api::{AWSNodeTemplate, EC2NodeClass, NodeClaim, NodeOverlay, NodePool, Provisioner};
 use crate::index::{Store, Watched, name_of};
 use crate::patch;
 
@@ -44,6 +44,7 @@ pub fn spawn(supervisor: &Supervisor, client: &Client, store: &Store) {
     watches.spawn::<Provisioner>("watch provisioners");
     watches.spawn::<EC2NodeClass>("watch node classes");
     watches.spawn::<AWSNodeTemplate>("watch node templates");
+    watches.spawn::<NodeOverlay>("watch node overlays");
     watches.spawn::<NodeClaim>("watch node claims");
     watches.spawn::<Node>("watch nodes");
     watches.spawn::<CSINode>("watch what nodes can attach");

@@ -16,6 +16,7 @@ pub mod legacy;
 pub mod node;
 pub mod node_class;
 pub mod node_template;
+pub mod overlay;
 pub mod pod;
 pub mod pool;
 pub mod quantity;

@@ -13,6 +13,7 @@ mod lifecycle;
 mod live;
 mod outage;
 mod outbox;
+mod overlays;
 mod planning;
 mod pools;
 mod protocol;

@@ -220,7 +220,8 @@ impl ClusterState {
             | Kind::Pod(_)
             | Kind::DaemonSet(_)
             | Kind::DisruptionBudget(_)
-            | Kind::Namespace(_) => {}
+            | Kind::Namespace(_)
+            | Kind::NodeOverlay(_) => {}
         }
         match object::change(&kind) {
             Ok(change) => change.is_some_and(|change| self.view.apply(change)),
@@ -248,6 +249,7 @@ impl ClusterState {
             | v1::ObjectKind::DaemonSet
             | v1::ObjectKind::DisruptionBudget
             | v1::ObjectKind::Namespace
+            | v1::ObjectKind::NodeOverlay
             | v1::ObjectKind::Unspecified => {}
         }
         object::removal(reference).is_some_and(|object| self.view.remove(object))

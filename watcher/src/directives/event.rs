@@ -48,6 +48,7 @@ fn find(index: &Index, object: &ObjectRef) -> Option<ObjectReference> {
         | ObjectKind::DaemonSet
         | ObjectKind::DisruptionBudget
         | ObjectKind::Namespace
+        | ObjectKind::NodeOverlay
         | ObjectKind::Cluster => None,
     }
 }

@@ -70,6 +70,7 @@ impl Directives {
             Source::NodePool => ApiResource::erase::<NodePool>(&()),
             Source::Provisioner => ApiResource::erase::<Provisioner>(&()),
             Source::EC2NodeClass => ApiResource::erase::<crate::api::EC2NodeClass>(&()),
+            Source::NodeOverlay => ApiResource::erase::<crate::api::NodeOverlay>(&()),
             Source::Namespace
             | Source::StorageClass
             | Source::PersistentVolume

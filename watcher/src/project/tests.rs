@@ -1,6 +1,7 @@
 //! Projections by table: manifests in, wire types out.
 
 mod legacy;
+mod overlays;
 mod pods;
 mod pools;
 mod volumes;

@@ -17,7 +17,7 @@ use crate::world::shape::PodShape;
 
 pub(super) fn check(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
     for pool in input.world.pools.values() {
-        let Some(catalogue) = input.catalogues.get(&pool.catalogue) else { continue };
+        let Some(catalogue) = input.catalogue_of(pool) else { continue };
         for (resource, limit) in &pool.limits {
             let added: i64 = plan
                 .launches
@@ -92,7 +92,7 @@ fn offers(input: &PlanInput) -> Vec<PricedRoom> {
     let shapes: Vec<&PodShape> = shapes.map(AsRef::as_ref).collect();
     let mut rooms: BTreeMap<(i64, Resources), ()> = BTreeMap::new();
     for pool in world.pools.values().filter(|pool| pool.not_ready.is_none()) {
-        let Some(catalogue) = input.catalogues.get(&pool.catalogue) else { continue };
+        let Some(catalogue) = input.catalogue_of(pool) else { continue };
         for instance in catalogue.types.values() {
             for offering in instance.offerings.iter().filter(|offering| offering.available) {
                 let labels = labels_of(pool, instance, offering);

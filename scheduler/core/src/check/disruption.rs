@@ -112,7 +112,7 @@ fn saving(plan: &Plan, input: &PlanInput, disruption: &Disruption, findings: &mu
 
 fn price_of(input: &PlanInput, name: &crate::ids::ClaimName) -> Option<i64> {
     let claim = input.world.claims.get(name)?;
-    let catalogue = input.catalogues.get(&input.world.pools.get(&claim.pool)?.catalogue)?;
+    let catalogue = input.catalogue_of(input.world.pools.get(&claim.pool)?)?;
     let node = claim.node.as_ref().and_then(|node| input.world.nodes.get(node));
     let label = |key: &str| node.and_then(|node| node.labels.get(key)).map(String::as_str);
     let kind = claim.instance_type.as_ref().map(|kind| kind.as_str());

@@ -131,7 +131,7 @@ fn existing<'a>(input: &PlanInput, node: &Node, claim: Option<&NodeClaim>) -> No
     form.labels.entry(labels::HOSTNAME.to_owned()).or_insert_with(|| node.name.to_string());
     if let Some(claim) = settling {
         form.labels.extend(claim.labels.clone());
-        form.allocatable = form.allocatable.larger(&claim.allocatable);
+        form.allocatable = form.allocatable.larger(&claim.allocatable).larger(&claim.requests);
         taints.extend(claim.taints.iter().cloned());
         let startup = |t: &Taint| claim.startup_taints.iter().any(|s| s.same_as(t));
         taints.retain(|taint| !taint.is_ephemeral() && !startup(taint));
@@ -152,7 +152,7 @@ fn existing<'a>(input: &PlanInput, node: &Node, claim: Option<&NodeClaim>) -> No
 fn in_flight<'a>(input: &PlanInput, claim: &NodeClaim) -> NodeAfter<'a> {
     let mut forms = Vec::new();
     let pool = input.world.pools.get(&claim.pool);
-    if let Some(catalogue) = pool.and_then(|pool| input.catalogues.get(&pool.catalogue)) {
+    if let Some(catalogue) = pool.and_then(|pool| input.catalogue_of(pool)) {
         for instance in catalogue.types.values() {
             for offering in instance.offerings.iter().filter(|o| may_be(claim, instance, o)) {
                 forms.push(form(
@@ -218,7 +218,7 @@ fn launched<'a>(
         format!("{name}: candidates are not in order of price")
     });
     let pool = input.world.pools.get(&launch.pool);
-    let catalogue = pool.and_then(|pool| input.catalogues.get(&pool.catalogue));
+    let catalogue = pool.and_then(|pool| input.catalogue_of(pool));
     let mut forms = Vec::new();
     for candidate in &launch.candidates {
         let instance = catalogue.and_then(|c| c.types.get(&candidate.instance_type));

@@ -11,6 +11,7 @@ pub(crate) mod goods;
 pub(crate) mod hosts;
 mod market;
 pub(crate) mod model;
+mod overlay;
 pub(crate) mod place;
 mod rows;
 pub(crate) mod scene;
@@ -22,6 +23,7 @@ mod worth;
 
 pub use candidates::{CANDIDATES_MAX, LaunchQuery, launch_candidates};
 pub use closed::closed_pools;
+pub use overlay::{Overlaid, overlaid};
 pub use types::{
     Candidate, Disruption, Effort, NewNode, Placement, Plan, PlanInput, Target, Unplaced,
 };

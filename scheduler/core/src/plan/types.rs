@@ -12,7 +12,7 @@ use crate::vocabulary::ids::{
     CatalogueId, ClaimName, InstanceTypeName, NodeName, PodUid, PoolName, ShapeId, Zone, ZoneId,
 };
 use crate::vocabulary::labels::Labels;
-use crate::vocabulary::pool::DisruptionReason;
+use crate::vocabulary::pool::{DisruptionReason, NodePool};
 use crate::vocabulary::requirements::Requirements;
 use crate::vocabulary::resources::Resources;
 use crate::vocabulary::taint::Taint;
@@ -25,6 +25,8 @@ pub struct PlanInput {
     pub world: Arc<World>,
     /// What the region sells, by the id that pools refer to.
     pub catalogues: BTreeMap<CatalogueId, Arc<Catalogue>>,
+    /// What overlays make of it for the pools that they touch; see [`overlaid`](super::overlaid).
+    pub overlaid: BTreeMap<PoolName, Arc<Catalogue>>,
     /// EC2 ids (`i-…`) of instances that are about to be taken away.
     pub interrupted_instances: BTreeSet<String>,
     /// Where the plan before wanted waiting pods, as the name of a node or claim. Pods of one shape are
@@ -37,6 +39,15 @@ pub struct PlanInput {
     pub now_ms: i64,
     /// How hard to try.
     pub effort: Effort,
+}
+
+impl PlanInput {
+    /// What a pool can buy from, overlays included; none when its region has not reported it yet.
+    #[must_use]
+    pub fn catalogue_of(&self, pool: &NodePool) -> Option<&Catalogue> {
+        let own = self.overlaid.get(&pool.name).or_else(|| self.catalogues.get(&pool.catalogue));
+        own.map(AsRef::as_ref)
+    }
 }
 
 /// How much work a plan may take. Counted in steps, never in time.

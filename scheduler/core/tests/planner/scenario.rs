@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use longshore_core::catalogue::{CapacityType, Catalogue, InstanceType, Offering};
 use longshore_core::labels;
-use longshore_core::plan::PlanInput;
+use longshore_core::plan::{PlanInput, overlaid};
 use longshore_core::pool::{ConsolidationPolicy, NodePool};
 use longshore_core::resources::Resources;
 use longshore_core::selector::LabelSelector;
@@ -19,6 +19,7 @@ use longshore_core::world::pod::{DoNotDisrupt, Pod, PodKey, PodPhase};
 use longshore_core::world::shape::{HostPort, PodShape, PreferredTerm};
 use longshore_core::world::view::{Change, ClusterView};
 
+use super::objects;
 use super::words::*;
 
 /// A world under construction.
@@ -48,6 +49,7 @@ pub fn read(text: &str) -> Scenario {
             "node" => scenario.put_node(rest),
             "claim" => scenario.put_claim(rest),
             "pdb" => scenario.put_budget(rest),
+            "overlay" => scenario.changes.push(Change::Overlay(objects::overlay(rest))),
             "interrupted" => drop(scenario.input.interrupted_instances.insert(rest[0].to_owned())),
             _ => panic!("unknown line: {line}"),
         }
@@ -63,7 +65,8 @@ impl Scenario {
             view.apply(self.changes[index].clone());
         }
         let catalogues = BTreeMap::from([("all".into(), Arc::new(self.catalogue.clone()))]);
-        PlanInput { world: view.snapshot(), catalogues, ..self.input.clone() }
+        let overlaid = overlaid(view.world(), &catalogues).catalogues;
+        PlanInput { world: view.snapshot(), catalogues, overlaid, ..self.input.clone() }
     }
 
     fn put_type(&mut self, words: &[&str]) {
@@ -307,6 +310,10 @@ fn shape_property(shape: &mut PodShape, property: &str, value: &str) {
         "cpu" => shape.requests.cpu_millis = cpu(value),
         "mem" => shape.requests.memory_bytes = bytes(value),
         "gpu" => shape.requests.set("nvidia.com/gpu", value.parse().unwrap()),
+        "uses" => {
+            let (name, amount) = value.split_once('=').unwrap();
+            shape.requests.set(name, quantity(name, amount));
+        }
         "label" => shape.labels.extend(labels_of(value)),
         "select" => shape.node_selector.extend(labels_of(value)),
         "need" => shape.required_node_terms.push([requirement(value)].into_iter().collect()),

@@ -62,6 +62,8 @@ scenarios! {
     places_change_hands
     interruption
     limits
+    overlays_of_capacity
+    overlays_of_price
     reasons
     spot_to_spot
     spread_over_zones

@@ -91,6 +91,7 @@ impl Case {
                 other @ (Action::CreateClaim(_)
                 | Action::NominatePods(_)
                 | Action::SetNodeClassStatus(_)
+                | Action::SetConditions(_)
                 | Action::PublishEvent(_)
                 | Action::SetNodePoolStatus(_)) => panic!("no step of a claim's life: {other:?}"),
             },
