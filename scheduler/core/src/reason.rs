@@ -45,6 +45,8 @@ pub enum Obstacle {
     },
     /// The pool's catalogue is not known yet.
     NoCatalogue,
+    /// The pool keeps a number of nodes of its own, and makes none for pods.
+    FixedReplicas,
     /// A taint of the pool is not tolerated.
     Taint {
         /// The taint.
@@ -132,6 +134,7 @@ impl Reason {
             Obstacle::NoPoolAdmits => "NO_NODE_POOL_ADMITS",
             Obstacle::PoolNotReady { .. } => "NODE_POOL_NOT_READY",
             Obstacle::NoCatalogue => "CATALOGUE_UNKNOWN",
+            Obstacle::FixedReplicas => "NODE_POOL_IS_STATIC",
             Obstacle::Taint { .. } => "TAINT_NOT_TOLERATED",
             Obstacle::Requirement { .. } => "REQUIREMENTS_INCOMPATIBLE",
             Obstacle::NoInstanceType { .. } => "NO_INSTANCE_TYPE_MATCHES",
@@ -181,6 +184,10 @@ impl fmt::Display for Obstacle {
             Self::NoCatalogue => {
                 f.write_str("the region has not reported its instance types yet; wait for its actuator")
             }
+            Self::FixedReplicas => f.write_str(
+                "keeps spec.replicas nodes and makes none for pods; raise its replicas, or allow another \
+                 NodePool",
+            ),
             Self::Taint { taint } => write!(f, "taint {taint}; add a toleration for it to the pod"),
             Self::Requirement { key, wanted, offered } => {
                 write_requirement(f, key, wanted, offered.as_ref())

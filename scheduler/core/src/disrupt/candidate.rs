@@ -160,6 +160,10 @@ impl<'a> Candidate<'a> {
     /// When consolidateAfter will have passed, if its pool removes it at all.
     fn watch_clock(&mut self) {
         let rules = &self.pool.disruption;
+        // How many nodes such a pool has is not for savings to say.
+        if self.pool.replicas.is_some() {
+            return;
+        }
         if !self.pods.is_empty() && rules.policy == ConsolidationPolicy::WhenEmpty {
             return;
         }

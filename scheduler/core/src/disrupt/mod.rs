@@ -1,13 +1,15 @@
 //! Disruption: which nodes go, why, and where their pods go instead.
 //!
 //! Invariant: everything is decided against one scene, so that no two decisions use the same room, and
-//! every decision holds budgets, disruption budgets and do-not-disrupt. Order: interrupted (no choice),
-//! expired and drifted (replaced at any price), empty, then what saves money.
+//! every decision holds budgets, disruption budgets and do-not-disrupt, except that nodes which a pool's
+//! replicas leave no place for go at once. Order: interrupted (no choice), those, expired and drifted
+//! (replaced at any price), empty, then what saves money; at last what replicas lack.
 
 mod allowance;
 mod candidate;
 mod consolidate;
 mod relocate;
+mod replicas;
 
 use crate::plan::assemble::{self, Queue};
 use crate::plan::goods::Goods;
@@ -44,10 +46,12 @@ pub(crate) fn add(context: Context<'_, '_, '_>, plan: &mut Plan) {
     let ending = candidates.iter().filter(|c| c.ends()).map(|c| c.host).collect();
     let ripening = candidates.iter().filter(|c| c.ripens()).map(|c| c.host).collect();
     let mut disruptor = Disruptor { context, allowance, ending, ripening, plan };
+    disruptor.trim_replicas(&candidates);
     disruptor.replace(&candidates, DisruptionReason::Expired);
     disruptor.replace(&candidates, DisruptionReason::Drifted);
     disruptor.empty(&candidates);
     disruptor.consolidate(&candidates);
+    disruptor.add_replicas(&candidates);
 }
 
 /// Interrupted nodes go at once. Their pods are placed already, as pods of leaving nodes.
@@ -91,7 +95,11 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
             if !self.may_go(candidate, reason) {
                 continue;
             }
-            if let Some(placed) = Relocation::of(&mut self.context, &[candidate]).anywhere() {
+            let relocation = Relocation::of(&mut self.context, &[candidate]);
+            // What a pool with replicas needs besides its other nodes is added to it, not bought.
+            let stays = candidate.pool.replicas.is_some();
+            let placed = if stays { relocation.onto_hosts() } else { relocation.anywhere() };
+            if let Some(placed) = placed {
                 self.commit(&[candidate], reason, &placed);
             }
         }

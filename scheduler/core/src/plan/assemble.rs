@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use super::candidates::candidate;
 use super::goods::Goods;
-use super::market::written_labels;
+use super::market::{Stall, written_labels};
 use super::model::Model;
 use super::place::Bought;
 use super::scene::OnHost;
-use super::types::{NewNode, Placement, Target};
+use super::types::{Candidate, NewNode, Placement, Target};
 use crate::vocabulary::labels::{CAPACITY_TYPE, INSTANCE_TYPE, ZONE};
 use crate::vocabulary::requirement::Requirement;
 use crate::vocabulary::resources::Resources;
@@ -137,7 +137,18 @@ fn new_node(model: &Model<'_>, goods: &Goods<'_, '_>, group: &Bought) -> Option<
         .iter()
         .map(|at| candidate(stall.types[goods.offers[*at].kind], goods.offers[*at].offering))
         .collect();
-    let labels = written_labels(&stall.flavours[offer.flavour]);
+    let requests = requests(model, goods, planned, &group.load);
+    node_of(stall, offer.flavour, candidates, requests)
+}
+
+/// A node of a pool, without pods, that may become any of the candidates.
+pub(crate) fn node_of(
+    stall: &Stall<'_>,
+    flavour: usize,
+    candidates: Vec<Candidate>,
+    requests: Resources,
+) -> Option<NewNode> {
+    let labels = written_labels(&stall.flavours[flavour]);
     let mut requirements = stall.pool.requirements.clone();
     for (key, value) in &labels {
         requirements.add(key, Requirement::equals(value));
@@ -154,12 +165,13 @@ fn new_node(model: &Model<'_>, goods: &Goods<'_, '_>, group: &Bought) -> Option<
         requirements,
         max_price_micro_usd_per_hour: candidates.last()?.price_micro_usd_per_hour,
         candidates,
-        requests: requests(model, goods, planned, &group.load),
+        requests,
         labels,
         annotations: pool.annotations.clone(),
         taints: pool.taints.clone(),
         startup_taints: pool.startup_taints.clone(),
         pods: Vec::new(),
+        standing: false,
     })
 }
 

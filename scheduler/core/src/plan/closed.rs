@@ -21,7 +21,7 @@ pub fn closed_pools(input: &PlanInput) -> BTreeMap<PoolName, Obstacle> {
 }
 
 fn obstacle(stall: &Stall<'_>) -> Option<Obstacle> {
-    if let Some(closed) = &stall.closed {
+    if let Some(closed) = stall.closed.as_ref().filter(|why| **why != Obstacle::FixedReplicas) {
         return Some(closed.clone());
     }
     if stall.types.is_empty() {

@@ -106,7 +106,8 @@ impl<'a> Stall<'a> {
         let mut stall = Self {
             pool,
             tier,
-            closed: closed(pool, catalogue, &requirements),
+            closed: closed(pool, catalogue, &requirements)
+                .or_else(|| pool.replicas.map(|_| Obstacle::FixedReplicas)),
             flavours: Vec::new(),
             types: Vec::new(),
             all_types: Vec::new(),

@@ -4,19 +4,19 @@
 //! launch names its closed set of offerings; every disruption names where its pods go.
 
 pub(crate) mod assemble;
-mod candidates;
+pub(crate) mod candidates;
 mod closed;
 mod explain;
 pub(crate) mod goods;
 pub(crate) mod hosts;
-mod market;
+pub(crate) mod market;
 pub(crate) mod model;
 mod overlay;
 pub(crate) mod place;
 mod rows;
 pub(crate) mod scene;
 mod spare;
-mod substitutes;
+pub(crate) mod substitutes;
 mod trim;
 mod types;
 mod worth;

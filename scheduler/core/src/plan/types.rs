@@ -147,6 +147,8 @@ pub struct NewNode {
     pub startup_taints: Vec<Taint>,
     /// Pods it is launched for, in order of UID.
     pub pods: Vec<PodUid>,
+    /// True when it is wanted although no pod waits for it: a replica of its pool.
+    pub standing: bool,
     /// Most that a candidate may cost when the list is recomputed later.
     pub max_price_micro_usd_per_hour: i64,
 }

@@ -26,7 +26,9 @@ pub(crate) fn add(model: &Model<'_>, goods: &Goods<'_, '_>, launched: &[i64], pl
     plan.fleet_price_micro_usd_per_hour = fleet + plan.launch_price_micro_usd_per_hour;
     plan.bound = lower_bound(model, goods, launched);
     let bound = i128::from(plan.bound.price_micro_usd_per_hour);
-    let over = i128::from(plan.launch_price_micro_usd_per_hour) - bound;
+    // Nodes that no pod waits for are no part of what the bound speaks of.
+    let for_pods = plan.launches.iter().filter(|node| !node.standing).map(cheapest);
+    let over = i128::from(for_pods.sum::<i64>()) - bound;
     let ppm = (over * 1_000_000).checked_div(bound).unwrap_or(0);
     plan.gap_ppm = i64::try_from(ppm).unwrap_or(i64::MAX);
 }

@@ -139,6 +139,7 @@ impl Scenario {
                         _ => ConsolidationPolicy::WhenEmptyOrUnderutilized,
                     }
                 }
+                "replicas" => pool.replicas = Some(value.parse().unwrap()),
                 "budget" => pool.disruption.budgets.push(budget(value)),
                 "not-ready" => pool.not_ready = Some(value.replace('_', " ")),
                 _ => panic!("pool: unknown {property}"),

@@ -65,6 +65,9 @@ scenarios! {
     overlays_of_capacity
     overlays_of_price
     reasons
+    replicas_grow_over_zones
+    replicas_shrink
+    replicas_take_turns
     spot_to_spot
     spread_over_zones
     weights_and_taints

@@ -182,6 +182,18 @@ fn a_deleted_claim_is_drained_then_terminated_then_released() {
 }
 
 #[test]
+fn a_claim_too_many_goes_wherever_it_stands() {
+    let excess = |mut case: Case| {
+        case.claim.disruption_reason = EXCESS.to_owned();
+        case.only()
+    };
+    let launched = || Case::new().launch(LaunchPhase::Launched).instance(InstancePhase::Running);
+    for case in [Case::new(), launched(), launched().provided(), launched().provided().node()] {
+        assert_eq!(excess(case).as_deref(), Some("delete Excess"));
+    }
+}
+
+#[test]
 fn nothing_is_released_while_a_launch_may_still_succeed() {
     let mut case = Case::new().launch(LaunchPhase::Pending);
     case.claim.deleting = true;
