@@ -80,7 +80,8 @@ pub fn input(question: &Question) -> Result<PlanInput, WireError> {
             | Kind::DisruptionBudget(_)
             | Kind::Namespace(_)
             | Kind::Cluster(_)
-            | Kind::NodeOverlay(_) => wire::object::change(kind)?,
+            | Kind::NodeOverlay(_)
+            | Kind::CapacityBuffer(_) => wire::object::change(kind)?,
         };
         if let Some(change) = change {
             view.apply(change);

@@ -17,7 +17,7 @@ use super::lifecycle::{self, World};
 use super::outage::{self, Outage};
 use super::outbox::Origin;
 use super::status::{self, Written};
-use super::{Session, candidates, overlays, pools};
+use super::{Session, buffers, candidates, overlays, pools};
 use crate::region::RegionState;
 use crate::region::directory::Region;
 
@@ -99,6 +99,9 @@ impl Session {
             pools::written(&self.state, closed, self.outage.as_ref())
         });
         written.extend(overlays::written(&self.state, self.planning.conflicts()));
+        written.extend(
+            self.planning.newest().iter().flat_map(|newest| buffers::written(&newest.plan)),
+        );
         if let Some(region) = region {
             written.extend(region.read(|state| status::node_classes(&self.state, state)));
         } else if let Some(outage) = &self.outage {

@@ -221,7 +221,8 @@ impl ClusterState {
             | Kind::DaemonSet(_)
             | Kind::DisruptionBudget(_)
             | Kind::Namespace(_)
-            | Kind::NodeOverlay(_) => {}
+            | Kind::NodeOverlay(_)
+            | Kind::CapacityBuffer(_) => {}
         }
         match object::change(&kind) {
             Ok(change) => change.is_some_and(|change| self.view.apply(change)),
@@ -250,6 +251,7 @@ impl ClusterState {
             | v1::ObjectKind::DisruptionBudget
             | v1::ObjectKind::Namespace
             | v1::ObjectKind::NodeOverlay
+            | v1::ObjectKind::CapacityBuffer
             | v1::ObjectKind::Unspecified => {}
         }
         object::removal(reference).is_some_and(|object| self.view.remove(object))

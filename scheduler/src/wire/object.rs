@@ -21,6 +21,7 @@ pub fn change(kind: &Kind) -> Result<Option<Change>, WireError> {
         Kind::DaemonSet(set) => Change::DaemonSet(node::daemon_set(set)),
         Kind::DisruptionBudget(budget) => Change::Budget(node::disruption_budget(budget)?),
         Kind::NodeOverlay(wire) => Change::Overlay(overlay::overlay(wire)?),
+        Kind::CapacityBuffer(buffer) => Change::Buffer(pod::buffer(buffer)),
         Kind::NodePool(_) | Kind::NodeClass(_) | Kind::Namespace(_) | Kind::Cluster(_) => {
             return Ok(None);
         }
@@ -40,6 +41,7 @@ pub fn removal(reference: &v1::ObjectRef) -> Option<ObjectRef> {
         v1::ObjectKind::DaemonSet => ObjectRef::DaemonSet(object_key(key)),
         v1::ObjectKind::DisruptionBudget => ObjectRef::Budget(object_key(key)),
         v1::ObjectKind::NodeOverlay => ObjectRef::Overlay(key.into()),
+        v1::ObjectKind::CapacityBuffer => ObjectRef::Buffer(object_key(key)),
         v1::ObjectKind::NodeClass
         | v1::ObjectKind::Namespace
         | v1::ObjectKind::Cluster

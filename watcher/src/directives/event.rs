@@ -49,6 +49,7 @@ fn find(index: &Index, object: &ObjectRef) -> Option<ObjectReference> {
         | ObjectKind::DisruptionBudget
         | ObjectKind::Namespace
         | ObjectKind::NodeOverlay
+        | ObjectKind::CapacityBuffer
         | ObjectKind::Cluster => None,
     }
 }

@@ -29,8 +29,10 @@ pub(super) fn check(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
         let launches = plan.launches.iter().filter(|launch| launch.pool == pool.name);
         let (standing, dynamic): (Vec<_>, Vec<_>) = launches.partition(|launch| launch.standing);
         let Some(replicas) = pool.replicas else {
-            findings.require(!trimmed && standing.is_empty(), Rule::Replicas, || {
-                format!("{} has no replicas", pool.name)
+            let buffered = input.world.buffers.values().any(|buffer| buffer.replicas > 0);
+            findings.require(!trimmed, Rule::Replicas, || format!("{} has no replicas", pool.name));
+            findings.require(buffered || standing.is_empty(), Rule::Replicas, || {
+                format!("{} gets nodes that nobody waits for", pool.name)
             });
             continue;
         };

@@ -40,6 +40,13 @@ pub(crate) struct Bought {
 }
 
 impl Placed {
+    /// Adds what else has been placed.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.hosts.extend(other.hosts);
+        self.nodes.extend(other.nodes);
+        self.unplaced.extend(other.unplaced);
+    }
+
     /// Adds the pods on new nodes to counts by shape.
     pub(crate) fn count_launched(&self, launched: &mut [i64]) {
         for node in &self.nodes {

@@ -9,7 +9,8 @@ use crate::bound::LowerBound;
 use crate::reason::Reason;
 use crate::vocabulary::catalogue::{CapacityType, Catalogue};
 use crate::vocabulary::ids::{
-    CatalogueId, ClaimName, InstanceTypeName, NodeName, PodUid, PoolName, ShapeId, Zone, ZoneId,
+    CatalogueId, ClaimName, InstanceTypeName, NodeName, ObjectKey, PodUid, PoolName, ShapeId, Zone,
+    ZoneId,
 };
 use crate::vocabulary::labels::Labels;
 use crate::vocabulary::pool::{DisruptionReason, NodePool};
@@ -78,6 +79,8 @@ pub struct Plan {
     /// to come that each has room for besides its own. Opened in this order, full ones first, nodes get
     /// the pods that are wanted there.
     pub spare: BTreeMap<ClaimName, i64>,
+    /// What becomes of the pods of each capacity buffer.
+    pub buffers: BTreeMap<ObjectKey, Buffered>,
     /// Price of all launches, each at its cheapest candidate.
     pub launch_price_micro_usd_per_hour: i64,
     /// Price of all nodes that pools own once the plan has been carried out.
@@ -89,6 +92,19 @@ pub struct Plan {
     /// Earliest time at which waiting alone changes the plan (consolidateAfter, expiry), in
     /// milliseconds since 1970; none when nothing is waited for.
     pub wake_ms: Option<i64>,
+}
+
+/// How much of a capacity buffer there is room for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Buffered {
+    /// Pods that would fit on nodes in service.
+    pub in_service: i64,
+    /// Pods that will fit on nodes that are coming or are launched by this plan.
+    pub coming: i64,
+    /// Pods without room.
+    pub unplaced: i64,
+    /// Why; [`Obstacle::None`](crate::reason::Obstacle::None) when all have room.
+    pub reason: Reason,
 }
 
 /// Where one pod goes.
@@ -147,7 +163,7 @@ pub struct NewNode {
     pub startup_taints: Vec<Taint>,
     /// Pods it is launched for, in order of UID.
     pub pods: Vec<PodUid>,
-    /// True when it is wanted although no pod waits for it: a replica of its pool.
+    /// True when it is wanted although no pod waits for it: a replica of its pool, or room of a buffer.
     pub standing: bool,
     /// Most that a candidate may cost when the list is recomputed later.
     pub max_price_micro_usd_per_hour: i64,

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::budget::{DaemonSet, DisruptionBudget};
+use super::buffer::CapacityBuffer;
 use super::claim::NodeClaim;
 use super::node::Node;
 use super::pod::Pod;
@@ -37,6 +38,8 @@ pub enum Change {
     Budget(DisruptionBudget),
     /// An overlay is new or has changed.
     Overlay(NodeOverlay),
+    /// A capacity buffer is new or has changed.
+    Buffer(CapacityBuffer),
     /// An object is gone. Removing an unknown object changes nothing.
     Remove(ObjectRef),
 }
@@ -60,6 +63,8 @@ pub enum ObjectRef {
     Budget(ObjectKey),
     /// An overlay.
     Overlay(OverlayName),
+    /// A capacity buffer.
+    Buffer(ObjectKey),
 }
 
 /// Pods by UID.
@@ -84,6 +89,8 @@ pub struct World {
     pub budgets: BTreeMap<ObjectKey, DisruptionBudget>,
     /// Overlays; what they make of the catalogues is for the caller to work out.
     pub overlays: BTreeMap<OverlayName, NodeOverlay>,
+    /// Capacity buffers.
+    pub buffers: BTreeMap<ObjectKey, CapacityBuffer>,
     pending: BTreeMap<ShapeId, PodSet>,
     by_node: BTreeMap<NodeName, PodSet>,
 }
@@ -118,6 +125,7 @@ impl ClusterView {
             Change::Overlay(overlay) => {
                 drop(world.overlays.insert(overlay.name.clone(), overlay));
             }
+            Change::Buffer(buffer) => drop(world.buffers.insert(buffer.key.clone(), buffer)),
             Change::Remove(object) => world.remove(&object),
         }
         true
@@ -190,6 +198,7 @@ impl World {
             Change::DaemonSet(set) => self.daemon_sets.get(&set.key) == Some(set),
             Change::Budget(budget) => self.budgets.get(&budget.key) == Some(budget),
             Change::Overlay(overlay) => self.overlays.get(&overlay.name) == Some(overlay),
+            Change::Buffer(buffer) => self.buffers.get(&buffer.key) == Some(buffer),
             Change::Remove(object) => !self.contains(object),
         }
     }
@@ -204,6 +213,7 @@ impl World {
             ObjectRef::DaemonSet(key) => self.daemon_sets.contains_key(key),
             ObjectRef::Budget(key) => self.budgets.contains_key(key),
             ObjectRef::Overlay(name) => self.overlays.contains_key(name),
+            ObjectRef::Buffer(key) => self.buffers.contains_key(key),
         }
     }
 
@@ -236,6 +246,7 @@ impl World {
             ObjectRef::DaemonSet(key) => drop(self.daemon_sets.remove(key)),
             ObjectRef::Budget(key) => drop(self.budgets.remove(key)),
             ObjectRef::Overlay(name) => drop(self.overlays.remove(name)),
+            ObjectRef::Buffer(key) => drop(self.buffers.remove(key)),
         }
     }
 }

@@ -3,8 +3,24 @@
 //! Invariant: whatever is not understood fails the test.
 
 use longshore_core::overlay::{NodeOverlay, PriceChange};
+use longshore_core::world::buffer::CapacityBuffer;
+use longshore_core::world::pod::PodKey;
 
 use super::words::*;
+
+/// `buffer NAME shape SHAPE replicas 3`.
+pub fn buffer(words: &[&str]) -> CapacityBuffer {
+    let key = PodKey::new("default", words[0]);
+    let mut buffer = CapacityBuffer { key, ..CapacityBuffer::default() };
+    for (property, value) in pairs(&words[1..]) {
+        match property {
+            "shape" => buffer.shape = value.into(),
+            "replicas" => buffer.replicas = value.parse().unwrap(),
+            _ => panic!("buffer: unknown {property}"),
+        }
+    }
+    buffer
+}
 
 /// `overlay NAME weight 10 need family=m price 0.10 add -0.01 percent -10 has example.com/x=4`.
 pub fn overlay(words: &[&str]) -> NodeOverlay {

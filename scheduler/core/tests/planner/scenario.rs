@@ -50,6 +50,7 @@ pub fn read(text: &str) -> Scenario {
             "claim" => scenario.put_claim(rest),
             "pdb" => scenario.put_budget(rest),
             "overlay" => scenario.changes.push(Change::Overlay(objects::overlay(rest))),
+            "buffer" => scenario.changes.push(Change::Buffer(objects::buffer(rest))),
             "interrupted" => drop(scenario.input.interrupted_instances.insert(rest[0].to_owned())),
             _ => panic!("unknown line: {line}"),
         }

@@ -51,6 +51,9 @@ scenarios! {
     affinity
     anti_affinity
     budgets_and_pdbs
+    buffers_follow_real_pods
+    buffers_hold_room
+    buffers_move_on
     claimed_devices
     consolidate_to_cheaper
     daemonsets_and_ports
