@@ -5,6 +5,7 @@
 //! cannot be projected is kept out of the view, recorded as a fault, and stops nothing else.
 
 pub mod budgets;
+pub mod buffers;
 pub mod nodes;
 pub mod overlays;
 pub mod pods;
@@ -24,6 +25,7 @@ use longshore_proto::types::v1::{ClusterFacts, ObjectKind, PodShape};
 use crate::api::NodeClaim;
 use crate::project::attachments::Attachments;
 use crate::project::{Fault, Problem, Surroundings};
+use buffers::BufferEntry;
 pub use pods::PodEntry;
 use pools::Pools;
 pub use store::Store;
@@ -48,12 +50,13 @@ pub enum Source {
     CSINode,
     DaemonSet,
     PodDisruptionBudget,
+    CapacityBuffer,
     Pod,
 }
 
 impl Source {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Namespace,
         Self::StorageClass,
         Self::PersistentVolume,
@@ -68,6 +71,7 @@ impl Source {
         Self::CSINode,
         Self::DaemonSet,
         Self::PodDisruptionBudget,
+        Self::CapacityBuffer,
         Self::Pod,
     ];
 }
@@ -127,6 +131,7 @@ pub struct Index {
     attachable: BTreeMap<String, Attachments>,
     claims: BTreeMap<String, Arc<NodeClaim>>,
     pools: Pools,
+    buffers: BTreeMap<Name, BufferEntry>,
     left: BTreeMap<(Source, Name), Left>,
     known: BTreeMap<Source, BTreeSet<Name>>,
     relisting: BTreeMap<Source, BTreeSet<Name>>,

@@ -23,7 +23,9 @@ use longshore_runtime::backoff::{Backoff, BackoffPolicy};
 use longshore_runtime::tasks::{OnError, Supervisor};
 use serde::de::DeserializeOwned;
 
-use crate::api::{AWSNodeTemplate, EC2NodeClass, NodeClaim, NodeOverlay, NodePool, Provisioner};
+use crate::api::{
+    AWSNodeTemplate, CapacityBuffer, EC2NodeClass, NodeClaim, NodeOverlay, NodePool, Provisioner,
+};
 use crate::index::{Store, Watched, name_of};
 use crate::patch;
 
@@ -50,6 +52,7 @@ pub fn spawn(supervisor: &Supervisor, client: &Client, store: &Store) {
     watches.spawn::<CSINode>("watch what nodes can attach");
     watches.spawn::<DaemonSet>("watch daemon sets");
     watches.spawn::<PodDisruptionBudget>("watch disruption budgets");
+    watches.spawn::<CapacityBuffer>("watch capacity buffers");
     watches.spawn::<Pod>("watch pods");
 }
 

@@ -6,6 +6,7 @@
 pub mod affinity;
 pub mod attachments;
 pub mod budget;
+pub mod buffer;
 pub mod claim;
 pub mod daemon_set;
 pub mod devices;

@@ -8,7 +8,7 @@ use longshore_proto::types::v1::ObjectKind;
 
 use super::status::conditions;
 use super::{DirectiveError, Directives, Outcome};
-use crate::api::NodeOverlay;
+use crate::api::{CapacityBuffer, NodeOverlay};
 use crate::patch::{Part, edit};
 
 impl Directives {
@@ -17,8 +17,23 @@ impl Directives {
         if about.kind() == ObjectKind::NodeOverlay {
             return self.set_overlay_conditions(&about.key, set).await;
         }
+        if about.kind() == ObjectKind::CapacityBuffer {
+            return self.set_buffer_conditions(&about.key, set).await;
+        }
         let message = format!("{} has no such conditions", about.kind().as_str_name());
         Err(DirectiveError::refused("MALFORMED", message))
+    }
+
+    async fn set_buffer_conditions(&self, key: &str, set: &SetConditions) -> Outcome {
+        let (namespace, name) = key.split_once('/').unwrap_or(("", key));
+        let api: Api<CapacityBuffer> = Api::namespaced(self.client.clone(), namespace);
+        let write = |buffer: &mut CapacityBuffer| {
+            let generation = buffer.metadata.generation;
+            let status = buffer.status.get_or_insert_default();
+            conditions(&mut status.conditions, &set.conditions, generation);
+        };
+        edit(&api, name, Part::Status, None, write).await?;
+        Ok(())
     }
 
     async fn set_overlay_conditions(&self, name: &str, set: &SetConditions) -> Outcome {

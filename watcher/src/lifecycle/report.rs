@@ -81,6 +81,7 @@ impl Directives {
             | Source::CSINode
             | Source::DaemonSet
             | Source::PodDisruptionBudget
+            | Source::CapacityBuffer
             | Source::Pod => return,
         };
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);

@@ -1,5 +1,6 @@
 //! Projections by table: manifests in, wire types out.
 
+mod buffers;
 mod legacy;
 mod overlays;
 mod pods;
