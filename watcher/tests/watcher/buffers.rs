@@ -24,10 +24,11 @@ fn buffer(name: &str, workload: &str) -> Value {
 }
 
 fn row<'a>(view: &'a View, name: &str) -> Option<&'a Row> {
-    view.objects.values().find_map(|kind| match kind {
-        Kind::CapacityBuffer(row) if row.name == name => Some(row),
-        _ => None,
-    })
+    let rows = view
+        .objects
+        .values()
+        .filter_map(|kind| if let Kind::CapacityBuffer(row) = kind { Some(row) } else { None });
+    rows.into_iter().find(|row| row.name == name)
 }
 
 /// Status and reason of a condition of a buffer.
