@@ -148,8 +148,7 @@ impl Session {
         }
     }
 
-    /// Says on each pod that the newest plan could not place why that is, once for each reason. Pods
-    /// that want no node of ours are not told that they get none.
+    /// Says on each pod that the newest plan could not place why that is, once for each reason.
     pub(super) fn tell_unplaced(&mut self, origin: Origin<'_>) {
         let Some(newest) = self.planning.newest() else { return };
         let plan = Arc::clone(&newest.plan);
@@ -159,10 +158,6 @@ impl Session {
     }
 
     fn tell(&mut self, unplaced: &Unplaced, origin: Origin<'_>) {
-        let shape = self.state.view().world().shapes.get(&unplaced.shape);
-        if shape.is_some_and(|shape| shape.opts_out()) {
-            return;
-        }
         let message = format!("Longshore cannot place the pod: {}", unplaced.reason);
         for uid in unplaced.pods.iter().take(TOLD_PER_SHAPE) {
             let about = v1::ObjectRef { kind: v1::ObjectKind::Pod.into(), key: uid.to_string() };

@@ -90,7 +90,7 @@ impl<'t, 'g, 'm, 'a> Relocation<'t, 'g, 'm, 'a> {
         if !self.buffered.is_empty() && placed.unplaced.is_empty() {
             let mut wanted = vec![0; model.shapes.len()];
             self.buffered.iter().for_each(|there| wanted[there.shape] += there.count);
-            placed.join(buffers::unseen(&placer, self.context.scene, &wanted));
+            placed.add(buffers::unseen(&placer, self.context.scene, &wanted));
         }
         let scene = &mut *self.context.scene;
         scene.open = self.open;

@@ -39,7 +39,7 @@ pub(crate) fn place(placer: &Placer<'_, '_, '_>, scene: &mut Scene, real: &mut P
     placed.hosts.iter().for_each(|there| left[there.shape] -= there.count);
     let shared = share(placer, &mut real.nodes, &mut left);
     let bought = unseen(placer, scene, &left);
-    placed.join(bought);
+    placed.add(bought);
     Room { placed, shared }
 }
 

@@ -40,11 +40,11 @@ pub(crate) struct Bought {
 }
 
 impl Placed {
-    /// Adds what else has been placed.
-    pub(crate) fn join(&mut self, other: Self) {
-        self.hosts.extend(other.hosts);
-        self.nodes.extend(other.nodes);
-        self.unplaced.extend(other.unplaced);
+    /// Adds what was placed, and what was not, after this.
+    pub(crate) fn add(&mut self, later: Self) {
+        self.hosts.extend(later.hosts);
+        self.nodes.extend(later.nodes);
+        self.unplaced.extend(later.unplaced);
     }
 
     /// Adds the pods on new nodes to counts by shape.

@@ -3,8 +3,7 @@
 //! Invariant: two pods of one shape are interchangeable to the planner.
 
 use crate::vocabulary::ids::ShapeId;
-use crate::vocabulary::labels::{self, Labels};
-use crate::vocabulary::requirement::Requirement;
+use crate::vocabulary::labels::Labels;
 use crate::vocabulary::requirements::Requirements;
 use crate::vocabulary::resources::Resources;
 use crate::vocabulary::selector::LabelSelector;
@@ -167,36 +166,5 @@ impl PodShape {
             }
         }
         alternatives
-    }
-    /// True when no node of any pool is wanted: every alternative asks for a node without the label of
-    /// one.
-    #[must_use]
-    pub fn opts_out(&self) -> bool {
-        let out = |wanted: &Requirements| {
-            wanted.get(labels::NODE_POOL) == Some(&Requirement::does_not_exist())
-        };
-        let alternatives = self.node_alternatives();
-        !alternatives.is_empty() && alternatives.iter().all(out)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pods_that_want_no_pool_opt_out_in_every_alternative_or_not_at_all() {
-        let none = Requirements::from_iter([(
-            labels::NODE_POOL.to_owned(),
-            Requirement::does_not_exist(),
-        )]);
-        let shape = |terms: &[&Requirements]| PodShape {
-            required_node_terms: terms.iter().map(|term| (*term).clone()).collect(),
-            ..PodShape::default()
-        };
-        let any = Requirements::new();
-        assert!(shape(&[&none]).opts_out());
-        assert!(!shape(&[&none, &any]).opts_out());
-        assert!(!shape(&[]).opts_out());
     }
 }

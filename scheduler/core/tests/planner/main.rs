@@ -10,6 +10,7 @@
 
 mod bounds;
 mod checks;
+mod mixtures;
 mod objects;
 mod random;
 mod render;
