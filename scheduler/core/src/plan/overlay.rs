@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::market::{OFFERING_KEYS, offering_label, type_label};
-use crate::vocabulary::catalogue::{Catalogue, InstanceType, Offering};
+use crate::vocabulary::catalogue::{Catalogue, InstanceType};
 use crate::vocabulary::ids::{CatalogueId, OverlayName, PoolName};
 use crate::vocabulary::labels;
 use crate::vocabulary::overlay::NodeOverlay;
@@ -26,14 +26,13 @@ pub struct Overlaid {
     pub conflicts: BTreeMap<OverlayName, OverlayName>,
 }
 
-/// One pool with everything on offer to it, in one row.
+/// One pool with what is on offer to it.
 struct Shelf<'w> {
     pool: &'w NodePool,
     catalogue: &'w Catalogue,
-    items: Vec<(&'w InstanceType, &'w Offering)>,
 }
 
-/// What an overlay matches: for each shelf, which of its items.
+/// What an overlay matches: for each shelf, which offerings of its types, in order.
 type Hits = Vec<Vec<bool>>;
 
 /// An overlay with what it matches.
@@ -50,8 +49,9 @@ pub fn overlaid(world: &World, catalogues: &BTreeMap<CatalogueId, Arc<Catalogue>
         return overlaid;
     }
     let pools = world.pools.values();
-    let shelves: Vec<Shelf<'_>> =
-        pools.filter_map(|pool| Some(Shelf::new(pool, catalogues.get(&pool.catalogue)?))).collect();
+    let shelves: Vec<Shelf<'_>> = pools
+        .filter_map(|pool| Some(Shelf { pool, catalogue: catalogues.get(&pool.catalogue)? }))
+        .collect();
     let mut overlays: Vec<&NodeOverlay> = world.overlays.values().collect();
     overlays.sort_by_key(|overlay| overlay.rank());
     let mut effective: Vec<Reach<'_>> = Vec::new();
@@ -65,13 +65,23 @@ pub fn overlaid(world: &World, catalogues: &BTreeMap<CatalogueId, Arc<Catalogue>
             None => effective.push(reach),
         }
     }
+    overlaid.catalogues = changed(&shelves, &effective);
+    overlaid
+}
+
+/// The catalogues of the shelves that overlays touch. Pools that they touch alike share one.
+fn changed(shelves: &[Shelf<'_>], effective: &[Reach<'_>]) -> BTreeMap<PoolName, Arc<Catalogue>> {
+    let mut known: BTreeMap<_, Arc<Catalogue>> = BTreeMap::new();
+    let mut changed = BTreeMap::new();
     for (at, shelf) in shelves.iter().enumerate() {
-        if effective.iter().any(|reach| reach.hits[at].contains(&true)) {
-            let catalogue = shelf.changed(at, &effective);
-            overlaid.catalogues.insert(shelf.pool.name.clone(), Arc::new(catalogue));
+        let touching: Vec<&Vec<bool>> = effective.iter().map(|reach| &reach.hits[at]).collect();
+        if touching.iter().any(|hits| hits.contains(&true)) {
+            let alike = known.entry((&shelf.pool.catalogue, touching));
+            let catalogue = alike.or_insert_with(|| Arc::new(shelf.changed(at, effective)));
+            changed.insert(shelf.pool.name.clone(), Arc::clone(catalogue));
         }
     }
-    overlaid
+    changed
 }
 
 impl Reach<'_> {
@@ -89,28 +99,28 @@ impl Reach<'_> {
     }
 }
 
-impl<'w> Shelf<'w> {
-    fn new(pool: &'w NodePool, catalogue: &'w Catalogue) -> Self {
-        let types = catalogue.types.values();
-        let items =
-            types.flat_map(|kind| kind.offerings.iter().map(move |offering| (kind, offering)));
-        Self { pool, catalogue, items: items.collect() }
-    }
-
+impl Shelf<'_> {
+    /// Which offerings an overlay matches. What a type decides is looked at once for all of its own.
     fn hits(&self, overlay: &NodeOverlay) -> Vec<bool> {
-        self.items.iter().map(|(kind, offering)| self.matches(overlay, kind, offering)).collect()
+        let (by_offering, by_type): (Vec<_>, Vec<_>) =
+            overlay.requirements.iter().partition(|(key, _)| OFFERING_KEYS.contains(key));
+        let mut hits = Vec::new();
+        for kind in self.catalogue.types.values() {
+            let mut asked = by_type.iter();
+            let suits = asked.all(|(key, wanted)| wanted.allows(self.label(kind, key)));
+            hits.extend(kind.offerings.iter().map(|offering| {
+                let mut asked = by_offering.iter();
+                suits && asked.all(|(key, wanted)| wanted.allows(offering_label(offering, key)))
+            }));
+        }
+        hits
     }
 
-    fn matches(&self, overlay: &NodeOverlay, kind: &InstanceType, offering: &Offering) -> bool {
-        overlay.requirements.iter().all(|(key, wanted)| {
-            let of_pool = || match key {
-                labels::NODE_POOL => Some(self.pool.name.as_str()),
-                _ => self.pool.labels.get(key).map(String::as_str),
-            };
-            wanted.allows(match OFFERING_KEYS.contains(&key) {
-                true => offering_label(offering, key),
-                false => type_label(kind, key).or_else(of_pool),
-            })
+    /// The label of a node of this pool and type, as far as these decide it.
+    fn label<'l>(&'l self, kind: &'l InstanceType, key: &str) -> Option<&'l str> {
+        type_label(kind, key).or_else(|| match key {
+            labels::NODE_POOL => Some(self.pool.name.as_str()),
+            _ => self.pool.labels.get(key).map(String::as_str),
         })
     }
 
