@@ -4,8 +4,8 @@
 
 use std::fmt::Write;
 
-use longshore_core::check::check;
-use longshore_core::plan::plan;
+use longshore_core::check::{Rule, check};
+use longshore_core::plan::{Plan, PlanInput, plan};
 
 use super::random::Random;
 use super::scenario;
@@ -81,4 +81,41 @@ fn plans_pass_the_check_whatever_meets_whatever() {
         let plan = plan(&input);
         assert_eq!(check(&plan, &input), Vec::new(), "seed {seed}:\n{text}");
     }
+}
+
+/// A pool that keeps this many nodes and has two.
+fn replicas(count: usize) -> PlanInput {
+    let text = format!(
+        "now 1h\n\
+         type m.large cpu 4 mem 16Gi pods 20 od 0.20\n\
+         pool fixed replicas {count}\n\
+         node n1 type m.large pool fixed\n\
+         node n2 type m.large pool fixed\n"
+    );
+    let read = scenario::read(&text);
+    read.input(0..read.changes.len())
+}
+
+fn is_found(plan: &Plan, input: &PlanInput) -> bool {
+    check(plan, input).iter().any(|violation| violation.rule == Rule::Replicas)
+}
+
+#[test]
+fn too_many_and_too_few_replicas_are_found() {
+    let (fewer, more) = (replicas(1), replicas(4));
+    let (trimmed, grown) = (plan(&fewer), plan(&more));
+    assert!(!is_found(&trimmed, &fewer) && !is_found(&grown, &more));
+    assert_eq!((trimmed.disruptions.len(), grown.launches.len()), (1, 2));
+    let mut none_left = trimmed.clone();
+    let mut other = trimmed.disruptions[0].clone();
+    other.claims = vec!["n1-claim".into(), "n2-claim".into()];
+    none_left.disruptions.push(other);
+    assert!(is_found(&none_left, &fewer));
+    let mut one_too_many = grown.clone();
+    one_too_many.launches.push(grown.launches[0].clone());
+    assert!(is_found(&one_too_many, &more));
+    let mut for_pods = grown.clone();
+    for_pods.launches[0].standing = false;
+    assert!(is_found(&for_pods, &more));
+    assert!(is_found(&grown, &replicas(2)), "the pool has changed its mind");
 }
