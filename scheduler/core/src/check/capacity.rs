@@ -4,6 +4,7 @@
 //! type that its requirements still name.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::{Findings, Rule};
 use crate::certificate::{self, PricedRoom};
@@ -91,7 +92,8 @@ fn offers(input: &PlanInput) -> Vec<PricedRoom> {
     let shapes = world.daemon_sets.values().filter_map(|set| world.shapes.get(&set.shape));
     let shapes: Vec<&PodShape> = shapes.map(AsRef::as_ref).collect();
     let mut rooms: BTreeMap<(i64, Resources), ()> = BTreeMap::new();
-    for pool in world.pools.values().filter(|pool| pool.not_ready.is_none()) {
+    let sells = |pool: &&Arc<NodePool>| pool.not_ready.is_none() && pool.replicas.is_none();
+    for pool in world.pools.values().filter(sells) {
         let Some(catalogue) = input.catalogue_of(pool) else { continue };
         for instance in catalogue.types.values() {
             for offering in instance.offerings.iter().filter(|offering| offering.available) {

@@ -19,9 +19,11 @@ fn world(random: &mut Random) -> String {
         type m.large cpu 4 mem 16Gi pods 20 od 0.20 spot 0.07 zones a,b,c\n\
         type m.xlarge cpu 8 mem 32Gi pods 20 od 0.40 spot 0.15 zones a,b\n\
         type c.large cpu 2 mem 4Gi pods 20 od 0.09 zones b,c\n\
-        pool open after 0s\n\
-        pool tight after 0s limit nodes=6 budget 1\n"
+        pool tight after 0s limit nodes=6 budget 1 need bought=on-demand\n"
         .to_owned();
+    // What replicas may be bought as is nothing that pods could have.
+    let dear = ["", " need bought=on-demand"][index(random, 2)];
+    writeln!(text, "pool open after 0s{dear}").unwrap();
     let replicas = random.below(5);
     let limit = ["", " limit nodes=4"][index(random, 2)];
     writeln!(text, "pool fixed after 0s replicas {replicas}{limit}").unwrap();
