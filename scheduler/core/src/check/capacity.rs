@@ -4,7 +4,6 @@
 //! type that its requirements still name.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use super::{Findings, Rule};
 use crate::certificate::{self, PricedRoom};
@@ -92,9 +91,9 @@ fn offers(input: &PlanInput) -> Vec<PricedRoom> {
     let shapes = world.daemon_sets.values().filter_map(|set| world.shapes.get(&set.shape));
     let shapes: Vec<&PodShape> = shapes.map(AsRef::as_ref).collect();
     let mut rooms: BTreeMap<(i64, Resources), ()> = BTreeMap::new();
-    let sells = |pool: &&Arc<NodePool>| pool.not_ready.is_none() && pool.replicas.is_none();
-    for pool in world.pools.values().filter(sells) {
-        let Some(catalogue) = input.catalogue_of(pool) else { continue };
+    for pool in world.pools.values().filter(|pool| pool.not_ready.is_none()) {
+        let for_pods = |_: &&Catalogue| pool.replicas.is_none();
+        let Some(catalogue) = input.catalogue_of(pool).filter(for_pods) else { continue };
         for instance in catalogue.types.values() {
             for offering in instance.offerings.iter().filter(|offering| offering.available) {
                 let labels = labels_of(pool, instance, offering);

@@ -49,6 +49,12 @@ fn world(random: &mut Random) -> String {
             writeln!(text, "pods a 1 on n{number}").unwrap();
         }
     }
+    wishes_of_owners(random, &mut text);
+    text
+}
+
+/// Buffers and overlays.
+fn wishes_of_owners(random: &mut Random, text: &mut String) {
     for (name, shape) in
         [("x", "cpu 2 mem 2Gi"), ("y", "cpu 1 mem 9Gi"), ("z", "cpu 900m mem 1Gi spread zone:1")]
     {
@@ -67,7 +73,6 @@ fn world(random: &mut Random) -> String {
             writeln!(text, "overlay {overlay}").unwrap();
         }
     }
-    text
 }
 
 fn index(random: &mut Random, count: u64) -> usize {
