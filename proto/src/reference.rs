@@ -26,6 +26,10 @@ pub fn of(kind: &Kind) -> ObjectRef {
         }
         Kind::Namespace(namespace) => (ObjectKind::Namespace, namespace.name.clone()),
         Kind::Cluster(_) => (ObjectKind::Cluster, String::new()),
+        Kind::NodeOverlay(overlay) => (ObjectKind::NodeOverlay, overlay.name.clone()),
+        Kind::CapacityBuffer(buffer) => {
+            (ObjectKind::CapacityBuffer, namespaced(&buffer.namespace, &buffer.name))
+        }
     };
     ObjectRef { kind: kind.into(), key }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use longshore_core::catalogue::Catalogue;
 use longshore_core::check;
 use longshore_core::ids::CatalogueId;
-use longshore_core::plan::{Effort, Plan, PlanInput};
+use longshore_core::plan::{Effort, Plan, PlanInput, overlaid};
 use longshore_core::world::view::{Change, ClusterView};
 use longshore_proto::planning::v1 as planning;
 use longshore_proto::types::v1;
@@ -79,7 +79,9 @@ pub fn input(question: &Question) -> Result<PlanInput, WireError> {
             | Kind::DaemonSet(_)
             | Kind::DisruptionBudget(_)
             | Kind::Namespace(_)
-            | Kind::Cluster(_) => wire::object::change(kind)?,
+            | Kind::Cluster(_)
+            | Kind::NodeOverlay(_)
+            | Kind::CapacityBuffer(_) => wire::object::change(kind)?,
         };
         if let Some(change) = change {
             view.apply(change);
@@ -88,9 +90,11 @@ pub fn input(question: &Question) -> Result<PlanInput, WireError> {
     for group in &question.pods {
         counted(group, &mut view)?;
     }
+    let catalogues = catalogues(question)?;
     Ok(PlanInput {
+        overlaid: overlaid(view.world(), &catalogues).catalogues,
         world: view.snapshot(),
-        catalogues: catalogues(question)?,
+        catalogues,
         now_ms: question.now_ms,
         effort: effort(question.effort),
         ..PlanInput::default()

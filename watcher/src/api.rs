@@ -8,6 +8,7 @@
 
 pub mod advice;
 pub mod aws_node_template;
+pub mod capacity_buffer;
 pub mod crd;
 pub mod ec2_node_class;
 pub mod ec2_node_class_status;
@@ -27,6 +28,7 @@ pub mod taint;
 
 pub use advice::{UnknownField, Warning, unknown_fields, warnings};
 pub use aws_node_template::{AWSNodeTemplate, AWSNodeTemplateSpec};
+pub use capacity_buffer::{CapacityBuffer, CapacityBufferSpec};
 pub use crd::Kind;
 pub use ec2_node_class::{EC2NodeClass, EC2NodeClassSpec};
 pub use ec2_node_class_status::EC2NodeClassStatus;

@@ -5,6 +5,7 @@
 
 mod admission;
 pub mod claim;
+mod conditions;
 pub mod disrupt;
 pub mod event;
 pub mod launch;
@@ -171,6 +172,7 @@ impl Directives {
             Action::ReleaseClaim(a) => self.release_claim(a).await,
             Action::SetNodeClassStatus(a) => self.set_node_class_status(a).await,
             Action::SetNodePoolStatus(a) => self.set_node_pool_status(a).await,
+            Action::SetConditions(a) => self.set_conditions(a).await,
             Action::PublishEvent(a) => self.publish_event(a),
         }
     }
@@ -246,6 +248,10 @@ fn span(action: &Action) -> tracing::Span {
         }
         Action::SetNodePoolStatus(a) => {
             info_span!("watcher.set_node_pool_status", pool = a.pool)
+        }
+        Action::SetConditions(a) => {
+            let about = a.about.as_ref().map_or("", |about| &about.key);
+            info_span!("watcher.set_conditions", about)
         }
         Action::PublishEvent(a) => info_span!("watcher.publish_event", reason = a.reason),
     }

@@ -5,7 +5,9 @@
 //! cannot be projected is kept out of the view, recorded as a fault, and stops nothing else.
 
 pub mod budgets;
+pub mod buffers;
 pub mod nodes;
+pub mod overlays;
 pub mod pods;
 pub mod pools;
 pub mod store;
@@ -21,7 +23,9 @@ use longshore_proto::types::v1::object::Kind;
 use longshore_proto::types::v1::{ClusterFacts, ObjectKind, PodShape};
 
 use crate::api::NodeClaim;
+use crate::project::attachments::Attachments;
 use crate::project::{Fault, Problem, Surroundings};
+use buffers::BufferEntry;
 pub use pods::PodEntry;
 use pools::Pools;
 pub use store::Store;
@@ -40,16 +44,19 @@ pub enum Source {
     Provisioner,
     EC2NodeClass,
     AWSNodeTemplate,
+    NodeOverlay,
     NodeClaim,
     Node,
+    CSINode,
     DaemonSet,
     PodDisruptionBudget,
+    CapacityBuffer,
     Pod,
 }
 
 impl Source {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 16] = [
         Self::Namespace,
         Self::StorageClass,
         Self::PersistentVolume,
@@ -58,10 +65,13 @@ impl Source {
         Self::Provisioner,
         Self::EC2NodeClass,
         Self::AWSNodeTemplate,
+        Self::NodeOverlay,
         Self::NodeClaim,
         Self::Node,
+        Self::CSINode,
         Self::DaemonSet,
         Self::PodDisruptionBudget,
+        Self::CapacityBuffer,
         Self::Pod,
     ];
 }
@@ -117,8 +127,11 @@ pub struct Index {
     shapes: BTreeMap<String, usize>,
     daemon_shapes: BTreeMap<Name, String>,
     nodes: BTreeMap<String, Arc<Node>>,
+    /// How many volumes each node can attach.
+    attachable: BTreeMap<String, Attachments>,
     claims: BTreeMap<String, Arc<NodeClaim>>,
     pools: Pools,
+    buffers: BTreeMap<Name, BufferEntry>,
     left: BTreeMap<(Source, Name), Left>,
     known: BTreeMap<Source, BTreeSet<Name>>,
     relisting: BTreeMap<Source, BTreeSet<Name>>,

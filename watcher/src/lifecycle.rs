@@ -6,6 +6,7 @@
 
 mod act;
 pub mod activity;
+pub mod buffers;
 pub mod drain;
 pub mod initialize;
 mod pace;

@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::{
     Namespace, Node, ObjectReference, PersistentVolume, PersistentVolumeClaim, Pod,
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use k8s_openapi::api::storage::v1::StorageClass;
+use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use kube::api::ObjectMeta;
 use kube::core::DeserializeGuard;
 use kube::runtime::watcher::{self, Event};
@@ -23,7 +23,9 @@ use longshore_runtime::backoff::{Backoff, BackoffPolicy};
 use longshore_runtime::tasks::{OnError, Supervisor};
 use serde::de::DeserializeOwned;
 
-use crate::api::{AWSNodeTemplate, EC2NodeClass, NodeClaim, NodePool, Provisioner};
+use crate::api::{
+    AWSNodeTemplate, CapacityBuffer, EC2NodeClass, NodeClaim, NodeOverlay, NodePool, Provisioner,
+};
 use crate::index::{Store, Watched, name_of};
 use crate::patch;
 
@@ -44,10 +46,13 @@ pub fn spawn(supervisor: &Supervisor, client: &Client, store: &Store) {
     watches.spawn::<Provisioner>("watch provisioners");
     watches.spawn::<EC2NodeClass>("watch node classes");
     watches.spawn::<AWSNodeTemplate>("watch node templates");
+    watches.spawn::<NodeOverlay>("watch node overlays");
     watches.spawn::<NodeClaim>("watch node claims");
     watches.spawn::<Node>("watch nodes");
+    watches.spawn::<CSINode>("watch what nodes can attach");
     watches.spawn::<DaemonSet>("watch daemon sets");
     watches.spawn::<PodDisruptionBudget>("watch disruption budgets");
+    watches.spawn::<CapacityBuffer>("watch capacity buffers");
     watches.spawn::<Pod>("watch pods");
 }
 

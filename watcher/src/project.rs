@@ -4,9 +4,12 @@
 //! its content. Requests round up and capacities down, here and nowhere else.
 
 pub mod affinity;
+pub mod attachments;
 pub mod budget;
+pub mod buffer;
 pub mod claim;
 pub mod daemon_set;
+pub mod devices;
 pub mod duration;
 pub mod fault;
 pub mod labels;
@@ -14,6 +17,7 @@ pub mod legacy;
 pub mod node;
 pub mod node_class;
 pub mod node_template;
+pub mod overlay;
 pub mod pod;
 pub mod pool;
 pub mod quantity;

@@ -20,7 +20,7 @@ use crate::events;
 use crate::index::Store;
 use crate::lease::Lease;
 use crate::session::Sessions;
-use crate::{facts, lifecycle, observe};
+use crate::{buffers, facts, lifecycle, observe};
 
 /// How long tasks may take to end.
 const GRACE: Duration = Duration::from_secs(10);
@@ -86,6 +86,10 @@ impl Watcher {
         observe::spawn(supervisor, &client, &store);
         let known = store.clone();
         let retry = OnError::Restart(BackoffPolicy::NETWORK);
+        let (reader, resolved) = (client.clone(), store.clone());
+        supervisor.spawn("resolve capacity buffers", retry, move || {
+            buffers::run(reader.clone(), resolved.clone())
+        });
         supervisor.spawn("region", retry, move || facts::complete(known.clone()));
         let (sender, connected) = watch::channel(false);
         let lease = Lease::new(client.clone(), &config.namespace, config.identity);
@@ -122,6 +126,7 @@ async fn lead(
                 ended = sessions.run(&lease) => ended.err().map(|e| e.to_string()).unwrap_or_default(),
                 () = lifecycle::run(&sessions.directives) => String::new(),
                 () = lifecycle::report::run(&sessions.directives) => String::new(),
+                () = lifecycle::buffers::run(&sessions.directives) => String::new(),
             }
         };
         let Some(why) = token.run_until_cancelled(Box::pin(work)).await else { break };

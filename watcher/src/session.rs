@@ -101,7 +101,8 @@ impl Sessions {
     }
 
     async fn wait_until_listed(&self) {
-        while !self.store.until(LISTING_PATIENCE, Index::is_complete).await {
+        let whole = |index: &Index| index.is_complete() && index.has_resolved_buffers();
+        while !self.store.until(LISTING_PATIENCE, whole).await {
             let unlisted = self.store.read(Index::unlisted);
             tracing::warn!(?unlisted, "still waiting for the cluster's objects to be listed");
         }

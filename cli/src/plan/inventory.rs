@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{self as core, ObjectReference};
-use k8s_openapi::api::storage::v1::StorageClass;
+use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use k8s_openapi::api::{apps::v1 as apps, policy::v1 as policy};
 use longshore_proto::types::v1::object::Kind;
 use longshore_proto::types::v1::object_change::Change;
@@ -108,6 +108,8 @@ impl Reader {
             "Provisioner" => self.watched::<api::Provisioner>(value).map(drop),
             "EC2NodeClass" => self.watched::<api::EC2NodeClass>(value).map(drop),
             "AWSNodeTemplate" => self.watched::<api::AWSNodeTemplate>(value).map(drop),
+            "NodeOverlay" => self.watched::<api::NodeOverlay>(value).map(drop),
+            "CSINode" => self.watched::<CSINode>(value).map(drop),
             "NodeClaim" => self.watched::<api::NodeClaim>(value).map(drop),
             "DaemonSet" => self.watched::<apps::DaemonSet>(value).map(drop),
             "PodDisruptionBudget" => self.watched::<policy::PodDisruptionBudget>(value).map(drop),

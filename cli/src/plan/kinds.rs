@@ -20,11 +20,12 @@ const fn known(kind: &'static str, version: &'static str, namespaced: bool) -> K
 }
 
 /// All of them.
-pub const KNOWN: [Known; 17] = [
+pub const KNOWN: [Known; 19] = [
     known("NodePool", "karpenter.sh/v1", false),
     known("Provisioner", "karpenter.sh/v1alpha5", false),
     known("EC2NodeClass", "karpenter.k8s.aws/v1", false),
     known("AWSNodeTemplate", "karpenter.k8s.aws/v1alpha1", false),
+    known("NodeOverlay", "karpenter.sh/v1alpha1", false),
     known("NodeClaim", "karpenter.sh/v1", false),
     known("Deployment", "apps/v1", true),
     known("StatefulSet", "apps/v1", true),
@@ -37,6 +38,7 @@ pub const KNOWN: [Known; 17] = [
     known("PersistentVolumeClaim", "v1", true),
     known("PersistentVolume", "v1", false),
     known("StorageClass", "storage.k8s.io/v1", false),
+    known("CSINode", "storage.k8s.io/v1", false),
     known("PodDisruptionBudget", "policy/v1", true),
 ];
 

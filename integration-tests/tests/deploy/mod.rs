@@ -11,8 +11,8 @@ use longshore_it::stage::world::ROOT;
 
 /// Values of the walkthroughs, and both modes of installation.
 const VALUES: [&str; 4] = ["w0-values", "w1-values", "w3-values", "split-values"];
-/// Examples as the walkthroughs apply them.
-const EXAMPLES: [&str; 6] = ["w0", "w1", "w1-fixed", "w2", "w2-v1", "w3"];
+/// Examples, most of them as the walkthroughs apply them.
+const EXAMPLES: [&str; 7] = ["w0", "w1", "w1-fixed", "w2", "w2-v1", "w3", "objects"];
 
 fn deploy() -> PathBuf {
     Path::new(ROOT).join("deploy")

@@ -1,8 +1,9 @@
-//! The four walkthroughs on a real control plane: from `kubectl apply` to nodes gone.
+//! The walkthroughs on a real control plane: from `kubectl apply` to nodes gone.
 //!
 //! Invariant: the manifests are those of `deploy/examples`, unchanged; what is asserted is what a
 //! user would see with kubectl and in the EC2 console.
 
+mod objects;
 mod scene;
 mod w0;
 mod w1;

@@ -18,5 +18,5 @@ pub mod vocabulary;
 pub mod world;
 
 pub use vocabulary::{
-    catalogue, ids, labels, pool, requirement, requirements, resources, selector, taint,
+    catalogue, ids, labels, overlay, pool, requirement, requirements, resources, selector, taint,
 };

@@ -48,6 +48,8 @@ pub enum Obstacle {
     },
     /// The pool's catalogue is not known yet.
     NoCatalogue,
+    /// The pool keeps a number of nodes of its own, and makes none for pods.
+    FixedReplicas,
     /// A taint of the pool is not tolerated.
     Taint {
         /// The taint.
@@ -168,6 +170,7 @@ impl Reason {
             Obstacle::NoPoolAdmits => "NO_NODE_POOL_ADMITS",
             Obstacle::PoolNotReady { .. } => "NODE_POOL_NOT_READY",
             Obstacle::NoCatalogue => "CATALOGUE_UNKNOWN",
+            Obstacle::FixedReplicas => "NODE_POOL_IS_STATIC",
             Obstacle::Taint { .. } => "TAINT_NOT_TOLERATED",
             Obstacle::Requirement { .. } => "REQUIREMENTS_INCOMPATIBLE",
             Obstacle::NoInstanceType { .. } => "NO_INSTANCE_TYPE_MATCHES",

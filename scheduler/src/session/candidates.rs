@@ -1,8 +1,10 @@
 //! From a claim to the launch it needs: which offerings may be bought for it now.
 //!
 //! Invariant: computed from the claim alone, never from the plan that made it, so that any scheduler
-//! can go on after another. Nothing above the claim's price ceiling is ever offered.
+//! can go on after another. Nothing above the claim's price ceiling is ever offered; prices are those
+//! that the plan saw, overlays included, and whoever buys looks at their order only.
 
+use longshore_core::catalogue::Catalogue;
 use longshore_core::plan::{LaunchQuery, launch_candidates};
 use longshore_proto::cluster::v1::RecordLaunchFailure;
 use longshore_proto::limits::CANDIDATES_MAX;
@@ -23,16 +25,27 @@ pub enum Request {
     Impossible(RecordLaunchFailure),
 }
 
+/// What is on offer to the pool of a claim.
+#[derive(Clone, Copy)]
+pub struct Offered<'a> {
+    /// The region.
+    pub region: &'a RegionState,
+    /// The pool's catalogue as overlays make it, when any touches it.
+    pub overlaid: Option<&'a Catalogue>,
+}
+
 /// The launch that `claim` needs.
 #[must_use]
 pub fn request(
     cluster_id: &str,
     claim: &v1::NodeClaim,
     class: Option<&v1::NodeClass>,
-    region: &RegionState,
+    offered: Offered<'_>,
 ) -> Request {
+    let Offered { region, overlaid } = offered;
     let supply = supply::of_class(cluster_id, &claim.node_class, region);
-    let catalogue = region.catalogues.get(&supply.catalogue);
+    let own = region.catalogues.get(&supply.catalogue).map(AsRef::as_ref);
+    let catalogue = own.map(|own| overlaid.unwrap_or(own));
     let (Some(class), Some(catalogue), None) = (class, catalogue, supply.not_ready) else {
         return Request::Wait;
     };

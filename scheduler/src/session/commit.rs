@@ -18,6 +18,7 @@ use longshore_runtime::propagate;
 use rand::Rng;
 
 use super::Session;
+use super::lifecycle::EXCESS;
 use super::outbox::Origin;
 use super::planning::Proposal;
 use crate::wire::{requirement, resources, timestamp};
@@ -50,7 +51,7 @@ impl Session {
             .iter()
             .enumerate()
             .map(|(index, node)| {
-                let wanted = replacements.contains(&index) || waiting[index];
+                let wanted = node.standing || replacements.contains(&index) || waiting[index];
                 wanted.then(|| self.create_claim(node, origin)).flatten()
             })
             .collect();
@@ -210,6 +211,7 @@ const fn reason_name(reason: DisruptionReason) -> &'static str {
         DisruptionReason::Drifted => "Drifted",
         DisruptionReason::Expired => "Expired",
         DisruptionReason::Interrupted => "Interrupted",
+        DisruptionReason::Excess => EXCESS,
     }
 }
 

@@ -39,6 +39,10 @@ const LISTED_WITHIN_MS: i64 = 60 * 1000;
 /// a claim takes from creation to the scheduler's view.
 const ORPHAN_AFTER_MS: i64 = 60 * 1000;
 
+/// Why a claim is disrupted that its pool's replicas leave no place for. It goes wherever it stands:
+/// nothing has to come in its place.
+pub const EXCESS: &str = "Excess";
+
 /// What the lifecycle looks at.
 pub struct World<'a> {
     /// The cluster.
@@ -93,6 +97,8 @@ impl World<'_> {
     fn claim_step(&self, claim: &NodeClaim) -> Option<Step> {
         if claim.deleting {
             self.deleting(claim)
+        } else if claim.disruption_reason == EXCESS {
+            Some(delete(claim, EXCESS, "its NodePool asks for fewer replicas"))
         } else if claim.provider_id.is_empty() {
             self.launching(claim)
         } else {

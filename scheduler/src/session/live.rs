@@ -17,7 +17,7 @@ use super::lifecycle::{self, World};
 use super::outage::{self, Outage};
 use super::outbox::Origin;
 use super::status::{self, Written};
-use super::{Session, candidates, pools};
+use super::{Session, buffers, candidates, overlays, pools};
 use crate::region::RegionState;
 use crate::region::directory::Region;
 
@@ -98,6 +98,10 @@ impl Session {
         let mut written = self.planning.closed().map_or_else(Vec::new, |closed| {
             pools::written(&self.state, closed, self.outage.as_ref())
         });
+        written.extend(overlays::written(&self.state, self.planning.conflicts()));
+        written.extend(
+            self.planning.newest().iter().flat_map(|newest| buffers::written(&newest.plan)),
+        );
         if let Some(region) = region {
             written.extend(region.read(|state| status::node_classes(&self.state, state)));
         } else if let Some(outage) = &self.outage {
@@ -154,7 +158,13 @@ impl Session {
 
     fn request(&self, claim: &NodeClaim, region: &RegionState) -> candidates::Request {
         let class = self.state.node_classes().get(&claim.node_class);
-        candidates::request(self.state.cluster_id(), claim, class, region)
+        let overlaid = self.planning.overlaid(&claim.pool);
+        candidates::request(
+            self.state.cluster_id(),
+            claim,
+            class,
+            candidates::Offered { region, overlaid },
+        )
     }
 
     fn terminate(&self, termination: Termination, gathered: &mut Gathered) {
@@ -235,5 +245,6 @@ const fn need(action: &Action) -> &'static str {
         Action::SetNodeClassStatus(_) => "class-status",
         Action::PublishEvent(_) => "event",
         Action::SetNodePoolStatus(_) => "pool-status",
+        Action::SetConditions(_) => "conditions",
     }
 }

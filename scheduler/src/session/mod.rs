@@ -3,6 +3,7 @@
 //! Invariant: one straight loop. Messages, region changes, outcomes and time only change state;
 //! every effect is derived from the whole state by [`Session::pass`], on a signal and on a timer.
 
+mod buffers;
 mod candidates;
 mod commit;
 mod dispatch;
@@ -13,6 +14,7 @@ mod lifecycle;
 mod live;
 mod outage;
 mod outbox;
+mod overlays;
 mod planning;
 mod pools;
 mod protocol;

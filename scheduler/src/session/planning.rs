@@ -7,16 +7,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use longshore_core::catalogue::Catalogue;
 use longshore_core::check;
 use longshore_core::plan::{Effort, Plan, PlanInput, Target};
 use longshore_core::reason::Obstacle;
-use longshore_core::vocabulary::ids::{CatalogueId, ClaimName, PodUid, PoolName};
+
+use longshore_core::vocabulary::ids::{CatalogueId, ClaimName, OverlayName, PodUid, PoolName};
 use longshore_runtime::propagate;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tracing::Span;
 
 use super::lifecycle::instance_id;
+use super::overlays::Kept;
 use super::state::ClusterState;
 use crate::region::directory::Region;
 
@@ -57,12 +60,14 @@ pub struct Planning {
     /// Claims whose nodes have been told to open, until they are in service.
     opening: BTreeSet<ClaimName>,
     wake: Option<Instant>,
+    /// What overlays make of the catalogues.
+    overlays: Kept,
 }
 
 impl Planning {
     /// A loop that has not planned yet.
     #[must_use]
-    pub const fn new(session_epoch: u64) -> Self {
+    pub fn new(session_epoch: u64) -> Self {
         Self {
             session_epoch,
             plans: 0,
@@ -72,6 +77,7 @@ impl Planning {
             nominations: BTreeMap::new(),
             opening: BTreeSet::new(),
             wake: None,
+            overlays: Kept::default(),
         }
     }
 
@@ -153,6 +159,18 @@ impl Planning {
         self.newest.as_ref().map_or("", |newest| newest.plan_id.as_str())
     }
 
+    /// The catalogue of a pool as overlays make it, when any touches it.
+    #[must_use]
+    pub fn overlaid(&self, pool: &str) -> Option<&Catalogue> {
+        self.overlays.overlaid().catalogues.get(pool).map(AsRef::as_ref)
+    }
+
+    /// Overlays without effect, each with the one that it contradicts.
+    #[must_use]
+    pub const fn conflicts(&self) -> &BTreeMap<OverlayName, OverlayName> {
+        &self.overlays.overlaid().conflicts
+    }
+
     /// Computes a plan off the loop when one is wanted and due.
     pub fn start_if_due(&mut self, state: &mut ClusterState, region: &Region, now_ms: i64) {
         let due = self.wake_at().is_some_and(|at| at <= Instant::now());
@@ -213,7 +231,7 @@ impl Planning {
     }
 
     /// Everything the next plan depends on.
-    fn input(&self, state: &ClusterState, region: &Region, now_ms: i64) -> PlanInput {
+    fn input(&mut self, state: &ClusterState, region: &Region, now_ms: i64) -> PlanInput {
         let claims = state.claims();
         let ids = claims.values().map(|claim| instance_id(&claim.provider_id));
         let (catalogues, interrupted) = region.read(|known| {
@@ -225,9 +243,11 @@ impl Planning {
                 .collect();
             (catalogues, announced)
         });
+        self.overlays.refresh(state.view().world(), &catalogues);
         PlanInput {
             world: state.view().snapshot(),
             catalogues,
+            overlaid: self.overlays.overlaid().catalogues.clone(),
             interrupted_instances: interrupted,
             earlier: self.earlier(state),
             opening: self.opening.clone(),

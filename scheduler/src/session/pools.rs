@@ -77,6 +77,7 @@ const fn reason(obstacle: &Obstacle) -> &'static str {
         | Obstacle::NoPool
         | Obstacle::NoPoolAdmits
         | Obstacle::PoolNotReady { .. }
+        | Obstacle::FixedReplicas
         | Obstacle::Taint { .. }
         | Obstacle::Requirement { .. }
         | Obstacle::TooLarge { .. }

@@ -220,7 +220,9 @@ impl ClusterState {
             | Kind::Pod(_)
             | Kind::DaemonSet(_)
             | Kind::DisruptionBudget(_)
-            | Kind::Namespace(_) => {}
+            | Kind::Namespace(_)
+            | Kind::NodeOverlay(_)
+            | Kind::CapacityBuffer(_) => {}
         }
         match object::change(&kind) {
             Ok(change) => change.is_some_and(|change| self.view.apply(change)),
@@ -248,6 +250,8 @@ impl ClusterState {
             | v1::ObjectKind::DaemonSet
             | v1::ObjectKind::DisruptionBudget
             | v1::ObjectKind::Namespace
+            | v1::ObjectKind::NodeOverlay
+            | v1::ObjectKind::CapacityBuffer
             | v1::ObjectKind::Unspecified => {}
         }
         object::removal(reference).is_some_and(|object| self.view.remove(object))

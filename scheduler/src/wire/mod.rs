@@ -6,6 +6,7 @@
 pub mod catalogue;
 pub mod node;
 pub mod object;
+pub mod overlay;
 pub mod plan;
 pub mod pod;
 pub mod pool;

@@ -81,6 +81,7 @@ fn disruption_reason(text: &str) -> DisruptionReason {
         "Drifted" => DisruptionReason::Drifted,
         "Expired" => DisruptionReason::Expired,
         "Interrupted" => DisruptionReason::Interrupted,
+        "Excess" => DisruptionReason::Excess,
         _ => DisruptionReason::Underutilized,
     }
 }

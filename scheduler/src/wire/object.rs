@@ -5,7 +5,7 @@ use longshore_core::world::view::{Change, ObjectRef};
 use longshore_proto::types::v1;
 use longshore_proto::types::v1::object::Kind;
 
-use super::{WireError, node, pod};
+use super::{WireError, node, overlay, pod};
 
 /// The change of the view that an object amounts to; none for kinds the planner does not know.
 /// Pools are read elsewhere, since they depend on more than the object.
@@ -20,6 +20,8 @@ pub fn change(kind: &Kind) -> Result<Option<Change>, WireError> {
         Kind::NodeClaim(claim) => Change::Claim(node::claim(claim)?),
         Kind::DaemonSet(set) => Change::DaemonSet(node::daemon_set(set)),
         Kind::DisruptionBudget(budget) => Change::Budget(node::disruption_budget(budget)?),
+        Kind::NodeOverlay(wire) => Change::Overlay(overlay::overlay(wire)?),
+        Kind::CapacityBuffer(buffer) => Change::Buffer(pod::buffer(buffer)),
         Kind::NodePool(_) | Kind::NodeClass(_) | Kind::Namespace(_) | Kind::Cluster(_) => {
             return Ok(None);
         }
@@ -38,6 +40,8 @@ pub fn removal(reference: &v1::ObjectRef) -> Option<ObjectRef> {
         v1::ObjectKind::NodePool => ObjectRef::Pool(key.into()),
         v1::ObjectKind::DaemonSet => ObjectRef::DaemonSet(object_key(key)),
         v1::ObjectKind::DisruptionBudget => ObjectRef::Budget(object_key(key)),
+        v1::ObjectKind::NodeOverlay => ObjectRef::Overlay(key.into()),
+        v1::ObjectKind::CapacityBuffer => ObjectRef::Buffer(object_key(key)),
         v1::ObjectKind::NodeClass
         | v1::ObjectKind::Namespace
         | v1::ObjectKind::Cluster

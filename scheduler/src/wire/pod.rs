@@ -1,5 +1,7 @@
 //! Pods and their shapes on the wire and in the planner.
 
+use longshore_core::vocabulary::ids::ObjectKey;
+use longshore_core::world::buffer::CapacityBuffer;
 use longshore_core::world::pod::{DoNotDisrupt, Pod, PodPhase};
 use longshore_core::world::shape::{
     HostPort, Namespaces, PodAffinityTerm, PodShape, PreferredTerm, TopologySpread,
@@ -104,6 +106,16 @@ fn host_port(wire: &v1::HostPort) -> Result<HostPort, WireError> {
         WireError::field("host_ports.port", format!("{} is not in 1..65535", wire.port))
     })?;
     Ok(HostPort { port, protocol: wire.protocol.clone(), host_ip: wire.host_ip.clone() })
+}
+
+/// Reads a capacity buffer.
+#[must_use]
+pub fn buffer(wire: &v1::CapacityBuffer) -> CapacityBuffer {
+    CapacityBuffer {
+        key: ObjectKey::new(&wire.namespace, &wire.name),
+        shape: wire.shape_id.as_str().into(),
+        replicas: wire.replicas.max(0),
+    }
 }
 
 /// Reads a pod.

@@ -52,6 +52,7 @@ fn read(wire: &v1::NodePool, supply: &Supply, now_ms: i64) -> Result<NodePool, W
         termination_grace_ms: wire.termination_grace_period.as_ref().map(duration_ms),
         catalogue: supply.catalogue.as_str().into(),
         zones: zones.map(|zones| zones.iter().map(|zone| zone.as_str().into()).collect()),
+        replicas: wire.replicas.map(|replicas| replicas.max(0)),
         not_ready: supply.not_ready.clone(),
     })
 }

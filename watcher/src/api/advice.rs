@@ -73,6 +73,7 @@ pub fn lacks_limit(kind: Kind, object: &Value) -> bool {
         Kind::NodePool
         | Kind::NodeClaim
         | Kind::NodeOverlay
+        | Kind::CapacityBuffer
         | Kind::EC2NodeClass
         | Kind::AWSNodeTemplate => return false,
     };

@@ -13,7 +13,9 @@ use kube::CustomResourceExt;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{AWSNodeTemplate, EC2NodeClass, NodeClaim, NodeOverlay, NodePool, Provisioner};
+use super::{
+    AWSNodeTemplate, CapacityBuffer, EC2NodeClass, NodeClaim, NodeOverlay, NodePool, Provisioner,
+};
 
 /// The kinds of the API, in the order in which they are installed and listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -24,6 +26,8 @@ pub enum Kind {
     NodeClaim,
     /// NodeOverlay, karpenter.sh/v1alpha1.
     NodeOverlay,
+    /// CapacityBuffer, autoscaling.x-k8s.io/v1beta1.
+    CapacityBuffer,
     /// EC2NodeClass, karpenter.k8s.aws/v1.
     EC2NodeClass,
     /// Provisioner, karpenter.sh/v1alpha5.
@@ -34,10 +38,11 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::NodePool,
         Self::NodeClaim,
         Self::NodeOverlay,
+        Self::CapacityBuffer,
         Self::EC2NodeClass,
         Self::Provisioner,
         Self::AWSNodeTemplate,
@@ -57,6 +62,7 @@ impl Kind {
             Self::NodePool => "NodePool",
             Self::NodeClaim => "NodeClaim",
             Self::NodeOverlay => "NodeOverlay",
+            Self::CapacityBuffer => "CapacityBuffer",
             Self::EC2NodeClass => "EC2NodeClass",
             Self::Provisioner => "Provisioner",
             Self::AWSNodeTemplate => "AWSNodeTemplate",
@@ -69,6 +75,7 @@ impl Kind {
         match self {
             Self::NodePool | Self::NodeClaim => "karpenter.sh/v1",
             Self::NodeOverlay => "karpenter.sh/v1alpha1",
+            Self::CapacityBuffer => "autoscaling.x-k8s.io/v1beta1",
             Self::EC2NodeClass => "karpenter.k8s.aws/v1",
             Self::Provisioner => "karpenter.sh/v1alpha5",
             Self::AWSNodeTemplate => "karpenter.k8s.aws/v1alpha1",
@@ -82,6 +89,7 @@ impl Kind {
             Self::NodePool => NodePool::crd(),
             Self::NodeClaim => NodeClaim::crd(),
             Self::NodeOverlay => NodeOverlay::crd(),
+            Self::CapacityBuffer => CapacityBuffer::crd(),
             Self::EC2NodeClass => EC2NodeClass::crd(),
             Self::Provisioner => Provisioner::crd(),
             Self::AWSNodeTemplate => AWSNodeTemplate::crd(),

@@ -14,6 +14,9 @@ use crate::names;
 use crate::observe::reference;
 use crate::patch::{Part, Wanted, edit, set_condition};
 
+/// Why a node goes that its pool's replicas leave no place for.
+const EXCESS: &str = "Excess";
+
 impl Directives {
     pub(super) async fn disrupt_claim(&self, disrupt: &DisruptClaim) -> Outcome {
         let name = &disrupt.claim;
@@ -53,6 +56,9 @@ fn announcement(disrupt: &DisruptClaim) -> (&'static str, String) {
     let reason = &disrupt.reason;
     match (disrupt.cancel, disrupt.replaced_by.as_slice()) {
         (true, _) => ("DisruptionCancelled", "the node stays in service".to_owned()),
+        (false, []) if reason == EXCESS => {
+            ("DisruptionStarted", format!("{reason}: the NodePool asks for fewer replicas"))
+        }
         (false, []) => ("DisruptionStarted", format!("{reason}: its pods fit on other nodes")),
         (false, by) => {
             ("DisruptionStarted", format!("{reason}: to be replaced by {}", by.join(", ")))

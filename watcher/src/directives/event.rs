@@ -48,6 +48,8 @@ fn find(index: &Index, object: &ObjectRef) -> Option<ObjectReference> {
         | ObjectKind::DaemonSet
         | ObjectKind::DisruptionBudget
         | ObjectKind::Namespace
+        | ObjectKind::NodeOverlay
+        | ObjectKind::CapacityBuffer
         | ObjectKind::Cluster => None,
     }
 }

@@ -114,7 +114,12 @@ fn provisioner_status(provisioner: &mut Provisioner, set: &SetNodePoolStatus) {
     conditions(&mut status.conditions, &set.conditions, generation);
 }
 
-fn conditions(list: &mut Vec<ApiCondition>, wanted: &[Condition], generation: Option<i64>) {
+/// Sets conditions as a directive has them.
+pub(super) fn conditions(
+    list: &mut Vec<ApiCondition>,
+    wanted: &[Condition],
+    generation: Option<i64>,
+) {
     for condition in wanted {
         let wanted = Wanted {
             kind: &condition.r#type,

@@ -1,6 +1,7 @@
 //! Disruption budgets and DaemonSets in the index.
 //!
-//! Invariant: a DaemonSet holds on to the shape of its pods as a pod would.
+//! Invariant: a DaemonSet holds on to the shape of its pods as a pod would. One whose pods claim
+//! devices is not in the view: they run where a driver is, which no node to come is known to have.
 
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -8,7 +9,7 @@ use longshore_proto::types::v1::ObjectKind;
 use longshore_proto::types::v1::object::Kind;
 
 use super::{Index, Key, Name, Source, Watched, name_of};
-use crate::project::{Fault, budget, daemon_set};
+use crate::project::{Fault, budget, daemon_set, devices};
 
 fn joined((namespace, name): &Name) -> String {
     format!("{namespace}/{name}")
@@ -33,6 +34,11 @@ impl Watched for DaemonSet {
     fn apply(self, index: &mut Index) -> Result<(), Fault> {
         let (row, shape) = daemon_set::daemon_set(&self, &index.around)?;
         let name = name_of(&self.metadata);
+        let template = self.spec.as_ref().and_then(|set| set.template.spec.as_ref());
+        if template.is_some_and(devices::are_claimed) {
+            Self::forget(index, &name);
+            return Ok(());
+        }
         let old = index.daemon_shapes.insert(name, row.shape_id.clone());
         index.use_shape(shape);
         index.view.put(Kind::DaemonSet(row));

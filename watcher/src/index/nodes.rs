@@ -1,17 +1,20 @@
-//! Nodes and claims in the index.
+//! Nodes, what they can attach, and claims in the index.
 //!
-//! Invariant: both are kept as they were read, because the loops and directives compare what is
-//! with what should be before they write.
+//! Invariant: nodes and claims are kept as they were read, because the loops and directives compare
+//! what is with what should be before they write. A node of the view has what its CSINode says it can
+//! attach, in whichever order the two come.
 
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::storage::v1::CSINode;
+use longshore_proto::types::v1 as wire;
 use longshore_proto::types::v1::ObjectKind;
 use longshore_proto::types::v1::object::Kind;
 
 use super::{Index, Key, Name, Source, Watched, name_of};
 use crate::api::NodeClaim;
-use crate::project::{Fault, claim, node};
+use crate::project::{Fault, attachments, claim, node};
 
 impl Watched for Node {
     const SOURCE: Source = Source::Node;
@@ -24,7 +27,7 @@ impl Watched for Node {
             status.images = None;
         }
         index.nodes.insert(name, Arc::new(self));
-        index.view.put(Kind::Node(row));
+        index.show_node(row);
         Ok(())
     }
 
@@ -32,6 +35,22 @@ impl Watched for Node {
         index.nodes.remove(name);
         index.touched.remove(name);
         index.view.remove(&Key::new(ObjectKind::Node, name));
+    }
+}
+
+impl Watched for CSINode {
+    const SOURCE: Source = Source::CSINode;
+
+    fn apply(self, index: &mut Index) -> Result<(), Fault> {
+        let (_, name) = name_of(&self.metadata);
+        index.attachable.insert(name.clone(), attachments::limits(&self));
+        index.show_node_again(&name);
+        Ok(())
+    }
+
+    fn forget(index: &mut Index, (_, name): &Name) {
+        index.attachable.remove(name);
+        index.show_node_again(name);
     }
 }
 
@@ -55,6 +74,21 @@ impl Watched for NodeClaim {
 }
 
 impl Index {
+    fn show_node(&mut self, mut row: wire::Node) {
+        if let Some(limits) = self.attachable.get(&row.name) {
+            attachments::write(limits, row.allocatable.get_or_insert_default());
+        }
+        self.view.put(Kind::Node(row));
+    }
+
+    fn show_node_again(&mut self, name: &str) {
+        // It was read before, so it can be read again.
+        let row = self.nodes.get(name).and_then(|node| node::node(node).ok());
+        if let Some(row) = row {
+            self.show_node(row);
+        }
+    }
+
     /// A node.
     #[must_use]
     pub fn node(&self, name: &str) -> Option<&Arc<Node>> {

@@ -1,6 +1,8 @@
 //! Objects in, view out.
 
+use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Namespace, PersistentVolume, PersistentVolumeClaim, Pod};
+use k8s_openapi::api::storage::v1::CSINode;
 use longshore_proto::types::v1::object_change::Change;
 use serde_json::{Value, json};
 
@@ -169,7 +171,9 @@ fn a_pod_follows_its_volumes() {
     apply::<PersistentVolumeClaim>(
         &mut index,
         json!({
-        "metadata": { "namespace": "default", "name": "data" }, "spec": { "volumeName": "pv" } }),
+            "metadata": { "namespace": "default", "name": "data" },
+            "spec": { "volumeName": "pv" }, "status": { "phase": "Bound" },
+        }),
     );
     apply::<PersistentVolume>(
         &mut index,
@@ -211,4 +215,48 @@ fn a_namespace_selector_follows_the_namespaces() {
     let labelled = json!({ "metadata": { "name": "x", "labels": { "team": "t" } } });
     apply::<Namespace>(&mut index, labelled);
     assert_eq!(namespaces(&mut index), (vec!["x".to_owned()], true));
+}
+
+#[test]
+fn a_node_has_what_its_csi_node_says_in_whichever_order_they_come() {
+    let node = json!({ "metadata": { "name": "n" }, "status": { "allocatable": { "cpu": "2" } } });
+    let drivers = json!([
+        { "name": "ebs.csi.aws.com", "nodeID": "i-1", "allocatable": { "count": 25 } },
+        { "name": "efs.csi.aws.com", "nodeID": "i-1" },
+    ]);
+    let csi = json!({ "metadata": { "name": "n" }, "spec": { "drivers": drivers } });
+    let limit = |index: &Index| match index.view.get(&Key::new(ObjectKind::Node, "n")) {
+        Some(Kind::Node(node)) => node.allocatable.as_ref().unwrap().extended.clone(),
+        _ => BTreeMap::new(),
+    };
+    let expected = BTreeMap::from([("attachable-volumes-ebs.csi.aws.com".to_owned(), 25)]);
+    let mut index = Index::default();
+    apply::<Node>(&mut index, node.clone());
+    assert_eq!(limit(&index), BTreeMap::new());
+    apply::<CSINode>(&mut index, csi.clone());
+    assert_eq!(limit(&index), expected);
+    apply::<Node>(&mut index, node.clone());
+    assert_eq!(limit(&index), expected);
+    index.forget::<CSINode>(&(String::new(), "n".to_owned()));
+    assert_eq!(limit(&index), BTreeMap::new());
+    let mut other = Index::default();
+    apply::<CSINode>(&mut other, csi);
+    apply::<Node>(&mut other, node);
+    assert_eq!(limit(&other), expected);
+}
+
+#[test]
+fn a_daemon_set_that_claims_devices_weighs_on_no_node() {
+    let set = |spec: Value| {
+        json!({
+            "metadata": { "namespace": "default", "name": "d" },
+            "spec": { "selector": {}, "template": { "spec": spec } },
+        })
+    };
+    let mut index = Index::default();
+    apply::<DaemonSet>(&mut index, set(json!({ "containers": [] })));
+    assert_eq!(step(&mut index), ["+PodShape", "+DaemonSet"]);
+    let claims = json!([{ "name": "gpu", "resourceClaimName": "g" }]);
+    apply::<DaemonSet>(&mut index, set(json!({ "containers": [], "resourceClaims": claims })));
+    assert_eq!(step(&mut index), ["-DaemonSet", "-PodShape"]);
 }

@@ -11,6 +11,7 @@ use crate::api::NodeClaim;
 use crate::api::keys::conditions;
 use crate::index::Index;
 use crate::names;
+use crate::project::attachments;
 use crate::project::claim::condition;
 use crate::project::node::is_ready;
 
@@ -94,12 +95,14 @@ fn is_ephemeral(taint: &Taint) -> bool {
         || key.starts_with(names::READINESS_PREFIX)
 }
 
-/// A resource that the claim asks for and the node does not have.
+/// A resource that the claim asks for and the node does not have. What volumes can be attached a node
+/// says elsewhere, or not at all.
 fn missing_resource<'a>(claim: &'a NodeClaim, node: &Node) -> Option<&'a str> {
     let allocatable = node.status.as_ref().and_then(|s| s.allocatable.as_ref());
     let is_zero = |text: &str| text.trim_start_matches('0').is_empty();
     let requests = claim.spec.resources.requests.iter();
-    let mut asked = requests.filter(|(_, quantity)| !is_zero(&quantity.0));
+    let mut asked = requests
+        .filter(|(name, quantity)| !is_zero(&quantity.0) && !name.starts_with(attachments::PREFIX));
     let missing = asked.find(|(name, _)| {
         allocatable.and_then(|a| a.get(*name)).is_none_or(|quantity| is_zero(&quantity.0))
     });

@@ -70,6 +70,7 @@ impl Directives {
             Source::NodePool => ApiResource::erase::<NodePool>(&()),
             Source::Provisioner => ApiResource::erase::<Provisioner>(&()),
             Source::EC2NodeClass => ApiResource::erase::<crate::api::EC2NodeClass>(&()),
+            Source::NodeOverlay => ApiResource::erase::<crate::api::NodeOverlay>(&()),
             Source::Namespace
             | Source::StorageClass
             | Source::PersistentVolume
@@ -77,8 +78,10 @@ impl Directives {
             | Source::AWSNodeTemplate
             | Source::NodeClaim
             | Source::Node
+            | Source::CSINode
             | Source::DaemonSet
             | Source::PodDisruptionBudget
+            | Source::CapacityBuffer
             | Source::Pod => return,
         };
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);

@@ -8,12 +8,16 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
 use longshore_proto::types::v1::{
-    LabelSelector, Operator, PodAffinityTerm, PreferredTerm, Requirement, TopologySpread,
+    LabelSelector, Operator, PodAffinityTerm, PreferredTerm, Requirement, RequirementTerm,
+    TopologySpread,
 };
 
 use super::fault::{FieldFault, FieldResult, Problem};
 use super::requirement;
 use super::surroundings::Surroundings;
+
+/// Where required node affinity stands in a pod.
+const REQUIRED: &str = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution";
 
 /// What terms are read against.
 pub struct Scope<'a> {
@@ -36,7 +40,7 @@ pub struct PodAffinities {
     pub preferred_anti: Vec<PodAffinityTerm>,
 }
 
-/// Topology spread constraints of a pod.
+/// Topology spread constraints of a pod. One without a selector counts no pods, so it bounds nothing.
 ///
 /// # Errors
 /// A selector that cannot be read.
@@ -44,7 +48,8 @@ pub fn spreads(
     list: Option<&[core::TopologySpreadConstraint]>,
     scope: &Scope<'_>,
 ) -> FieldResult<Vec<TopologySpread>> {
-    list.unwrap_or_default().iter().map(|constraint| spread(constraint, scope)).collect()
+    let counting = list.unwrap_or_default().iter().filter(|from| from.label_selector.is_some());
+    counting.map(|constraint| spread(constraint, scope)).collect()
 }
 
 fn spread(from: &core::TopologySpreadConstraint, scope: &Scope<'_>) -> FieldResult<TopologySpread> {
@@ -194,17 +199,17 @@ pub fn preferred_nodes(affinity: Option<&core::NodeAffinity>) -> FieldResult<Vec
 ///
 /// # Errors
 /// An expression that cannot be read, or terms of which none can be had by labels.
-pub fn required_nodes(
-    affinity: Option<&core::NodeAffinity>,
-) -> FieldResult<Vec<longshore_proto::types::v1::RequirementTerm>> {
-    let required =
-        affinity.and_then(|a| a.required_during_scheduling_ignored_during_execution.as_ref());
-    let Some(required) = required else { return Ok(Vec::new()) };
-    let field = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution";
-    let terms = requirement::node_terms(required).map_err(|f| f.within(field))?;
+pub fn required_nodes(affinity: Option<&core::NodeAffinity>) -> FieldResult<Vec<RequirementTerm>> {
+    let Some(required) = required(affinity) else { return Ok(Vec::new()) };
+    let mut by_labels = required.clone();
+    by_labels.node_selector_terms.retain(|term| {
+        // The name of a node to come is not known, so such an alternative is out of reach.
+        term.match_fields.as_ref().is_none_or(Vec::is_empty)
+    });
+    let terms = requirement::node_terms(&by_labels).map_err(|f| f.within(REQUIRED))?;
     if terms.is_empty() {
         return Err(FieldFault::new(
-            field,
+            REQUIRED,
             Problem::Unknown {
                 value: "matchFields".to_owned(),
                 allowed: "matchExpressions: the name of a node to come is not known",
@@ -212,4 +217,19 @@ pub fn required_nodes(
         ));
     }
     Ok(terms)
+}
+
+/// The same for pods of a DaemonSet, each of which names its node beside what the DaemonSet asks for.
+///
+/// # Errors
+/// An expression that cannot be read.
+pub fn required_by_daemons(
+    affinity: Option<&core::NodeAffinity>,
+) -> FieldResult<Vec<RequirementTerm>> {
+    let Some(required) = required(affinity) else { return Ok(Vec::new()) };
+    requirement::node_terms(required).map_err(|f| f.within(REQUIRED))
+}
+
+fn required(affinity: Option<&core::NodeAffinity>) -> Option<&core::NodeSelector> {
+    affinity?.required_during_scheduling_ignored_during_execution.as_ref()
 }

@@ -74,6 +74,7 @@ fn read(
         limits: limits.map_err(|f| f.within("limits.resources"))?.flatten(),
         disruption: Some(disruption(spec)?),
         legacy: true,
+        replicas: None,
         generation: provisioner.metadata.generation.unwrap_or(0),
     };
     Ok(LegacyPool { pool, class })

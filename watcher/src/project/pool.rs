@@ -48,6 +48,7 @@ fn read(pool: &NodePool, name: &str) -> FieldResult<wire::NodePool> {
         disruption: Some(disruption(&spec.disruption).map_err(|f| f.within("disruption"))?),
         legacy: false,
         generation: pool.metadata.generation.unwrap_or(0),
+        replicas: spec.replicas,
     })
 }
 

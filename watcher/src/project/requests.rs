@@ -1,7 +1,8 @@
 //! What a pod requests, added up as kube-scheduler adds it up.
 //!
 //! Invariant: max(containers + sidecars, each init container + the sidecars before it) + overhead;
-//! pod-level requests replace the sum; a resize under way counts with the larger of both sizes.
+//! pod-level requests replace the sum; a resize under way counts with the larger of both sizes, and
+//! one that its node has refused for good counts with what the pod has.
 
 use std::collections::BTreeMap;
 
@@ -17,16 +18,19 @@ use super::quantity::{Rounding, resources};
 /// # Errors
 /// A quantity that cannot be read.
 pub fn requests(spec: &PodSpec, status: Option<&PodStatus>) -> FieldResult<Resources> {
+    let refused = status.is_some_and(is_resize_refused);
     let statuses = status.and_then(|s| s.container_statuses.as_deref()).unwrap_or_default();
+    let seen = Seen { statuses, refused };
     let mut running = Resources::default();
     for container in &spec.containers {
-        add(&mut running, &container_requests(container, statuses)?);
+        add(&mut running, &container_requests(container, seen)?);
     }
     let statuses = status.and_then(|s| s.init_container_statuses.as_deref()).unwrap_or_default();
+    let seen = Seen { statuses, refused };
     let mut sidecars = Resources::default();
     let mut starting = Resources::default();
     for container in spec.init_containers.iter().flatten() {
-        let own = container_requests(container, statuses)?;
+        let own = container_requests(container, seen)?;
         if is_sidecar(container) {
             add(&mut sidecars, &own);
             raise(&mut starting, &sidecars);
@@ -53,25 +57,45 @@ pub fn is_sidecar(container: &Container) -> bool {
     container.restart_policy.as_deref() == Some("Always")
 }
 
-fn container_requests(
-    container: &Container,
-    statuses: &[ContainerStatus],
-) -> FieldResult<Resources> {
+/// What a kubelet says of containers.
+#[derive(Clone, Copy)]
+struct Seen<'a> {
+    statuses: &'a [ContainerStatus],
+    /// True when the size in the specification will never be had on this node.
+    refused: bool,
+}
+
+/// True when the node has refused the size that the specification asks for, for good.
+fn is_resize_refused(status: &PodStatus) -> bool {
+    let mut conditions = status.conditions.iter().flatten();
+    let refused = conditions.any(|c| {
+        c.type_ == "PodResizePending"
+            && c.status == "True"
+            && c.reason.as_deref() == Some("Infeasible")
+    });
+    refused || status.resize.as_deref() == Some("Infeasible")
+}
+
+fn container_requests(container: &Container, seen: Seen<'_>) -> FieldResult<Resources> {
     let field = || format!("spec.containers[{}].resources.requests", container.name);
-    let mut wanted = container
+    let wanted = container
         .resources
         .as_ref()
         .map(|r| with_limits(r.requests.as_ref(), r.limits.as_ref()))
         .map_or_else(|| Ok(Resources::default()), |list| resources(&list, Rounding::Up))
         .map_err(|f| f.within(field()))?;
-    let Some(status) = statuses.iter().find(|s| s.name == container.name) else {
+    let Some(status) = seen.statuses.iter().find(|s| s.name == container.name) else {
         return Ok(wanted);
     };
     let actual = status.resources.as_ref().and_then(|r| r.requests.as_ref());
-    for list in [actual, status.allocated_resources.as_ref()].into_iter().flatten() {
-        raise(&mut wanted, &resources(list, Rounding::Up).map_err(|f| f.within(field()))?);
+    let lists: Vec<_> =
+        [actual, status.allocated_resources.as_ref()].into_iter().flatten().collect();
+    let gone = seen.refused && !lists.is_empty();
+    let mut larger = if gone { Resources::default() } else { wanted };
+    for list in lists {
+        raise(&mut larger, &resources(list, Rounding::Up).map_err(|f| f.within(field()))?);
     }
-    Ok(wanted)
+    Ok(larger)
 }
 
 /// Requests, with the limit standing in where a request is absent, as the API server defaults it.
@@ -84,9 +108,18 @@ fn with_limits(
     list
 }
 
+/// Pod-level requests replace what the containers ask for together; a pod-level limit stands in where
+/// neither says anything, as the API server defaults it.
 fn override_by_pod_level(total: &mut Resources, spec: &PodSpec) -> FieldResult<()> {
     let Some(level) = &spec.resources else { return Ok(()) };
-    let list = with_limits(level.requests.as_ref(), None);
+    let asked = level.requests.clone().unwrap_or_default();
+    let by_limit = level
+        .limits
+        .iter()
+        .flatten()
+        .filter(|(name, _)| !asked.contains_key(*name) && amount(total, name) == 0);
+    let by_limit: Vec<_> = by_limit.map(|(name, q)| (name.clone(), q.clone())).collect();
+    let list: BTreeMap<_, _> = asked.into_iter().chain(by_limit).collect();
     let level = resources(&list, Rounding::Up).map_err(|f| f.within("spec.resources.requests"))?;
     if list.contains_key("cpu") {
         total.cpu_millis = level.cpu_millis;
@@ -96,6 +129,15 @@ fn override_by_pod_level(total: &mut Resources, spec: &PodSpec) -> FieldResult<(
     }
     total.extended.extend(level.extended);
     Ok(())
+}
+
+/// The amount of a resource that a pod may ask for as a whole.
+fn amount(of: &Resources, name: &str) -> i64 {
+    match name {
+        "cpu" => of.cpu_millis,
+        "memory" => of.memory_bytes,
+        _ => of.extended.get(name).copied().unwrap_or(0),
+    }
 }
 
 /// Adds `b` to `a`.

@@ -18,7 +18,7 @@ use super::fault::{Fault, FieldResult};
 use super::requests::{is_sidecar, requests};
 use super::surroundings::Surroundings;
 use super::volumes::{self, Demand};
-use super::{labels, requirement};
+use super::{attachments, devices, labels, requirement};
 use crate::names;
 
 /// What a shape is made from: a pod, or the pod of a template.
@@ -77,8 +77,13 @@ pub fn stateful_set(set: &StatefulSet, around: &Surroundings) -> Result<PodShape
     let templates = spec.volume_claim_templates.unwrap_or_default();
     let mut shape = template(&workload, &spec.template, around)?;
     if !templates.is_empty() {
-        let given = Demand { terms: shape.volume_terms, impossible: shape.unschedulable_reason };
+        let given = Demand {
+            terms: shape.volume_terms,
+            impossible: shape.unschedulable_reason,
+            attachments: attachments::read(shape.requests.as_ref()),
+        };
         let all = volumes::combine(given, volumes::template_demand(&templates, around));
+        attachments::write(&all.attachments, shape.requests.get_or_insert_default());
         (shape.volume_terms, shape.unschedulable_reason) = (all.terms, all.impossible);
         name_by_content(&mut shape);
     }
@@ -102,10 +107,12 @@ pub struct Workload<'a> {
 /// Requests that cannot be read.
 pub fn shape(source: Source<'_>, around: &Surroundings) -> FieldResult<PodShape> {
     let spec = source.spec;
+    let mut requests = requests(spec, source.status)?;
+    attachments::write(&source.demand.attachments, &mut requests);
     let mut shape = PodShape {
         namespace: source.namespace.to_owned(),
         labels: labels::lasting(source.labels, spec),
-        requests: Some(requests(spec, source.status)?),
+        requests: Some(requests),
         node_selector: node_selector(spec),
         tolerations: requirement::tolerations(spec.tolerations.as_deref()),
         host_ports: host_ports(spec),
@@ -121,6 +128,9 @@ pub fn shape(source: Source<'_>, around: &Surroundings) -> FieldResult<PodShape>
     if let Err(fault) = constraints(&mut shape, spec, &scope) {
         shape.unschedulable_reason = fault.to_string();
     }
+    if let Some(refusal) = devices::refusal(spec) {
+        shape.unschedulable_reason = refusal;
+    }
     if let Some(gate) = spec.scheduling_gates.iter().flatten().next() {
         shape.unschedulable_reason = format!("scheduling gate {} has not been lifted", gate.name);
     }
@@ -132,11 +142,11 @@ fn constraints(shape: &mut PodShape, spec: &PodSpec, scope: &Scope<'_>) -> Field
     let affinity = spec.affinity.as_ref();
     let nodes = affinity.and_then(|a| a.node_affinity.as_ref());
     // A DaemonSet's pods are told apart by the node each is for; they all share one shape.
-    if !shape.daemon {
-        shape.required_node_terms = affinity::required_nodes(nodes)?;
-    } else if let Ok(terms) = affinity::required_nodes(nodes) {
-        shape.required_node_terms = terms;
-    }
+    shape.required_node_terms = if shape.daemon {
+        affinity::required_by_daemons(nodes).unwrap_or_default()
+    } else {
+        affinity::required_nodes(nodes)?
+    };
     shape.preferred_node_terms = affinity::preferred_nodes(nodes)?;
     shape.topology_spread = affinity::spreads(spec.topology_spread_constraints.as_deref(), scope)?;
     let pods = affinity::pod_affinities(affinity, scope)?;

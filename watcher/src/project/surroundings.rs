@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{Namespace, PersistentVolume, PersistentVolumeCl
 use k8s_openapi::api::storage::v1::StorageClass;
 use longshore_proto::types::v1::RequirementTerm;
 
-use super::volumes;
+use super::{attachments, volumes};
 
 /// Namespace and name.
 pub type NamespacedName = (String, String);
@@ -31,8 +31,10 @@ pub struct Surroundings {
 pub struct VolumeClaim {
     /// Volume it is bound to; empty before.
     pub volume: String,
-    /// Its storage class; empty for none.
-    pub class: String,
+    /// Its storage class: none for the default one, empty for no class at all.
+    pub class: Option<String>,
+    /// True once it and its volume belong to each other.
+    pub bound: bool,
     /// True once it is being deleted.
     pub deleting: bool,
     /// True when its volume has been lost.
@@ -44,6 +46,8 @@ pub struct VolumeClaim {
 pub struct Volume {
     /// Where it can be used: alternatives; none means everywhere.
     pub terms: Vec<RequirementTerm>,
+    /// CSI driver that attaches it; empty for one that is not attached.
+    pub driver: String,
 }
 
 /// The part of a StorageClass that placement needs.
@@ -53,20 +57,28 @@ pub struct Class {
     pub immediate: bool,
     /// Where its volumes can be: alternatives; none means everywhere.
     pub terms: Vec<RequirementTerm>,
-    /// True for the class of claims that name none.
-    pub default: bool,
+    /// When it became a class for claims that name none, in milliseconds since 1970: its creation;
+    /// None when it is not one.
+    pub default_since_ms: Option<i64>,
+    /// CSI driver that attaches its volumes; empty when they are not attached.
+    pub driver: String,
 }
 
 /// Annotation of the storage class of claims that name none.
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
+/// Annotation of a claim and a volume that belong to each other.
+const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
 
 impl From<&PersistentVolumeClaim> for VolumeClaim {
     fn from(from: &PersistentVolumeClaim) -> Self {
         let spec = from.spec.clone().unwrap_or_default();
         let phase = from.status.as_ref().and_then(|s| s.phase.as_deref());
+        let annotations = from.metadata.annotations.as_ref();
+        let completed = annotations.is_some_and(|list| list.contains_key(BIND_COMPLETED));
         Self {
             volume: spec.volume_name.unwrap_or_default(),
-            class: spec.storage_class_name.unwrap_or_default(),
+            class: spec.storage_class_name,
+            bound: completed || phase == Some("Bound"),
             deleting: from.metadata.deletion_timestamp.is_some(),
             lost: phase == Some("Lost"),
         }
@@ -75,17 +87,21 @@ impl From<&PersistentVolumeClaim> for VolumeClaim {
 
 impl From<&PersistentVolume> for Volume {
     fn from(from: &PersistentVolume) -> Self {
-        Self { terms: volumes::volume_terms(from) }
+        Self { terms: volumes::volume_terms(from), driver: attachments::of_volume(from) }
     }
 }
 
 impl From<&StorageClass> for Class {
     fn from(from: &StorageClass) -> Self {
-        let annotations = from.metadata.annotations.iter().flatten();
+        let mut annotations = from.metadata.annotations.iter().flatten();
+        let default = annotations.any(|(key, value)| key == DEFAULT_CLASS && value == "true");
+        let created = from.metadata.creation_timestamp.as_ref();
+        let created_ms = created.map_or(0, |time| time.0.as_millisecond());
         Self {
             immediate: from.volume_binding_mode.as_deref() != Some("WaitForFirstConsumer"),
             terms: volumes::class_terms(from),
-            default: annotations.into_iter().any(|(k, v)| k == DEFAULT_CLASS && v == "true"),
+            default_since_ms: default.then_some(created_ms),
+            driver: attachments::of_provisioner(&from.provisioner),
         }
     }
 }
@@ -97,13 +113,16 @@ impl Surroundings {
         self.namespaces.insert(name, namespace.metadata.labels.clone().unwrap_or_default());
     }
 
-    /// The class of a claim that names `class`, or the default one when that is empty.
+    /// The class of a claim that names `class`; for one that names none the default one, of several
+    /// the newest, as the API server chooses.
     #[must_use]
-    pub fn class(&self, class: &str) -> Option<&Class> {
-        if class.is_empty() {
-            self.classes.values().find(|c| c.default)
-        } else {
-            self.classes.get(class)
+    pub fn class(&self, class: Option<&str>) -> Option<&Class> {
+        match class {
+            Some(class) => self.classes.get(class),
+            None => {
+                let defaults = self.classes.values().filter(|c| c.default_since_ms.is_some());
+                defaults.max_by_key(|class| class.default_since_ms)
+            }
         }
     }
 }

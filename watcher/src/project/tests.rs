@@ -1,8 +1,11 @@
 //! Projections by table: manifests in, wire types out.
 
+mod buffers;
 mod legacy;
+mod overlays;
 mod pods;
 mod pools;
+mod volumes;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;

@@ -1,17 +1,21 @@
 //! Volumes to node requirements: alternatives of zones, mostly.
 //!
 //! Invariant: a volume narrows the node, never the pod's topology; a volume that can never be used
-//! is a reason, not an absence of constraints.
+//! is a reason, not an absence of constraints. Alternatives are dropped only for others that are
+//! kept: no volume's demand is forgotten.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, PodSpec};
 use k8s_openapi::api::storage::v1::StorageClass;
-use longshore_proto::types::v1::{Requirement, RequirementTerm};
+use longshore_proto::types::v1::{Operator, Requirement, RequirementTerm};
 
+use super::attachments::{self, Attachments};
 use super::requirement;
 use super::surroundings::{Surroundings, VolumeClaim};
 use crate::names;
 
-/// Most alternatives kept when several volumes multiply; beyond, the later volumes are not combined.
+/// Most alternatives kept when several volumes multiply.
 const ALTERNATIVES_MAX: usize = 64;
 
 /// What the volumes of a pod demand of its node.
@@ -21,6 +25,8 @@ pub struct Demand {
     pub terms: Vec<RequirementTerm>,
     /// Why the pod can never be scheduled; empty when it can.
     pub impossible: String,
+    /// How many volumes of each driver must be attached.
+    pub attachments: Attachments,
 }
 
 /// True when the pod's demand depends on volume claims.
@@ -30,12 +36,17 @@ pub fn has_claims(spec: &PodSpec) -> bool {
     volumes.any(|v| v.persistent_volume_claim.is_some() || v.ephemeral.is_some())
 }
 
-/// Demand of the volumes of a pod called `pod`, which names its ephemeral claims.
+/// Demand of the volumes of a pod called `pod`, which names its ephemeral claims. A claim that several
+/// volumes of the pod name is one volume.
 #[must_use]
 pub fn demand(namespace: &str, pod: &str, spec: &PodSpec, around: &Surroundings) -> Demand {
     let mut total = Demand::default();
+    let mut claims = BTreeSet::new();
     for volume in spec.volumes.iter().flatten() {
         let one = if let Some(source) = &volume.persistent_volume_claim {
+            if !claims.insert(&source.claim_name) {
+                continue;
+            }
             claim_demand(namespace, &source.claim_name, around)
         } else if let Some(source) = &volume.ephemeral {
             let name = format!("{pod}-{}", volume.name);
@@ -43,10 +54,11 @@ pub fn demand(namespace: &str, pod: &str, spec: &PodSpec, around: &Surroundings)
             let class = template.and_then(|t| t.spec.storage_class_name.as_deref());
             match around.claims.get(&(namespace.to_owned(), name.clone())) {
                 Some(claim) => bound_demand(&name, claim, around),
-                None => class_demand(&name, class.unwrap_or_default(), around),
+                None => class_demand(&name, class, around),
             }
         } else {
-            continue;
+            let attachments = attachments::one(attachments::of_inline(volume));
+            Demand { attachments, ..Demand::default() }
         };
         total = combine(total, one);
     }
@@ -59,36 +71,68 @@ pub fn template_demand(templates: &[PersistentVolumeClaim], around: &Surrounding
     templates.iter().fold(Demand::default(), |total, template| {
         let name = template.metadata.name.as_deref().unwrap_or_default();
         let class = VolumeClaim::from(template).class;
-        combine(total, class_demand(name, &class, around))
+        combine(total, class_demand(name, class.as_deref(), around))
     })
 }
 
-/// The demands of both, together.
+/// The demands of both, together: each alternative of one with each of the other that agrees with it.
 #[must_use]
 pub fn combine(a: Demand, b: Demand) -> Demand {
-    let impossible = if a.impossible.is_empty() { b.impossible } else { a.impossible };
+    let mut impossible = if a.impossible.is_empty() { b.impossible } else { a.impossible };
+    let mut attachments = a.attachments;
+    for (driver, count) in b.attachments {
+        *attachments.entry(driver).or_default() += count;
+    }
     let terms = match (a.terms.is_empty(), b.terms.is_empty()) {
         (true, _) => b.terms,
         (_, true) => a.terms,
-        _ if a.terms.len() * b.terms.len() > ALTERNATIVES_MAX => a.terms,
         _ => {
-            let pairs = a.terms.iter().flat_map(|x| b.terms.iter().map(move |y| (x, y)));
-            pairs.map(|(x, y)| both(x, y)).collect()
+            let terms = agreeing(&a.terms, &b.terms);
+            if terms.is_empty() && impossible.is_empty() {
+                "its volumes are in different places, and no node can use all of them; move one of \
+                 them to where the others are"
+                    .clone_into(&mut impossible);
+            }
+            terms
         }
     };
-    Demand { terms, impossible }
+    Demand { terms, impossible, attachments }
 }
 
-fn both(a: &RequirementTerm, b: &RequirementTerm) -> RequirementTerm {
-    let mut requirements = a.requirements.clone();
-    let new: Vec<_> =
-        b.requirements.iter().filter(|r| !requirements.contains(r)).cloned().collect();
-    requirements.extend(new);
-    RequirementTerm { requirements }
+fn agreeing(a: &[RequirementTerm], b: &[RequirementTerm]) -> Vec<RequirementTerm> {
+    let mut terms = Vec::new();
+    for term in a.iter().flat_map(|x| b.iter().filter_map(move |y| both(x, y))) {
+        if terms.len() < ALTERNATIVES_MAX && !terms.contains(&term) {
+            terms.push(term);
+        }
+    }
+    terms
+}
+
+/// Both terms in one; none when they list different values for a label.
+fn both(a: &RequirementTerm, b: &RequirementTerm) -> Option<RequirementTerm> {
+    let mut listed: BTreeMap<&str, BTreeSet<&String>> = BTreeMap::new();
+    let mut rest: Vec<Requirement> = Vec::new();
+    for requirement in a.requirements.iter().chain(&b.requirements) {
+        if requirement.operator() == Operator::In {
+            let values: BTreeSet<&String> = requirement.values.iter().collect();
+            let known = listed.entry(&requirement.key).or_insert_with(|| values.clone());
+            known.retain(|value| values.contains(value));
+        } else if !rest.contains(requirement) {
+            rest.push(requirement.clone());
+        }
+    }
+    if listed.values().any(BTreeSet::is_empty) {
+        return None;
+    }
+    let listed = listed
+        .into_iter()
+        .map(|(key, values)| requirement::within(key, values.into_iter().cloned()));
+    Some(RequirementTerm { requirements: listed.chain(rest).collect() })
 }
 
 fn impossible(text: String) -> Demand {
-    Demand { terms: Vec::new(), impossible: text }
+    Demand { impossible: text, ..Demand::default() }
 }
 
 fn claim_demand(namespace: &str, name: &str, around: &Surroundings) -> Demand {
@@ -112,31 +156,48 @@ fn bound_demand(name: &str, claim: &VolumeClaim, around: &Surroundings) -> Deman
         ));
     }
     if claim.volume.is_empty() {
-        return class_demand(name, &claim.class, around);
+        return class_demand(name, claim.class.as_deref(), around);
     }
     match around.volumes.get(&claim.volume) {
-        Some(volume) => Demand { terms: volume.terms.clone(), impossible: String::new() },
         None => impossible(format!(
             "PersistentVolume {} of claim {name} does not exist; restore it or recreate the claim",
             claim.volume
         )),
+        Some(_) if !claim.bound => impossible(format!(
+            "PersistentVolumeClaim {name} names volume {}, but is not bound to it yet; wait, or \
+             check that the volume is free and suits the claim",
+            claim.volume
+        )),
+        Some(volume) => Demand {
+            terms: volume.terms.clone(),
+            impossible: String::new(),
+            attachments: attachments::one(&volume.driver),
+        },
     }
 }
 
-fn class_demand(claim: &str, class: &str, around: &Surroundings) -> Demand {
-    match around.class(class) {
-        None if class.is_empty() => impossible(format!(
+fn class_demand(claim: &str, name: Option<&str>, around: &Surroundings) -> Demand {
+    match (around.class(name), name) {
+        (None, None) => impossible(format!(
             "PersistentVolumeClaim {claim} has no volume and no storage class; give it a class or \
              make one the default"
         )),
-        None => impossible(format!(
+        (None, Some("")) => impossible(format!(
+            "PersistentVolumeClaim {claim} has no volume, and its empty storageClassName keeps one \
+             from being made; create a volume for it or name a class"
+        )),
+        (None, Some(class)) => impossible(format!(
             "StorageClass {class} of PersistentVolumeClaim {claim} does not exist; create it"
         )),
-        Some(class) if class.immediate => impossible(format!(
+        (Some(class), _) if class.immediate => impossible(format!(
             "PersistentVolumeClaim {claim} has no volume yet, and its class binds without waiting \
              for a pod; use volumeBindingMode WaitForFirstConsumer, or wait until it is bound"
         )),
-        Some(class) => Demand { terms: class.terms.clone(), impossible: String::new() },
+        (Some(class), _) => Demand {
+            terms: class.terms.clone(),
+            impossible: String::new(),
+            attachments: attachments::one(&class.driver),
+        },
     }
 }
 

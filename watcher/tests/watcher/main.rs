@@ -8,6 +8,7 @@
     reason = "helpers of tests fail as the tests themselves do"
 )]
 
+mod buffers;
 mod claims;
 mod drain;
 mod reports;

@@ -3,10 +3,11 @@
 use longshore_proto::cluster::v1::directive::Action;
 use longshore_proto::cluster::v1::{
     Condition, DirectiveStatus, PublishEvent, ResolvedGroup, ResolvedImage, ResolvedSubnet,
-    SetNodeClassStatus, SetNodePoolStatus,
+    SetConditions, SetNodeClassStatus, SetNodePoolStatus,
 };
+use longshore_proto::types::v1::object::Kind;
 use longshore_proto::types::v1::{ObjectKind, ObjectRef, Resources};
-use longshore_watcher::api::{EC2NodeClass, NodePool};
+use longshore_watcher::api::{EC2NodeClass, NodeOverlay, NodePool};
 use serde_json::json;
 
 use super::support::{World, class, create, node_pool, patch, pool, until};
@@ -106,5 +107,45 @@ async fn events_are_about_what_exists() {
     };
     assert_eq!(session.direct(publish("default")).await.status(), DirectiveStatus::Done);
     assert_eq!(session.direct(publish("none")).await.status(), DirectiveStatus::Refused);
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn an_overlay_is_in_the_view_or_says_why_not() {
+    let mut world = World::start().await;
+    let overlays = world.all::<NodeOverlay>();
+    let overlay = |name: &str, capacity: &str| {
+        json!({
+            "apiVersion": "karpenter.sh/v1alpha1", "kind": "NodeOverlay", "metadata": { "name": name },
+            "spec": { "requirements": [], "price": "0.05", "capacity": { "example.com/fuse": capacity } },
+        })
+    };
+    create(&overlays, overlay("good", "4")).await;
+    create(&overlays, overlay("bad", "-4")).await;
+    let (_, mut session) = world.scheduler.session().await;
+    let seen = |view: &super::scheduler::View, name: &str| {
+        view.objects
+            .values()
+            .any(|kind| matches!(kind, Kind::NodeOverlay(overlay) if overlay.name == name))
+    };
+    session.until("the good overlay", |view| seen(view, "good")).await;
+    assert!(!seen(&session.view, "bad"));
+    until(&overlays, "bad", "what is wrong with it", |overlay: Option<&NodeOverlay>| {
+        let status = overlay.and_then(|overlay| overlay.status.as_ref());
+        status.is_some_and(|status| {
+            let mut conditions = status.conditions.iter();
+            conditions.any(|c| c.type_ == "Ready" && c.message.contains("example.com/fuse"))
+        })
+    })
+    .await;
+    let about = ObjectRef { kind: ObjectKind::NodeOverlay.into(), key: "good".to_owned() };
+    let action = Action::SetConditions(SetConditions {
+        about: Some(about.clone()),
+        conditions: vec![ready()],
+    });
+    let result = session.direct(action).await;
+    assert_eq!(result.status(), DirectiveStatus::Done, "{result:?}");
+    let status = overlays.get("good").await.unwrap().status.unwrap();
+    assert_eq!((status.conditions[0].type_.as_str(), status.conditions.len()), ("Ready", 1));
     world.stop().await;
 }

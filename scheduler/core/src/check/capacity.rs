@@ -21,7 +21,7 @@ use crate::world::shape::PodShape;
 
 pub(super) fn check(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
     for pool in input.world.pools.values() {
-        let Some(catalogue) = input.catalogues.get(&pool.catalogue) else { continue };
+        let Some(catalogue) = input.catalogue_of(pool) else { continue };
         for (resource, limit) in &pool.limits {
             let added: i64 = plan
                 .launches
@@ -183,7 +183,8 @@ fn offers(input: &PlanInput) -> Vec<Offer<'_>> {
     let shapes: Vec<&PodShape> = shapes.map(AsRef::as_ref).collect();
     let mut all = Vec::new();
     for pool in world.pools.values().filter(|pool| pool.not_ready.is_none()) {
-        let Some(catalogue) = input.catalogues.get(&pool.catalogue) else { continue };
+        let for_pods = |_: &&Catalogue| pool.replicas.is_none();
+        let Some(catalogue) = input.catalogue_of(pool).filter(for_pods) else { continue };
         let keys = catalogue.types.values().flat_map(|t| t.labels.keys().map(String::as_str));
         let decided: Rc<BTreeSet<&str>> = Rc::new(keys.collect());
         for instance in catalogue.types.values() {

@@ -1,6 +1,7 @@
 //! Budgets and promises that a disruption must hold.
 //!
-//! Invariant: interruptions are exempt, since nobody asked; everything else is counted together.
+//! Invariant: interruptions are exempt, since nobody asked, and so is what a pool's replicas leave no
+//! place for, since its owner did; everything else is counted together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,8 +14,9 @@ use crate::world::claim::NodeClaim;
 use crate::world::pod::Pod;
 
 pub(super) fn check(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
+    let exempt = [DisruptionReason::Interrupted, DisruptionReason::Excess];
     let chosen: Vec<&Disruption> =
-        plan.disruptions.iter().filter(|d| d.reason != DisruptionReason::Interrupted).collect();
+        plan.disruptions.iter().filter(|d| !exempt.contains(&d.reason)).collect();
     let mut seen: BTreeSet<&NodeName> = BTreeSet::new();
     let claims = input.world.claims_by_node();
     for disruption in &chosen {
@@ -112,7 +114,7 @@ fn saving(plan: &Plan, input: &PlanInput, disruption: &Disruption, findings: &mu
 
 fn price_of(input: &PlanInput, name: &crate::ids::ClaimName) -> Option<i64> {
     let claim = input.world.claims.get(name)?;
-    let catalogue = input.catalogues.get(&input.world.pools.get(&claim.pool)?.catalogue)?;
+    let catalogue = input.catalogue_of(input.world.pools.get(&claim.pool)?)?;
     let node = claim.node.as_ref().and_then(|node| input.world.nodes.get(node));
     let label = |key: &str| node.and_then(|node| node.labels.get(key)).map(String::as_str);
     let kind = claim.instance_type.as_ref().map(|kind| kind.as_str());

@@ -9,6 +9,7 @@ mod census;
 mod disruption;
 mod nodes;
 mod predicates;
+mod replicas;
 mod topology;
 
 use std::fmt;
@@ -57,6 +58,8 @@ pub enum Rule {
     DisruptionBudget,
     /// do-not-disrupt on pods and nodes, consolidateAfter, and nodes that are not ours.
     Disruptable,
+    /// Pools with replicas keep as many nodes, and no others get a node that no pod waits for.
+    Replicas,
     /// A consolidation saves money whichever candidates are bought.
     Saving,
     /// The lower bound holds.
@@ -78,6 +81,7 @@ pub fn check(plan: &Plan, input: &PlanInput) -> Vec<Violation> {
     topology::check(&Census::of(&nodes), &mut findings);
     capacity::check(plan, input, &mut findings);
     disruption::check(plan, input, &mut findings);
+    replicas::check(plan, input, &mut findings);
     findings.0.sort();
     findings.0.dedup();
     findings.0

@@ -165,7 +165,7 @@ fn existing<'a>(input: &PlanInput, node: &Node, claim: Option<&NodeClaim>) -> No
     form.labels.entry(labels::HOSTNAME.to_owned()).or_insert_with(|| node.name.to_string());
     if let Some(claim) = settling {
         form.labels.extend(claim.labels.clone());
-        form.allocatable = form.allocatable.larger(&claim.allocatable);
+        form.allocatable = form.allocatable.larger(&claim.allocatable).larger(&claim.requests);
         taints.extend(claim.taints.iter().cloned());
         let startup = |t: &Taint| claim.startup_taints.iter().any(|s| s.same_as(t));
         taints.retain(|taint| !taint.is_ephemeral() && !startup(taint));
@@ -188,7 +188,7 @@ fn existing<'a>(input: &PlanInput, node: &Node, claim: Option<&NodeClaim>) -> No
 fn in_flight<'a>(input: &PlanInput, claim: &NodeClaim) -> NodeAfter<'a> {
     let mut forms = Vec::new();
     let pool = input.world.pools.get(&claim.pool);
-    if let Some(catalogue) = pool.and_then(|pool| input.catalogues.get(&pool.catalogue)) {
+    if let Some(catalogue) = pool.and_then(|pool| input.catalogue_of(pool)) {
         for instance in catalogue.types.values() {
             for offering in instance.offerings.iter().filter(|o| may_be(claim, instance, o)) {
                 forms.push(form(
@@ -252,7 +252,7 @@ fn launched<'a>(
         format!("{name}: candidates are not in order of price")
     });
     let pool = input.world.pools.get(&launch.pool);
-    let catalogue = pool.and_then(|pool| input.catalogues.get(&pool.catalogue));
+    let catalogue = pool.and_then(|pool| input.catalogue_of(pool));
     let mut forms = Vec::new();
     for candidate in &launch.candidates {
         let Some(form) = bought(launch, candidate, catalogue) else {
@@ -279,11 +279,7 @@ fn launched<'a>(
 }
 
 /// What a launch becomes with one of its candidates; none when that is not on offer.
-fn bought(
-    launch: &NewNode,
-    candidate: &Candidate,
-    catalogue: Option<&Arc<Catalogue>>,
-) -> Option<Form> {
+fn bought(launch: &NewNode, candidate: &Candidate, catalogue: Option<&Catalogue>) -> Option<Form> {
     let instance = catalogue?.types.get(&candidate.instance_type)?;
     let reserved = launch.requirements.get(labels::RESERVATION_ID);
     let is_it = |o: &&Offering| {

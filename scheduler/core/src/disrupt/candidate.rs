@@ -145,7 +145,9 @@ impl<'a> Candidate<'a> {
         if pod.deleting {
             return;
         }
-        self.refused |= pod.do_not_disrupt.in_force(self.now_ms);
+        // One that runs and could not be placed again (it claims a device ...) holds it, too.
+        let stuck = model.shapes[shape].unschedulable.is_some() && !model.stays_with_node(shape);
+        self.refused |= stuck || pod.do_not_disrupt.in_force(self.now_ms);
         if let DoNotDisrupt::UntilMs(until_ms) = pod.do_not_disrupt {
             self.wake_at(until_ms);
         }
@@ -158,6 +160,10 @@ impl<'a> Candidate<'a> {
     /// When consolidateAfter will have passed, if its pool removes it at all.
     fn watch_clock(&mut self) {
         let rules = &self.pool.disruption;
+        // How many nodes such a pool has is not for savings to say.
+        if self.pool.replicas.is_some() {
+            return;
+        }
         if !self.pods.is_empty() && rules.policy == ConsolidationPolicy::WhenEmpty {
             return;
         }

@@ -1,15 +1,18 @@
 //! Disruption: which nodes go, why, and where their pods go instead.
 //!
 //! Invariant: everything is decided against one scene, so that no two decisions use the same room, and
-//! every decision holds budgets, disruption budgets and do-not-disrupt. Order: interrupted (no choice),
-//! expired and drifted (replaced at any price), empty, then what saves money.
+//! every decision holds budgets, disruption budgets and do-not-disrupt, except that nodes which a pool's
+//! replicas leave no place for go at once. Order: interrupted (no choice), those, expired and drifted
+//! (replaced at any price), empty, then what saves money; at last what replicas lack.
 
 mod allowance;
 mod candidate;
 mod consolidate;
 mod relocate;
+mod replicas;
 
 use crate::plan::assemble::{self, Queue};
+use crate::plan::buffers;
 use crate::plan::goods::Goods;
 use crate::plan::model::Model;
 use crate::plan::place::Placed;
@@ -41,13 +44,16 @@ pub(crate) fn add(context: Context<'_, '_, '_>, plan: &mut Plan) {
     let candidates = candidate::all(model);
     plan.wake_ms = candidates.iter().filter_map(|candidate| candidate.wake_ms).min();
     let allowance = Allowance::new(model);
-    let ending = candidates.iter().filter(|c| c.ends()).map(|c| c.host).collect();
+    let kept = |host: usize| !buffers::on_host(model, context.scene, host).is_empty();
+    let ending = candidates.iter().filter(|c| c.ends() && !kept(c.host)).map(|c| c.host).collect();
     let ripening = candidates.iter().filter(|c| c.ripens()).map(|c| c.host).collect();
     let mut disruptor = Disruptor { context, allowance, ending, ripening, plan };
+    disruptor.trim_replicas(&candidates);
     disruptor.replace(&candidates, DisruptionReason::Expired);
     disruptor.replace(&candidates, DisruptionReason::Drifted);
     disruptor.empty(&candidates);
     disruptor.consolidate(&candidates);
+    disruptor.add_replicas(&candidates);
 }
 
 /// Interrupted nodes go at once. Their pods are placed already, as pods of leaving nodes.
@@ -91,7 +97,11 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
             if !self.may_go(candidate, reason) {
                 continue;
             }
-            if let Some(placed) = Relocation::of(&mut self.context, &[candidate]).anywhere() {
+            let relocation = Relocation::of(&mut self.context, &[candidate]);
+            // What a pool with replicas needs besides its other nodes is added to it, not bought.
+            let stays = candidate.pool.replicas.is_some();
+            let placed = if stays { relocation.onto_hosts() } else { relocation.anywhere() };
+            if let Some(placed) = placed {
                 self.commit(&[candidate], reason, &placed);
             }
         }
@@ -100,9 +110,17 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
     /// Deletes nodes on which nothing runs that counts.
     fn empty(&mut self, candidates: &[Candidate<'a>]) {
         for candidate in candidates.iter().filter(|c| c.may_end()) {
-            if self.may_go(candidate, DisruptionReason::Empty) {
+            if !self.may_go(candidate, DisruptionReason::Empty) {
+                continue;
+            }
+            if buffers::on_host(self.context.model, self.context.scene, candidate.host).is_empty() {
                 self.context.scene.open[candidate.host] = false;
                 self.commit(&[candidate], DisruptionReason::Empty, &Placed::default());
+                continue;
+            }
+            // Room that a buffer has there must be had on other nodes.
+            if let Some(placed) = Relocation::of(&mut self.context, &[candidate]).onto_hosts() {
+                self.commit(&[candidate], DisruptionReason::Empty, &placed);
             }
         }
     }
@@ -116,8 +134,8 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
 
     /// True when this plan neither removes the node already nor counts on it.
     fn is_untouched(&self, candidate: &Candidate<'_>) -> bool {
-        self.context.scene.open[candidate.host]
-            && self.context.scene.added[candidate.host].is_empty()
+        let Context { model, scene, .. } = &self.context;
+        scene.open[candidate.host] && buffers::has_host_alone(model, scene, candidate.host)
     }
 
     /// Writes a decision into the plan.

@@ -6,7 +6,10 @@ use super::Context;
 use super::candidate::Candidate;
 use crate::pack::ledger::Budget;
 use crate::plan::Effort;
+use crate::plan::buffers;
 use crate::plan::place::{Placed, Placer};
+use crate::plan::rows::Given;
+use crate::plan::scene::OnHost;
 use crate::plan::wishes::Wishes;
 use crate::world::topology::Group;
 
@@ -15,6 +18,8 @@ pub(crate) struct Relocation<'t, 'g, 'm, 'a> {
     context: &'t mut Context<'g, 'm, 'a>,
     gone: Vec<usize>,
     wanted: Vec<i64>,
+    /// What buffers had on the nodes.
+    buffered: Vec<OnHost>,
     groups: Vec<Group>,
     budgets: Vec<Budget>,
     open: Vec<bool>,
@@ -36,8 +41,14 @@ impl<'t, 'g, 'm, 'a> Relocation<'t, 'g, 'm, 'a> {
             let settled = host.claim.as_ref().is_none_or(|claim| claim.initialized_ms.is_some());
             *open &= host.node.is_some() && settled;
         }
+        let mut buffered = Vec::new();
         for candidate in gone {
             scene.open[candidate.host] = false;
+            for (shape, count) in buffers::on_host(context.model, scene, candidate.host) {
+                let there = OnHost { host: candidate.host, shape, count, given: Given::new() };
+                scene.put(context.model, &there, -1);
+                buffered.push(there);
+            }
             let host = &hosts[candidate.host];
             for (shape, _) in &candidate.pods {
                 scene.topology.record(*shape, |spec| {
@@ -47,7 +58,7 @@ impl<'t, 'g, 'm, 'a> Relocation<'t, 'g, 'm, 'a> {
             }
         }
         let gone = gone.iter().map(|candidate| candidate.host).collect();
-        Self { context, gone, wanted, groups, budgets, open }
+        Self { context, gone, wanted, buffered, groups, budgets, open }
     }
 
     /// Keeps the pods off these hosts.
@@ -76,6 +87,11 @@ impl<'t, 'g, 'm, 'a> Relocation<'t, 'g, 'm, 'a> {
         let effort = if effort == Effort::Max { Effort::Default } else { Effort::Greedy };
         let placer = Placer { model, goods, effort, buy };
         let mut placed = placer.together(self.context.scene, &self.wanted, Wishes::All);
+        if !self.buffered.is_empty() && placed.unplaced.is_empty() {
+            let mut wanted = vec![0; model.shapes.len()];
+            self.buffered.iter().for_each(|there| wanted[there.shape] += there.count);
+            placed.add(buffers::unseen(&placer, self.context.scene, &wanted));
+        }
         let scene = &mut *self.context.scene;
         scene.open = self.open;
         let broken = breaks_rules(&self.groups, &scene.topology.groups);
@@ -88,6 +104,7 @@ impl<'t, 'g, 'm, 'a> Relocation<'t, 'g, 'm, 'a> {
         for there in &placed.hosts {
             scene.put(model, there, -1);
         }
+        self.buffered.iter().for_each(|there| scene.put(model, there, 1));
         scene.topology.groups = self.groups;
         scene.budgets = self.budgets;
         None

@@ -28,7 +28,8 @@ pub(crate) fn pack(task: Task<'_>, left: &[i64], ledger: &Ledger) -> Option<(Sol
     let rows: Vec<usize> = (0..left.len()).filter(|row| left[*row] > 0).collect();
     let ruled = |row: &&usize| !task.problem.rules.is_free(task.problem.rows[**row].shape);
     let limited = ledger.budgets().iter().any(|budget| !budget.left.is_empty());
-    if limited || rows.iter().any(|row| ruled(&row)) {
+    let asks = |row: &usize| !task.problem.rows[*row].request.is_empty();
+    if limited || rows.iter().any(|row| ruled(&row)) || !rows.iter().all(asks) {
         return None;
     }
     let mut ledger = ledger.clone();

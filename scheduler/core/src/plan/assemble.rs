@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use super::candidates::candidate;
 use super::goods::Goods;
-use super::market::written_labels;
+use super::market::{Stall, written_labels};
 use super::model::Model;
 use super::place::Bought;
 use super::scene::OnHost;
-use super::types::{NewNode, Placement, Target};
+use super::types::{Candidate, NewNode, Placement, Target};
 use crate::vocabulary::labels::{CAPACITY_TYPE, INSTANCE_TYPE, RESERVATION_ID, ZONE};
 use crate::vocabulary::requirement::Requirement;
 use crate::vocabulary::resources::Resources;
@@ -137,7 +137,25 @@ fn new_node(model: &Model<'_>, goods: &Goods<'_, '_>, group: &Bought) -> Option<
         .iter()
         .map(|at| candidate(stall.types[goods.offers[*at].kind], goods.offers[*at].offering))
         .collect();
-    let labels = written_labels(&stall.flavours[offer.flavour]);
+    let requests = requests(model, goods, planned, &group.load);
+    let mut node = node_of(stall, offer.flavour, candidates, requests)?;
+    let reservations =
+        group.offers.iter().map(|at| goods.offers[*at].offering.reservation.as_ref());
+    if let Some(all) = reservations.collect::<Option<Vec<_>>>() {
+        let ids = all.into_iter().map(|reservation| reservation.id.as_str());
+        node.requirements.add(RESERVATION_ID, Requirement::one_of(ids));
+    }
+    Some(node)
+}
+
+/// A node of a pool, without pods, that may become any of the candidates.
+pub(crate) fn node_of(
+    stall: &Stall<'_>,
+    flavour: usize,
+    candidates: Vec<Candidate>,
+    requests: Resources,
+) -> Option<NewNode> {
+    let labels = written_labels(&stall.flavours[flavour]);
     let mut requirements = stall.pool.requirements.clone();
     for (key, value) in &labels {
         requirements.add(key, Requirement::equals(value));
@@ -147,12 +165,6 @@ fn new_node(model: &Model<'_>, goods: &Goods<'_, '_>, group: &Bought) -> Option<
     requirements.add(ZONE, Requirement::one_of(candidates.iter().map(|c| c.zone.as_str())));
     let kinds = candidates.iter().map(|c| c.capacity_type.label());
     requirements.add(CAPACITY_TYPE, Requirement::one_of(kinds));
-    let reservations =
-        group.offers.iter().map(|at| goods.offers[*at].offering.reservation.as_ref());
-    if let Some(all) = reservations.collect::<Option<Vec<_>>>() {
-        let ids = all.into_iter().map(|reservation| reservation.id.as_str());
-        requirements.add(RESERVATION_ID, Requirement::one_of(ids));
-    }
     let pool = stall.pool;
     Some(NewNode {
         pool: pool.name.clone(),
@@ -160,12 +172,13 @@ fn new_node(model: &Model<'_>, goods: &Goods<'_, '_>, group: &Bought) -> Option<
         requirements,
         max_price_micro_usd_per_hour: candidates.last()?.price_micro_usd_per_hour,
         candidates,
-        requests: requests(model, goods, planned, &group.load),
+        requests,
         labels,
         annotations: pool.annotations.clone(),
         taints: pool.taints.clone(),
         startup_taints: pool.startup_taints.clone(),
         pods: Vec::new(),
+        standing: false,
     })
 }
 

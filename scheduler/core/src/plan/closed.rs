@@ -43,7 +43,7 @@ fn inflexible(stall: &Stall<'_>) -> Option<Obstacle> {
 }
 
 fn obstacle(stall: &Stall<'_>) -> Option<Obstacle> {
-    if let Some(closed) = &stall.closed {
+    if let Some(closed) = stall.closed.as_ref().filter(|why| **why != Obstacle::FixedReplicas) {
         return Some(closed.clone());
     }
     if stall.types.is_empty() {

@@ -136,7 +136,9 @@ fn of_node<'a>(model: &Model<'a>, node: &'a Node) -> Host<'a> {
     let leaving = node.deleting || claim.as_ref().is_some_and(|claim| claim.is_leaving());
     let usable = node.ready || settling.is_some();
     let capacity = if node.capacity.is_zero() { &node.allocatable } else { &node.capacity };
-    let foreseen = settling.map_or(&node.allocatable, |claim| &claim.allocatable);
+    // What the claim was made for comes too, though nobody but an overlay may have foreseen it.
+    let foreseen = settling.map(|claim| claim.allocatable.larger(&claim.requests));
+    let foreseen = foreseen.as_ref().unwrap_or(&node.allocatable);
     let mut host = Host {
         target: Target::Node(node.name.clone()),
         node: Some(node),
@@ -241,8 +243,7 @@ fn narrow(offers: &mut Requirements, possible: &[(&InstanceType, &Offering)]) {
 }
 
 fn catalogue_of<'a>(model: &Model<'a>, claim: &NodeClaim) -> Option<&'a Catalogue> {
-    let pool = model.input.world.pools.get(&claim.pool)?;
-    model.input.catalogues.get(&pool.catalogue).map(AsRef::as_ref)
+    model.input.catalogue_of(model.input.world.pools.get(&claim.pool)?)
 }
 
 /// Price of the offering that a node of ours runs on.

@@ -18,7 +18,7 @@ use crate::world::shape::PodShape;
 pub(crate) const FLAVOURS_MAX: usize = 64;
 
 /// Keys that an offering decides.
-const OFFERING_KEYS: [&str; 4] =
+pub(super) const OFFERING_KEYS: [&str; 4] =
     [labels::ZONE, labels::ZONE_ID, labels::CAPACITY_TYPE, labels::RESERVATION_ID];
 
 /// All pools with what they can buy, heaviest weight first, then the later in the alphabet.
@@ -75,7 +75,7 @@ impl<'a> Market<'a> {
         let weights: BTreeSet<i32> = pools.iter().map(|pool| pool.weight).collect();
         let tier = |pool: &NodePool| weights.iter().rev().take_while(|w| **w > pool.weight).count();
         let stall = |pool: &&'a NodePool| {
-            let catalogue = input.catalogues.get(&pool.catalogue).map(AsRef::as_ref);
+            let catalogue = input.catalogue_of(pool);
             Stall::new(pool, tier(pool), catalogue, shapes)
         };
         Self { stalls: pools.iter().map(stall).collect(), tiers: weights.len() }
@@ -108,7 +108,8 @@ impl<'a> Stall<'a> {
         let mut stall = Self {
             pool,
             tier,
-            closed: closed(pool, catalogue, &requirements),
+            closed: closed(pool, catalogue, &requirements)
+                .or_else(|| pool.replicas.map(|_| Obstacle::FixedReplicas)),
             flavours: Vec::new(),
             types: Vec::new(),
             all_types: Vec::new(),
@@ -279,14 +280,16 @@ fn closed(
     }
 }
 
-fn type_label<'a>(instance: &'a InstanceType, key: &str) -> Option<&'a str> {
+/// Label that a type decides.
+pub(super) fn type_label<'a>(instance: &'a InstanceType, key: &str) -> Option<&'a str> {
     match key {
         labels::INSTANCE_TYPE => Some(instance.name.as_str()),
         _ => instance.labels.get(key).map(String::as_str),
     }
 }
 
-fn offering_label<'a>(offering: &'a Offering, key: &str) -> Option<&'a str> {
+/// Label that an offering decides.
+pub(super) fn offering_label<'a>(offering: &'a Offering, key: &str) -> Option<&'a str> {
     match key {
         labels::ZONE => Some(offering.zone.as_str()),
         labels::ZONE_ID => Some(offering.zone_id.as_str()).filter(|id| !id.is_empty()),

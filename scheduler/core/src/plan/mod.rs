@@ -4,22 +4,24 @@
 //! launch names its closed set of offerings; every disruption names where its pods go.
 
 pub(crate) mod assemble;
-mod candidates;
+pub(crate) mod buffers;
+pub(crate) mod candidates;
 mod closed;
 mod explain;
 pub(crate) mod flexibility;
 pub(crate) mod goods;
 pub(crate) mod hosts;
-mod market;
+pub(crate) mod market;
 pub(crate) mod model;
+mod overlay;
 pub(crate) mod place;
 mod places;
 mod proof;
-mod rows;
+pub(crate) mod rows;
 pub(crate) mod scene;
 mod spare;
 mod split;
-mod substitutes;
+pub(crate) mod substitutes;
 mod trim;
 mod turns;
 mod types;
@@ -29,9 +31,10 @@ mod worth;
 
 pub use candidates::{CANDIDATES_MAX, LaunchQuery, launch_candidates};
 pub use closed::closed_pools;
+pub use overlay::{Overlaid, overlaid};
 pub use types::{
-    Candidate, Disruption, Effort, MinValuesPolicy, NewNode, Placement, Plan, PlanInput, Target,
-    Unplaced, WISH_PREMIUM_PERCENT,
+    Buffered, Candidate, Disruption, Effort, MinValuesPolicy, NewNode, Placement, Plan, PlanInput,
+    Target, Unplaced, WISH_PREMIUM_PERCENT,
 };
 
 use crate::disrupt;
@@ -52,10 +55,13 @@ pub fn plan(input: &PlanInput) -> Plan {
     let goods = Goods::new(&model);
     let mut scene = Scene::new(&model, &goods);
     let placer = Placer { model: &model, goods: &goods, effort: input.effort, buy: true };
-    let placed = placer.place(&mut scene, &schedulable(&model));
+    let mut placed = placer.place(&mut scene, &schedulable(&model));
+    let room = buffers::place(&placer, &mut scene, &mut placed);
     let mut plan = Plan::default();
     let explainer = Explainer { model: &model, goods: &goods, scene: &scene };
     answer_pods(&explainer, &placed, &mut plan);
+    buffers::answer(&explainer, &room, &mut plan);
+    buffers::launches(&model, &goods, &room, &mut plan);
     let mut launched = vec![0; model.shapes.len()];
     placed.count_launched(&mut launched);
     let context = disrupt::Context {
@@ -66,6 +72,7 @@ pub fn plan(input: &PlanInput) -> Plan {
         launched: &mut launched,
     };
     disrupt::add(context, &mut plan);
+    buffers::forget(&model, &mut launched);
     plan.spare = spare::of(&model, &scene);
     worth::add(&model, &goods, &launched, &mut plan);
     plan

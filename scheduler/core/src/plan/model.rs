@@ -12,10 +12,12 @@ use super::types::PlanInput;
 use crate::pack::vector::{Dims, Vector};
 use crate::vocabulary::ids::{NodeName, ShapeId};
 use crate::vocabulary::requirements::Requirements;
+use crate::world::buffer::CapacityBuffer;
 use crate::world::claim::NodeClaim;
 use crate::world::pod::Pod;
 use crate::world::shape::PodShape;
 use crate::world::topology::Topology;
+use crate::world::view::World;
 
 /// The resolved world.
 #[derive(Debug)]
@@ -41,6 +43,8 @@ pub(crate) struct Model<'a> {
     pub(crate) topology: Topology,
     /// Shapes of DaemonSets.
     pub(crate) daemons: Vec<usize>,
+    /// Pods of capacity buffers to find room for, by shape.
+    pub(crate) buffered: BTreeMap<usize, i64>,
     /// Claims by the node they made.
     pub(crate) claim_of: BTreeMap<NodeName, Arc<NodeClaim>>,
 }
@@ -64,6 +68,7 @@ impl<'a> Model<'a> {
             market: Market { stalls: Vec::new(), tiers: 0 },
             topology: Topology::of(&shapes),
             daemons: daemons.into_iter().collect(),
+            buffered: buffered(world, &index),
             claim_of: world.claims_by_node(),
             shapes,
             index,
@@ -90,6 +95,11 @@ impl<'a> Model<'a> {
         nominated.map(NodeName::as_str).or_else(planned)
     }
 
+    /// Index of a shape; none when it has not arrived.
+    pub(crate) fn index_of(&self, shape: &ShapeId) -> Option<usize> {
+        self.index.get(shape).copied()
+    }
+
     /// True when pods of the shape belong to their node: DaemonSet and mirror pods.
     pub(crate) fn stays_with_node(&self, shape: usize) -> bool {
         self.shapes[shape].is_daemon || self.shapes[shape].owner.starts_with("Node/")
@@ -99,7 +109,8 @@ impl<'a> Model<'a> {
     fn buyers(&self) -> impl Iterator<Item = usize> {
         let moving = self.hosts.iter().flat_map(|host| host.pods.keys().copied());
         let waiting = (0..self.shapes.len()).filter(|shape| !self.demand[*shape].is_empty());
-        let all: BTreeSet<usize> = moving.chain(waiting).collect();
+        let all: BTreeSet<usize> =
+            moving.chain(waiting).chain(self.buffered.keys().copied()).collect();
         all.into_iter().filter(|shape| !self.shapes[*shape].is_daemon)
     }
 
@@ -118,6 +129,12 @@ impl<'a> Model<'a> {
             pods.sort_by(|a, b| a.uid.cmp(&b.uid));
         }
     }
+}
+
+fn buffered(world: &World, index: &BTreeMap<&ShapeId, usize>) -> BTreeMap<usize, i64> {
+    let known =
+        |buffer: &CapacityBuffer| Some((*index.get(&buffer.shape)?, buffer.replicas.max(0)));
+    world.buffers.values().filter_map(known).collect()
 }
 
 /// A pod without a node is ours when kube-scheduler has given up on it or we have nominated it; gated

@@ -56,6 +56,13 @@ pub(crate) struct Counted {
 }
 
 impl Placed {
+    /// Adds what was placed, and what was not, after this.
+    pub(crate) fn add(&mut self, later: Self) {
+        self.hosts.extend(later.hosts);
+        self.nodes.extend(later.nodes);
+        self.unplaced.extend(later.unplaced);
+    }
+
     /// Adds the pods on new nodes to counts by shape.
     pub(crate) fn count_launched(&self, launched: &mut [i64]) {
         for node in &self.nodes {

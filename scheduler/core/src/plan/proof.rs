@@ -32,7 +32,8 @@ pub(super) fn by_classes(
     effort: Effort,
 ) -> Option<LowerBound> {
     let shapes: Vec<usize> = (0..launched.len()).filter(|shape| launched[*shape] > 0).collect();
-    if effort == Effort::Greedy || shapes.len() > CLASSES_MAX {
+    let few = (1..=CLASSES_MAX).contains(&shapes.len());
+    if effort == Effort::Greedy || !few {
         return None;
     }
     let rooms = rooms(model, goods, &shapes);

@@ -19,7 +19,9 @@ pub(crate) fn of(model: &Model<'_>, scene: &Scene) -> BTreeMap<ClaimName, i64> {
     });
     let coming: Vec<_> = coming.filter(|(at, _)| scene.open[*at]).collect();
     let mut wanted: BTreeMap<usize, i64> = BTreeMap::new();
-    for (shape, count) in coming.iter().flat_map(|(at, _)| &scene.added[*at]) {
+    // Pods of buffers are no pods to be drawn.
+    let added = coming.iter().flat_map(|(at, _)| &scene.added[*at]);
+    for (shape, count) in added.filter(|(shape, _)| !model.buffered.contains_key(shape)) {
         *wanted.entry(*shape).or_default() += count;
     }
     let draws = |at: usize| {

@@ -15,7 +15,7 @@ use crate::pack::vector;
 
 /// A substitute may cost at most this many times the planned price; beyond it, waiting for the next
 /// plan, which knows what is sold out, is the better answer.
-const PRICE_FACTOR_MAX: i64 = 2;
+pub(crate) const PRICE_FACTOR_MAX: i64 = 2;
 
 /// Offers for equal nodes, cheapest first; the planned one is among them. None when `minValues` cannot be
 /// kept and the policy is strict.

@@ -9,10 +9,11 @@ use crate::bound::LowerBound;
 use crate::reason::Reason;
 use crate::vocabulary::catalogue::{CapacityType, Catalogue};
 use crate::vocabulary::ids::{
-    CatalogueId, ClaimName, InstanceTypeName, NodeName, PodUid, PoolName, ShapeId, Zone, ZoneId,
+    CatalogueId, ClaimName, InstanceTypeName, NodeName, ObjectKey, PodUid, PoolName, ShapeId, Zone,
+    ZoneId,
 };
 use crate::vocabulary::labels::Labels;
-use crate::vocabulary::pool::DisruptionReason;
+use crate::vocabulary::pool::{DisruptionReason, NodePool};
 use crate::vocabulary::requirements::Requirements;
 use crate::vocabulary::resources::Resources;
 use crate::vocabulary::taint::Taint;
@@ -25,6 +26,8 @@ pub struct PlanInput {
     pub world: Arc<World>,
     /// What the region sells, by the id that pools refer to.
     pub catalogues: BTreeMap<CatalogueId, Arc<Catalogue>>,
+    /// What overlays make of it for the pools that they touch; see [`overlaid`](super::overlaid).
+    pub overlaid: BTreeMap<PoolName, Arc<Catalogue>>,
     /// EC2 ids (`i-…`) of instances that are about to be taken away.
     pub interrupted_instances: BTreeSet<String>,
     /// Where the plan before wanted waiting pods, as the name of a node or claim. Pods of one shape are
@@ -53,6 +56,7 @@ impl Default for PlanInput {
         Self {
             world: Arc::default(),
             catalogues: BTreeMap::new(),
+            overlaid: BTreeMap::new(),
             interrupted_instances: BTreeSet::new(),
             earlier: BTreeMap::new(),
             opening: BTreeSet::new(),
@@ -72,6 +76,15 @@ pub enum MinValuesPolicy {
     Strict,
     /// What there is is launched.
     BestEffort,
+}
+
+impl PlanInput {
+    /// What a pool can buy from, overlays included; none when its region has not reported it yet.
+    #[must_use]
+    pub fn catalogue_of(&self, pool: &NodePool) -> Option<&Catalogue> {
+        let own = self.overlaid.get(&pool.name).or_else(|| self.catalogues.get(&pool.catalogue));
+        own.map(AsRef::as_ref)
+    }
 }
 
 /// How much work a plan may take. Counted in steps, never in time.
@@ -102,6 +115,8 @@ pub struct Plan {
     /// to come that each has room for besides its own. Opened in this order, full ones first, nodes get
     /// the pods that are wanted there.
     pub spare: BTreeMap<ClaimName, i64>,
+    /// What becomes of the pods of each capacity buffer.
+    pub buffers: BTreeMap<ObjectKey, Buffered>,
     /// Price of all launches, each at its cheapest candidate.
     pub launch_price_micro_usd_per_hour: i64,
     /// Price of all nodes that pools own once the plan has been carried out.
@@ -113,6 +128,19 @@ pub struct Plan {
     /// Earliest time at which waiting alone changes the plan (consolidateAfter, expiry), in
     /// milliseconds since 1970; none when nothing is waited for.
     pub wake_ms: Option<i64>,
+}
+
+/// How much of a capacity buffer there is room for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Buffered {
+    /// Pods that would fit on nodes in service.
+    pub in_service: i64,
+    /// Pods that will fit on nodes that are coming or are launched by this plan.
+    pub coming: i64,
+    /// Pods without room.
+    pub unplaced: i64,
+    /// Why; [`Obstacle::None`](crate::reason::Obstacle::None) when all have room.
+    pub reason: Reason,
 }
 
 /// Where one pod goes.
@@ -171,6 +199,8 @@ pub struct NewNode {
     pub startup_taints: Vec<Taint>,
     /// Pods it is launched for, in order of UID.
     pub pods: Vec<PodUid>,
+    /// True when it is wanted although no pod waits for it: a replica of its pool, or room of a buffer.
+    pub standing: bool,
     /// Most that a candidate may cost when the list is recomputed later.
     pub max_price_micro_usd_per_hour: i64,
 }

@@ -26,22 +26,23 @@ pub(crate) fn add(model: &Model<'_>, goods: &Goods<'_, '_>, launched: &[i64], pl
     let fleet: i64 = staying.filter_map(|host| host.price).sum();
     plan.fleet_price_micro_usd_per_hour = fleet + plan.launch_price_micro_usd_per_hour;
     plan.bound = lower_bound(model, goods, launched);
-    if is_wide(plan)
+    // Nodes that no pod waits for are no part of what the bound speaks of.
+    let for_pods: i64 = plan.launches.iter().filter(|node| !node.standing).map(cheapest).sum();
+    if is_wide(for_pods, &plan.bound)
         && let Some(by_classes) = proof::by_classes(model, goods, launched, model.input.effort)
         && by_classes.price_micro_usd_per_hour > plan.bound.price_micro_usd_per_hour
     {
         plan.bound = by_classes;
     }
     let bound = i128::from(plan.bound.price_micro_usd_per_hour);
-    let over = i128::from(plan.launch_price_micro_usd_per_hour) - bound;
+    let over = i128::from(for_pods) - bound;
     let ppm = (over * 1_000_000).checked_div(bound).unwrap_or(0);
     plan.gap_ppm = i64::try_from(ppm).unwrap_or(i64::MAX);
 }
 
 /// True when the gap leaves something worth proving.
-fn is_wide(plan: &Plan) -> bool {
-    let Plan { launch_price_micro_usd_per_hour: price, bound, .. } = plan;
-    i128::from(*price) * 1_000 > i128::from(bound.price_micro_usd_per_hour) * 1_001
+fn is_wide(price: i64, bound: &LowerBound) -> bool {
+    i128::from(price) * 1_000 > i128::from(bound.price_micro_usd_per_hour) * 1_001
 }
 
 fn lower_bound(model: &Model<'_>, goods: &Goods<'_, '_>, launched: &[i64]) -> LowerBound {

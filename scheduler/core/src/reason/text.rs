@@ -30,6 +30,10 @@ impl fmt::Display for Obstacle {
             Self::NoCatalogue => {
                 f.write_str("the region has not reported its instance types yet; wait for its actuator")
             }
+            Self::FixedReplicas => f.write_str(
+                "keeps spec.replicas nodes and makes none for pods; raise its replicas, or allow another \
+                 NodePool",
+            ),
             Self::Taint { taint } => write!(f, "taint {taint}; add a toleration for it to the pod"),
             Self::Requirement { key, wanted, offered } => {
                 write_requirement(f, key, wanted, offered.as_ref())

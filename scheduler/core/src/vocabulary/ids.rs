@@ -77,6 +77,10 @@ id! {
     PoolName
 }
 id! {
+    /// Name of a NodeOverlay.
+    OverlayName
+}
+id! {
     /// Name of a NodeClaim.
     ClaimName
 }

@@ -5,6 +5,7 @@
 pub mod catalogue;
 pub mod ids;
 pub mod labels;
+pub mod overlay;
 pub mod pool;
 pub mod requirement;
 pub mod requirements;

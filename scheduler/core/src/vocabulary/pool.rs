@@ -40,6 +40,8 @@ pub struct NodePool {
     pub catalogue: CatalogueId,
     /// Zones its node class has subnets in; none means every zone of the catalogue.
     pub zones: Option<BTreeSet<Zone>>,
+    /// How many nodes it keeps, whatever pods want; none for a pool that grows and shrinks with them.
+    pub replicas: Option<i64>,
     /// Why nothing may be launched for it (node class not ready, pool being deleted ...); none
     /// when it is ready.
     pub not_ready: Option<String>,
@@ -99,6 +101,8 @@ pub enum DisruptionReason {
     Expired,
     /// Its instance is about to be taken away.
     Interrupted,
+    /// Its pool keeps fewer nodes than there are.
+    Excess,
 }
 
 impl BudgetNodes {

@@ -3,6 +3,7 @@
 //! Invariant: objects are facts as last reported; nothing here decides.
 
 pub mod budget;
+pub mod buffer;
 pub mod claim;
 pub mod node;
 pub mod pod;

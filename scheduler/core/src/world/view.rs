@@ -8,11 +8,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::budget::{DaemonSet, DisruptionBudget};
+use super::buffer::CapacityBuffer;
 use super::claim::NodeClaim;
 use super::node::Node;
 use super::pod::Pod;
 use super::shape::PodShape;
-use crate::vocabulary::ids::{ClaimName, NodeName, ObjectKey, PodUid, PoolName, ShapeId};
+use crate::vocabulary::ids::{
+    ClaimName, NodeName, ObjectKey, OverlayName, PodUid, PoolName, ShapeId,
+};
+use crate::vocabulary::overlay::NodeOverlay;
 use crate::vocabulary::pool::NodePool;
 
 /// One step from a view to the next.
@@ -32,6 +36,10 @@ pub enum Change {
     DaemonSet(DaemonSet),
     /// A disruption budget is new or has changed.
     Budget(DisruptionBudget),
+    /// An overlay is new or has changed.
+    Overlay(NodeOverlay),
+    /// A capacity buffer is new or has changed.
+    Buffer(CapacityBuffer),
     /// An object is gone. Removing an unknown object changes nothing.
     Remove(ObjectRef),
 }
@@ -53,6 +61,10 @@ pub enum ObjectRef {
     DaemonSet(ObjectKey),
     /// A disruption budget.
     Budget(ObjectKey),
+    /// An overlay.
+    Overlay(OverlayName),
+    /// A capacity buffer.
+    Buffer(ObjectKey),
 }
 
 /// Pods by UID.
@@ -75,6 +87,10 @@ pub struct World {
     pub daemon_sets: BTreeMap<ObjectKey, DaemonSet>,
     /// Disruption budgets.
     pub budgets: BTreeMap<ObjectKey, DisruptionBudget>,
+    /// Overlays; what they make of the catalogues is for the caller to work out.
+    pub overlays: BTreeMap<OverlayName, NodeOverlay>,
+    /// Capacity buffers.
+    pub buffers: BTreeMap<ObjectKey, CapacityBuffer>,
     pending: BTreeMap<ShapeId, PodSet>,
     by_node: BTreeMap<NodeName, PodSet>,
 }
@@ -106,6 +122,10 @@ impl ClusterView {
             Change::Pool(pool) => drop(world.pools.insert(pool.name.clone(), Arc::new(pool))),
             Change::DaemonSet(set) => drop(world.daemon_sets.insert(set.key.clone(), set)),
             Change::Budget(budget) => drop(world.budgets.insert(budget.key.clone(), budget)),
+            Change::Overlay(overlay) => {
+                drop(world.overlays.insert(overlay.name.clone(), overlay));
+            }
+            Change::Buffer(buffer) => drop(world.buffers.insert(buffer.key.clone(), buffer)),
             Change::Remove(object) => world.remove(&object),
         }
         true
@@ -177,6 +197,8 @@ impl World {
             Change::Pool(p) => self.pools.get(&p.name).is_some_and(|known| **known == *p),
             Change::DaemonSet(set) => self.daemon_sets.get(&set.key) == Some(set),
             Change::Budget(budget) => self.budgets.get(&budget.key) == Some(budget),
+            Change::Overlay(overlay) => self.overlays.get(&overlay.name) == Some(overlay),
+            Change::Buffer(buffer) => self.buffers.get(&buffer.key) == Some(buffer),
             Change::Remove(object) => !self.contains(object),
         }
     }
@@ -190,6 +212,8 @@ impl World {
             ObjectRef::Pool(name) => self.pools.contains_key(name),
             ObjectRef::DaemonSet(key) => self.daemon_sets.contains_key(key),
             ObjectRef::Budget(key) => self.budgets.contains_key(key),
+            ObjectRef::Overlay(name) => self.overlays.contains_key(name),
+            ObjectRef::Buffer(key) => self.buffers.contains_key(key),
         }
     }
 
@@ -221,6 +245,8 @@ impl World {
             ObjectRef::Pool(name) => drop(self.pools.remove(name)),
             ObjectRef::DaemonSet(key) => drop(self.daemon_sets.remove(key)),
             ObjectRef::Budget(key) => drop(self.budgets.remove(key)),
+            ObjectRef::Overlay(name) => drop(self.overlays.remove(name)),
+            ObjectRef::Buffer(key) => drop(self.buffers.remove(key)),
         }
     }
 }

@@ -10,6 +10,8 @@
 
 mod bounds;
 mod checks;
+mod mixtures;
+mod objects;
 mod random;
 mod render;
 mod requirements;

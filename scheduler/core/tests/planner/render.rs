@@ -36,6 +36,14 @@ pub fn render(plan: &Plan, input: &PlanInput) -> String {
         writeln!(text, " replaced by {} launches", disruption.replacements.len()).unwrap();
         text += &places("  move", disruption.moves.iter().cloned(), input);
     }
+    for (key, room) in &plan.buffers {
+        let (now, soon, none) = (room.in_service, room.coming, room.unplaced);
+        writeln!(text, "buffer {key}: {now} in service, {soon} coming, {none} without room")
+            .unwrap();
+        for line in room.reason.to_string().lines().filter(|_| none > 0) {
+            writeln!(text, "  {line}").unwrap();
+        }
+    }
     for (claim, pods) in plan.spare.iter().filter(|(_, pods)| **pods > 0) {
         writeln!(text, "spare {pods} on claim {claim}").unwrap();
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use longshore_core::catalogue::{CapacityType, Catalogue, InstanceType, Offering, Reservation};
 use longshore_core::labels;
-use longshore_core::plan::{MinValuesPolicy, PlanInput};
+use longshore_core::plan::{MinValuesPolicy, PlanInput, overlaid};
 use longshore_core::pool::{ConsolidationPolicy, NodePool};
 use longshore_core::resources::Resources;
 use longshore_core::selector::LabelSelector;
@@ -19,6 +19,7 @@ use longshore_core::world::pod::{DoNotDisrupt, Pod, PodKey, PodPhase};
 use longshore_core::world::shape::PodShape;
 use longshore_core::world::view::{Change, ClusterView};
 
+use super::objects;
 use super::shapes;
 use super::words::*;
 
@@ -51,6 +52,8 @@ pub fn read(text: &str) -> Scenario {
             "pdb" => scenario.put_budget(rest),
             "premium" => scenario.input.wish_premium_percent = rest[0].parse().unwrap(),
             "min-values" => scenario.input.min_values = MinValuesPolicy::BestEffort,
+            "overlay" => scenario.changes.push(Change::Overlay(objects::overlay(rest))),
+            "buffer" => scenario.changes.push(Change::Buffer(objects::buffer(rest))),
             "interrupted" => drop(scenario.input.interrupted_instances.insert(rest[0].to_owned())),
             _ => panic!("unknown line: {line}"),
         }
@@ -66,7 +69,8 @@ impl Scenario {
             view.apply(self.changes[index].clone());
         }
         let catalogues = BTreeMap::from([("all".into(), Arc::new(self.catalogue.clone()))]);
-        PlanInput { world: view.snapshot(), catalogues, ..self.input.clone() }
+        let overlaid = overlaid(view.world(), &catalogues).catalogues;
+        PlanInput { world: view.snapshot(), catalogues, overlaid, ..self.input.clone() }
     }
 
     fn put_type(&mut self, words: &[&str]) {
@@ -148,6 +152,7 @@ impl Scenario {
                         _ => ConsolidationPolicy::WhenEmptyOrUnderutilized,
                     }
                 }
+                "replicas" => pool.replicas = Some(value.parse().unwrap()),
                 "budget" => pool.disruption.budgets.push(budget(value)),
                 "not-ready" => pool.not_ready = Some(value.replace('_', " ")),
                 _ => panic!("pool: unknown {property}"),

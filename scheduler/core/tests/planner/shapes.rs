@@ -19,7 +19,7 @@ pub fn property(shape: &mut PodShape, property: &str, value: &str) {
         "gpu" => shape.requests.set("nvidia.com/gpu", value.parse().unwrap()),
         "use" => {
             let (name, amount) = value.split_once('=').unwrap();
-            shape.requests.set(name, amount.parse().unwrap());
+            shape.requests.set(name, quantity(name, amount));
         }
         "label" => shape.labels.extend(labels_of(value)),
         "ns" => value.clone_into(&mut shape.namespace),

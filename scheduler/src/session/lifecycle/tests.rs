@@ -91,6 +91,7 @@ impl Case {
                 other @ (Action::CreateClaim(_)
                 | Action::NominatePods(_)
                 | Action::SetNodeClassStatus(_)
+                | Action::SetConditions(_)
                 | Action::PublishEvent(_)
                 | Action::SetNodePoolStatus(_)) => panic!("no step of a claim's life: {other:?}"),
             },
@@ -178,6 +179,18 @@ fn a_deleted_claim_is_drained_then_terminated_then_released() {
     assert_eq!(ending.only(), None);
     ending = ending.instance(InstancePhase::Terminated);
     assert_eq!(ending.only().as_deref(), Some("release"));
+}
+
+#[test]
+fn a_claim_too_many_goes_wherever_it_stands() {
+    let excess = |mut case: Case| {
+        case.claim.disruption_reason = EXCESS.to_owned();
+        case.only()
+    };
+    let launched = || Case::new().launch(LaunchPhase::Launched).instance(InstancePhase::Running);
+    for case in [Case::new(), launched(), launched().provided(), launched().provided().node()] {
+        assert_eq!(excess(case).as_deref(), Some("delete Excess"));
+    }
 }
 
 #[test]

@@ -8,7 +8,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::{
-    AWSNodeTemplate, EC2NodeClass, NodeClaim, NodeOverlay, NodePool, Provisioner, unknown_fields,
+    AWSNodeTemplate, CapacityBuffer, EC2NodeClass, NodeClaim, NodeOverlay, NodePool, Provisioner,
+    unknown_fields,
 };
 use super::{Kind, decode};
 
@@ -222,6 +223,7 @@ fn what_the_api_server_accepts_decodes() {
             Kind::NodePool => decode::<NodePool>(object).map(|object| json!(object)),
             Kind::NodeClaim => decode::<NodeClaim>(object).map(|object| json!(object)),
             Kind::NodeOverlay => decode::<NodeOverlay>(object).map(|object| json!(object)),
+            Kind::CapacityBuffer => decode::<CapacityBuffer>(object).map(|object| json!(object)),
             Kind::EC2NodeClass => decode::<EC2NodeClass>(object).map(|object| json!(object)),
             Kind::Provisioner => decode::<Provisioner>(object).map(|object| json!(object)),
             Kind::AWSNodeTemplate => decode::<AWSNodeTemplate>(object).map(|object| json!(object)),

@@ -1,14 +1,13 @@
 //! Pods and templates.
 
-use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
-use k8s_openapi::api::core::v1::{Namespace, PersistentVolume, Pod, PodSpec};
-use k8s_openapi::api::storage::v1::StorageClass;
+use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
+use k8s_openapi::api::core::v1::{Namespace, Pod, PodSpec};
 use longshore_proto::types::v1::{Operator, Resources};
 
 use super::read;
-use crate::project::shape::{Workload, stateful_set, template};
+use crate::project::shape::{Workload, template};
 use crate::project::surroundings::Surroundings;
-use crate::project::{daemon_set, pod, requests, volumes};
+use crate::project::{daemon_set, pod, requests};
 
 fn pod_with(labels: &str, spec: &str) -> Pod {
     read(&format!(
@@ -20,9 +19,8 @@ fn project(labels: &str, spec: &str) -> pod::Projection {
     pod::pod(&pod_with(labels, spec), &Surroundings::default()).unwrap()
 }
 
-#[test]
-fn requests_add_up_as_kube_scheduler_adds_them_up() {
-    let table = [
+/// What is shown, the specification, and the thousandths of a core and bytes it requests.
+const REQUESTS: &[(&str, &str, (i64, i64))] = &[
         (
             "containers add up",
             "containers: [{ name: a, resources: { requests: { cpu: 100m, memory: 1Mi } } },
@@ -61,8 +59,24 @@ fn requests_add_up_as_kube_scheduler_adds_them_up() {
              resources: { requests: { cpu: 2 } }",
             (2000, 1 << 20),
         ),
+        (
+            "a pod-level limit stands in where neither pod nor containers ask for anything",
+            "containers: [{ name: a, resources: { requests: { memory: 1Mi } } }],
+             resources: { limits: { cpu: 2, memory: 4Mi } }",
+            (2000, 1 << 20),
+        ),
+        (
+            "a sidecar that starts after an init container does not run beside it",
+            "containers: [{ name: a, resources: { requests: { cpu: 100m } } }],
+             initContainers: [{ name: i, resources: { requests: { cpu: 400m } } },
+                              { name: s, restartPolicy: Always, resources: { requests: { cpu: 200m } } }]",
+            (400, 0),
+        ),
     ];
-    for (what, spec, (cpu_millis, memory_bytes)) in table {
+
+#[test]
+fn requests_add_up_as_kube_scheduler_adds_them_up() {
+    for (what, spec, (cpu_millis, memory_bytes)) in REQUESTS.iter().copied() {
         let spec: PodSpec = read(&format!("{{ {spec} }}"));
         let expected = Resources { cpu_millis, memory_bytes, pods: 1, ..Resources::default() };
         assert_eq!(requests::requests(&spec, None).unwrap(), expected, "{what}");
@@ -70,14 +84,21 @@ fn requests_add_up_as_kube_scheduler_adds_them_up() {
 }
 
 #[test]
-fn a_resize_under_way_counts_with_the_larger_size() {
-    let pod: Pod = read(
-        "spec: { containers: [{ name: a, resources: { requests: { cpu: 100m } } }] }
-status: { containerStatuses: [{ name: a, image: i, imageID: i, ready: true, restartCount: 0,
-          allocatedResources: { cpu: 300m } }] }",
-    );
-    let total = requests::requests(&pod.spec.unwrap(), pod.status.as_ref()).unwrap();
-    assert_eq!(total.cpu_millis, 300);
+fn a_resize_counts_with_the_larger_size_unless_it_was_refused_for_good() {
+    let resizing = "conditions: [{ type: PodResizePending, status: 'True', reason: Deferred }],";
+    let refused = "conditions: [{ type: PodResizePending, status: 'True', reason: Infeasible }],";
+    for (spec, condition, expected) in
+        [("100m", "", 300), ("500m", "", 500), ("500m", resizing, 500), ("500m", refused, 300)]
+    {
+        let pod: Pod = read(&format!(
+            "spec: {{ containers: [{{ name: a, resources: {{ requests: {{ cpu: {spec} }} }} }}] }}
+status: {{ {condition} containerStatuses: [{{ name: a, image: i, imageID: i, ready: true,
+           restartCount: 0, allocatedResources: {{ cpu: 300m }},
+           resources: {{ requests: {{ cpu: 200m }} }} }}] }}"
+        ));
+        let total = requests::requests(&pod.spec.unwrap(), pod.status.as_ref()).unwrap();
+        assert_eq!(total.cpu_millis, expected, "{spec} {condition}");
+    }
 }
 
 #[test]
@@ -153,6 +174,13 @@ fn constraints_that_cannot_be_met_are_reasons() {
     assert!(project("{}", &fields).shape.unschedulable_reason.contains("matchFields"));
     let operator = affinity("[{ matchExpressions: [{ key: k, operator: Near, values: [n1] }] }]");
     assert!(project("{}", &operator).shape.unschedulable_reason.contains("\"Near\" is unknown"));
+    let both = affinity(
+        "[{ matchExpressions: [{ key: k, operator: Exists }],
+            matchFields: [{ key: metadata.name, operator: In, values: [n1] }] },
+          { matchExpressions: [{ key: other, operator: Exists }] }]",
+    );
+    let terms = project("{}", &both).shape.required_node_terms;
+    assert_eq!((terms.len(), terms[0].requirements[0].key.as_str()), (1, "other"));
     let number = affinity("[{ matchExpressions: [{ key: k, operator: Gt, values: [x] }] }]");
     assert!(project("{}", &number).shape.unschedulable_reason.contains("exactly one integer"));
     let gated = "{ containers: [{ name: a }], schedulingGates: [{ name: g }] }";
@@ -223,63 +251,21 @@ spec:
     assert_eq!((pod.shape.shape_id, row.shape_id), (shape.shape_id.clone(), shape.shape_id));
 }
 
-fn around(class: &str) -> Surroundings {
-    let class: StorageClass = read(class);
-    let mut around = Surroundings::default();
-    around.classes.insert(class.metadata.name.clone().unwrap(), (&class).into());
-    around
+#[test]
+fn a_spread_without_a_selector_bounds_nothing() {
+    let spec = "{ containers: [], topologySpreadConstraints: [{ maxSkew: 1,
+        topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule }] }";
+    assert_eq!(project("{}", spec).shape.topology_spread, []);
 }
 
 #[test]
-fn volumes_to_be_made_bring_the_zones_of_their_class() {
-    let around = around(
-        "{ metadata: { name: gp3 }, provisioner: ebs.csi.aws.com,
-          volumeBindingMode: WaitForFirstConsumer, allowedTopologies: [{ matchLabelExpressions:
-          [{ key: topology.ebs.csi.aws.com/zone, values: [a, b] }] }] }",
-    );
-    let set: StatefulSet = read(
-        "metadata: { namespace: default, name: db }
-spec:
-  selector: {}
-  template: { spec: { containers: [{ name: a }] } }
-  volumeClaimTemplates: [{ metadata: { name: data }, spec: { storageClassName: gp3 } }]",
-    );
-    let shape = stateful_set(&set, &around).unwrap();
-    let zone = &shape.volume_terms[0].requirements[0];
-    assert_eq!(
-        (zone.key.as_str(), &zone.values[..]),
-        ("topology.kubernetes.io/zone", &["a".to_owned(), "b".to_owned()][..])
-    );
-}
-
-#[test]
-fn volumes_that_cannot_be_had_say_what_to_do() {
-    let table = [
-        ("none", "", "does not exist; create it"),
-        ("gp2", "volumeBindingMode: Immediate", "use volumeBindingMode WaitForFirstConsumer"),
-    ];
-    for (name, mode, expected) in table {
-        let around = around(&format!("{{ metadata: {{ name: gp2 }}, provisioner: x, {mode} }}"));
-        let spec: PodSpec = read(&format!(
-            "{{ containers: [], volumes: [{{ name: v, ephemeral: {{ volumeClaimTemplate:
-                {{ spec: {{ storageClassName: {name} }} }} }} }}] }}"
-        ));
-        let demand = volumes::demand("default", "p", &spec, &around);
-        assert!(demand.impossible.contains(expected), "{}", demand.impossible);
-    }
-}
-
-#[test]
-fn a_local_volume_keeps_its_zone_and_loses_its_host() {
-    let volume: PersistentVolume = read(
-        "spec: { local: { path: /x }, nodeAffinity: { required: { nodeSelectorTerms: [{ matchExpressions: [
-          { key: kubernetes.io/hostname, operator: In, values: [n1] },
-          { key: topology.kubernetes.io/zone, operator: In, values: [a] }] }] } } }",
-    );
-    let terms = volumes::volume_terms(&volume);
-    assert_eq!(terms.len(), 1);
-    assert_eq!(terms[0].requirements.len(), 1);
-    assert_eq!(terms[0].requirements[0].values, ["a"]);
+fn a_pod_that_claims_devices_is_refused_in_words() {
+    let spec =
+        "{ containers: [], resourceClaims: [{ name: gpu, resourceClaimTemplateName: one }] }";
+    let reason = project("{}", spec).shape.unschedulable_reason;
+    assert!(reason.contains("a device as gpu (ResourceClaimTemplate one)"), "{reason}");
+    assert!(reason.contains("extended resource"), "the way out: {reason}");
+    assert_eq!(project("{}", "{ containers: [] }").shape.unschedulable_reason, "");
 }
 
 #[test]

@@ -45,6 +45,9 @@ fn a_pool() {
     assert_eq!((budget.nodes.as_str(), &budget.reasons[..]), ("10%", &["Drifted".to_owned()][..]));
     assert_eq!(budget.duration.unwrap().seconds, 8 * 3600);
     assert_eq!((pool.weight, pool.legacy, pool.generation), (10, false, 3));
+    assert_eq!(pool.replicas, None);
+    let fixed = read::<NodePool>(&POOL.replace("weight: 10", "replicas: 0"));
+    assert_eq!(pool::pool(&fixed).unwrap().replicas, Some(0), "none, and yet a number");
 }
 
 #[test]

@@ -1,0 +1,65 @@
+//! Pools with replicas have as many nodes.
+//!
+//! Invariant: nothing goes as excess that leaves a pool with less than its replicas; nothing is launched
+//! beyond them but what replaces a node that must go.
+
+use std::collections::BTreeSet;
+
+use super::{Findings, Rule};
+use crate::plan::{Plan, PlanInput};
+use crate::vocabulary::ids::ClaimName;
+use crate::vocabulary::pool::DisruptionReason;
+use crate::world::claim::NodeClaim;
+
+pub(super) fn check(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
+    let gone: BTreeSet<&ClaimName> = plan.disruptions.iter().flat_map(|d| &d.claims).collect();
+    let excess = plan.disruptions.iter().filter(|d| d.reason == DisruptionReason::Excess);
+    let excess: Vec<&NodeClaim> = excess
+        .flat_map(|d| &d.claims)
+        .filter_map(|name| input.world.claims.get(name).map(AsRef::as_ref))
+        .collect();
+    for pool in input.world.pools.values() {
+        let claims = input.world.claims.values().filter(|claim| claim.pool == pool.name);
+        let staying: Vec<_> =
+            claims.filter(|claim| stays(input, claim) && !gone.contains(&claim.name)).collect();
+        let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        let due = count(staying.iter().filter(|claim| is_due(input, claim)).count());
+        let staying = count(staying.len());
+        let trimmed = excess.iter().any(|claim| claim.pool == pool.name);
+        let launches = plan.launches.iter().filter(|launch| launch.pool == pool.name);
+        let (standing, dynamic): (Vec<_>, Vec<_>) = launches.partition(|launch| launch.standing);
+        let Some(replicas) = pool.replicas else {
+            let buffered = input.world.buffers.values().any(|buffer| buffer.replicas > 0);
+            findings.require(!trimmed, Rule::Replicas, || format!("{} has no replicas", pool.name));
+            findings.require(buffered || standing.is_empty(), Rule::Replicas, || {
+                format!("{} gets nodes that nobody waits for", pool.name)
+            });
+            continue;
+        };
+        findings.require(dynamic.is_empty(), Rule::Replicas, || {
+            format!("{} makes no nodes for pods", pool.name)
+        });
+        findings.require(!trimmed || staying >= replicas, Rule::Replicas, || {
+            format!("{}: {staying} nodes stay of {replicas}", pool.name)
+        });
+        let more = count(standing.len());
+        let most = replicas.saturating_add(due);
+        findings.require(more == 0 || staying + more <= most, Rule::Replicas, || {
+            format!("{}: {staying} nodes and {more} more for {replicas}", pool.name)
+        });
+    }
+}
+
+fn stays(input: &PlanInput, claim: &NodeClaim) -> bool {
+    let nodes = &input.world.nodes;
+    let node = nodes.values().find(|node| {
+        claim.node.as_ref() == Some(&node.name)
+            || (!claim.provider_id.is_empty() && claim.provider_id == node.provider_id)
+    });
+    let taken = |id: &str| input.interrupted_instances.iter().any(|taken| id.ends_with(taken));
+    !claim.is_leaving() && node.is_none_or(|node| !node.deleting && !taken(&node.provider_id))
+}
+
+fn is_due(input: &PlanInput, claim: &NodeClaim) -> bool {
+    claim.drifted || claim.expires_ms().is_some_and(|expires_ms| expires_ms <= input.now_ms)
+}

@@ -1,0 +1,212 @@
+//! Pools with replicas: as many nodes as they ask for, spread over zones.
+//!
+//! Invariant: such a pool has its replicas, and one more for each node that must be replaced as far as
+//! its budgets allow, so that pods have somewhere to go before the old node does. It never exceeds its
+//! limit of nodes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Disruptor;
+use super::candidate::Candidate;
+use crate::plan::assemble::node_of;
+use crate::plan::candidates::{CANDIDATES_MAX, candidate};
+use crate::plan::hosts::Host;
+use crate::plan::market::{Stall, node_labels};
+use crate::plan::substitutes::PRICE_FACTOR_MAX;
+use crate::plan::{self, Disruption, NewNode};
+use crate::reason::Obstacle;
+use crate::vocabulary::catalogue::{InstanceType, Offering};
+use crate::vocabulary::ids::Zone;
+use crate::vocabulary::labels::{Labels, ZONE};
+use crate::vocabulary::pool::{DisruptionReason, NodePool};
+use crate::vocabulary::resources::Resources;
+use crate::vocabulary::taint::untolerated;
+
+impl<'a> Disruptor<'_, '_, '_, 'a> {
+    /// Takes out of service what pools have beyond their replicas: what is not launched yet first, then
+    /// what is empty, then what disturbs least. Asked for by the pool's owner, so no budget is looked at.
+    pub(super) fn trim_replicas(&mut self, candidates: &[Candidate<'a>]) {
+        for (pool, replicas) in self.pools_with_replicas() {
+            let wanted = replicas + self.surge(pool, candidates);
+            let mut staying = self.staying(pool);
+            let excess = staying.len().saturating_sub(usize::try_from(wanted).unwrap_or(0));
+            if excess == 0 {
+                continue;
+            }
+            let known = candidates.iter().map(|candidate| (candidate.host, candidate)).collect();
+            staying.sort_by(|a, b| {
+                let (a, b) = (self.order(*a, &known), self.order(*b, &known));
+                a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.cmp(&b.2))
+            });
+            staying.retain(|host| self.context.scene.added[*host].is_empty());
+            for host in staying.into_iter().take(excess) {
+                self.drop_host(host);
+            }
+        }
+    }
+
+    /// Launches what pools lack of their replicas, each node in the zone that has fewest.
+    pub(super) fn add_replicas(&mut self, candidates: &[Candidate<'a>]) {
+        for (pool, replicas) in self.pools_with_replicas() {
+            let wanted = replicas + self.surge(pool, candidates);
+            let staying = self.staying(pool);
+            let missing = wanted - i64::try_from(staying.len()).unwrap_or(i64::MAX);
+            let model = self.context.model;
+            let Some(stall) = model.market.stalls.iter().find(|stall| stall.pool.name == pool.name)
+            else {
+                continue;
+            };
+            let used = plan::goods::used(model, stall, "nodes");
+            let room = pool.limits.get("nodes").map_or(i64::MAX, |limit| limit - used);
+            let mut zones = self.zones(stall);
+            for host in staying {
+                let zone = model.hosts[host].label(ZONE).and_then(|zone| zones.get_mut(zone));
+                zone.into_iter().for_each(|zone| zone.nodes += 1);
+            }
+            for _ in 0..missing.min(room) {
+                let next = zones.values_mut().min_by_key(|zone| (zone.nodes, zone.price()));
+                let Some(zone) = next else { break };
+                zone.nodes += 1;
+                self.plan.launches.push(zone.node.clone());
+            }
+        }
+    }
+
+    fn pools_with_replicas(&self) -> Vec<(&'a NodePool, i64)> {
+        let pools = self.context.model.input.world.pools.values();
+        pools.filter_map(|pool| Some((pool.as_ref(), pool.replicas?))).collect()
+    }
+
+    /// Hosts of the pool that neither are on their way out nor are sent there by this plan, in order.
+    fn staying(&self, pool: &NodePool) -> Vec<usize> {
+        let gone: BTreeSet<_> = self.plan.disruptions.iter().flat_map(|d| &d.claims).collect();
+        let stays = |host: &Host<'_>| {
+            let claim = host.claim.as_ref().filter(|claim| claim.pool == pool.name);
+            !host.leaving && claim.is_some_and(|claim| !gone.contains(&claim.name))
+        };
+        let hosts = self.context.model.hosts.iter().enumerate();
+        hosts.filter(|(_, host)| stays(host)).map(|(at, _)| at).collect()
+    }
+
+    /// Nodes of the pool that must be replaced and may be, as many at once as its budgets allow.
+    fn surge(&self, pool: &NodePool, candidates: &[Candidate<'a>]) -> i64 {
+        let staying = self.staying(pool);
+        let must_go = |candidate: &&Candidate<'a>| {
+            candidate.must_go.is_some_and(|reason| !candidate.is_blocked(reason))
+                && staying.binary_search(&candidate.host).is_ok()
+        };
+        let count = candidates.iter().filter(must_go).count();
+        let total = i64::try_from(staying.len()).unwrap_or(i64::MAX);
+        let allowed = pool.disruption.allowed(DisruptionReason::Drifted, total);
+        i64::try_from(count).unwrap_or(i64::MAX).min(allowed.unwrap_or(i64::MAX))
+    }
+
+    /// What goes first: not launched, empty, not held by do-not-disrupt, to be replaced anyway; then by
+    /// what moving its pods costs, then by name.
+    fn order(
+        &self,
+        host: usize,
+        known: &BTreeMap<usize, &Candidate<'a>>,
+    ) -> ([bool; 4], f64, plan::Target) {
+        let known = known.get(&host);
+        let here = &self.context.model.hosts[host];
+        let launched = here.claim.as_ref().is_some_and(|claim| !claim.provider_id.is_empty());
+        let full = known.is_some_and(|candidate| !candidate.pods.is_empty());
+        let refused = known.is_some_and(|candidate| candidate.refused);
+        let lasting = known.is_some_and(|candidate| candidate.must_go.is_none());
+        let cost = known.map_or(0.0, |candidate| candidate.move_cost);
+        ([launched, full, refused, lasting], cost, here.target.clone())
+    }
+
+    fn drop_host(&mut self, at: usize) {
+        self.context.scene.open[at] = false;
+        let host = &self.context.model.hosts[at];
+        let Some(claim) = &host.claim else { return };
+        self.plan.disruptions.push(Disruption {
+            claims: vec![claim.name.clone()],
+            nodes: host.node.iter().map(|node| node.name.clone()).collect(),
+            reason: DisruptionReason::Excess,
+            replacements: Vec::new(),
+            moves: Vec::new(),
+            saving_micro_usd_per_hour: host.price.unwrap_or(0),
+        });
+    }
+
+    /// The node that the pool would launch in each zone that has something on offer.
+    fn zones(&self, stall: &Stall<'_>) -> BTreeMap<Zone, InZone> {
+        let mut offers: BTreeMap<Zone, Vec<Replica<'_>>> = BTreeMap::new();
+        if stall.closed != Some(Obstacle::FixedReplicas) {
+            return BTreeMap::new();
+        }
+        for instance in &stall.types {
+            for offering in instance.offerings.iter().filter(|o| o.available && stall.sells(o)) {
+                let daemons = self.daemons(stall, instance, offering);
+                if daemons.fits_in(&instance.allocatable()) {
+                    let replica = Replica { instance, offering, daemons };
+                    offers.entry(offering.zone.clone()).or_default().push(replica);
+                }
+            }
+        }
+        let in_zone =
+            |(zone, offers)| Some((zone, InZone { node: node(stall, offers)?, nodes: 0 }));
+        offers.into_iter().filter_map(in_zone).collect()
+    }
+
+    /// What DaemonSets request on a node of this type and offering.
+    fn daemons(
+        &self,
+        stall: &Stall<'_>,
+        instance: &InstanceType,
+        offering: &Offering,
+    ) -> Resources {
+        let mut labels: Labels = stall.pool.labels.clone();
+        labels.extend(stall.flavours[0].clone());
+        let own = node_labels(instance, offering).into_iter();
+        labels.extend(own.map(|(key, value)| (key.to_owned(), value.to_owned())));
+        let shapes = self.context.model.daemons.iter().map(|at| self.context.model.shapes[*at]);
+        let running = shapes.filter(|shape| {
+            untolerated(&stall.pool.taints, &shape.tolerations).is_none()
+                && shape.node_alternatives().iter().any(|wanted| wanted.allow(&labels))
+        });
+        running.fold(Resources::default(), |sum, shape| sum.plus(&shape.requests))
+    }
+}
+
+/// One zone of a pool.
+struct InZone {
+    /// What would be launched there.
+    node: NewNode,
+    /// Nodes that are there.
+    nodes: i64,
+}
+
+impl InZone {
+    fn price(&self) -> i64 {
+        self.node.candidates[0].price_micro_usd_per_hour
+    }
+}
+
+/// Something that a replica may become.
+struct Replica<'a> {
+    instance: &'a InstanceType,
+    offering: &'a Offering,
+    /// What DaemonSets request there.
+    daemons: Resources,
+}
+
+/// A replica among what one zone offers: the cheapest, or what is not much dearer. A pool that wants
+/// choice keeps all of it.
+fn node(stall: &Stall<'_>, mut offers: Vec<Replica<'_>>) -> Option<NewNode> {
+    offers.sort_by_cached_key(|replica| candidate(replica.instance, replica.offering));
+    let cheapest = offers.first()?.offering.price_micro_usd_per_hour;
+    let most = cheapest.saturating_mul(PRICE_FACTOR_MAX);
+    let choice = stall.pool.requirements.iter().any(|(_, wanted)| wanted.min_values.is_some());
+    offers.retain(|replica| choice || replica.offering.price_micro_usd_per_hour <= most);
+    // Every candidate has to carry what is requested: what runs on the planned one.
+    let requests = offers.first()?.daemons.clone();
+    offers.retain(|replica| requests.fits_in(&replica.instance.allocatable()));
+    offers.truncate(CANDIDATES_MAX);
+    let candidates = offers.iter().map(|replica| candidate(replica.instance, replica.offering));
+    let node = node_of(stall, 0, candidates.collect(), requests)?;
+    Some(NewNode { standing: true, ..node })
+}

@@ -1,0 +1,52 @@
+//! Lines of a scenario that are one object each.
+//!
+//! Invariant: whatever is not understood fails the test.
+
+use longshore_core::overlay::{NodeOverlay, PriceChange};
+use longshore_core::world::buffer::CapacityBuffer;
+use longshore_core::world::pod::PodKey;
+
+use super::words::*;
+
+/// `buffer NAME shape SHAPE replicas 3`.
+pub fn buffer(words: &[&str]) -> CapacityBuffer {
+    let key = PodKey::new("default", words[0]);
+    let mut buffer = CapacityBuffer { key, ..CapacityBuffer::default() };
+    for (property, value) in pairs(&words[1..]) {
+        match property {
+            "shape" => buffer.shape = value.into(),
+            "replicas" => buffer.replicas = value.parse().unwrap(),
+            _ => panic!("buffer: unknown {property}"),
+        }
+    }
+    buffer
+}
+
+/// `overlay NAME weight 10 need family=m price 0.10 add -0.01 percent -10 has example.com/x=4`.
+pub fn overlay(words: &[&str]) -> NodeOverlay {
+    let mut overlay = NodeOverlay { name: words[0].into(), ..NodeOverlay::default() };
+    for (property, value) in pairs(&words[1..]) {
+        match property {
+            "weight" => overlay.weight = value.parse().unwrap(),
+            "need" => {
+                let (key, requirement) = requirement(value);
+                overlay.requirements.add(&key, requirement);
+            }
+            "price" => overlay.price = Some(PriceChange::Fixed(price(value))),
+            "add" => {
+                let less = value.strip_prefix('-').map(|less| -price(less));
+                overlay.price = Some(PriceChange::Added(less.unwrap_or_else(|| price(value))));
+            }
+            "percent" => {
+                let ppm = value.parse::<i64>().unwrap() * 10_000;
+                overlay.price = Some(PriceChange::AddedPpm(ppm));
+            }
+            "has" => {
+                let (name, amount) = value.split_once('=').unwrap();
+                overlay.capacity.insert(name.to_owned(), quantity(name, amount));
+            }
+            _ => panic!("overlay: unknown {property}"),
+        }
+    }
+    overlay
+}

@@ -1,0 +1,152 @@
+//! What overlays make of a region's catalogues, kept until something of it changes, and their status.
+//!
+//! Invariant: what is kept always equals what would be worked out anew. Conditions are false exactly for
+//! an overlay without effect because another one contradicts it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use longshore_core::catalogue::Catalogue;
+use longshore_core::ids::{CatalogueId, OverlayName, PoolName};
+use longshore_core::overlay::NodeOverlay;
+use longshore_core::plan::{Overlaid, overlaid};
+use longshore_core::pool::NodePool;
+use longshore_core::world::view::World;
+use longshore_proto::cluster::v1::directive::Action;
+use longshore_proto::cluster::v1::{Condition, SetConditions};
+use longshore_proto::types::v1::{ObjectKind, ObjectRef};
+
+use super::state::ClusterState;
+use super::status::Written;
+
+/// The overlaid catalogues with what they were made from.
+#[derive(Default)]
+pub struct Kept {
+    overlays: BTreeMap<OverlayName, NodeOverlay>,
+    pools: BTreeMap<PoolName, Arc<NodePool>>,
+    catalogues: BTreeMap<CatalogueId, Arc<Catalogue>>,
+    overlaid: Overlaid,
+}
+
+impl Kept {
+    /// What was worked out last.
+    #[must_use]
+    pub const fn overlaid(&self) -> &Overlaid {
+        &self.overlaid
+    }
+
+    /// Works it out anew when anything has changed.
+    pub fn refresh(&mut self, world: &World, catalogues: &BTreeMap<CatalogueId, Arc<Catalogue>>) {
+        if !self.is_from(world, catalogues) {
+            self.overlays.clone_from(&world.overlays);
+            self.pools.clone_from(&world.pools);
+            self.catalogues.clone_from(catalogues);
+            self.overlaid = overlaid(world, catalogues);
+        }
+    }
+
+    /// Catalogues that are not the same one may still be equal, but to see that takes long.
+    fn is_from(&self, world: &World, catalogues: &BTreeMap<CatalogueId, Arc<Catalogue>>) -> bool {
+        let mut pairs = self.catalogues.iter().zip(catalogues);
+        let same = |((a, x), (b, y)): ((&CatalogueId, &Arc<_>), (&CatalogueId, &Arc<_>))| {
+            a == b && Arc::ptr_eq(x, y)
+        };
+        self.overlays == world.overlays
+            && (self.overlays.is_empty()
+                || self.pools == world.pools
+                    && self.catalogues.len() == catalogues.len()
+                    && pairs.all(same))
+    }
+}
+
+/// Directives that write the conditions of all overlays.
+#[must_use]
+pub fn written(
+    state: &ClusterState,
+    conflicts: &BTreeMap<OverlayName, OverlayName>,
+) -> Vec<Written> {
+    let overlays = state.view().world().overlays.values();
+    let of_overlay = |overlay: &NodeOverlay| {
+        let other = conflicts.get(&overlay.name);
+        let message = other.map(|other| {
+            format!(
+                "NodeOverlay {other} of equal weight changes the same price or resource, so this one \
+                 has no effect; give one of them another weight or narrower requirements"
+            )
+        });
+        let message = message.unwrap_or_default();
+        let condition = |kind: &str| Condition {
+            r#type: kind.to_owned(),
+            status: Some(other.is_none()),
+            reason: if other.is_some() { "Conflict" } else { kind }.to_owned(),
+            message: message.clone(),
+        };
+        let about =
+            ObjectRef { kind: ObjectKind::NodeOverlay.into(), key: overlay.name.to_string() };
+        Written {
+            key: format!("conditions/{}/{}", about.kind, about.key),
+            // The overlay counts: one that was mended has a status that is not ours.
+            content: format!("{overlay:?} {message}"),
+            action: Action::SetConditions(SetConditions {
+                about: Some(about),
+                conditions: vec![condition("ValidationSucceeded"), condition("Ready")],
+            }),
+        }
+    };
+    overlays.map(of_overlay).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use longshore_core::overlay::PriceChange;
+    use longshore_core::world::view::{Change, ClusterView};
+
+    use super::*;
+
+    #[test]
+    fn what_is_kept_follows_overlays_pools_and_catalogues() {
+        let pool = NodePool { name: "p".into(), catalogue: "all".into(), ..NodePool::default() };
+        let mut view = ClusterView::new();
+        view.apply(Change::Pool(pool.clone()));
+        let catalogue = |cpu_millis| {
+            let mut catalogue = Catalogue::default();
+            let mut kind =
+                longshore_core::catalogue::InstanceType { name: "m".into(), ..Default::default() };
+            kind.capacity.cpu_millis = cpu_millis;
+            kind.offerings.push(longshore_core::catalogue::Offering {
+                zone: "a".into(),
+                zone_id: "".into(),
+                capacity_type: longshore_core::catalogue::CapacityType::Spot,
+                price_micro_usd_per_hour: 100,
+                available: true,
+                reservation: None,
+            });
+            catalogue.put(kind);
+            BTreeMap::from([(CatalogueId::new("all"), Arc::new(catalogue))])
+        };
+        let mut kept = Kept::default();
+        let first = catalogue(1);
+        kept.refresh(view.world(), &first);
+        assert!(kept.overlaid().catalogues.is_empty());
+        let overlay = |price| NodeOverlay {
+            name: "o".into(),
+            price: Some(PriceChange::Fixed(price)),
+            ..NodeOverlay::default()
+        };
+        let seen = |kept: &Kept| {
+            let kind = kept.overlaid().catalogues["p"].types["m"].clone();
+            (kind.capacity.cpu_millis, kind.offerings[0].price_micro_usd_per_hour)
+        };
+        view.apply(Change::Overlay(overlay(7)));
+        kept.refresh(view.world(), &first);
+        assert_eq!(seen(&kept), (1, 7));
+        view.apply(Change::Overlay(overlay(8)));
+        kept.refresh(view.world(), &first);
+        assert_eq!(seen(&kept), (1, 8));
+        kept.refresh(view.world(), &catalogue(2));
+        assert_eq!(seen(&kept), (2, 8));
+        view.apply(Change::Pool(NodePool { name: "q".into(), ..pool }));
+        kept.refresh(view.world(), &catalogue(2));
+        assert_eq!(kept.overlaid().catalogues.len(), 2);
+    }
+}
