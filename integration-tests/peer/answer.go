@@ -35,13 +35,14 @@ type details struct {
 
 // newNode is a node to launch, as its cheapest offering.
 type newNode struct {
-	Pool          string   `json:"pool"`
-	InstanceTypes []string `json:"instance_types"`
-	InstanceType  string   `json:"instance_type"`
-	Zone          string   `json:"zone"`
-	CapacityType  string   `json:"capacity_type"`
-	Price         float64  `json:"price_usd_per_hour"`
-	Pods          []string `json:"pods"`
+	Pool          string            `json:"pool"`
+	Labels        map[string]string `json:"labels"`
+	InstanceTypes []string          `json:"instance_types"`
+	InstanceType  string            `json:"instance_type"`
+	Zone          string            `json:"zone"`
+	CapacityType  string            `json:"capacity_type"`
+	Price         float64           `json:"price_usd_per_hour"`
+	Pods          []string          `json:"pods"`
 }
 
 func pack(set settings, types []*cloudprovider.InstanceType) (summary, error) {
@@ -107,6 +108,7 @@ func describe(solved solved) (details, error) {
 		for _, kind := range claim.InstanceTypeOptions {
 			node.InstanceTypes = append(node.InstanceTypes, kind.Name)
 		}
+		node.Labels = claim.ToNodeClaim().Labels
 		found.NewNodes = append(found.NewNodes, node)
 	}
 	for _, node := range solved.results.ExistingNodes {

@@ -18,7 +18,7 @@ use serde_json::Number;
 
 use crate::manifest;
 
-pub use catalogue::{Row, ZONES, catalogue};
+pub use catalogue::{Row, ZONES, catalogue, from_rows};
 pub use demand::{Demand, POOL, demand, objects, pod_requests};
 
 /// A file of numbers that cannot be used.

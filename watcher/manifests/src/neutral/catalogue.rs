@@ -47,12 +47,18 @@ pub struct Row {
 /// When it cannot be read or a number is negative.
 pub fn catalogue(path: &Path) -> Result<Catalogue, Error> {
     let text = manifest::text(path)?;
-    let rows: Vec<Row> = serde_json::from_str(&text)
-        .map_err(|error| Error::format(path, error.to_string(), FORMAT))?;
-    let types = rows.iter().enumerate().map(|(n, row)| {
-        let place = |text| Error::format(path, format!("[{n}] {}: {text}", row.name), FORMAT);
-        kind(row).map_err(place)
-    });
+    let wrong = |text| Error::format(path, text, FORMAT);
+    let rows: Vec<Row> = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    from_rows(&rows).map_err(wrong)
+}
+
+/// A catalogue of rows.
+///
+/// # Errors
+/// The first row with a number that is negative.
+pub fn from_rows(rows: &[Row]) -> Result<Catalogue, String> {
+    let types = rows.iter().enumerate();
+    let types = types.map(|(n, row)| kind(row).map_err(|e| format!("[{n}] {}: {e}", row.name)));
     Ok(Catalogue {
         catalogue_id: "neutral".to_owned(),
         types: types.collect::<Result<_, _>>()?,
