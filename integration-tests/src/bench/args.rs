@@ -71,6 +71,9 @@ pub struct PackArgs {
     /// How to print the answer.
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Output,
+    /// Also list what the check finds wrong, on standard error.
+    #[arg(long)]
+    pub list_violations: bool,
 }
 
 /// Arguments of `all`.

@@ -40,12 +40,9 @@ struct Bars {
 }
 
 fn bars(row: &Row) -> Option<Bars> {
-    let bound = row.ours.lower_bound_usd_per_hour.filter(|bound| *bound > 0.0)?;
-    Some(Bars {
-        name: format!("{}, {}", row.case.workload, row.case.pool.name()),
-        ours: row.ours.price_usd_per_hour / bound,
-        peer: row.peer.as_ref()?.price_usd_per_hour / bound,
-    })
+    let ours = row.over_bound()?;
+    let peer = ours / row.price_ratio()?;
+    Some(Bars { name: format!("{}, {}", row.case.workload, row.case.pool.name()), ours, peer })
 }
 
 fn legend(x: f64, colour: &str, name: &str) -> String {

@@ -2,6 +2,7 @@
 //!
 //! Invariant: only the planner is timed; the check comes after everything has been measured.
 
+use std::io::Write as _;
 use std::time::Instant;
 
 use anyhow::Result;
@@ -36,21 +37,28 @@ pub fn pack(args: &PackArgs) -> Result<Outcome> {
         peak_rss_bytes,
         allocated_bytes,
         effort: Some(args.effort.name().to_owned()),
-        ..judged(&plan, &input)
+        ..judged(&plan, &input, args)?
     })
 }
 
 /// What can be said of a plan whoever made it.
-#[must_use]
-pub fn judged(plan: &Plan, input: &PlanInput) -> Outcome {
+///
+/// # Errors
+/// When the list of violations cannot be written.
+pub fn judged(plan: &Plan, input: &PlanInput, args: &PackArgs) -> Result<Outcome> {
+    let violations = check::check(plan, input);
+    if args.list_violations {
+        let mut stderr = std::io::stderr().lock();
+        violations.iter().try_for_each(|violation| writeln!(stderr, "{violation}"))?;
+    }
     let unplaced: usize = plan.unplaced.iter().map(|group| group.pods.len()).sum();
     let waiting = plan.placements.len() + unplaced;
-    Outcome {
+    Ok(Outcome {
         pods: count(waiting),
         placed: count(plan.placements.len()),
         nodes: count(plan.launches.len()),
         price_usd_per_hour: dollars(plan.launch_price_micro_usd_per_hour),
-        violations: Some(count(check::check(plan, input).len())),
+        violations: Some(count(violations.len())),
         ..Outcome::default()
-    }
+    })
 }

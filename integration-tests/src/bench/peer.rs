@@ -46,7 +46,7 @@ pub fn peer(args: &PackArgs) -> Result<Outcome> {
     let answer = ask(args)?;
     let input = question::input(args)?;
     let plan = translated(&answer, &input)?;
-    let judged = pack::judged(&plan, &input);
+    let judged = pack::judged(&plan, &input, args)?;
     let said = answer.outcome;
     ensure!(
         (judged.pods, judged.placed, judged.nodes) == (said.pods, said.placed, said.nodes),

@@ -7,7 +7,7 @@ use super::catalogues::Pool;
 use super::latency::{Case, Measured};
 use super::numbers::float;
 use super::outcome::Outcome;
-use super::runs::Row;
+use super::runs::{Row, Side};
 use super::{goals, machine};
 
 /// Everything that was measured.
@@ -81,8 +81,8 @@ const HOW: &str = "\
   own benchmark mix (spread over zones and nodes, together, apart) on four hundred types of one price
   for each unit, `basic` and `wide` are the deployments of its performance suite, `third` are pods of a
   third to two thirds of a node, `poison` puts 10,000 pods that fit nothing before `generic-30000`.
-- Each run is a process of its own; the two sides take turns; tables show medians. Rows that take the peer
-  more than some seconds ask it once.
+- Each run is a process of its own; the two sides take turns, up to ten times; tables show medians. A side that
+  has run for 20 seconds in a row is not started again; a run of 15 minutes is given up.
 - Only the decision is timed: `plan` for us, `Solve` for the peer, with the five workers of its own
   benchmark and without the controller's limit of a minute. Its scheduler is made anew for each run.
 - Plans are judged by `longshore_core::check`, which shares no code with the planner, for both sides.
@@ -100,52 +100,54 @@ fn peer_version() -> String {
 
 fn plans(rows: &[Row]) -> String {
     let head = "| workload | pool | pods | nodes | $/h | best $/h | bound $/h | over bound | peer's \
-                nodes | peer's $/h | ours ÷ peer's | violations, peer's |\n\
-                |---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|";
+                nodes | peer's $/h | ours ÷ peer's | violations | peer's |\n\
+                |---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|";
     let lines = rows.iter().map(|row| {
-        let (ours, peer) = (&row.ours, row.peer.as_ref());
-        let of = |pick: fn(&Outcome) -> String| peer.map_or_else(dash, pick);
-        let cells = [
+        let bound = |found: &Outcome| found.lower_bound_usd_per_hour.map_or_else(dash, price);
+        line(&[
             row.case.workload.to_owned(),
             row.case.pool.name().to_owned(),
-            placed(ours),
-            ours.nodes.to_string(),
-            price(ours.price_usd_per_hour),
-            price(row.best.price_usd_per_hour),
-            ours.lower_bound_usd_per_hour.map_or_else(dash, price),
+            of(&row.ours, placed),
+            of(&row.ours, |found| found.nodes.to_string()),
+            of(&row.ours, |found| price(found.price_usd_per_hour)),
+            of(&row.best, |found| price(found.price_usd_per_hour)),
+            of(&row.ours, bound),
             row.over_bound().map_or_else(dash, ratio),
-            of(|peer| peer.nodes.to_string()),
-            of(|peer| price(peer.price_usd_per_hour)),
-            row.price_ratio().map_or_else(dash, |found| loss(found, found > 1.0)),
-            format!("{}, {}", violations(ours), peer.map_or_else(dash, violations)),
-        ];
-        line(&cells)
+            of(&row.peer, |found| found.nodes.to_string()),
+            of(&row.peer, |found| price(found.price_usd_per_hour)),
+            row.price_ratio().map_or_else(dash, |found| set_off(ratio(found), found > 1.0)),
+            of(&row.ours, violations),
+            of(&row.peer, violations),
+        ])
     });
     [head.to_owned()].into_iter().chain(lines).collect::<Vec<_>>().join("\n")
 }
 
 fn costs(rows: &[Row]) -> String {
-    let head = "| workload | pool | ms | peer's ms | faster | runs | B/pod | peer's B/pod | MB | peer's \
-                MB | best ms |\n|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|";
+    let head = "| workload | pool | ms | best ms | peer's ms | faster | runs | peer's runs | B/pod | \
+                peer's B/pod | MB | peer's MB |\n\
+                |---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|";
     let lines = rows.iter().map(|row| {
-        let (ours, peer) = (&row.ours, row.peer.as_ref());
-        let of = |pick: fn(&Outcome) -> String| peer.map_or_else(dash, pick);
-        let cells = [
+        line(&[
             row.case.workload.to_owned(),
             row.case.pool.name().to_owned(),
-            milliseconds(ours),
-            of(milliseconds),
-            row.speed_up().map_or_else(dash, |found| format!("{}×", loss_of(found))),
-            format!("{}, {}", row.case.ours, row.case.peer),
-            per_pod(ours),
-            of(per_pod),
-            megabytes(ours.peak_rss_bytes),
-            of(|peer| megabytes(peer.peak_rss_bytes)),
+            milliseconds(&row.ours),
             milliseconds(&row.best),
-        ];
-        line(&cells)
+            milliseconds(&row.peer),
+            row.speed_up().map_or_else(dash, |found| set_off(times(found), found < 1.0)),
+            row.ours.runs.to_string(),
+            row.peer.runs.to_string(),
+            of(&row.ours, per_pod),
+            of(&row.peer, per_pod),
+            of(&row.ours, |found| megabytes(found.peak_rss_bytes)),
+            of(&row.peer, |found| megabytes(found.peak_rss_bytes)),
+        ])
     });
     [head.to_owned()].into_iter().chain(lines).collect::<Vec<_>>().join("\n")
+}
+
+fn of(side: &Side, pick: impl Fn(&Outcome) -> String) -> String {
+    side.outcome.as_ref().map_or_else(dash, pick)
 }
 
 fn cases(cases: &[(Case, Measured)]) -> String {
@@ -197,19 +199,23 @@ fn ratio(value: f64) -> String {
     format!("{value:.4}")
 }
 
-/// A ratio, set off where we lose.
-fn loss(value: f64, lost: bool) -> String {
-    if lost { format!("**{value:.4}**") } else { ratio(value) }
+fn times(value: f64) -> String {
+    if value < 10.0 { format!("{value:.1}×") } else { format!("{value:.0}×") }
 }
 
-fn loss_of(speed_up: f64) -> String {
-    let text = if speed_up < 10.0 { format!("{speed_up:.1}") } else { format!("{speed_up:.0}") };
-    if speed_up < 1.0 { format!("**{text}**") } else { text }
+/// What is lost stands out.
+fn set_off(text: String, lost: bool) -> String {
+    if lost { format!("**{text}**") } else { text }
 }
 
-fn milliseconds(outcome: &Outcome) -> String {
-    let ms = outcome.plan_seconds * 1e3;
-    if ms < 10.0 { format!("{ms:.2}") } else { format!("{ms:.0}") }
+fn milliseconds(side: &Side) -> String {
+    let ms = side.seconds * 1e3;
+    match (side.runs, &side.outcome) {
+        (0, _) => dash(),
+        (_, None) => format!("> {ms:.0}"),
+        (_, Some(_)) if ms < 10.0 => format!("{ms:.2}"),
+        (_, Some(_)) => format!("{ms:.0}"),
+    }
 }
 
 fn per_pod(outcome: &Outcome) -> String {

@@ -4,6 +4,7 @@
 //! marked, and the documents are written all the same.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Result;
 
@@ -11,72 +12,57 @@ use super::args::AllArgs;
 use super::catalogues::Pool;
 use super::latency::{Case as LatencyCase, Measured};
 use super::report::Results;
-use super::runs::{self, Case, Row};
+use super::runs::{self, Case, Pace, Row, Side};
 use super::{chart, goals, report, say};
 
-/// Runs of ours, and of the peer where it takes seconds and where it takes minutes.
-#[derive(Clone, Copy, Debug)]
-struct Pace {
-    ours: usize,
-    peer: usize,
-    quick: bool,
-}
+/// Everything, with time for the rows that take the peer minutes.
+const FULL: Pace =
+    Pace { runs: 10, enough: Duration::from_secs(20), limit: Duration::from_secs(900) };
+const QUICK: Pace =
+    Pace { runs: 3, enough: Duration::from_secs(5), limit: Duration::from_secs(60) };
 
-impl Pace {
-    const fn new(quick: bool) -> Self {
-        if quick { Self { ours: 3, peer: 1, quick } } else { Self { ours: 10, peer: 10, quick } }
-    }
+const SHORT: [(&str, Pool); 20] = [
+    ("seed-4", Pool::Cmr),
+    ("seed-100", Pool::Cmr),
+    ("basic", Pool::Cmr),
+    ("wide", Pool::Cmr),
+    ("generic-1000", Pool::Cmr),
+    ("generic-5000", Pool::Cmr),
+    ("classes-100", Pool::Cmr),
+    ("basic", Pool::Cmr64),
+    ("wide", Pool::Cmr64),
+    ("generic-1000", Pool::Cmr64),
+    ("generic-5000", Pool::Cmr64),
+    ("basic", Pool::Cmr32),
+    ("wide", Pool::Cmr32),
+    ("generic-1000", Pool::Cmr32),
+    ("generic-5000", Pool::Cmr32),
+    ("third", Pool::Cmr32),
+    ("diverse-1", Pool::Linear),
+    ("diverse-50", Pool::Linear),
+    ("diverse-100", Pool::Linear),
+    ("diverse-500", Pool::Linear),
+];
 
-    /// A row that the peer answers within a second or two.
-    const fn short(self, workload: &'static str, pool: Pool) -> Case {
-        Case { workload, pool, ours: self.ours, peer: self.peer }
-    }
+/// Rows that quick runs do without.
+const LONG: [(&str, Pool); 6] = [
+    ("generic-20000", Pool::Cmr),
+    ("generic-100000", Pool::Cmr),
+    ("distinct-20000", Pool::Cmr),
+    ("diverse-1000", Pool::Cmr),
+    ("diverse-5000", Pool::Linear),
+    ("diverse-20000", Pool::Linear),
+];
 
-    /// A row that takes the peer so long that it is asked once.
-    const fn long(self, workload: &'static str, pool: Pool) -> Case {
-        Case { workload, pool, ours: self.ours, peer: 1 }
-    }
-
-    /// A row that takes it minutes: quick runs do without.
-    const fn longest(self, workload: &'static str, pool: Pool) -> Case {
-        Case { workload, pool, ours: self.ours, peer: if self.quick { 0 } else { 1 } }
-    }
-
-    /// A row without the peer.
-    const fn alone(self, workload: &'static str, pool: Pool) -> Case {
-        Case { workload, pool, ours: self.ours, peer: 0 }
-    }
-}
+/// Rows without the peer, which would take hours over pods that fit nothing.
+const ALONE: [(&str, Pool); 2] = [("generic-30000", Pool::Cmr), ("poison", Pool::Cmr)];
 
 /// Rows of the table.
-fn cases(pace: Pace) -> Vec<Case> {
-    let mut all = vec![
-        pace.short("seed-4", Pool::Cmr),
-        pace.short("seed-100", Pool::Cmr),
-        pace.short("basic", Pool::Cmr),
-        pace.short("wide", Pool::Cmr),
-        pace.short("generic-1000", Pool::Cmr),
-        pace.short("generic-5000", Pool::Cmr),
-        pace.long("generic-20000", Pool::Cmr),
-        pace.longest("generic-100000", Pool::Cmr),
-        pace.long("classes-100", Pool::Cmr),
-        pace.longest("distinct-20000", Pool::Cmr),
-        pace.alone("generic-30000", Pool::Cmr),
-        pace.alone("poison", Pool::Cmr),
-    ];
-    for pool in [Pool::Cmr64, Pool::Cmr32] {
-        let short = ["basic", "wide", "generic-1000"].map(|name| pace.short(name, pool));
-        all.extend(short);
-        all.push(pace.long("generic-5000", pool));
-    }
-    all.push(pace.short("third", Pool::Cmr32));
-    let diverse = ["diverse-1", "diverse-50", "diverse-100", "diverse-500"];
-    all.extend(diverse.map(|name| pace.short(name, Pool::Linear)));
-    all.push(pace.long("diverse-1000", Pool::Linear));
-    all.push(pace.long("diverse-1000", Pool::Cmr));
-    all.push(pace.long("diverse-5000", Pool::Linear));
-    all.push(pace.longest("diverse-20000", Pool::Linear));
-    all
+fn cases(quick: bool) -> Vec<Case> {
+    let case = |peer| move |(workload, pool)| Case { workload, pool, peer };
+    let long = LONG.into_iter().filter(|_| !quick);
+    let asked = SHORT.into_iter().chain(long).map(case(true));
+    asked.chain(ALONE.into_iter().map(case(false))).collect()
 }
 
 /// Measures everything and writes the documents.
@@ -86,18 +72,23 @@ fn cases(pace: Pace) -> Vec<Case> {
 pub fn all(args: &AllArgs) -> Result<()> {
     let dir = tempfile::tempdir()?;
     let mut results = Results { quick: args.quick, ..Results::default() };
-    for case in cases(Pace::new(args.quick)) {
+    let pace = if args.quick { QUICK } else { FULL };
+    for case in cases(args.quick) {
         say(&format!("{} on {}", case.workload, case.pool.name()))?;
-        results.rows.push(measured(case, dir.path())?);
+        results.rows.push(measured(case, pace, dir.path())?);
+        write(&results, &args.out)?;
     }
-    for case in LATENCIES {
-        say(&format!("latency {}", case.0))?;
-        let found: Measured = runs::answer(&["latency".to_owned(), case.0.to_owned()])?;
-        results.cases.push((case.1, found));
+    for (name, case) in LATENCIES {
+        say(&format!("latency {name}"))?;
+        let found = runs::answer(&["latency".to_owned(), name.to_owned()], LATENCY_LIMIT)?;
+        results.cases.extend(found.map(|found: Measured| (case, found)));
     }
     write(&results, &args.out)?;
     say(&goals::table(&results))
 }
+
+/// A case ends by itself long before, unless one plan takes minutes.
+const LATENCY_LIMIT: Duration = Duration::from_secs(600);
 
 /// The cases, as the arguments spell them.
 const LATENCIES: [(&str, LatencyCase); 6] = [
@@ -109,14 +100,14 @@ const LATENCIES: [(&str, LatencyCase); 6] = [
     ("certificate", LatencyCase::Certificate),
 ];
 
-fn measured(case: Case, dir: &Path) -> Result<Row> {
-    let row = runs::measure(case, dir)?;
-    let peer = row.peer.as_ref();
-    let theirs = peer.map_or_else(String::new, |peer| {
-        format!("; peer {:.4} $/h in {:.3} s", peer.price_usd_per_hour, peer.plan_seconds)
-    });
-    let ours = &row.ours;
-    say(&format!("  {:.4} $/h in {:.6} s{theirs}", ours.price_usd_per_hour, ours.plan_seconds))?;
+fn measured(case: Case, pace: Pace, dir: &Path) -> Result<Row> {
+    let row = runs::measure(case, pace, dir)?;
+    let told = |side: &Side| match &side.outcome {
+        Some(found) => format!("{:.4} $/h in {:.6} s", found.price_usd_per_hour, side.seconds),
+        None if side.runs > 0 => format!("given up after {} s", side.seconds),
+        None => "not asked".to_owned(),
+    };
+    say(&format!("  {}; peer {}", told(&row.ours), told(&row.peer)))?;
     Ok(row)
 }
 
