@@ -91,7 +91,7 @@ func answer(all *world, types []*cloudprovider.InstanceType, set settings) (summ
 }
 
 func describe(solved solved) (details, error) {
-	found := details{Existing: map[string][]string{}, Unplaced: map[string]string{}}
+	found := details{NewNodes: []newNode{}, Existing: map[string][]string{}, Unplaced: map[string]string{}}
 	for _, claim := range solved.results.NewNodeClaims {
 		name, offering := cheapest(claim)
 		if offering == nil {

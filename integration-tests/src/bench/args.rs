@@ -43,6 +43,8 @@ pub enum Command {
         /// The folder; made when it is not there.
         dir: PathBuf,
     },
+    /// Let both plan small clusters with many constraints, and say where ours does worse.
+    Differ(DifferArgs),
     /// Measure everything, both sides by turns, and write the tables and the chart.
     All(AllArgs),
 }
@@ -79,12 +81,26 @@ pub struct PackArgs {
 /// Arguments of `all`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct AllArgs {
-    /// Fewer runs, and none of the rows that take the peer minutes.
+    /// Fewer and shorter runs; the peer is not asked where it takes minutes.
     #[arg(long)]
     pub quick: bool,
     /// Folder for benchmarks.md and benchmarks.svg.
     #[arg(long, default_value = "docs", value_name = "DIR")]
     pub out: PathBuf,
+}
+
+/// Arguments of `differ`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct DifferArgs {
+    /// Seed of the first cluster.
+    #[arg(long, default_value_t = 0, value_name = "SEED")]
+    pub from: u64,
+    /// Number of clusters.
+    #[arg(long, default_value_t = 100, value_name = "N")]
+    pub clusters: u64,
+    /// Folder for the catalogue and for the clusters on which ours does worse.
+    #[arg(long, default_value = "target/differ", value_name = "DIR")]
+    pub dir: PathBuf,
 }
 
 /// Requests of a DaemonSet's pod.

@@ -22,6 +22,8 @@ pub enum Pool {
     Cmr64,
     /// The same up to 32 vCPU, with a DaemonSet of 500m and 1 GiB.
     Cmr32,
+    /// Three families each of amd64 and arm64, for clusters with constraints.
+    Mixed,
     /// Four hundred made-up types, each as large as its number, at one price for each unit.
     Linear,
 }
@@ -34,6 +36,7 @@ impl Pool {
             Self::Cmr => "c/m/r",
             Self::Cmr64 => "c/m/r ≤ 64 vCPU",
             Self::Cmr32 => "c/m/r ≤ 32 vCPU + DaemonSet",
+            Self::Mixed => "mixed",
             Self::Linear => "linear-400",
         }
     }
@@ -43,6 +46,7 @@ impl Pool {
     pub const fn file(self) -> &'static str {
         match self {
             Self::Cmr | Self::Cmr64 | Self::Cmr32 => "catalogue-cmr.json",
+            Self::Mixed => "catalogue-mixed.json",
             Self::Linear => "catalogue-linear-400.json",
         }
     }
@@ -51,7 +55,7 @@ impl Pool {
     #[must_use]
     pub const fn max_cpu_milli(self) -> Option<i64> {
         match self {
-            Self::Cmr | Self::Linear => None,
+            Self::Cmr | Self::Mixed | Self::Linear => None,
             Self::Cmr64 => Some(64_000),
             Self::Cmr32 => Some(32_000),
         }
@@ -62,7 +66,7 @@ impl Pool {
     pub const fn daemon_set(self) -> Option<DaemonSet> {
         match self {
             Self::Cmr32 => Some(DaemonSet { cpu_millis: 500, memory_mib: 1024 }),
-            Self::Cmr | Self::Cmr64 | Self::Linear => None,
+            Self::Cmr | Self::Cmr64 | Self::Mixed | Self::Linear => None,
         }
     }
 
@@ -72,15 +76,16 @@ impl Pool {
     /// When the embedded facts cannot be read.
     pub fn rows(self) -> Result<Vec<Row>> {
         match self {
-            Self::Cmr | Self::Cmr64 | Self::Cmr32 => cmr(),
+            Self::Cmr | Self::Cmr64 | Self::Cmr32 => sold(belongs),
+            Self::Mixed => sold(is_mixed),
             Self::Linear => (1..=400).map(linear).collect(),
         }
     }
 }
 
-fn cmr() -> Result<Vec<Row>> {
+fn sold(wanted: fn(&InstanceType) -> bool) -> Result<Vec<Row>> {
     let facts = Dataset::embedded()?;
-    let sold = facts.catalogue(REGION)?.filter(|(kind, _)| belongs(kind));
+    let sold = facts.catalogue(REGION)?.filter(|(kind, _)| wanted(kind));
     let listed = sold.filter(|(_, offering)| !offering.on_demand.estimated);
     listed.map(|(kind, offering)| row(kind, offering.on_demand.micro_usd_per_hour)).collect()
 }
@@ -91,6 +96,11 @@ fn belongs(kind: &InstanceType) -> bool {
         && kind.arch == Arch::Amd64
         && kind.hypervisor != Hypervisor::None
         && kind.gpus.is_empty()
+}
+
+fn is_mixed(kind: &InstanceType) -> bool {
+    const FAMILIES: [&str; 6] = ["c5", "m5", "r5", "c6g", "m6g", "r6g"];
+    FAMILIES.contains(&kind.family()) && kind.hypervisor != Hypervisor::None
 }
 
 fn row(kind: &InstanceType, micro_usd_per_hour: u64) -> Result<Row> {

@@ -7,6 +7,8 @@
 mod args;
 mod catalogues;
 mod chart;
+mod clusters;
+mod differ;
 mod goals;
 mod latency;
 mod machine;
@@ -39,6 +41,7 @@ pub fn run(args: &Args) -> Result<()> {
         Command::Peer(args) => print(&peer::peer(args)?),
         Command::Latency { case } => print(&latency::measure(*case)?),
         Command::Files { dir } => workloads::write_all(dir),
+        Command::Differ(args) => differ::differ(args),
         Command::All(args) => suite::all(args),
     }
 }

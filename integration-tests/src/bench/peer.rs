@@ -23,7 +23,7 @@ use crate::parts::binary::part_program;
 struct Answer {
     #[serde(flatten)]
     outcome: Outcome,
-    new_nodes: Option<Vec<PeerNode>>,
+    new_nodes: Vec<PeerNode>,
     on_existing_nodes: BTreeMap<String, Vec<String>>,
     unplaced: BTreeMap<String, String>,
 }
@@ -76,7 +76,7 @@ fn ask(args: &PackArgs) -> Result<Answer> {
 /// The peer's plan as one of ours.
 fn translated(answer: &Answer, input: &PlanInput) -> Result<Plan> {
     let mut plan = Plan::default();
-    for (index, node) in answer.new_nodes.iter().flatten().enumerate() {
+    for (index, node) in answer.new_nodes.iter().enumerate() {
         let launch = launch(node, input)?;
         place(&mut plan, &node.pods, &Target::New(index));
         plan.launch_price_micro_usd_per_hour += launch.max_price_micro_usd_per_hour;

@@ -38,8 +38,11 @@ impl Results {
 /// The document.
 #[must_use]
 pub fn document(results: &Results) -> String {
-    let quick =
-        if results.quick { " A quick run: fewer runs, no row that takes minutes." } else { "" };
+    let quick = if results.quick {
+        " A quick run: at most three runs, none longer than a minute, and the peer is not asked where it takes minutes."
+    } else {
+        ""
+    };
     let (machine, commit) = (machine::describe(), machine::commit());
     let parts = [
         format!(
