@@ -28,10 +28,11 @@ impl Results {
         self.rows.iter().find(|row| row.case.workload == workload && row.case.pool == pool)
     }
 
-    /// What a case gave.
+    /// What a case gave; none when it gave nothing to measure.
     #[must_use]
     pub fn case(&self, case: Case) -> Option<&Measured> {
-        self.cases.iter().find(|(known, _)| *known == case).map(|(_, found)| found)
+        let mut measured = self.cases.iter().filter(|(_, found)| found.runs > 0);
+        measured.find(|(known, _)| *known == case).map(|(_, found)| found)
     }
 }
 
