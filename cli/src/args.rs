@@ -53,7 +53,7 @@ pub enum Command {
 }
 
 const PLAN_USAGE: &str = "\
-longshore plan [OPTIONS] --filename <FILE|DIR>...
+longshore plan [OPTIONS] --filename <FILE|DIR>... [--catalogue <FILE>]
        longshore plan [OPTIONS] --catalogue <FILE> --workload <FILE>";
 
 const DOCTOR_HELP: &str = "\
@@ -169,6 +169,9 @@ Examples:
   # bare numbers: types of any provider, pods as [[cpu thousandths, MiB, count], …]
   longshore plan --catalogue types.json --workload pods.json --output json
 
+  # manifests on types of any provider
+  longshore plan -f manifests/ --catalogue types.json
+
 Prices are Linux prices; those marked * are estimates. Subnets are unknown here: every zone of the
 region counts, unless a pool's requirements name zones.";
 
@@ -177,8 +180,13 @@ region counts, unless a pool's requirements name zones.";
 pub struct PlanArgs {
     /// Manifests (YAML, JSON, `kubectl get -o json|yaml`): a file, a directory, or - for standard
     /// input. May be repeated.
-    #[arg(short, long = "filename", value_name = "FILE|DIR",
-        required_unless_present = "catalogue", conflicts_with_all = ["catalogue", "workload"])]
+    #[arg(
+        short,
+        long = "filename",
+        value_name = "FILE|DIR",
+        required_unless_present = "workload",
+        conflicts_with = "workload"
+    )]
     pub files: Vec<PathBuf>,
     /// How to print the plan.
     #[arg(short, long, value_enum, default_value_t)]
@@ -190,10 +198,12 @@ pub struct PlanArgs {
     /// KIND/NAME.
     #[arg(long, value_name = "POD")]
     pub explain: Option<String>,
-    /// Instance types as bare numbers, instead of manifests.
-    #[arg(long, value_name = "FILE", requires = "workload")]
+    /// Instance types as bare numbers, instead of those of EC2: what every pool buys, whatever its
+    /// node class, on demand in test-zone-1, test-zone-2 and test-zone-3 at one price.
+    #[arg(long, value_name = "FILE")]
     pub catalogue: Option<PathBuf>,
-    /// Pods as bare numbers, instead of manifests.
+    /// Pods as bare numbers, instead of manifests: JSON, or a trace in CSV with the columns
+    /// cpu_milli and memory_mib and a line for each pod, whose GPUs are ignored.
     #[arg(long, value_name = "FILE", requires = "catalogue")]
     pub workload: Option<PathBuf>,
 }
@@ -229,7 +239,9 @@ mod tests {
         let parse = |line: &str| Args::try_parse_from(line.split(' '));
         assert!(parse("longshore plan -f a -f b --region us-east-1").is_ok());
         assert!(parse("longshore plan --catalogue a --workload b").is_ok());
+        assert!(parse("longshore plan -f a --catalogue b").is_ok());
         assert!(parse("longshore plan --catalogue a").is_err());
+        assert!(parse("longshore plan --workload a").is_err());
         assert!(parse("longshore plan -f a --catalogue a --workload b").is_err());
         assert!(parse("longshore plan").is_err());
         assert!(parse("longshore plan -f a --no-color").unwrap().no_color);

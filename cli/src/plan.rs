@@ -5,18 +5,14 @@
 //! the actuator's catalogue over facts compiled in, the scheduler's `compute`, a report.
 
 mod catalogue;
-mod decode;
-mod inventory;
-mod kinds;
-mod manifest;
-mod neutral;
 mod region;
 pub mod report;
-mod workload;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use longshore_ec2_data::Dataset;
+use longshore_manifests::{inventory, manifest, neutral};
 use longshore_proto::types::v1::object::Kind;
 use longshore_proto::types::v1::{Catalogue, NodeClass, Object};
 use longshore_scheduler::compute::{Question, compute};
@@ -62,6 +58,7 @@ pub enum Error {
 }
 
 /// A question, and what is to be said beside its answer.
+#[derive(Default)]
 struct Asked {
     question: Question,
     region: String,
@@ -77,13 +74,9 @@ pub fn run(args: &PlanArgs, style: Style) -> Answer {
 
 fn answer(args: &PlanArgs, style: Style) -> Result<Answer, Error> {
     let asked = match (&args.catalogue, &args.workload) {
-        (Some(catalogue), Some(workload)) => {
-            let (objects, pods) = neutral::workload(workload)?;
-            let catalogue = neutral::catalogue(catalogue)?;
-            let question = Question { objects, pods, catalogue, ..Question::default() };
-            Asked { question, region: String::new(), warnings: Vec::new(), remarks: Vec::new() }
-        }
-        _ => from_manifests(args)?,
+        (Some(catalogue), Some(workload)) => from_numbers(catalogue, workload)?,
+        (Some(catalogue), None) => from_both(args, catalogue)?,
+        (None, _) => from_manifests(args)?,
     };
     let response = compute(&asked.question)?;
     let context = Context::new(&asked.question, &response);
@@ -105,6 +98,31 @@ fn answer(args: &PlanArgs, style: Style) -> Result<Answer, Error> {
     Ok(Answer { text, remarks, ending })
 }
 
+fn from_numbers(catalogue: &Path, workload: &Path) -> Result<Asked, Error> {
+    let (objects, pods) = neutral::objects(&neutral::demand(workload)?);
+    let catalogue = neutral::catalogue(catalogue)?;
+    let question = Question { objects, pods, catalogue, ..Question::default() };
+    Ok(Asked { question, ..Asked::default() })
+}
+
+/// Every pool buys from the given catalogue, whatever its node class.
+fn from_both(args: &PlanArgs, catalogue: &Path) -> Result<Asked, Error> {
+    let inventory = inventory::take(manifest::read(&args.files)?)?;
+    let catalogue = neutral::catalogue(catalogue)?;
+    let is_pool = |object: &Object| matches!(object.kind, Some(Kind::NodePool(_)));
+    if !inventory.objects.iter().any(is_pool) {
+        return Err(no_pool(args));
+    }
+    let (objects, pods) = (inventory.objects, inventory.pods);
+    let question = Question { objects, pods, catalogue, ..Question::default() };
+    Ok(Asked { question, warnings: inventory.warnings, ..Asked::default() })
+}
+
+fn no_pool(args: &PlanArgs) -> Error {
+    let files = args.files.iter().map(|file| file.display().to_string());
+    Error::NoPool(files.collect::<Vec<_>>().join(", "))
+}
+
 fn from_manifests(args: &PlanArgs) -> Result<Asked, Error> {
     let inventory = inventory::take(manifest::read(&args.files)?)?;
     let facts = Dataset::embedded()?;
@@ -113,8 +131,7 @@ fn from_manifests(args: &PlanArgs) -> Result<Asked, Error> {
     let mut warnings = inventory.warnings;
     let classes = classes(&inventory.objects, &mut warnings);
     if classes.is_empty() {
-        let files = args.files.iter().map(|file| file.display().to_string());
-        return Err(Error::NoPool(files.collect::<Vec<_>>().join(", ")));
+        return Err(no_pool(args));
     }
     let market = catalogue::market(&choice.region)?;
     let catalogues = classes.into_iter().map(|(name, class)| {

@@ -1,8 +1,9 @@
-//! What the integration tests and the demo are made of.
+//! What the integration tests, the demo and the bench are made of.
 //!
 //! Invariant: nothing here is part of a program that runs in a cluster; tests bring their own
 //! cluster, region and network, and take them away again.
 
+pub mod bench;
 pub mod demo;
 pub mod parts;
 pub mod stage;

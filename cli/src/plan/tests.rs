@@ -197,3 +197,40 @@ fn bare_numbers_are_planned_at_their_price() {
     assert_eq!(ending, Ending::BadInput);
     assert!(text.contains("wrong.json: [0]: \"-1\" is negative"), "{text}");
 }
+
+const TYPES: &str = r#"[{"Name": "small", "Arch": "amd64", "Cpu": 2000, "Mem": 4096, "Pods": 10, "Price": 0.05},
+    {"Name": "large", "Arch": "arm64", "Cpu": 9000, "Mem": 65536, "Pods": 10, "Price": 0.4}]"#;
+
+#[test]
+fn the_pools_of_manifests_buy_from_a_catalogue_of_numbers() {
+    let pool = POOL.replace("values: [m5.large]", "values: [small, large]");
+    let web = WEB.replace(
+        "spec: {containers",
+        "spec: {nodeSelector: {topology.kubernetes.io/zone: test-zone-2, kubernetes.io/os: linux, \
+         kubernetes.io/arch: arm64, karpenter.sh/capacity-type: on-demand}, containers",
+    );
+    let dir = folder(&[("pool.yaml", &pool), ("web.yaml", &web), ("types.json", TYPES)]);
+    let files = ["pool.yaml", "web.yaml"].map(|name| dir.path().join(name)).to_vec();
+    let catalogue = Some(dir.path().join("types.json"));
+    let args = PlanArgs { files, catalogue, output: Output::Json, ..PlanArgs::default() };
+    let answer = run(&args, Style::default());
+    assert_eq!(answer.ending, Ending::Well, "{answer:?}");
+    assert!(!answer.remarks.join("").contains("region"), "{answer:?}");
+    let json: Value = serde_json::from_str(&answer.text).unwrap();
+    assert_eq!(json["price_micro_usd_per_hour"], 1_200_000, "{json}");
+    let offering = &json["nodes"][0]["offerings"][0];
+    assert_eq!(offering["instance_type"], "large");
+    assert_eq!(offering["zone"], "test-zone-2");
+}
+
+#[test]
+fn a_trace_is_a_workload() {
+    let trace = "name,cpu_milli,memory_mib,num_gpu\na,1000,2048,1\nb,1000,2048,0\nc,500,512,8\n";
+    let dir = folder(&[("types.json", TYPES), ("trace.csv", trace)]);
+    let (catalogue, workload) = (dir.path().join("types.json"), dir.path().join("trace.csv"));
+    let args =
+        PlanArgs { catalogue: Some(catalogue), workload: Some(workload), ..PlanArgs::default() };
+    let (text, ending) = told(&args);
+    assert_eq!(ending, Ending::Well, "{text}");
+    assert!(text.contains("3 pods: 3 on 2 new nodes"), "{text}");
+}

@@ -9,35 +9,38 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 use super::{expect_none, root, run};
 
 /// For each of our crates, those of ours that it may use.
-const MAY_USE: [(&str, &[&str]); 10] = [
+const MAY_USE: [(&str, &[&str]); 11] = [
     ("longshore-proto", &[]),
     ("longshore-runtime", &[]),
     ("longshore-core", &[]),
     ("longshore-ec2-data", &[]),
     ("longshore-scheduler", &["longshore-core", "longshore-proto", "longshore-runtime"]),
     ("longshore-watcher", &["longshore-proto", "longshore-runtime"]),
+    ("longshore-manifests", &["longshore-proto", "longshore-watcher"]),
     ("longshore-actuator", &["longshore-ec2-data", "longshore-proto", "longshore-runtime"]),
     ("longshore-lab", &["longshore-ec2-data"]),
     ("longshore", &EVERY_PROGRAM),
     ("longshore-it", &EVERYTHING),
 ];
 
-const EVERY_PROGRAM: [&str; 7] = [
+const EVERY_PROGRAM: [&str; 8] = [
     "longshore-actuator",
     "longshore-core",
     "longshore-ec2-data",
+    "longshore-manifests",
     "longshore-proto",
     "longshore-runtime",
     "longshore-scheduler",
     "longshore-watcher",
 ];
 
-const EVERYTHING: [&str; 9] = [
+const EVERYTHING: [&str; 10] = [
     "longshore",
     "longshore-actuator",
     "longshore-core",
     "longshore-ec2-data",
     "longshore-lab",
+    "longshore-manifests",
     "longshore-proto",
     "longshore-runtime",
     "longshore-scheduler",

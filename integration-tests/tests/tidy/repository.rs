@@ -57,6 +57,18 @@ fn parts_built_from_modules_have_one_version() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn the_peer_is_what_its_part_says() -> Result<()> {
+    let versions = std::fs::read_to_string(root().join("tools/parts/versions"))?;
+    let module = std::fs::read_to_string(root().join("integration-tests/peer/go.mod"))?;
+    let version = part_version(&versions, "peer").unwrap_or_default();
+    let line = format!("\tsigs.k8s.io/karpenter v{version}");
+    let missing = !module.lines().any(|it| it == line);
+    let breaches: Vec<String> = missing.then_some(line).into_iter().collect();
+    expect_none(&breaches, "write the version of tools/parts/versions into the peer's go.mod");
+    Ok(())
+}
+
 fn part_version<'a>(versions: &'a str, part: &str) -> Option<&'a str> {
     let mut lines = versions.lines().map(str::split_whitespace);
     lines.find_map(|mut words| (words.next() == Some(part)).then(|| words.next()).flatten())

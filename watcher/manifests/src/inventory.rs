@@ -17,10 +17,10 @@ use longshore_watcher::project::Surroundings;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::decode::decode;
-use super::kinds::{self, Class, Known};
-use super::manifest::{Document, Place};
-use super::workload::{Owner, Workload};
+use crate::decode::decode;
+use crate::kinds::{self, Class, Known};
+use crate::manifest::{Document, Place};
+use crate::workload::{Owner, Workload};
 
 /// Objects that cannot be used.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]

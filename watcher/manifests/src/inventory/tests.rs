@@ -1,7 +1,7 @@
 //! Documents in, objects and pods out.
 
 use super::*;
-use crate::plan::manifest::parse;
+use crate::manifest::parse;
 
 const POOL: &str = "
 apiVersion: karpenter.sh/v1

@@ -1,0 +1,186 @@
+//! Arguments of the bench.
+//!
+//! Invariant: nothing else of the bench reads arguments.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use longshore_proto::planning::v1::Effort as WireEffort;
+
+use super::latency::Case;
+
+/// Measures Longshore's planner, and Karpenter's scheduler on the same files.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "bench", after_help = FORMATS)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const FORMATS: &str = "\
+Formats:
+  catalogue  [{\"Name\", \"Arch\", \"Cpu\" in thousandths, \"Mem\" in MiB, \"Pods\", \"Price\" in dollars an
+             hour}, …], allocatable, sold on demand in three zones at one price
+  workload   [[CPU in thousandths, memory in MiB, count], …], plain pods; or a trace in CSV with the
+             columns cpu_milli and memory_mib and a line for each pod. GPUs of a trace are ignored,
+             as such a catalogue has none.";
+
+/// What to do.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Command {
+    /// Plan, and say what it took and what the plan costs.
+    Pack(PackArgs),
+    /// Let the peer plan the same files, judge its plan by our check, and say the same.
+    Peer(PackArgs),
+    /// Measure one of the cases that make their own world.
+    Latency {
+        /// Which.
+        case: Case,
+    },
+    /// Write the files of the named workloads into a folder, to feed them to whatever else.
+    Files {
+        /// The folder; made when it is not there.
+        dir: PathBuf,
+    },
+    /// Let both plan small clusters with many constraints, and say where ours does worse.
+    Differ(DifferArgs),
+    /// Measure everything, both sides by turns, and write the tables and the chart.
+    All(AllArgs),
+}
+
+/// A pair of files, and how to plan them.
+#[derive(Clone, Debug, clap::Args)]
+pub struct PackArgs {
+    /// Instance types.
+    #[arg(long, value_name = "FILE")]
+    pub catalogue: PathBuf,
+    /// Pods as bare numbers.
+    #[arg(long, value_name = "FILE", required_unless_present = "files")]
+    pub workload: Option<PathBuf>,
+    /// Pods, pools and nodes as manifests, instead of a workload.
+    #[arg(short, long = "filename", value_name = "FILE", conflicts_with = "workload")]
+    pub files: Vec<PathBuf>,
+    /// Leave out types with more allocatable CPU, in thousandths of a core.
+    #[arg(long, value_name = "N")]
+    pub max_cpu_milli: Option<i64>,
+    /// A DaemonSet on every node: thousandths of a core and MiB that its pod requests.
+    #[arg(long, value_name = "CPU_MILLI,MEM_MIB", value_parser = daemon_set)]
+    pub daemonset: Option<DaemonSet>,
+    /// How hard to try; the peer knows no such thing.
+    #[arg(long, value_enum, default_value_t)]
+    pub effort: Effort,
+    /// How to print the answer.
+    #[arg(short, long, value_enum, default_value_t)]
+    pub output: Output,
+    /// Also list what the check finds wrong, on standard error.
+    #[arg(long)]
+    pub list_violations: bool,
+}
+
+/// Arguments of `all`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct AllArgs {
+    /// Fewer and shorter runs; the peer is not asked where it takes minutes.
+    #[arg(long)]
+    pub quick: bool,
+    /// Folder for benchmarks.md and benchmarks.svg.
+    #[arg(long, default_value = "docs", value_name = "DIR")]
+    pub out: PathBuf,
+}
+
+/// Arguments of `differ`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct DifferArgs {
+    /// Seed of the first cluster.
+    #[arg(long, default_value_t = 0, value_name = "SEED")]
+    pub from: u64,
+    /// Number of clusters.
+    #[arg(long, default_value_t = 100, value_name = "N")]
+    pub clusters: u64,
+    /// Folder for the catalogue and for the clusters on which ours does worse.
+    #[arg(long, default_value = "target/differ", value_name = "DIR")]
+    pub dir: PathBuf,
+}
+
+/// Requests of a DaemonSet's pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DaemonSet {
+    /// CPU in thousandths of a core.
+    pub cpu_millis: i64,
+    /// Memory in MiB.
+    pub memory_mib: i64,
+}
+
+/// How hard the planner tries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Effort {
+    /// First good plan.
+    Greedy,
+    /// A plan worth launching.
+    #[default]
+    Default,
+    /// The best plan there is.
+    Max,
+}
+
+impl Effort {
+    /// Name as the argument has it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Greedy => "greedy",
+            Self::Default => "default",
+            Self::Max => "max",
+        }
+    }
+
+    /// The same on the wire.
+    #[must_use]
+    pub const fn to_wire(self) -> WireEffort {
+        match self {
+            Self::Greedy => WireEffort::Greedy,
+            Self::Default => WireEffort::Default,
+            Self::Max => WireEffort::Max,
+        }
+    }
+}
+
+/// How to print an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// One object on one line.
+    #[default]
+    Json,
+}
+
+fn daemon_set(text: &str) -> Result<DaemonSet, String> {
+    let wrong = || format!("{text:?} is not CPU_MILLI,MEM_MIB, such as 500,1024");
+    let (cpu, memory) = text.split_once(',').ok_or_else(wrong)?;
+    let number = |text: &str| text.parse().ok().filter(|n| *n >= 0).ok_or_else(wrong);
+    Ok(DaemonSet { cpu_millis: number(cpu)?, memory_mib: number(memory)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Args::command().debug_assert();
+        let parse = |line: &str| Args::try_parse_from(line.split(' '));
+        assert!(parse("bench pack --catalogue a --workload b --output json").is_ok());
+        assert!(parse("bench pack --catalogue a -f b --effort max").is_ok());
+        assert!(parse("bench pack --catalogue a").is_err());
+        assert!(parse("bench pack --catalogue a --workload b --daemonset 500").is_err());
+    }
+
+    #[test]
+    fn a_daemon_set_is_two_numbers() {
+        let found = daemon_set("500,1024");
+        assert_eq!(found, Ok(DaemonSet { cpu_millis: 500, memory_mib: 1024 }));
+        assert!(daemon_set("500").is_err() && daemon_set("-1,2").is_err());
+    }
+}

@@ -1,0 +1,63 @@
+//! Small clusters with many constraints, from a seed: what two planners are compared on one by one.
+//!
+//! Invariant: a seed is one cluster. Everything is written as a user writes it: NodePools, nodes,
+//! running pods, DaemonSets and waiting pods, without anything that only one side reads.
+
+mod infrastructure;
+mod pods;
+
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom as _;
+use rand::{Rng as _, SeedableRng as _};
+use serde_json::{Value, json};
+
+/// The cluster of a seed, as a list of objects.
+#[must_use]
+pub fn cluster(seed: u64) -> Value {
+    let mut dice = Dice(StdRng::seed_from_u64(seed));
+    let mut items = infrastructure::pools(&mut dice);
+    items.extend(infrastructure::daemon_sets(&mut dice));
+    items.extend(infrastructure::nodes(&mut dice));
+    items.extend(pods::waiting(&mut dice));
+    json!({"apiVersion": "v1", "kind": "List", "items": items})
+}
+
+/// Chance.
+struct Dice(StdRng);
+
+impl Dice {
+    /// True that often in a hundred.
+    fn percent(&mut self, chance: u32) -> bool {
+        self.0.random_range(0..100) < chance
+    }
+
+    /// From `low` to `high`, both included.
+    fn number(&mut self, low: u32, high: u32) -> u32 {
+        self.0.random_range(low..=high)
+    }
+
+    /// One of them; the default of none.
+    fn one<T: Copy + Default>(&mut self, of: &[T]) -> T {
+        of.choose(&mut self.0).copied().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_is_one_cluster_and_clusters_differ() {
+        assert_eq!(cluster(7), cluster(7));
+        assert_ne!(cluster(7), cluster(8));
+        let kinds = |seed| {
+            let list = cluster(seed);
+            let items = list["items"].as_array().unwrap().iter();
+            items.map(|item| item["kind"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        let all: Vec<String> = (0..50).flat_map(kinds).collect();
+        for kind in ["NodePool", "DaemonSet", "Node", "Pod"] {
+            assert!(all.iter().any(|it| it == kind), "no {kind}");
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What the measuring machine and the measured source are.
+//!
+//! Invariant: says what it finds and nothing of who owns it; what it cannot find it calls unknown.
+
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+/// Largest resident set of this process so far, in bytes.
+///
+/// # Errors
+/// Where the system does not tell.
+pub fn peak_rss_bytes() -> Result<u64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
+    let kib: u64 = kib.context("no VmHWM in /proc/self/status")?.trim().parse()?;
+    Ok(kib << 10)
+}
+
+/// The processor, the number of its cores and the memory.
+#[must_use]
+pub fn describe() -> String {
+    let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = value(&cpu, "model name").unwrap_or("unknown processor");
+    let cores = cpu.lines().filter(|line| line.starts_with("processor")).count();
+    let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kib = value(&memory, "MemTotal").and_then(|text| text.split(' ').next()?.parse().ok());
+    let gib = kib.map_or_else(|| "unknown".to_owned(), |kib: u64| (kib >> 20).to_string());
+    format!("{model}, {cores} cores, {gib} GiB")
+}
+
+fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    let line = text.lines().find(|line| line.starts_with(key))?;
+    Some(line.split_once(':')?.1.trim())
+}
+
+/// The commit that was measured, with a mark when files differ from it.
+#[must_use]
+pub fn commit() -> String {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    let told = Command::new("git")
+        .args(["-C", root, "describe", "--always", "--dirty", "--exclude=*"])
+        .output();
+    let told = told.ok().filter(|output| output.status.success());
+    let text = told.and_then(|output| String::from_utf8(output.stdout).ok());
+    text.map_or_else(|| "unknown".to_owned(), |text| text.trim().to_owned())
+}

@@ -1,0 +1,56 @@
+//! The bench: how long plans take, what they cost and how far above the proven bound they lie, for
+//! Longshore's planner and for the peer, Karpenter's scheduler in a process of its own.
+//!
+//! Invariant: both sides read the same files, each run is a process of its own, and both plans are
+//! judged by the same independent check.
+
+mod args;
+mod catalogues;
+mod chart;
+mod clusters;
+mod differ;
+mod goals;
+mod latency;
+mod machine;
+mod numbers;
+mod outcome;
+mod pack;
+mod peer;
+mod question;
+mod report;
+mod runs;
+mod suite;
+mod workloads;
+mod worlds;
+
+use std::io::Write as _;
+
+use anyhow::Result;
+use serde::Serialize;
+
+pub use args::Args;
+use args::Command;
+
+/// Does what the arguments ask for.
+///
+/// # Errors
+/// When a file cannot be read or the peer fails.
+pub fn run(args: &Args) -> Result<()> {
+    match &args.command {
+        Command::Pack(args) => print(&pack::pack(args)?),
+        Command::Peer(args) => print(&peer::peer(args)?),
+        Command::Latency { case } => print(&latency::measure(*case)?),
+        Command::Files { dir } => workloads::write_all(dir),
+        Command::Differ(args) => differ::differ(args),
+        Command::All(args) => suite::all(args),
+    }
+}
+
+fn print(answer: &impl Serialize) -> Result<()> {
+    say(&serde_json::to_string(answer)?)
+}
+
+/// Writes a line for whoever started the program.
+fn say(line: &str) -> Result<()> {
+    Ok(writeln!(std::io::stdout().lock(), "{line}")?)
+}
