@@ -4,14 +4,17 @@
 //! Invariant: the world is made before the clock starts, and every measured plan is made from the
 //! world as it came. A case that is slow ends after a minute with the plans it has.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::ValueEnum;
 use longshore_core::bound::BoundKind;
-use longshore_core::certificate::{self, PricedRoom};
+use longshore_core::certificate::{self, PodClass, PricedRoom, SharedRoom};
+use longshore_core::ids::ShapeId;
 use longshore_core::plan::{Effort, PlanInput, plan};
 use longshore_core::resources::Resources;
+use longshore_core::world::shape::PodShape;
 use serde::{Deserialize, Serialize};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region};
 
@@ -102,10 +105,12 @@ fn state() -> Measured {
 fn proofs() -> Result<Measured> {
     let input = worlds::small(0)?;
     let found = plan(&input);
-    let mut demand = Resources::default();
-    for pod in found.launches.iter().flat_map(|launch| &launch.pods) {
-        let shape = input.world.pods.get(pod).and_then(|pod| input.world.shapes.get(&pod.shape));
-        demand = shape.map_or(demand.clone(), |shape| demand.plus(&shape.requests));
+    let launched = found.launches.iter().flat_map(|launch| &launch.pods);
+    let shapes =
+        launched.filter_map(|pod| input.world.shapes.get(&input.world.pods.get(pod)?.shape));
+    let mut counts: BTreeMap<&ShapeId, (&PodShape, i64)> = BTreeMap::new();
+    for shape in shapes {
+        counts.entry(&shape.id).or_insert((shape, 0)).1 += 1;
     }
     let types = input.catalogues.values().flat_map(|catalogue| catalogue.types.values());
     let offers: Vec<PricedRoom> = types
@@ -115,13 +120,42 @@ fn proofs() -> Result<Measured> {
             price_micro_usd_per_hour: offering.price_micro_usd_per_hour,
         })
         .collect();
-    let verify = || certificate::verify(&found.bound, &demand, offers.iter().cloned());
-    if found.bound.kind != BoundKind::ResourcePrices || verify().is_err() {
-        // Another kind of proof has a check of its own; refusing this one quickly is no measure of it.
+    let (classes, rooms) = shared(&counts, &offers);
+    let demand = counts.values().map(|(shape, count)| shape.requests.times(*count));
+    let demand = demand.fold(Resources::default(), |sum, amount| sum.plus(&amount));
+    let verify = || match found.bound.kind {
+        BoundKind::ClassValues => certificate::verify_classes(&found.bound, &classes, &rooms),
+        BoundKind::ResourcePrices | BoundKind::None => {
+            certificate::verify(&found.bound, &demand, offers.iter().cloned())
+        }
+    };
+    if found.bound.kind == BoundKind::None || verify().is_err() {
+        // Refusing a proof quickly is no measure of accepting it.
         return Ok(Measured::default());
     }
     let took = (0..PROOFS).map(|_| milliseconds(|| drop(verify())));
     Ok(timed(&took.collect::<Vec<_>>()))
+}
+
+/// The same question for a proof by values of pods: no pod of these worlds refuses a type.
+fn shared(
+    counts: &BTreeMap<&ShapeId, (&PodShape, i64)>,
+    offers: &[PricedRoom],
+) -> (Vec<PodClass>, Vec<SharedRoom>) {
+    let names: BTreeSet<&str> = counts.values().flat_map(|(s, _)| s.requests.names()).collect();
+    let vector = |amount: &Resources| names.iter().map(|name| amount.get(name)).collect();
+    let class = |(id, (shape, count)): (&&ShapeId, &(&PodShape, i64))| PodClass {
+        shape: (*id).clone(),
+        request: vector(&shape.requests),
+        count: *count,
+    };
+    let room = |offer: &PricedRoom| SharedRoom {
+        price_micro_usd_per_hour: offer.price_micro_usd_per_hour,
+        room: vector(&offer.room),
+        admits: vec![true; counts.len()],
+    };
+    let distinct: BTreeSet<SharedRoom> = offers.iter().map(room).collect();
+    (counts.iter().map(class).collect(), distinct.into_iter().collect())
 }
 
 fn milliseconds(work: impl FnOnce()) -> f64 {

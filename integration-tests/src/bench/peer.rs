@@ -130,6 +130,7 @@ fn launch(node: &PeerNode, input: &PlanInput) -> Result<NewNode> {
         taints: pool.taints.clone(),
         startup_taints: Vec::new(),
         pods,
+        standing: false,
         max_price_micro_usd_per_hour: price,
     })
 }
