@@ -1,8 +1,8 @@
 //! Dealing: nodes first, chosen so that together they have what is wanted, then pods, largest first, each
 //! to the node whose free room it suits best. For many kinds of pods, of which patterns say little.
 //!
-//! Invariant: only rows without node rules are dealt, each set of rows that the same bins admit by itself;
-//! work grows with pods times nodes, not with kinds.
+//! Invariant: each set of rows that the same bins admit is dealt by itself, and node rules and limits hold
+//! for what is dealt; work grows with pods times nodes, not with kinds.
 
 use std::collections::BTreeMap;
 
@@ -10,6 +10,7 @@ use super::cover::Cover;
 use super::greedy::{self, Solution, Task};
 use super::ledger::Ledger;
 use super::problem::{Load, Packed};
+use super::rules::NodeState;
 use super::shelf::{Lanes, Shelf};
 use super::vector::{self, Vector, float};
 
@@ -23,27 +24,36 @@ const TABLE_SEATS: usize = 256;
 /// Most pods times nodes for which more than one slack is tried.
 const WORK_MAX: i64 = 5_000_000;
 
-/// Deals what is left; what suits no node is packed by the greedy. None when a node rule touches a row.
+/// Deals what is left; what suits no node is packed by the greedy. None when a limit is exceeded that way.
 pub(crate) fn pack(task: Task<'_>, left: &[i64], ledger: &Ledger) -> Option<(Solution, Ledger)> {
-    let rows: Vec<usize> = (0..left.len()).filter(|row| left[*row] > 0).collect();
-    let ruled = |row: &&usize| !task.problem.rules.is_free(task.problem.rows[**row].shape);
-    let limited = ledger.budgets().iter().any(|budget| !budget.left.is_empty());
-    let asks = |row: &usize| !task.problem.rows[*row].request.is_empty();
-    if limited || rows.iter().any(|row| ruled(&row)) || !rows.iter().all(asks) {
-        return None;
-    }
+    let problem = task.problem;
+    let dealt = |row: &usize| {
+        let spec = &problem.rows[*row];
+        let follows = problem.rules.needs_company(spec.shape);
+        left[*row] > 0 && !follows && !spec.request.is_empty()
+    };
+    let rows: Vec<usize> = (0..left.len()).filter(dealt).collect();
     let mut ledger = ledger.clone();
     let mut whole = Solution { packed: Vec::new(), left: left.to_vec() };
     for rows in kindred(task, &rows) {
-        let shelves: Vec<&Shelf> =
-            task.shelves.iter().filter(|shelf| task.problem.admits(shelf.bin, rows[0])).collect();
+        // Of what is reserved there are few; patterns use it better.
+        let sold = |shelf: &&Shelf| {
+            problem.admits(shelf.bin, rows[0]) && problem.bins[shelf.bin].reservation.is_none()
+        };
+        let shelves: Vec<&Shelf> = task.shelves.iter().filter(sold).collect();
+        if shelves.is_empty() {
+            continue;
+        }
         let mut part = vec![0; left.len()];
         rows.iter().for_each(|row| part[*row] = left[*row]);
         let best = Table { task, shelves }.best(&rows, &part, &ledger);
         let Some(solution) = best else { continue };
         rows.iter().for_each(|row| whole.left[*row] = solution.left[*row]);
-        ledger.charge_all(task.problem, &solution.packed);
+        ledger.charge_all(problem, &solution.packed);
         whole.packed.extend(solution.packed);
+        if !ledger.is_kept() {
+            return None;
+        }
     }
     Some((whole, ledger))
 }
@@ -72,6 +82,7 @@ struct Seat {
     scale: Lanes,
     /// Free share of each lane.
     free: Lanes,
+    state: NodeState,
     load: Load,
 }
 
@@ -100,12 +111,15 @@ impl Table<'_> {
     /// fractional optimum, then whatever covers the rest.
     fn nodes(&self, rows: &[usize], left: &[i64], slack: f64) -> Option<Vec<usize>> {
         let problem = self.task.problem;
-        let dims = problem.rows[rows[0]].request.len();
+        // Resources, and as many nodes as the node rules ask for.
+        let dims = problem.rows[rows[0]].request.len() + 1;
         let mut wanted = vec![0.0; dims];
         for row in rows {
             let each = wanted.iter_mut().zip(&problem.rows[*row].request);
             each.for_each(|(sum, need)| *sum += float(*need) * float(left[*row]) * (1.0 + slack));
         }
+        let pods = rows.iter().map(|row| (problem.rows[*row].shape, left[*row]));
+        wanted[dims - 1] = float(problem.rules.nodes_min(pods));
         let mut nodes = Vec::new();
         // Each round covers at least half of what the one before left.
         for _ in 0..12 {
@@ -113,9 +127,10 @@ impl Table<'_> {
             let mut cover = Cover::new(&vec![1.0; dims], &vec![1e15; dims], &[]);
             for shelf in &self.shelves {
                 let bin = &problem.bins[shelf.bin];
-                let room = bin.room.iter().zip(&shares).enumerate();
+                let room = bin.room.iter().map(|have| float(*have)).chain([1.0]);
                 // What is larger than the rest counts as the rest.
-                let entries = room.map(|(dim, (have, all))| (dim, (float(*have) / all).min(1.0)));
+                let each = room.zip(&shares).enumerate();
+                let entries = each.map(|(dim, (have, all))| (dim, (have / all).min(1.0)));
                 cover.add(float(bin.price) + NODE_FEE, entries.collect());
             }
             cover.improve(100);
@@ -133,6 +148,7 @@ impl Table<'_> {
                 while copies >= 1.0 {
                     nodes.push(bin);
                     wanted.iter_mut().zip(room).for_each(|(want, have)| *want -= float(*have));
+                    wanted[dims - 1] -= 1.0;
                     copies -= 1.0;
                 }
             }
@@ -150,8 +166,11 @@ impl Table<'_> {
             .map(|table| bins.iter().skip(table).step_by(tables).map(|b| self.seat(*b)).collect())
             .collect();
         let mut order = rows.to_vec();
+        // What rules touch first, since room alone does not do for it; then the largest.
+        let free = |row: &usize| problem.rules.is_free(problem.rows[*row].shape);
         let size = |row: &usize| self.task.values[*row];
-        order.sort_by(|a, b| size(b).total_cmp(&size(a)).then(a.cmp(b)));
+        order
+            .sort_by(|a, b| free(a).cmp(&free(b)).then(size(b).total_cmp(&size(a))).then(a.cmp(b)));
         let mut rest = left.to_vec();
         let mut next = 0;
         for row in &order {
@@ -175,6 +194,7 @@ impl Table<'_> {
             packed.push(Packed { bin: seat.bin, load: seat.load, copies: 1 });
         }
         let mut ledger = ledger.clone();
+        ledger.charge_all(problem, &packed);
         let end = greedy::pack(self.task, rest, &mut ledger);
         packed.extend(end.packed);
         super::tail::right_size(problem, &mut packed, &mut ledger);
@@ -189,21 +209,27 @@ impl Table<'_> {
             let Some(at) = self.suits(seats, row) else { break };
             // Many equal pods are dealt a few at a time.
             let share = rest / (2 * i64::try_from(seats.len()).unwrap_or(1)) + 1;
-            let count = share.min(vector::copies(request, &seats[at].room)).min(rest);
+            let allowed = self.allowance(&seats[at], row);
+            let fit = vector::copies(request, &seats[at].room).min(allowed);
+            let count = share.min(fit).min(rest);
             seats[at].take(row, request, count, &self.shelves[0].lanes);
+            let shape = self.task.problem.rows[row].shape;
+            self.task.problem.rules.record(shape, count, &mut seats[at].state);
             rest -= count;
         }
         count - rest
     }
 
     fn seat(&self, bin: usize) -> Seat {
-        let room = self.task.problem.bins[bin].room.clone();
+        let problem = self.task.problem;
+        let room = problem.bins[bin].room.clone();
+        let state = problem.starts[problem.bins[bin].start].clone();
         let mut scale = Lanes::default();
         for (lane, dim) in self.shelves[0].lanes.iter().enumerate() {
             scale[lane] = 1.0 / float(room[*dim].max(1));
         }
         let free = scale.map(|by| f64::from(u8::from(by > 0.0)));
-        Seat { bin, room, scale, free, load: Load::new() }
+        Seat { bin, room, scale, free, state, load: Load::new() }
     }
 
     /// The seat with the most room of the kind that a pod takes.
@@ -216,11 +242,24 @@ impl Table<'_> {
         let mut best: Option<(f64, usize)> = None;
         for (at, seat) in seats.iter().enumerate() {
             let score = seat.score(&need);
-            if best.is_none_or(|(most, _)| score > most) && vector::fits(request, &seat.room) {
+            if best.is_none_or(|(most, _)| score > most)
+                && vector::fits(request, &seat.room)
+                && self.allowance(seat, row) > 0
+            {
                 best = Some((score, at));
             }
         }
         best.map(|(_, at)| at)
+    }
+
+    /// Most pods of a row that the rules let a seat take.
+    fn allowance(&self, seat: &Seat, row: usize) -> i64 {
+        let problem = self.task.problem;
+        let shape = problem.rows[row].shape;
+        if problem.rules.is_free(shape) {
+            return i64::MAX;
+        }
+        problem.rules.allowance(shape, &seat.state, false)
     }
 }
 

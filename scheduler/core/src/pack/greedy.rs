@@ -95,7 +95,7 @@ impl Task<'_> {
         weights: &mut Lanes,
         ledger: &Ledger,
     ) -> Option<Pattern> {
-        if ledger.copies(&self.problem.bins[shelf.bin]) == 0 {
+        if ledger.copies(&self.problem.bins[shelf.bin]) <= 0 {
             return None;
         }
         pattern::search(self.problem, shelf, Supply { left, values: self.values }, weights, CARE)

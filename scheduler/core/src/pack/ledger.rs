@@ -44,6 +44,11 @@ impl Ledger {
         }
     }
 
+    /// True when no limit is exceeded.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.0.iter().flat_map(|budget| &budget.left).all(|left| *left >= 0)
+    }
+
     /// What is left.
     pub(crate) fn budgets(&self) -> &[Budget] {
         &self.0

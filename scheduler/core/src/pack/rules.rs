@@ -95,6 +95,24 @@ impl NodeRules {
         })
     }
 
+    /// The least number of nodes that pods, given as numbers of each shape, must be on for what they may
+    /// not share.
+    pub(crate) fn nodes_min(&self, pods: impl Iterator<Item = (usize, i64)>) -> i64 {
+        let mut counts = vec![0; self.rules.len()];
+        for (shape, count) in pods {
+            for index in &self.of_shape[shape] {
+                let rule = &self.rules[*index];
+                counts[*index] += if rule.owners[shape] && rule.members[shape] { count } else { 0 };
+            }
+        }
+        let nodes = self.rules.iter().zip(counts).map(|(rule, count)| match rule.kind {
+            RuleKind::AtMost(most) => (count + most.max(1) - 1) / most.max(1),
+            RuleKind::Apart => count,
+            RuleKind::Together => 0,
+        });
+        nodes.max().unwrap_or(0)
+    }
+
     /// Number of rules.
     pub(crate) fn len(&self) -> usize {
         self.rules.len()

@@ -6,6 +6,7 @@ use super::greedy::{Task, take};
 use super::ledger::Ledger;
 use super::pattern::{self, Supply};
 use super::problem::{Load, Packed, Problem};
+use super::rules::NodeState;
 use super::shelf::Shelf;
 use super::vector;
 
@@ -14,8 +15,10 @@ pub(crate) fn finish(task: Task<'_>, left: &[i64], ledger: &Ledger) -> Option<Ve
     let load = load_of(left);
     let whole = Fit::of(task.problem, &load);
     // Two nodes hold at most twice the largest room: a cheap test that most steps fail.
-    let possible = task.bins.iter().any(|bin| whole.is_within_twice(&task.problem.bins[*bin].room));
-    if load.is_empty() || !possible {
+    let pods = load.iter().map(|(row, count)| (task.problem.rows[*row].shape, *count));
+    let few = task.problem.rules.nodes_min(pods) <= 2;
+    let fits = || task.bins.iter().any(|bin| whole.is_within_twice(&task.problem.bins[*bin].room));
+    if load.is_empty() || !few || !fits() {
         return None;
     }
     let single = whole.cheapest(task.bins, ledger, i64::MAX).map(|bin| (bin, load));
@@ -89,15 +92,17 @@ pub(crate) struct Fit<'a> {
     problem: &'a Problem,
     load: &'a [(usize, i64)],
     weight: vector::Vector,
-    /// True when a node rule touches the load, so that each bin must be asked.
-    ruled: bool,
+    /// For each state that bins start with, whether the node rules let the load share a node.
+    allowed: Vec<bool>,
 }
 
 impl<'a> Fit<'a> {
     /// For a load.
     pub(crate) fn of(problem: &'a Problem, load: &'a [(usize, i64)]) -> Self {
         let ruled = load.iter().any(|(row, _)| !problem.rules.is_free(problem.rows[*row].shape));
-        Self { problem, load, weight: problem.weight(load), ruled }
+        let starts = problem.starts.iter();
+        let allowed = starts.map(|start| !ruled || rules_allow(problem, load, start)).collect();
+        Self { problem, load, weight: problem.weight(load), allowed }
     }
 
     /// The first, which is the cheapest, of the bins that holds the load for less than `limit`.
@@ -113,23 +118,23 @@ impl<'a> Fit<'a> {
     pub(crate) fn holds(&self, bin: &super::problem::Bin) -> bool {
         vector::fits(&self.weight, &bin.room)
             && self.load.iter().all(|(row, _)| self.problem.admits[bin.group][*row])
-            && (!self.ruled || self.rules_allow(bin.start))
-    }
-
-    fn rules_allow(&self, start: usize) -> bool {
-        let rules = &self.problem.rules;
-        let mut state = self.problem.starts[start].clone();
-        self.load.iter().all(|(row, count)| {
-            let shape = self.problem.rows[*row].shape;
-            let allowed = rules.allowance(shape, &state, false) >= *count;
-            rules.record(shape, *count, &mut state);
-            allowed
-        })
+            && self.allowed[bin.start]
     }
 
     fn is_within_twice(&self, room: &[i64]) -> bool {
         self.weight.iter().zip(room).all(|(need, have)| *need <= have.saturating_mul(2))
     }
+}
+
+/// True when pods of a load may share a node that starts with a state.
+fn rules_allow(problem: &Problem, load: &[(usize, i64)], start: &NodeState) -> bool {
+    let mut state = start.clone();
+    load.iter().all(|(row, count)| {
+        let shape = problem.rows[*row].shape;
+        let allowed = problem.rules.allowance(shape, &state, false) >= *count;
+        problem.rules.record(shape, *count, &mut state);
+        allowed
+    })
 }
 
 fn one(bin: usize, load: Load) -> Packed {
