@@ -20,6 +20,8 @@ pub(crate) struct Shelf {
     pub(crate) bin: usize,
     /// Rows of which it holds at least one pod.
     pub(crate) items: Vec<Item>,
+    /// Rows of which it has room for one pod, but none while it is empty: node rules want company.
+    pub(crate) followers: Vec<usize>,
     /// True when no node rule touches any of them.
     pub(crate) free: bool,
     /// Resources that guide.
@@ -43,7 +45,7 @@ impl Shelf {
         let kind = &problem.bins[bin];
         let state = &problem.starts[kind.start];
         let lanes: Vec<usize> = (0..kind.room.len().min(LANES)).collect();
-        let mut shelf = Self { bin, items: Vec::new(), free: true, lanes };
+        let mut shelf = Self { bin, items: Vec::new(), followers: Vec::new(), free: true, lanes };
         for (row, spec) in problem.rows.iter().enumerate() {
             if !problem.admits(bin, row) {
                 continue;
@@ -52,6 +54,9 @@ impl Shelf {
             let ruled = !problem.rules.is_free(spec.shape);
             if ruled && most > 0 {
                 most = most.min(problem.rules.allowance(spec.shape, state, false));
+                if most <= 0 {
+                    shelf.followers.push(row);
+                }
             }
             if most > 0 {
                 shelf.free &= !ruled;

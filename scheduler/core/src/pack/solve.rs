@@ -112,6 +112,18 @@ fn all_bins(problem: &Problem, tier: usize) -> Vec<usize> {
     all
 }
 
+/// Takes away rows that fit no bin, of which there may be many: they must not sway the choice of bins.
+/// Pods that may only join others fit no empty bin and stay.
+fn set_aside(shelves: &[Shelf], left: &mut [i64]) -> Vec<i64> {
+    let mut fits = vec![false; left.len()];
+    for shelf in shelves {
+        shelf.items.iter().for_each(|item| fits[item.row] = true);
+        shelf.followers.iter().for_each(|row| fits[*row] = true);
+    }
+    let take = |(left, fits): (&mut i64, bool)| if fits { 0 } else { std::mem::take(left) };
+    left.iter_mut().zip(fits).map(take).collect()
+}
+
 struct Solver<'a> {
     problem: &'a Problem,
     effort: Effort,
@@ -126,10 +138,18 @@ impl Solver<'_> {
         if greedy::is_done(&outcome.left) || bins.is_empty() {
             return;
         }
+        let shelves: Vec<Shelf> = bins.iter().map(|bin| Shelf::new(self.problem, *bin)).collect();
+        let hopeless = set_aside(&shelves, &mut outcome.left);
+        if !greedy::is_done(&outcome.left) {
+            self.pack(bins, &shelves, outcome);
+        }
+        outcome.left.iter_mut().zip(hopeless).for_each(|(left, more)| *left += more);
+    }
+
+    fn pack(&mut self, bins: &[usize], shelves: &[Shelf], outcome: &mut Outcome) {
         let prices = prices::resource_prices(self.problem, &outcome.left, bins);
         let values = prices::row_values(self.problem, &prices);
-        let shelves: Vec<Shelf> = bins.iter().map(|bin| Shelf::new(self.problem, *bin)).collect();
-        let task = Task { problem: self.problem, bins, shelves: &shelves, values: &values };
+        let task = Task { problem: self.problem, bins, shelves, values: &values };
         if let Some(seated) = company::seat(task, outcome, &mut self.begun) {
             outcome.packed.extend(seated);
         }
