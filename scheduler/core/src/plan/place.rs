@@ -244,20 +244,24 @@ impl Placer<'_, '_, '_> {
         order
     }
 
-    fn problem(&self, rows: &[RowSpec], scene: &Scene, offers: &[Offer<'_>]) -> Problem {
+    /// Bins of all offers, and for each group of them whether it admits each row.
+    fn bins(&self, rows: &[RowSpec], offers: &[Offer<'_>]) -> (Vec<Bin>, Vec<Vec<bool>>) {
         let Self { model, goods, .. } = *self;
-        let answers: Vec<_> =
-            rows.iter().map(|row| goods.ask_all(row.shape, &row.alternatives)).collect();
-        let closed: Vec<Vec<bool>> = (rows.iter().zip(&answers))
-            .map(|(row, answers)| {
-                let admits = |offer| goods.admits(answers, offer);
-                flexibility::closed_to(goods, &model.requests[row.shape], admits)
-            })
-            .collect();
+        // Many rows ask the same of a node: each question is put to each offer once.
+        let mut questions = indexmap::IndexMap::new();
+        let ask = |row: &RowSpec| {
+            let answers = goods.ask_all(row.shape, &row.alternatives);
+            let admits = |offer| goods.admits(&answers, offer);
+            let closed = flexibility::closed_to(goods, &model.requests[row.shape], admits);
+            let same: Vec<_> = answers.iter().map(Rc::as_ptr).collect();
+            questions.insert_full((same, closed), answers).0
+        };
+        let asked: Vec<usize> = rows.iter().map(ask).collect();
         let mut groups = indexmap::IndexSet::new();
         let bin = |(at, offer): (usize, &Offer<'_>)| {
-            let admits = answers.iter().zip(&closed);
-            let admits = admits.map(|(a, closed)| !closed[offer.stall] && goods.admits(a, at));
+            let all = questions.iter();
+            let admits =
+                all.map(|((_, shut), answers)| !shut[offer.stall] && goods.admits(answers, at));
             let admits: Vec<bool> = admits.collect();
             let facts = &goods.facts[at];
             Bin {
@@ -271,7 +275,14 @@ impl Placer<'_, '_, '_> {
                 start: facts.start,
             }
         };
-        let bins: Vec<Bin> = offers.iter().enumerate().map(bin).collect();
+        let bins = offers.iter().enumerate().map(bin).collect();
+        let by_row = |group: &Vec<bool>| asked.iter().map(|at| group[*at]).collect();
+        (bins, groups.iter().map(by_row).collect())
+    }
+
+    fn problem(&self, rows: &[RowSpec], scene: &Scene, offers: &[Offer<'_>]) -> Problem {
+        let Self { model, goods, .. } = *self;
+        let (bins, admits) = self.bins(rows, offers);
         let row = |spec: &RowSpec| Row {
             shape: spec.shape,
             request: model.requests[spec.shape].clone(),
@@ -281,7 +292,7 @@ impl Placer<'_, '_, '_> {
             rows: rows.iter().map(row).collect(),
             skyline: skylines(&bins, model.market.tiers),
             bins,
-            admits: groups.into_iter().collect(),
+            admits,
             budgets: scene.budgets.clone(),
             rules: model.topology.node_rules.clone(),
             starts: goods.starts.clone(),

@@ -39,7 +39,7 @@ pub(crate) fn offers(
             && packed.load.iter().all(|(row, _)| problem.admits[bin.group][*row])
     };
     let mut all: Vec<usize> = (0..goods.offers.len()).filter(carries).collect();
-    all.sort_by_key(|at| order(goods, model, *at));
+    all.sort_by_cached_key(|at| order(goods, model, *at));
     let mut chosen = BTreeSet::from([packed.bin]);
     let demands = flexibility::demands(&model.market.stalls[here.stall].requirements);
     let label = |at: usize, key: &str| goods.label(at, key);
@@ -55,7 +55,7 @@ pub(crate) fn offers(
         chosen.insert(*at);
     }
     let mut offers: Vec<usize> = chosen.into_iter().collect();
-    offers.sort_by_key(|at| order(goods, model, *at));
+    offers.sort_by_cached_key(|at| order(goods, model, *at));
     Some(offers)
 }
 
