@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use super::centre::Centre;
 use super::cover::Cover;
 use super::greedy::Task;
 use super::ledger::Ledger;
@@ -49,10 +50,7 @@ pub(crate) struct Generator<'a> {
     weights: Vec<Lanes>,
     /// What each shelf's best pattern was worth for its price when it was last looked at.
     worth: Vec<f64>,
-    /// Values that no pattern of any bin exceeds its price at, as far as was proved, with what they say
-    /// that all rows are worth.
-    centre: Vec<f64>,
-    proved: f64,
+    centre: Centre,
     /// Rows of the problem that are rows of the programme.
     rows: Vec<usize>,
     /// The other way round.
@@ -94,11 +92,11 @@ impl<'a> Generator<'a> {
             .iter()
             .filter_map(|row| alone[*row].map(|(price, ..)| price * PENALTY + 1.0))
             .collect();
+        let proved = rows.iter().map(|row| float(left[*row]) * task.values[*row]).sum();
         let mut generator = Self {
             problem,
             worth: vec![f64::INFINITY; shelves.len()],
-            centre: task.values.to_vec(),
-            proved: rows.iter().map(|row| float(left[*row]) * task.values[*row]).sum(),
+            centre: Centre::new(task.values.to_vec(), proved),
             weights: shelves.iter().map(|shelf| shelf.even()).collect(),
             shelves,
             cover: Cover::new(&demands, &penalties, &limits.right()),
@@ -132,8 +130,7 @@ impl<'a> Generator<'a> {
     }
 
     /// Solves, looks for patterns that the values show to be worth more than they cost, and so on.
-    /// Returns true when the last look at all bins found none.
-    pub(crate) fn generate(&mut self, left: &[i64], bounds: Bounds) -> bool {
+    pub(crate) fn generate(&mut self, left: &[i64], bounds: Bounds) {
         self.cover.improve(PIVOTS_MAX);
         let mut prices = [f64::INFINITY; ROUNDS_WITHOUT_GAIN];
         for round in 0..bounds.rounds {
@@ -141,17 +138,16 @@ impl<'a> Generator<'a> {
             if self.look(left, bounds.care, all) == 0
                 && (all || self.look(left, bounds.care, true) == 0)
             {
-                return true;
+                return;
             }
             self.cover.improve(PIVOTS_MAX);
             let price = self.cover.price();
             let before = &mut prices[round % ROUNDS_WITHOUT_GAIN];
             if price > *before * (1.0 - bounds.gain_min) {
-                break;
+                return;
             }
             *before = price;
         }
-        false
     }
 
     /// Value of one pod of each row of the problem at the programme's prices.
@@ -167,17 +163,17 @@ impl<'a> Generator<'a> {
         self.cover.demand(&demands, &limits, PIVOTS_MAX);
     }
 
-    /// Looks for patterns at values between the programme's and the best proved ones, which keeps the
-    /// values from swinging (Pessoa and others, 2018); when that finds none, at the programme's own.
+    /// Looks for patterns at values between the programme's and the best proved ones; when that finds
+    /// none, at the programme's own.
     fn look(&mut self, left: &[i64], care: Care, all: bool) -> usize {
         let own = self.values();
         for weight in [CENTRE_WEIGHT, 0.0] {
-            let mixed = own.iter().zip(&self.centre);
-            let values: Vec<f64> =
-                mixed.map(|(own, centre)| centre * weight + own * (1.0 - weight)).collect();
+            let values = self.centre.between(&own, weight);
             let (found, most) = self.sweep(left, &values, care, all);
             if all {
-                self.remember(left, &values, most);
+                let rows = self.rows.iter();
+                let worth = rows.map(|row| float(left[*row]) * values[*row]).sum();
+                self.centre.offer(&values, worth, most);
             }
             let mut found: Vec<(f64, Packed)> = found
                 .into_iter()
@@ -212,16 +208,6 @@ impl<'a> Generator<'a> {
             patterns.push(Packed { bin, load, copies: 1 });
         }
         (patterns, most)
-    }
-
-    /// Keeps the values that prove most.
-    fn remember(&mut self, left: &[i64], values: &[f64], most: f64) {
-        let worth: f64 = self.rows.iter().map(|row| float(left[*row]) * values[*row]).sum();
-        let proved = worth / most.max(1e-12);
-        if proved > self.proved {
-            self.proved = proved;
-            self.centre = values.iter().map(|value| value / most).collect();
-        }
     }
 
     /// What a pattern is worth for its price.

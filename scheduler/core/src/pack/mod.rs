@@ -3,6 +3,7 @@
 //! Invariant: this module knows counts, vectors and prices only. Names, labels and selectors have been
 //! resolved to numbers before; the work grows with kinds of pod and of bin, not with pods.
 
+pub(crate) mod centre;
 pub(crate) mod columns;
 pub(crate) mod company;
 pub(crate) mod cover;

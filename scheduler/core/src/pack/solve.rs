@@ -1,7 +1,7 @@
 //! The whole of packing: tier by tier, several ways, the cheapest that leaves least.
 //!
-//! Invariant: NodePool weights come first, then the number of pods placed, then the price. More effort
-//! never gives a worse answer, since every way starts from the same rows and the best is kept.
+//! Invariant: NodePool weights come first, then the number of pods placed, then the price. Every way starts
+//! from the same rows and the best is kept; more effort tries more ways, most often for a lower price.
 
 use super::columns::{Bounds, Generator};
 use super::company;

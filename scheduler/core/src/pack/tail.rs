@@ -13,12 +13,13 @@ use super::vector;
 /// All that is left on the cheapest one or two nodes; none when more are needed.
 pub(crate) fn finish(task: Task<'_>, left: &[i64], ledger: &Ledger) -> Option<Vec<Packed>> {
     let load = load_of(left);
-    let whole = Fit::of(task.problem, &load);
-    // Two nodes hold at most twice the largest room: a cheap test that most steps fail.
     let pods = load.iter().map(|(row, count)| (task.problem.rows[*row].shape, *count));
-    let few = task.problem.rules.nodes_min(pods) <= 2;
-    let fits = || task.bins.iter().any(|bin| whole.is_within_twice(&task.problem.bins[*bin].room));
-    if load.is_empty() || !few || !fits() {
+    if load.is_empty() || task.problem.rules.nodes_min(pods) > 2 {
+        return None;
+    }
+    // Two nodes hold at most twice the largest room: a cheap test that most steps fail.
+    let whole = Fit::of(task.problem, &load);
+    if !task.bins.iter().any(|bin| whole.is_within_twice(&task.problem.bins[*bin].room)) {
         return None;
     }
     let single = whole.cheapest(task.bins, ledger, i64::MAX).map(|bin| (bin, load));

@@ -4,6 +4,7 @@
 //! Invariant: guidance only. The bound that is reported is rounded down from these values and checked in
 //! integers by `certificate`.
 
+use super::centre::Centre;
 use super::cover::Cover;
 use super::pattern::{self, Care, Ceiling, Supply};
 use super::prices;
@@ -37,7 +38,8 @@ pub(crate) fn of_rows(problem: &Problem, patience: Patience) -> Option<Vec<f64>>
     let bins = problem.skyline.first()?;
     let counts = problem.counts();
     let resources = prices::resource_prices(problem, &counts, bins);
-    let centre = prices::row_values(problem, &resources);
+    let values = prices::row_values(problem, &resources);
+    let worth = worth(&counts, &values);
     let shelves: Vec<Shelf> = bins.iter().map(|bin| Shelf::new(problem, *bin)).collect();
     let demands: Vec<f64> = counts.iter().map(|count| float(*count)).collect();
     let mut cover = Cover::new(&demands, &penalties(problem, &shelves)?, &[]);
@@ -49,19 +51,17 @@ pub(crate) fn of_rows(problem: &Problem, patience: Patience) -> Option<Vec<f64>>
         problem,
         weights: shelves.iter().map(Shelf::even).collect(),
         shelves,
+        centre: Centre::new(values, worth),
         counts,
-        proved: 0.0,
-        centre,
     };
-    search.remember(&search.centre.clone(), 1.0);
     for _ in 0..patience.rounds {
         cover.improve(PIVOTS_MAX);
-        let done = cover.price() <= search.proved * (1.0 + patience.gain_min);
+        let done = cover.price() <= search.centre.proved() * (1.0 + patience.gain_min);
         if done || search.look(&mut cover, patience.steps) == 0 {
             break;
         }
     }
-    Some(search.centre)
+    Some(search.centre.into_values())
 }
 
 struct Search<'a> {
@@ -69,9 +69,7 @@ struct Search<'a> {
     shelves: Vec<Shelf>,
     weights: Vec<Lanes>,
     counts: Vec<i64>,
-    /// What the best values say that all rows must cost.
-    proved: f64,
-    centre: Vec<f64>,
+    centre: Centre,
 }
 
 impl Search<'_> {
@@ -80,11 +78,9 @@ impl Search<'_> {
     fn look(&mut self, cover: &mut Cover, steps: usize) -> usize {
         let own: Vec<f64> = cover.duals().iter().map(|value| value.max(0.0)).collect();
         for weight in [CENTRE_WEIGHT, 0.0] {
-            let both = own.iter().zip(&self.centre);
-            let values: Vec<f64> =
-                both.map(|(own, centre)| centre * weight + own * (1.0 - weight)).collect();
+            let values = self.centre.between(&own, weight);
             let (ceilings, most) = self.sweep(&values, steps);
-            self.remember(&values, most);
+            self.centre.offer(&values, worth(&self.counts, &values), most);
             let added = self.add(cover, ceilings, &own);
             if added > 0 {
                 return added;
@@ -108,15 +104,6 @@ impl Search<'_> {
         (ceilings, most)
     }
 
-    /// Keeps the values, lowered by what the dearest room asks for, when they say more.
-    fn remember(&mut self, values: &[f64], most: f64) {
-        let worth: f64 = self.counts.iter().zip(values).map(|(n, value)| float(*n) * value).sum();
-        if worth / most > self.proved {
-            self.proved = worth / most;
-            self.centre = values.iter().map(|value| value / most).collect();
-        }
-    }
-
     fn add(&self, cover: &mut Cover, ceilings: Vec<(f64, Ceiling)>, own: &[f64]) -> usize {
         let worth = |ceiling: &Ceiling| -> f64 {
             ceiling.load.iter().map(|(row, count)| own[*row] * count).sum()
@@ -134,6 +121,11 @@ impl Search<'_> {
         }
         added
     }
+}
+
+/// What all rows are worth.
+fn worth(counts: &[i64], values: &[f64]) -> f64 {
+    counts.iter().zip(values).map(|(n, value)| float(*n) * value).sum()
 }
 
 /// What leaving a pod of each row out costs: much more than any node of its own.

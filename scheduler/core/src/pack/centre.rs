@@ -1,0 +1,44 @@
+//! The best values that were proved so far, which steady the search for others (Pessoa and others, 2018).
+//!
+//! Invariant: what they say never falls.
+
+/// Values of rows at which nothing was found to be worth more than it costs.
+#[derive(Clone, Debug)]
+pub(crate) struct Centre {
+    values: Vec<f64>,
+    /// What all rows must cost at these values.
+    proved: f64,
+}
+
+impl Centre {
+    /// Values that need no proof, and what they say.
+    pub(crate) fn new(values: Vec<f64>, proved: f64) -> Self {
+        Self { values, proved }
+    }
+
+    /// Values between others and these, which weigh `weight` of one.
+    pub(crate) fn between(&self, others: &[f64], weight: f64) -> Vec<f64> {
+        let both = others.iter().zip(&self.values);
+        both.map(|(other, centre)| centre * weight + other * (1.0 - weight)).collect()
+    }
+
+    /// Takes the values, lowered by the most that anything is worth for its price, when they say more;
+    /// `worth` is what all rows are worth at them.
+    pub(crate) fn offer(&mut self, values: &[f64], worth: f64, most: f64) {
+        let proved = worth / most.max(1e-12);
+        if proved > self.proved {
+            self.proved = proved;
+            self.values = values.iter().map(|value| value / most).collect();
+        }
+    }
+
+    /// What all rows must cost.
+    pub(crate) fn proved(&self) -> f64 {
+        self.proved
+    }
+
+    /// The values.
+    pub(crate) fn into_values(self) -> Vec<f64> {
+        self.values
+    }
+}
