@@ -3,7 +3,7 @@
 //! Invariant: answers about requirements are computed once for each distinct question and kept for the
 //! plan; an offer admits a question exactly when flavour, type and offering all do.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -39,6 +39,7 @@ pub(crate) struct Goods<'m, 'a> {
     pub(crate) places: Places,
     /// What `minValues` leaves of each offer.
     pub(crate) flexible: Vec<Option<Rc<Share>>>,
+    ranks: OnceCell<Vec<usize>>,
 }
 
 /// Facts of one offer.
@@ -92,10 +93,27 @@ impl<'m, 'a> Goods<'m, 'a> {
             known: RefCell::default(),
             places: Places::default(),
             flexible: Vec::new(),
+            ranks: OnceCell::new(),
         };
         goods.add_facts();
         goods.flexible = flexibility::shares(&goods, |_| true);
         goods
+    }
+
+    /// Place of an offer among all: price first, then names, so that equal offers have one order.
+    pub(crate) fn rank(&self, offer: usize) -> usize {
+        let ranks = self.ranks.get_or_init(|| {
+            let mut order: Vec<usize> = (0..self.offers.len()).collect();
+            order.sort_by_cached_key(|at| {
+                let Offer { stall, kind, offering, .. } = self.offers[*at];
+                let name = &self.model.market.stalls[stall].types[kind].name;
+                (self.price(*at), name, &offering.zone, offering.capacity_type, *at)
+            });
+            let mut ranks = vec![0; order.len()];
+            order.into_iter().enumerate().for_each(|(rank, at)| ranks[at] = rank);
+            ranks
+        });
+        ranks[offer]
     }
 
     /// Who admits these requirements together with these tolerations.

@@ -4,6 +4,7 @@
 //! Pods of hosts that are leaving are demand, not load; pods of all other hosts are counted in the
 //! topology, whether or not the host takes new ones.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -120,11 +121,11 @@ pub(crate) fn all<'a>(model: &mut Model<'a>) -> Vec<Host<'a>> {
 fn of_node<'a>(model: &Model<'a>, node: &'a Node) -> Host<'a> {
     let claim = model.claim_of.get(&node.name).cloned();
     let settling = claim.as_ref().filter(|claim| claim.initialized_ms.is_none());
-    let mut labels = node.labels.clone();
+    let mut labels = Cow::Borrowed(&node.labels);
     let mut taints = node.taints.clone();
     let mut fit = true;
     if let Some(claim) = settling {
-        labels.extend(claim.labels.clone());
+        labels.to_mut().extend(claim.labels.clone());
         let starting = |taint: &Taint| claim.startup_taints.iter().any(|t| t.same_as(taint));
         let passing = |taint: &Taint| Taint::is_passing_key(&taint.key) || starting(taint);
         let now = node.ready && !node.taints.iter().any(passing);
@@ -132,7 +133,9 @@ fn of_node<'a>(model: &Model<'a>, node: &'a Node) -> Host<'a> {
         taints.extend(claim.taints.iter().filter(|t| !node.taints.contains(t)).cloned());
         taints.retain(|taint| !taint.is_ephemeral() && !starting(taint));
     }
-    labels.entry(labels::HOSTNAME.to_owned()).or_insert_with(|| node.name.to_string());
+    if !labels.contains_key(labels::HOSTNAME) {
+        labels.to_mut().insert(labels::HOSTNAME.to_owned(), node.name.to_string());
+    }
     let leaving = node.deleting || claim.as_ref().is_some_and(|claim| claim.is_leaving());
     let usable = node.ready || settling.is_some();
     let capacity = if node.capacity.is_zero() { &node.allocatable } else { &node.capacity };

@@ -139,7 +139,8 @@ fn answer_pods(explainer: &Explainer<'_, '_, '_>, placed: &Placed, plan: &mut Pl
     let (launches, new) = assemble::launches(model, goods, &placed.nodes, &mut queue, 0);
     plan.launches = launches;
     plan.placements.extend(new);
-    plan.placements.sort_unstable();
+    // The pods of each shape are in order already: a sort that makes use of that is faster.
+    plan.placements.sort();
     for shape in 0..model.shapes.len() {
         let rest = queue.take(shape, i64::MAX, None);
         if rest.is_empty() {

@@ -88,11 +88,9 @@ impl<'a> Model<'a> {
     }
 
     /// Node or claim that a waiting pod is nominated to or was planned for.
-    pub(crate) fn wish(&self, pod: &Pod) -> Option<&'a str> {
-        let nominated =
-            self.input.world.pods.get(&pod.uid).and_then(|pod| pod.nominated_node.as_ref());
+    pub(crate) fn wish(&self, pod: &'a Pod) -> Option<&'a str> {
         let planned = || self.input.earlier.get(&pod.uid).map(String::as_str);
-        nominated.map(NodeName::as_str).or_else(planned)
+        pod.nominated_node.as_ref().map(NodeName::as_str).or_else(planned)
     }
 
     /// Index of a shape; none when it has not arrived.

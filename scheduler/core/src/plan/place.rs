@@ -17,8 +17,9 @@ use crate::pack::prices;
 use crate::pack::problem::{Bin, Packed, Problem, Row};
 use crate::pack::skyline::skylines;
 use crate::pack::solve;
-use crate::pack::vector::{self, float};
+use crate::pack::vector::{self, Vector, float};
 use crate::reason::Obstacle;
+use crate::vocabulary::taint::Taint;
 
 /// Where everything goes.
 #[derive(Debug, Default)]
@@ -219,16 +220,35 @@ impl Placer<'_, '_, '_> {
         }
         let order = self.fill_order(rows, problem);
         let fit = self.model.hosts.partition_point(|host| host.fit);
+        let least = least_request(problem);
+        let soft = self.model.hosts.iter().any(|host| !host.taints.iter().all(Taint::repels));
         for hosts in [0..fit, fit..self.model.hosts.len()] {
+            let mut roomy: Vec<usize> =
+                hosts.filter(|host| scene.has_room(*host, &least)).collect();
             for title in Title::ALL {
+                roomy.retain(|host| scene.has_room(*host, &least));
+                let mut titled = roomy.clone();
+                titled.retain(|host| scene.gives(*host, title));
                 for row in &order {
-                    let mut there = scene.fill(self.model, &rows[*row], hosts.clone(), title);
+                    if title == Title::None && !soft && !self.tells_hosts_apart(&rows[*row]) {
+                        continue;
+                    }
+                    let mut there = scene.fill(self.model, &rows[*row], &titled, title);
+                    if there.is_empty() {
+                        continue;
+                    }
                     rows[*row].count -= there.iter().map(|on| on.count).sum::<i64>();
                     there.iter_mut().for_each(|on| scene.correct(self.model, on));
                     placed.hosts.extend(there);
+                    titled.retain(|host| scene.has_room(*host, &least));
                 }
             }
         }
+    }
+
+    /// True when hosts may differ in how well they suit pods of the row.
+    fn tells_hosts_apart(&self, row: &RowSpec) -> bool {
+        row.alternatives != row.allowed || !self.model.topology.node_wishes.is_free(row.shape)
     }
 
     /// Most valuable rows first; those that need company after all others.
@@ -320,6 +340,13 @@ impl Placer<'_, '_, '_> {
         });
         Some(Bought { offers, load, copies: packed.copies, counted: counted.collect() })
     }
+}
+
+/// Of each resource the least that a pod requests: what has less room takes none.
+fn least_request(problem: &Problem) -> Vector {
+    let requests = problem.rows.iter().filter(|row| row.count > 0).map(|row| &row.request);
+    let least = |a: Vector, b: &Vector| a.iter().zip(b).map(|(a, b)| *a.min(b)).collect();
+    requests.cloned().reduce(|a, b| least(a, &b)).unwrap_or_default()
 }
 
 /// What a unit of each resource is worth on hosts: its price when it can be bought, else its share of

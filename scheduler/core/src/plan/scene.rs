@@ -3,7 +3,6 @@
 //! Invariant: everything placed can be taken back exactly, so that moves can be tried.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use super::goods::Goods;
 use super::model::Model;
@@ -88,18 +87,32 @@ impl Scene {
         }
     }
 
+    /// True when a host takes pods and has room for a request.
+    pub(crate) fn has_room(&self, host: usize, request: &[i64]) -> bool {
+        self.open[host] && vector::fits(request, &self.rooms[host])
+    }
+
+    /// True when pods of some shape may have a title to a host.
+    pub(crate) fn gives(&self, host: usize, title: Title) -> bool {
+        match title {
+            Title::Wanted => !self.wanted[host].is_empty(),
+            Title::Inherited => !self.lost[host].is_empty(),
+            Title::Wished | Title::None => true,
+        }
+    }
+
     /// Puts as many pods of a row as possible on the hosts, in their order and as far as their title to
     /// each goes, and returns where.
     pub(crate) fn fill(
         &mut self,
         model: &Model<'_>,
         row: &RowSpec,
-        hosts: Range<usize>,
+        hosts: &[usize],
         title: Title,
     ) -> Vec<OnHost> {
         let mut left = row.count;
         let mut placed: Vec<OnHost> = Vec::new();
-        for host in hosts {
+        for host in hosts.iter().copied() {
             if left == 0 {
                 break;
             }

@@ -39,7 +39,7 @@ pub(crate) fn offers(
             && packed.load.iter().all(|(row, _)| problem.admits[bin.group][*row])
     };
     let mut all: Vec<usize> = (0..goods.offers.len()).filter(carries).collect();
-    all.sort_by_cached_key(|at| order(goods, model, *at));
+    all.sort_unstable_by_key(|at| goods.rank(*at));
     let mut chosen = BTreeSet::from([packed.bin]);
     let demands = flexibility::demands(&model.market.stalls[here.stall].requirements);
     let label = |at: usize, key: &str| goods.label(at, key);
@@ -55,18 +55,6 @@ pub(crate) fn offers(
         chosen.insert(*at);
     }
     let mut offers: Vec<usize> = chosen.into_iter().collect();
-    offers.sort_by_cached_key(|at| order(goods, model, *at));
+    offers.sort_unstable_by_key(|at| goods.rank(*at));
     Some(offers)
-}
-
-/// Price first, then names, so that equal offers have one order.
-fn order<'g>(goods: &'g Goods<'_, '_>, model: &'g Model<'_>, at: usize) -> impl Ord + use<'g> {
-    let offer = &goods.offers[at];
-    let instance = model.market.stalls[offer.stall].types[offer.kind];
-    (
-        goods.price(at),
-        instance.name.clone(),
-        offer.offering.zone.clone(),
-        offer.offering.capacity_type,
-    )
 }

@@ -33,10 +33,12 @@ impl Requirements {
     /// Equality with each label.
     #[must_use]
     pub fn from_labels(labels: &Labels) -> Self {
-        let mut requirements = Self::new();
-        for (key, value) in labels {
-            requirements.add(key, Requirement::equals(value));
+        let all = labels.iter().map(|(key, value)| (key, Requirement::equals(value)));
+        if labels.keys().all(|key| canonical(key) == key) {
+            return Self(all.map(|(key, value)| (key.clone(), value)).collect());
         }
+        let mut requirements = Self::new();
+        all.for_each(|(key, value)| requirements.add(key, value));
         requirements
     }
 
