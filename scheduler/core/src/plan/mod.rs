@@ -6,6 +6,7 @@
 pub(crate) mod assemble;
 pub(crate) mod buffers;
 pub(crate) mod candidates;
+mod circle;
 mod closed;
 mod explain;
 pub(crate) mod flexibility;

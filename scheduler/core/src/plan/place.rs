@@ -4,6 +4,7 @@
 
 use std::rc::Rc;
 
+use super::circle;
 use super::flexibility::{self, Share};
 use super::goods::Goods;
 use super::market::Offer;
@@ -120,6 +121,7 @@ impl Placer<'_, '_, '_> {
 
     fn pass(&self, scene: &mut Scene, wanted: &[i64], wishes: Wishes, placed: &mut Placed) {
         let Self { model, goods, buy, .. } = *self;
+        let wanted = &without_circles(model, scene, wanted, placed);
         let Scene { topology, rooms, open, .. } = scene;
         let rooms = rooms.iter().zip(open).map(|(room, open)| open.then_some(room)).collect();
         let mut allotter =
@@ -320,6 +322,23 @@ impl Placer<'_, '_, '_> {
         });
         Some(Bought { offers, load, copies: packed.copies, counted: counted.collect() })
     }
+}
+
+/// What is wanted without pods that wait for each other; those are refused.
+fn without_circles(
+    model: &Model<'_>,
+    scene: &Scene,
+    wanted: &[i64],
+    placed: &mut Placed,
+) -> Vec<i64> {
+    let hopeless = circle::hopeless(model, &scene.topology, wanted, &scene.begun);
+    let mut rest = wanted.to_vec();
+    for (shape, obstacle) in hopeless.into_iter().enumerate() {
+        let Some(obstacle) = obstacle else { continue };
+        let count = std::mem::take(&mut rest[shape]);
+        placed.unplaced.push(Refused { shape, count, obstacle });
+    }
+    rest
 }
 
 /// What a unit of each resource is worth on hosts: its price when it can be bought, else its share of
