@@ -52,6 +52,7 @@ impl Split<'_> {
         self.begin(&mut limits, count);
         narrow(&levels, &mut limits);
         match levels.as_slice() {
+            [] if self.is_counted() => water::fill(&self.evenly(&limits), count),
             [] => self.by_price(&limits, count),
             [level] => water::fill(&self.basins(level, &limits), count),
             _ => self.one_by_one(&levels, &limits, count),
@@ -128,6 +129,19 @@ impl Split<'_> {
         }
     }
 
+    /// Whether pods of the shape raise the counts of a spread that others obey.
+    fn is_counted(&self) -> bool {
+        self.rules.iter().any(|rule| self.is_load(rule))
+    }
+
+    /// True for a spread that counts the shape and that it need not obey itself.
+    fn is_load(&self, rule: &Group) -> bool {
+        let spec = &rule.spec;
+        spec.rule.is_spread()
+            && spec.members.contains(self.shape)
+            && !spec.owners.contains(self.shape)
+    }
+
     /// True for a spread that each pod of the shape both obeys and adds to.
     fn is_level(&self, rule: &Group) -> bool {
         rule.spec.rule.is_spread() && rule.spec.selects_itself(self.shape)
@@ -159,14 +173,26 @@ impl Split<'_> {
     /// Domains of a spread: the emptiest first; among equals those that grant wishes, then by rank.
     fn basins(&self, level: &Level, limits: &[i64]) -> Vec<Basin> {
         let dear = self.dear();
+        let tie = |at: usize| (self.load(at), dear[at], self.pull(at).base, self.rank(at));
+        let level = |at: usize| Pull { base: level.here[at], slope: 1 };
+        basins(limits, tie, level)
+    }
+
+    /// Pods that obey no spread here and are counted by one go where they leave those who obey it the
+    /// most room: where the fewest are that it counts.
+    fn evenly(&self, limits: &[i64]) -> Vec<Basin> {
+        let dear = self.dear();
         let tie = |at: usize| (dear[at], self.pull(at).base, self.rank(at));
-        let mut order: Vec<usize> = (0..limits.len()).collect();
-        order.sort_by_key(|at| tie(*at));
-        let mut basins = vec![Basin::default(); limits.len()];
-        for (rank, at) in order.into_iter().enumerate() {
-            basins[at] = Basin { base: level.here[at], slope: 1, rank, limit: limits[at] };
-        }
-        basins
+        basins(limits, tie, |at| Pull { base: self.load(at), slope: 1 })
+    }
+
+    /// Pods of a domain that spreads count together with the shape although it obeys none of them.
+    fn load(&self, at: usize) -> i64 {
+        let name = self.domains[at].name.as_deref();
+        let loads = self.rules.iter().filter(|rule| self.is_load(rule));
+        let here = loads.map(|rule| name.map_or(0, |name| rule.tally(name).members));
+        // The fullest of them is the first to leave no room.
+        here.max().unwrap_or(0)
     }
 
     /// Without a spread: room on hosts before anything is bought, then wishes, then the price.
@@ -196,15 +222,11 @@ impl Split<'_> {
         order: impl Fn(usize) -> (i64, (i64, usize)),
     ) -> Vec<Basin> {
         const DEAR: i64 = 1 << 50;
-        let mut ranks: Vec<usize> = (0..given.len()).collect();
-        ranks.sort_by_key(|at| order(*at));
-        let mut basins = vec![Basin::default(); given.len()];
-        for (rank, at) in ranks.into_iter().enumerate() {
+        let limits: Vec<i64> = (0..given.len()).map(limit).collect();
+        basins(&limits, &order, |at| {
             let Pull { base, slope } = self.pull(at);
-            let base = base + slope * given[at] + DEAR * order(at).0;
-            basins[at] = Basin { base, slope: slope.max(0), rank, limit: limit(at) };
-        }
-        basins
+            Pull { base: base + slope * given[at] + DEAR * order(at).0, slope: slope.max(0) }
+        })
     }
 
     /// Whether a node in each domain costs more than a wish may.
@@ -221,8 +243,9 @@ impl Split<'_> {
     fn pull(&self, at: usize) -> Pull {
         let name = self.domains[at].name.as_deref();
         if self.wishes.is_empty() {
-            let here = |rule: &&Group| name.map_or(0, |name| rule.tally(name).members);
-            return Pull { base: -self.rules.iter().map(here).sum::<i64>(), slope: -1 };
+            let near = self.rules.iter().filter(|rule| !rule.spec.rule.is_spread());
+            let here = near.map(|rule| name.map_or(0, |name| rule.tally(name).members));
+            return Pull { base: -here.sum::<i64>(), slope: -1 };
         }
         self.wishes.iter().fold(Pull::default(), |sum, wish| {
             let more = self.pull_of(wish, name);
@@ -262,6 +285,22 @@ impl Split<'_> {
         }
         given
     }
+}
+
+/// Domains with their levels, equal ones in an order of their own.
+fn basins<K: Ord>(
+    limits: &[i64],
+    order: impl Fn(usize) -> K,
+    level: impl Fn(usize) -> Pull,
+) -> Vec<Basin> {
+    let mut ranks: Vec<usize> = (0..limits.len()).collect();
+    ranks.sort_by_key(|at| order(*at));
+    let mut basins = vec![Basin::default(); limits.len()];
+    for (rank, at) in ranks.into_iter().enumerate() {
+        let Pull { base, slope } = level(at);
+        basins[at] = Basin { base, slope, rank, limit: limits[at] };
+    }
+    basins
 }
 
 /// How little a domain is wanted.
