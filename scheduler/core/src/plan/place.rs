@@ -282,7 +282,7 @@ impl Placer<'_, '_, '_> {
         (bins, groups.iter().map(by_row).collect())
     }
 
-    fn problem(&self, rows: &[RowSpec], scene: &Scene, offers: &[Offer<'_>]) -> Problem {
+    pub(super) fn problem(&self, rows: &[RowSpec], scene: &Scene, offers: &[Offer<'_>]) -> Problem {
         let Self { model, goods, .. } = *self;
         let (bins, admits) = self.bins(rows, offers);
         let row = |spec: &RowSpec| Row {
@@ -304,7 +304,11 @@ impl Placer<'_, '_, '_> {
     }
 
     /// The nodes as they are launched; none when too few types would remain for them.
-    fn bought(&self, (problem, rows): (&Problem, &[RowSpec]), packed: &Packed) -> Option<Bought> {
+    pub(super) fn bought(
+        &self,
+        (problem, rows): (&Problem, &[RowSpec]),
+        packed: &Packed,
+    ) -> Option<Bought> {
         let offers = super::substitutes::offers(self.goods, self.model, problem, packed)?;
         let shape = |row: usize| problem.rows[row].shape;
         let mut load: Vec<(usize, i64)> = Vec::new();
@@ -325,7 +329,7 @@ impl Placer<'_, '_, '_> {
 }
 
 /// What is wanted without pods that wait for each other; those are refused.
-fn without_circles(
+pub(super) fn without_circles(
     model: &Model<'_>,
     scene: &Scene,
     wanted: &[i64],
