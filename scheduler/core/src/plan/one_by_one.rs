@@ -5,7 +5,7 @@
 use super::place::{Placed, Placer, without_circles};
 use super::rows::{Refused, RowSpec};
 use super::scene::Scene;
-use super::sequence::{Manner, Sequence};
+use super::sequence::{Drafted, Manner, Sequence};
 use super::trim;
 use super::types::Effort;
 use crate::pack::ledger::Ledger;
@@ -14,19 +14,19 @@ use crate::pack::solve;
 use crate::reason::Obstacle;
 
 impl Placer<'_, '_, '_> {
-    /// Places all that is wanted one pod after the other. `why` says what to answer pods that
-    /// find no place.
-    pub(super) fn in_sequence(
-        &self,
-        scene: &mut Scene,
-        wanted: &[i64],
-        manner: Manner,
-        why: &[Refused],
-    ) -> Placed {
-        let Self { model, goods, .. } = *self;
+    /// Places all that is wanted one pod after the other, in the manner that drafts best. `why` says what to
+    /// answer pods that find no place.
+    pub(super) fn one_by_one(&self, scene: &mut Scene, wanted: &[i64], why: &[Refused]) -> Placed {
         let mut placed = Placed::default();
-        let wanted = &without_circles(model, scene, wanted, &mut placed);
-        let drafted = Sequence::new(goods, scene, manner).run(wanted);
+        let wanted = &without_circles(self.model, scene, wanted, &mut placed);
+        let drafts = Manner::ALL.map(|manner| {
+            let mut after = scene.clone();
+            let drafted = Sequence::new(self.goods, &mut after, manner).run(wanted);
+            (drafted, after)
+        });
+        let best = drafts.into_iter().min_by_key(|(drafted, _)| self.score_of(drafted));
+        let Some((drafted, after)) = best else { return placed };
+        *scene = after;
         placed.hosts = drafted.hosts;
         let mut left = drafted.left;
         self.buy_drafts(scene, (&drafted.rows, drafted.packed), &mut left, &mut placed);
@@ -35,8 +35,14 @@ impl Placer<'_, '_, '_> {
             let obstacle = known.map_or(Obstacle::NoPoolAdmits, |known| known.obstacle.clone());
             placed.unplaced.push(Refused { shape, count, obstacle });
         }
-        trim::to_rules(model, goods, scene, &mut placed);
+        trim::to_rules(self.model, self.goods, scene, &mut placed);
         placed
+    }
+
+    /// Pods left, then the price.
+    fn score_of(&self, drafted: &Drafted) -> (i64, i64) {
+        let price = drafted.packed.iter().map(|packed| self.goods.price(packed.bin)).sum();
+        (drafted.left.iter().sum(), price)
     }
 
     /// Buys the drafted nodes, or what packing makes of their pods where that is cheaper.

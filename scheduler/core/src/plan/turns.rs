@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 use super::place::{Bought, Placed, Placer};
 use super::rows::Refused;
 use super::scene::Scene;
-use super::sequence::Manner;
 use super::types::Effort;
 use super::wishes::Wishes;
 use crate::pack::vector;
@@ -27,19 +26,17 @@ impl Placer<'_, '_, '_> {
         if !self.may_profit(scene, wanted) {
             return self.at_once(scene, wanted);
         }
-        let before = scene.clone();
-        let mut best = self.at_once(scene, wanted);
-        for manner in Manner::ALL {
-            if self.score(&best) == (0, 0) {
-                break;
-            }
-            let mut after = before.clone();
-            let placed = self.in_sequence(&mut after, wanted, manner, &best.unplaced);
-            if self.is_better((&placed, &after), (&best, scene)) {
-                (best, *scene) = (placed, after);
-            }
+        let mut after = scene.clone();
+        let best = self.at_once(scene, wanted);
+        if self.score(&best) == (0, 0) {
+            return best;
         }
-        best
+        let placed = self.one_by_one(&mut after, wanted, &best.unplaced);
+        if !self.is_better((&placed, &after), (&best, scene)) {
+            return best;
+        }
+        *scene = after;
+        placed
     }
 
     /// True when one way of placing is better than another.

@@ -204,12 +204,12 @@ impl Group {
         }
     }
 
-    /// How far a wish is from being granted. That of a spread grows with the square of each domain's pods:
-    /// least when all hold as many.
+    /// How far a wish is from being granted: pods where it would rather not have them.
     pub(crate) fn ungranted(&self) -> i64 {
+        let floor = self.floor();
         let each = self.tallies.values().map(|here| match self.spec.rule {
-            GroupRule::Spread { .. } if here.owners > 0 => {
-                here.members.saturating_mul(here.members)
+            GroupRule::Spread { max_skew, .. } if here.owners > 0 => {
+                (here.members - floor - max_skew).max(0)
             }
             GroupRule::Affinity if here.members == 0 => here.owners,
             GroupRule::AntiAffinity if here.owners > 0 => here.members - 1,
