@@ -43,7 +43,7 @@ struct Bench {
     dir: PathBuf,
 }
 
-/// Compares clusters and says where ours does worse. The worse ones stay in the folder.
+/// Compares clusters and lists those that are not simply better or the same; they stay in the folder.
 ///
 /// # Errors
 /// When ours does worse somewhere for no named difference, a side fails, or a file cannot be written.
@@ -54,7 +54,7 @@ pub fn differ(args: &DifferArgs) -> Result<()> {
     let mut all = Vec::new();
     for seed in args.seeds.clone() {
         let found = bench.compare(&format!("cluster-{seed}"), &clusters::cluster(seed))?;
-        if found.verdict.is_worse() {
+        if !found.verdict.is_no_worse() {
             say(&line(seed, &found))?;
         }
         all.push(found);
@@ -67,7 +67,7 @@ pub fn differ(args: &DifferArgs) -> Result<()> {
 }
 
 impl Bench {
-    /// Both plans of a cluster. Its file stays when ours does worse.
+    /// Both plans of a cluster. Its file stays unless ours does as well or better.
     fn compare(&self, name: &str, cluster: &Value) -> Result<Found> {
         let file = self.dir.join(format!("{name}.json"));
         let (ours, theirs) = self.ask(&file, cluster)?;
@@ -75,7 +75,8 @@ impl Bench {
         let mut found = Found { verdict, why: None, ours, theirs };
         if found.verdict.is_worse() {
             found.why = self.explain(&file, cluster, &found)?;
-        } else {
+        }
+        if found.verdict.is_no_worse() {
             std::fs::remove_file(&file)?;
         }
         Ok(found)
@@ -95,7 +96,7 @@ impl Bench {
         }
         for _ in 0..AGAIN {
             let theirs = peer::peer(&self.files(file))?;
-            if !Verdict::of(&found.ours, &theirs).is_worse() {
+            if Verdict::of(&found.ours, &theirs).is_no_worse() {
                 return Ok(Some(Difference::Chance));
             }
         }
@@ -104,7 +105,7 @@ impl Bench {
             let Some(cluster) = difference.taken_out(cluster) else { continue };
             let (ours, theirs) = self.ask(&without, &cluster)?;
             std::fs::remove_file(&without)?;
-            if !Verdict::of(&ours, &theirs).is_worse() {
+            if Verdict::of(&ours, &theirs).is_no_worse() {
                 return Ok(Some(difference));
             }
         }
@@ -136,9 +137,13 @@ fn line(seed: u64, found: &Found) -> String {
             outcome.violations.unwrap_or(0)
         )
     };
-    let why = found.why.map_or("no named difference", Difference::name);
+    let why = match found.why {
+        Some(difference) => format!(" ({})", difference.name()),
+        None if found.is_unnamed() => " (no named difference)".to_owned(),
+        None => String::new(),
+    };
     let (ours, theirs) = (side(&found.ours), side(&found.theirs));
-    format!("cluster {seed}: {} ({why}): {ours}; peer {theirs}", found.verdict.says())
+    format!("cluster {seed}: {}{why}: {ours}; peer {theirs}", found.verdict.says())
 }
 
 /// How many clusters ended how, and who took longer.

@@ -49,6 +49,11 @@ impl Verdict {
         self > Self::PeerRefused
     }
 
+    /// True when ours does no worse than a plan of the peer's that can be carried out.
+    pub(super) fn is_no_worse(self) -> bool {
+        self <= Self::Same
+    }
+
     /// In a few words.
     pub(super) fn says(self) -> &'static str {
         match self {
