@@ -95,7 +95,7 @@ fn types_of<'c>(
 
 /// The reported bound, proved again from scratch.
 fn bound(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
-    let price: i64 = plan.launches.iter().map(|l| l.candidates[0].price_micro_usd_per_hour).sum();
+    let price: i64 = plan.launches.iter().map(|l| l.price()).sum();
     findings.require(price == plan.launch_price_micro_usd_per_hour, Rule::Bound, || {
         format!("launches cost {price}, not {}", plan.launch_price_micro_usd_per_hour)
     });

@@ -154,7 +154,7 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
         let (launches, new) = assemble::launches(model, goods, &placed.nodes, &mut queue, first);
         moves.extend(new);
         moves.sort_unstable();
-        let cost: i64 = launches.iter().map(|n| n.candidates[0].price_micro_usd_per_hour).sum();
+        let cost: i64 = launches.iter().map(|n| n.price()).sum();
         let price: i64 = gone.iter().filter_map(|c| model.hosts[c.host].price).sum();
         self.plan.disruptions.push(Disruption {
             claims: gone.iter().map(|candidate| candidate.claim.name.clone()).collect(),

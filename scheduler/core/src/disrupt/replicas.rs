@@ -182,7 +182,7 @@ struct InZone {
 
 impl InZone {
     fn price(&self) -> i64 {
-        self.node.candidates[0].price_micro_usd_per_hour
+        self.node.price()
     }
 }
 

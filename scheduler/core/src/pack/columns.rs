@@ -18,6 +18,8 @@ use super::vector::float;
 pub(crate) struct Bounds {
     /// Most rounds of solving and looking for patterns.
     pub(crate) rounds: usize,
+    /// Work on the programme, in multiplications, after which no further round begins.
+    pub(crate) work: u64,
     /// When a few rounds together lower the price by less than this share, the work ends.
     pub(crate) gain_min: f64,
     /// How hard each bin is searched.
@@ -131,6 +133,7 @@ impl<'a> Generator<'a> {
 
     /// Solves, looks for patterns that the values show to be worth more than they cost, and so on.
     pub(crate) fn generate(&mut self, left: &[i64], bounds: Bounds) {
+        let begun = self.cover.work();
         self.cover.improve(PIVOTS_MAX);
         let mut prices = [f64::INFINITY; ROUNDS_WITHOUT_GAIN];
         for round in 0..bounds.rounds {
@@ -143,7 +146,8 @@ impl<'a> Generator<'a> {
             self.cover.improve(PIVOTS_MAX);
             let price = self.cover.price();
             let before = &mut prices[round % ROUNDS_WITHOUT_GAIN];
-            if price > *before * (1.0 - bounds.gain_min) {
+            let spent = self.cover.work() - begun > bounds.work;
+            if spent || price > *before * (1.0 - bounds.gain_min) {
                 return;
             }
             *before = price;

@@ -36,6 +36,9 @@ pub(crate) struct Cover {
     /// Value of one more unit of each row.
     duals: Vec<f64>,
     pivots: usize,
+    /// Numbers in all known columns.
+    entries: usize,
+    work: u64,
 }
 
 impl Cover {
@@ -57,6 +60,8 @@ impl Cover {
             duals: vec![0.0; size],
             columns,
             pivots: 0,
+            entries: 0,
+            work: 0,
         };
         cover.settle();
         cover
@@ -64,9 +69,15 @@ impl Cover {
 
     /// Adds a column and gives its index.
     pub(crate) fn add(&mut self, cost: f64, entries: Vec<(usize, f64)>) -> usize {
+        self.entries += entries.len();
         self.columns.push(Column { cost, entries });
         self.is_basic.push(false);
         self.columns.len() - 1 - self.fixed()
+    }
+
+    /// Multiplications so far, about.
+    pub(crate) fn work(&self) -> u64 {
+        self.work
     }
 
     /// Value of one more unit of each row, then of each limit (at most zero).
@@ -203,6 +214,7 @@ impl Cover {
         self.is_basic[entering] = true;
         self.basis[row] = entering;
         self.pivots += 1;
+        self.work += (2 * size * size + self.entries + self.columns.len()) as u64;
         if self.pivots.is_multiple_of(PIVOTS_EACH_REFRESH) {
             self.refresh();
         }

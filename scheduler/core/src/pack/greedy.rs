@@ -4,6 +4,7 @@
 //! valid floor and only those that lost a row are computed again.
 
 use super::ledger::Ledger;
+use super::part::Part;
 use super::pattern::{self, Care, Pattern, Supply};
 use super::problem::{Packed, Problem};
 use super::shelf::{Lanes, Shelf};
@@ -36,6 +37,21 @@ const CARE: Care = Care { rounds: 2, steps: 0, least: 0.0 };
 
 /// Packs what is left and draws on the ledger.
 pub(crate) fn pack(task: Task<'_>, left: Vec<i64>, ledger: &mut Ledger) -> Solution {
+    pack_below(task, left, ledger, i64::MAX)
+}
+
+/// The same, given up where it becomes clear that the price is not below `limit`: something is left then.
+pub(crate) fn pack_below(
+    task: Task<'_>,
+    left: Vec<i64>,
+    ledger: &mut Ledger,
+    limit: i64,
+) -> Solution {
+    let part = Part::of(task.problem, task.shelves, &left);
+    pack_part(part.task(task.problem, task.values), left, ledger, limit)
+}
+
+fn pack_part(task: Task<'_>, left: Vec<i64>, ledger: &mut Ledger, limit: i64) -> Solution {
     let mut solution = Solution { packed: Vec::new(), left };
     let mut weights: Vec<Lanes> = task.shelves.iter().map(Shelf::even).collect();
     let all = task.shelves.iter().zip(&mut weights);
@@ -48,8 +64,11 @@ pub(crate) fn pack(task: Task<'_>, left: Vec<i64>, ledger: &mut Ledger) -> Solut
             offers[at] = task.pattern(&task.shelves[at], &solution.left, &mut weights[at], ledger);
             continue;
         };
-        consider_tail(task, &solution, ledger, spent, &mut best);
-        let Some(offer) = &offers[at] else { break };
+        let known = best.as_ref().map_or(limit, |(price, _)| *price);
+        if let Some(ended) = end(task, &solution, ledger, (spent, known)) {
+            best = Some(ended);
+        }
+        let Some(offer) = offers[at].as_ref().filter(|_| spent < limit) else { break };
         let packed = Packed { bin: offer.bin, load: offer.load.clone(), copies };
         take(&packed, &mut solution.left);
         ledger.charge(&task.problem.bins[packed.bin], copies);
@@ -71,20 +90,18 @@ pub(crate) fn pack(task: Task<'_>, left: Vec<i64>, ledger: &mut Ledger) -> Solut
     }
 }
 
-/// Remembers the solution that ends here by the cheapest one or two nodes for all the rest.
-fn consider_tail(
+/// The solution that ends here by the cheapest one or two nodes for all the rest, with its price, when that
+/// is below `limit`.
+fn end(
     task: Task<'_>,
     solution: &Solution,
     ledger: &Ledger,
-    spent: i64,
-    best: &mut Option<(i64, Solution)>,
-) {
-    let Some(ending) = tail::finish(task, &solution.left, ledger) else { return };
+    (spent, limit): (i64, i64),
+) -> Option<(i64, Solution)> {
+    let ending = tail::finish(task, &solution.left, ledger, limit.saturating_sub(spent))?;
     let price = spent + task.problem.price(&ending);
-    if best.as_ref().is_none_or(|(known, _)| price < *known) {
-        let packed = solution.packed.iter().cloned().chain(ending).collect();
-        *best = Some((price, Solution { packed, left: vec![0; solution.left.len()] }));
-    }
+    let packed = solution.packed.iter().cloned().chain(ending).collect();
+    Some((price, Solution { packed, left: vec![0; solution.left.len()] }))
 }
 
 impl Task<'_> {

@@ -101,7 +101,7 @@ fn renew(task: Task<'_>, chosen: &[usize], solution: &mut Solution, ledger: &mut
         after.charge(bin, -1);
         entry.load.iter().for_each(|(row, count)| left[*row] += count);
     }
-    let mut renewed = greedy::pack(task, left, &mut after);
+    let mut renewed = greedy::pack_below(task, left, &mut after, old);
     tail::right_size(task.problem, &mut renewed.packed, &mut after);
     if !greedy::is_done(&renewed.left) || task.problem.price(&renewed.packed) >= old {
         return false;

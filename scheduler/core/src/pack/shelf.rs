@@ -67,6 +67,18 @@ impl Shelf {
         shelf
     }
 
+    /// The shelf with only those rows of which something is left.
+    pub(crate) fn with(&self, left: &[i64]) -> Self {
+        let waits = |row: usize| left[row] > 0;
+        Self {
+            bin: self.bin,
+            items: self.items.iter().filter(|item| waits(item.row)).copied().collect(),
+            followers: self.followers.iter().copied().filter(|row| waits(*row)).collect(),
+            free: self.free,
+            lanes: self.lanes.clone(),
+        }
+    }
+
     /// What an amount is of a room, in the resources that guide.
     pub(crate) fn shares(&self, amount: &[i64], room: &[i64]) -> Lanes {
         let mut shares = Lanes::default();

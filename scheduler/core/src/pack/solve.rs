@@ -11,6 +11,7 @@ use super::greedy::{self, Solution, Task};
 use super::improve::{self, Patience};
 use super::insert::{Habit, Nodes};
 use super::ledger::Ledger;
+use super::part::Part;
 use super::pattern::Care;
 use super::prices;
 use super::problem::{Packed, Problem};
@@ -42,31 +43,31 @@ const MAX_CARE: Care = Care { rounds: 6, steps: 2_000, least: 0.0 };
 
 /// Work when a plan is due.
 const DEFAULT_SEARCH: Search = Search {
-    bounds: Bounds { rounds: 200, gain_min: 1e-3, care: DEFAULT_CARE },
+    bounds: Bounds { rounds: 200, work: 50_000_000, gain_min: 1e-3, care: DEFAULT_CARE },
     dives: &[Dive {
         round_up: 0.5,
         share: 0.01,
         tail_nodes: 1.5,
-        bounds: Bounds { rounds: 4, gain_min: 1e-3, care: DEFAULT_CARE },
+        bounds: Bounds { rounds: 4, work: 50_000_000, gain_min: 1e-3, care: DEFAULT_CARE },
     }],
     patience: Patience { nodes: 6, attempts: 60, barren: 30, waste_min: 2e-3 },
 };
 
 /// Work when quality counts more.
 const MAX_SEARCH: Search = Search {
-    bounds: Bounds { rounds: 400, gain_min: 1e-6, care: MAX_CARE },
+    bounds: Bounds { rounds: 400, work: u64::MAX, gain_min: 1e-6, care: MAX_CARE },
     dives: &[
         Dive {
             round_up: 0.5,
             share: 0.1,
             tail_nodes: 3.0,
-            bounds: Bounds { rounds: 20, gain_min: 1e-4, care: MAX_CARE },
+            bounds: Bounds { rounds: 20, work: u64::MAX, gain_min: 1e-4, care: MAX_CARE },
         },
         Dive {
             round_up: 0.8,
             share: 0.05,
             tail_nodes: 6.0,
-            bounds: Bounds { rounds: 20, gain_min: 1e-4, care: MAX_CARE },
+            bounds: Bounds { rounds: 20, work: u64::MAX, gain_min: 1e-4, care: MAX_CARE },
         },
     ],
     patience: Patience { nodes: 10, attempts: 2_000, barren: 400, waste_min: 1e-4 },
@@ -141,15 +142,15 @@ impl Solver<'_> {
         let shelves: Vec<Shelf> = bins.iter().map(|bin| Shelf::new(self.problem, *bin)).collect();
         let hopeless = set_aside(&shelves, &mut outcome.left);
         if !greedy::is_done(&outcome.left) {
-            self.pack(bins, &shelves, outcome);
+            self.pack(&Part::of(self.problem, &shelves, &outcome.left), outcome);
         }
         outcome.left.iter_mut().zip(hopeless).for_each(|(left, more)| *left += more);
     }
 
-    fn pack(&mut self, bins: &[usize], shelves: &[Shelf], outcome: &mut Outcome) {
-        let prices = prices::resource_prices(self.problem, &outcome.left, bins);
+    fn pack(&mut self, part: &Part, outcome: &mut Outcome) {
+        let prices = prices::resource_prices(self.problem, &outcome.left, part.bins());
         let values = prices::row_values(self.problem, &prices);
-        let task = Task { problem: self.problem, bins, shelves, values: &values };
+        let task = part.task(self.problem, &values);
         if let Some(seated) = company::seat(task, outcome, &mut self.begun) {
             outcome.packed.extend(seated);
         }

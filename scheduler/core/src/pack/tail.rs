@@ -10,8 +10,13 @@ use super::rules::NodeState;
 use super::shelf::Shelf;
 use super::vector;
 
-/// All that is left on the cheapest one or two nodes; none when more are needed.
-pub(crate) fn finish(task: Task<'_>, left: &[i64], ledger: &Ledger) -> Option<Vec<Packed>> {
+/// All that is left on the cheapest one or two nodes for less than `limit`; none when there are none.
+pub(crate) fn finish(
+    task: Task<'_>,
+    left: &[i64],
+    ledger: &Ledger,
+    limit: i64,
+) -> Option<Vec<Packed>> {
     let load = load_of(left);
     let pods = load.iter().map(|(row, count)| (task.problem.rows[*row].shape, *count));
     if load.is_empty() || task.problem.rules.nodes_min(pods) > 2 {
@@ -19,14 +24,20 @@ pub(crate) fn finish(task: Task<'_>, left: &[i64], ledger: &Ledger) -> Option<Ve
     }
     // Two nodes hold at most twice the largest room: a cheap test that most steps fail.
     let whole = Fit::of(task.problem, &load);
-    if !task.bins.iter().any(|bin| whole.is_within_twice(&task.problem.bins[*bin].room)) {
+    let weight = whole.weight.clone();
+    let kinds = || task.bins.iter().map(|bin| &task.problem.bins[*bin]);
+    if !kinds().any(|bin| holds_rest(&weight, &bin.room, &bin.room)) {
         return None;
     }
-    let single = whole.cheapest(task.bins, ledger, i64::MAX).map(|bin| (bin, load));
+    let single = whole.cheapest(task.bins, ledger, limit).map(|bin| (bin, load));
     let mut best: Option<Vec<Packed>> = single.map(|(bin, load)| vec![one(bin, load)]);
     for shelf in task.shelves {
-        let limit = best.as_ref().map_or(i64::MAX, |best| task.problem.price(best));
-        if let Some(pair) = pair(task, shelf, left, ledger, limit) {
+        let limit = best.as_ref().map_or(limit, |best| task.problem.price(best));
+        let first = &task.problem.bins[shelf.bin];
+        let mut seconds = kinds().take_while(|second| first.price + second.price < limit);
+        if seconds.any(|second| holds_rest(&weight, &first.room, &second.room))
+            && let Some(pair) = pair(task, shelf, left, ledger, limit)
+        {
             best = Some(pair);
         }
     }
@@ -42,10 +53,10 @@ fn pair(
     limit: i64,
 ) -> Option<Vec<Packed>> {
     let kind = &task.problem.bins[shelf.bin];
-    let mut rest_limit = limit.saturating_sub(kind.price);
-    if rest_limit <= 0 || ledger.copies(kind) == 0 {
+    if ledger.copies(kind) == 0 {
         return None;
     }
+    let mut rest_limit = limit.saturating_sub(kind.price);
     let mut best = None;
     for mut first in pattern::fillings(task.problem, shelf, Supply { left, values: task.values }) {
         first.sort_unstable();
@@ -121,10 +132,12 @@ impl<'a> Fit<'a> {
             && self.load.iter().all(|(row, _)| self.problem.admits[bin.group][*row])
             && self.allowed[bin.start]
     }
+}
 
-    fn is_within_twice(&self, room: &[i64]) -> bool {
-        self.weight.iter().zip(room).all(|(need, have)| *need <= have.saturating_mul(2))
-    }
+/// True when two rooms together have what is needed, whoever may share them.
+fn holds_rest(weight: &[i64], first: &[i64], second: &[i64]) -> bool {
+    let rooms = first.iter().zip(second);
+    weight.iter().zip(rooms).all(|(need, (one, other))| *need <= one.saturating_add(*other))
 }
 
 /// True when pods of a load may share a node that starts with a state.

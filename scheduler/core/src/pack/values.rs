@@ -6,9 +6,10 @@
 
 use super::centre::Centre;
 use super::cover::Cover;
+use super::part::Part;
 use super::pattern::{self, Care, Ceiling, Supply};
 use super::prices;
-use super::problem::Problem;
+use super::problem::{Load, Problem};
 use super::shelf::{Lanes, Shelf};
 use super::vector::float;
 
@@ -17,6 +18,8 @@ use super::vector::float;
 pub(crate) struct Patience {
     /// Most rounds of solving and of looking for rooms that are too cheap.
     pub(crate) rounds: usize,
+    /// Work on the programme, in multiplications, after which no further round begins.
+    pub(crate) work: u64,
     /// Steps of the exact search of one bin.
     pub(crate) steps: usize,
     /// Ends when no values can say more than this share above the best known.
@@ -33,19 +36,27 @@ const COLUMNS_EACH_ROUND: usize = 40;
 const CENTRE_WEIGHT: f64 = 0.5;
 
 /// Values of one pod of each row, none of whose rooms is worth more than it costs as far as was found;
-/// none when some row fits nowhere. The problem has no limits.
-pub(crate) fn of_rows(problem: &Problem, patience: Patience) -> Option<Vec<f64>> {
+/// none when some row fits nowhere. The problem has no limits. `known` are nodes with their prices that
+/// together hold every pod: values can say no more than they cost.
+pub(crate) fn of_rows(
+    problem: &Problem,
+    known: impl IntoIterator<Item = (i64, Load)>,
+    patience: Patience,
+) -> Option<Vec<f64>> {
     let bins = problem.skyline.first()?;
     let counts = problem.counts();
     let resources = prices::resource_prices(problem, &counts, bins);
     let values = prices::row_values(problem, &resources);
     let worth = worth(&counts, &values);
-    let shelves: Vec<Shelf> = bins.iter().map(|bin| Shelf::new(problem, *bin)).collect();
+    let all: Vec<Shelf> = bins.iter().map(|bin| Shelf::new(problem, *bin)).collect();
+    let shelves = Part::of(problem, &all, &counts).shelves;
     let demands: Vec<f64> = counts.iter().map(|count| float(*count)).collect();
     let mut cover = Cover::new(&demands, &penalties(problem, &shelves)?, &[]);
-    for (shelf, item) in shelves.iter().flat_map(|s| s.items.iter().map(move |item| (s, item))) {
-        let most = float(item.most.min(counts[item.row]));
-        cover.add(float(problem.bins[shelf.bin].price), vec![(item.row, most)]);
+    for (row, (price, most)) in alone(problem, &shelves, &counts).into_iter().enumerate() {
+        cover.add(price, vec![(row, most)]);
+    }
+    for (price, load) in known {
+        cover.add(float(price), load.iter().map(|(row, n)| (*row, float(*n))).collect());
     }
     let mut search = Search {
         problem,
@@ -57,7 +68,7 @@ pub(crate) fn of_rows(problem: &Problem, patience: Patience) -> Option<Vec<f64>>
     for _ in 0..patience.rounds {
         cover.improve(PIVOTS_MAX);
         let done = cover.price() <= search.centre.proved() * (1.0 + patience.gain_min);
-        if done || search.look(&mut cover, patience.steps) == 0 {
+        if done || cover.work() > patience.work || search.look(&mut cover, patience.steps) == 0 {
             break;
         }
     }
@@ -126,6 +137,20 @@ impl Search<'_> {
 /// What all rows are worth.
 fn worth(counts: &[i64], values: &[f64]) -> f64 {
     counts.iter().zip(values).map(|(n, value)| float(*n) * value).sum()
+}
+
+/// For each row the bin that is cheapest for each of its pods alone: its price, and how many it holds.
+fn alone(problem: &Problem, shelves: &[Shelf], counts: &[i64]) -> Vec<(f64, f64)> {
+    let mut best = vec![(f64::MAX, 1.0); counts.len()];
+    for (shelf, item) in shelves.iter().flat_map(|s| s.items.iter().map(move |item| (s, item))) {
+        let price = float(problem.bins[shelf.bin].price);
+        let most = float(item.most.min(counts[item.row]));
+        let known = &mut best[item.row];
+        if price * known.1 < known.0 * most {
+            *known = (price, most);
+        }
+    }
+    best
 }
 
 /// What leaving a pod of each row out costs: much more than any node of its own.

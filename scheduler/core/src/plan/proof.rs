@@ -8,29 +8,33 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::goods::Goods;
 use super::model::Model;
-use super::types::Effort;
+use super::types::{Effort, NewNode};
 use crate::bound::{self, LowerBound};
 use crate::certificate::{PodClass, SharedRoom};
 use crate::pack::ledger::Budget;
-use crate::pack::problem::{Bin, Problem, Row};
+use crate::pack::problem::{Bin, Load, Problem, Row};
 use crate::pack::rules::{NodeRules, NodeState};
 use crate::pack::skyline::skylines;
 use crate::pack::values::{self, Patience};
+use crate::vocabulary::ids::PodUid;
 
 /// Most classes for which values are sought; the programme is dense.
 const CLASSES_MAX: usize = 256;
 /// Work when a plan is due.
-const DEFAULT_PATIENCE: Patience = Patience { rounds: 24, steps: 200, gain_min: 1e-4 };
+const DEFAULT_PATIENCE: Patience =
+    Patience { rounds: 24, work: 50_000_000, steps: 200, gain_min: 1e-4 };
 /// Work when quality counts more.
-const MAX_PATIENCE: Patience = Patience { rounds: 400, steps: 5_000, gain_min: 1e-6 };
+const MAX_PATIENCE: Patience =
+    Patience { rounds: 400, work: u64::MAX, steps: 5_000, gain_min: 1e-6 };
 
 /// The bound that values of pods prove; none when there are too many classes or the check refuses it.
 pub(super) fn by_classes(
     model: &Model<'_>,
     goods: &Goods<'_, '_>,
     launched: &[i64],
-    effort: Effort,
+    nodes: &[NewNode],
 ) -> Option<LowerBound> {
+    let effort = model.input.effort;
     let shapes: Vec<usize> = (0..launched.len()).filter(|shape| launched[*shape] > 0).collect();
     let few = (1..=CLASSES_MAX).contains(&shapes.len());
     if effort == Effort::Greedy || !few {
@@ -45,8 +49,24 @@ pub(super) fn by_classes(
     let classes: Vec<PodClass> = shapes.iter().map(class).collect();
     let problem = problem(&classes, &rooms);
     let patience = if effort == Effort::Max { MAX_PATIENCE } else { DEFAULT_PATIENCE };
-    let values = values::of_rows(&problem, patience)?;
+    let values = values::of_rows(&problem, planned(model, &shapes, nodes), patience)?;
     bound::from_values(&values, &classes, &rooms)
+}
+
+/// What planned nodes cost and hold of the classes, each kind once.
+fn planned(model: &Model<'_>, shapes: &[usize], nodes: &[NewNode]) -> BTreeSet<(i64, Load)> {
+    let class = |pod: &PodUid| {
+        let shape = model.shape_of(model.input.world.pods.get(pod)?)?;
+        shapes.binary_search(&shape).ok()
+    };
+    let node = |node: &NewNode| {
+        let mut load: BTreeMap<usize, i64> = BTreeMap::new();
+        for class in node.pods.iter().filter_map(class) {
+            *load.entry(class).or_default() += 1;
+        }
+        (node.price(), load.into_iter().collect())
+    };
+    nodes.iter().filter(|node| !node.standing).map(node).collect()
 }
 
 /// Everything on offer, once for each price, room and set of classes that it admits. Labels that a pool

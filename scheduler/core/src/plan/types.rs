@@ -205,6 +205,14 @@ pub struct NewNode {
     pub max_price_micro_usd_per_hour: i64,
 }
 
+impl NewNode {
+    /// What the plan counts on paying for it, in micro-dollars per hour: its cheapest candidate's price.
+    #[must_use]
+    pub fn price(&self) -> i64 {
+        self.candidates.first().map_or(0, |candidate| candidate.price_micro_usd_per_hour)
+    }
+}
+
 /// An offering that a plan has priced and found acceptable.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Candidate {

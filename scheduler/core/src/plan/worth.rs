@@ -6,7 +6,7 @@
 use super::goods::Goods;
 use super::model::Model;
 use super::proof;
-use super::types::Plan;
+use super::types::{NewNode, Plan};
 use crate::bound::{self, LowerBound};
 use crate::certificate::PricedRoom;
 use crate::pack::prices;
@@ -15,8 +15,7 @@ use crate::vocabulary::resources::Resources;
 
 /// Adds prices, bound and gap; `launched` counts the pods of each shape on launches.
 pub(crate) fn add(model: &Model<'_>, goods: &Goods<'_, '_>, launched: &[i64], plan: &mut Plan) {
-    let cheapest = |node: &super::NewNode| node.candidates[0].price_micro_usd_per_hour;
-    plan.launch_price_micro_usd_per_hour = plan.launches.iter().map(cheapest).sum();
+    plan.launch_price_micro_usd_per_hour = plan.launches.iter().map(NewNode::price).sum();
     let gone = |host: &super::hosts::Host<'_>| {
         let name = host.node.map(|node| &node.name);
         host.leaving
@@ -27,9 +26,10 @@ pub(crate) fn add(model: &Model<'_>, goods: &Goods<'_, '_>, launched: &[i64], pl
     plan.fleet_price_micro_usd_per_hour = fleet + plan.launch_price_micro_usd_per_hour;
     plan.bound = lower_bound(model, goods, launched);
     // Nodes that no pod waits for are no part of what the bound speaks of.
-    let for_pods: i64 = plan.launches.iter().filter(|node| !node.standing).map(cheapest).sum();
+    let for_pods: i64 =
+        plan.launches.iter().filter(|node| !node.standing).map(NewNode::price).sum();
     if is_wide(for_pods, &plan.bound)
-        && let Some(by_classes) = proof::by_classes(model, goods, launched, model.input.effort)
+        && let Some(by_classes) = proof::by_classes(model, goods, launched, &plan.launches)
         && by_classes.price_micro_usd_per_hour > plan.bound.price_micro_usd_per_hour
     {
         plan.bound = by_classes;

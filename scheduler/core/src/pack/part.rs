@@ -1,0 +1,68 @@
+//! Parts: what of a task matters for the pods that are left.
+//!
+//! Invariant: whatever the pods that are left can be packed into at some price, the bins of the part can
+//! hold for no more, whatever limits there are.
+
+use std::collections::BTreeMap;
+
+use super::greedy::Task;
+use super::problem::Problem;
+use super::shelf::Shelf;
+use super::vector::{self, Vector};
+
+/// Bins with the rows that are left.
+#[derive(Debug)]
+pub(crate) struct Part {
+    bins: Vec<usize>,
+    /// The same with the rows that fit them, in the same order.
+    pub(crate) shelves: Vec<Shelf>,
+}
+
+impl Part {
+    /// The bins that are worth a look, in the order of the shelves, which is that of their prices: once a
+    /// bin has room for everything, a dearer one that admits the same adds nothing.
+    pub(crate) fn of(problem: &Problem, shelves: &[Shelf], left: &[i64]) -> Self {
+        let mut wanted: BTreeMap<usize, Vector> = BTreeMap::new();
+        let mut roomy: Vec<(usize, usize)> = Vec::new();
+        let mut part = Self { bins: Vec::new(), shelves: Vec::new() };
+        for shelf in shelves {
+            let bin = &problem.bins[shelf.bin];
+            if roomy.contains(&(bin.group, bin.start)) {
+                continue;
+            }
+            let shelf = shelf.with(left);
+            if shelf.items.is_empty() && shelf.followers.is_empty() {
+                continue;
+            }
+            let all = wanted.entry(bin.group).or_insert_with(|| weight(problem, bin.group, left));
+            // Of bins with a limit, or reserved, there may not be enough.
+            let ample = bin.reservation.is_none() && problem.budgets[bin.budget].left.is_empty();
+            if ample && vector::fits(all, &bin.room) {
+                roomy.push((bin.group, bin.start));
+            }
+            part.bins.push(shelf.bin);
+            part.shelves.push(shelf);
+        }
+        part
+    }
+
+    /// Indexes of the bins.
+    pub(crate) fn bins(&self) -> &[usize] {
+        &self.bins
+    }
+
+    /// What a greedy works with on this part, when pods are worth `values`.
+    pub(crate) fn task<'a>(&'a self, problem: &'a Problem, values: &'a [f64]) -> Task<'a> {
+        Task { problem, bins: &self.bins, shelves: &self.shelves, values }
+    }
+}
+
+/// What all pods request that a group of bins admits.
+fn weight(problem: &Problem, group: usize, left: &[i64]) -> Vector {
+    let mut sum = vec![0; problem.bins.first().map_or(0, |bin| bin.room.len())];
+    let rows = problem.rows.iter().zip(left).enumerate();
+    for (_, (row, left)) in rows.filter(|(row, _)| problem.admits[group][*row]) {
+        vector::add(&mut sum, &row.request, *left);
+    }
+    sum
+}
