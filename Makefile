@@ -84,11 +84,15 @@ shell-lint: setup-lint
 
 # --- measure ------------------------------------------------------------------------------------
 
-.PHONY: bench sizes timings
+.PHONY: bench differ sizes timings
 bench: setup-build ## measure the planner and Karpenter's on the same files, into docs/benchmarks.md (half an hour)
 	@tools/setup.sh peer
 	cargo build --release --package longshore-it --bin bench
 	$(target)/release/bench all $(BENCH_ARGS)
+
+differ: build-test ## let both planners plan seeded clusters with many constraints (a minute or two; DIFFER_SEEDS=0..1000 for all)
+	@tools/setup.sh peer
+	$(target)/debug/bench differ --seeds $(or $(DIFFER_SEEDS),0..100) --dir $(target)/differ
 
 sizes: setup-build ## say which function and which file is longest
 	cargo test --workspace --test main tidy::sources -- --nocapture --test-threads=1 | grep longest

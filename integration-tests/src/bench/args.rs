@@ -43,7 +43,7 @@ pub enum Command {
         /// The folder; made when it is not there.
         dir: PathBuf,
     },
-    /// Let both plan small clusters with many constraints, and say where ours does worse.
+    /// Let both plan small clusters with many constraints; fails where ours does worse for no named reason.
     Differ(DifferArgs),
     /// Measure everything, both sides by turns, and write the tables and the chart.
     All(AllArgs),
@@ -92,16 +92,16 @@ pub struct AllArgs {
 /// Arguments of `differ`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct DifferArgs {
-    /// Seed of the first cluster.
-    #[arg(long, default_value_t = 0, value_name = "SEED")]
-    pub from: u64,
-    /// Number of clusters.
-    #[arg(long, default_value_t = 100, value_name = "N")]
-    pub clusters: u64,
+    /// Seeds of the clusters, from the first to before the last.
+    #[arg(long, default_value = "0..100", value_name = "A..B", value_parser = seeds)]
+    pub seeds: Seeds,
     /// Folder for the catalogue and for the clusters on which ours does worse.
     #[arg(long, default_value = "target/differ", value_name = "DIR")]
     pub dir: PathBuf,
 }
+
+/// Seeds from the first to before the last.
+pub type Seeds = std::ops::Range<u64>;
 
 /// Requests of a DaemonSet's pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,6 +161,14 @@ fn daemon_set(text: &str) -> Result<DaemonSet, String> {
     Ok(DaemonSet { cpu_millis: number(cpu)?, memory_mib: number(memory)? })
 }
 
+fn seeds(text: &str) -> Result<Seeds, String> {
+    let wrong = || format!("{text:?} is not A..B with A before B, such as 0..1000");
+    let (first, end) = text.split_once("..").ok_or_else(wrong)?;
+    let number = |text: &str| text.parse::<u64>().map_err(|_| wrong());
+    let seeds = number(first)?..number(end)?;
+    if seeds.is_empty() { Err(wrong()) } else { Ok(seeds) }
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory as _;
@@ -175,6 +183,14 @@ mod tests {
         assert!(parse("bench pack --catalogue a -f b --effort max").is_ok());
         assert!(parse("bench pack --catalogue a").is_err());
         assert!(parse("bench pack --catalogue a --workload b --daemonset 500").is_err());
+    }
+
+    #[test]
+    fn seeds_are_a_range() {
+        assert_eq!(seeds("5..7"), Ok(5..7));
+        for wrong in ["", "5", "7..5", "5..5", "a..b"] {
+            assert!(seeds(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

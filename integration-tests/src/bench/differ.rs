@@ -1,86 +1,132 @@
 //! `bench differ`: cluster after cluster to both planners, and where ours does worse.
 //!
-//! Invariant: worse is fewer pods placed, a higher price for as many, or a plan that the check
-//! refuses. Where the check refuses the peer's plan, its price counts for nothing, and that is said.
+//! Invariant: where ours does worse for no named difference, the command fails. What is compared is price and
+//! pods placed; who took longer is said and never decides.
 
-use std::path::Path;
+mod difference;
+mod verdict;
 
-use anyhow::Result;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, ensure};
+use serde_json::Value;
 
 use super::args::{DifferArgs, Effort, Output, PackArgs};
 use super::catalogues::Pool;
+use super::numbers::{count, percentile};
 use super::outcome::Outcome;
 use super::{clusters, pack, peer, say, workloads};
+use difference::Difference;
+use verdict::Verdict;
+
+/// How often the peer is asked again before its answer counts as the one it always gives.
+const AGAIN: usize = 4;
 
 /// How one cluster ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Verdict {
-    /// Ours places more, or costs less.
-    Better,
-    /// Both do the same.
-    Same,
-    /// Ours is not better, and the peer's plan cannot be carried out.
-    PeerIllegal,
-    /// Ours costs more.
-    Dearer,
-    /// Ours places fewer pods.
-    Fewer,
-    /// Ours cannot be carried out.
-    Illegal,
+struct Found {
+    verdict: Verdict,
+    why: Option<Difference>,
+    ours: Outcome,
+    theirs: Outcome,
 }
 
-/// Compares clusters and says where ours does worse. The worse ones stay in the folder.
+impl Found {
+    fn is_unnamed(&self) -> bool {
+        self.verdict.is_worse() && self.why.is_none()
+    }
+}
+
+/// Where files go that both sides read.
+struct Bench {
+    catalogue: PathBuf,
+    dir: PathBuf,
+}
+
+/// Compares clusters and lists those that are not simply better or the same; they stay in the folder.
 ///
 /// # Errors
-/// When a side fails or a file cannot be written.
+/// When ours does worse somewhere for no named difference, a side fails, or a file cannot be written.
 pub fn differ(args: &DifferArgs) -> Result<()> {
     std::fs::create_dir_all(&args.dir)?;
     let catalogue = workloads::write_catalogue(Pool::Mixed, &args.dir)?;
-    let mut verdicts = Vec::new();
-    for seed in args.from..args.from.saturating_add(args.clusters) {
-        let file = args.dir.join(format!("cluster-{seed}.json"));
-        std::fs::write(&file, clusters::cluster(seed).to_string() + "\n")?;
-        let files = asked(&catalogue, &file);
-        let (ours, theirs) = (pack::pack(&files)?, peer::peer(&files)?);
-        let verdict = judge(&ours, &theirs);
-        if verdict > Verdict::PeerIllegal {
-            say(&line(seed, verdict, &ours, &theirs))?;
-        } else {
+    let bench = Bench { catalogue, dir: args.dir.clone() };
+    let mut all = Vec::new();
+    for seed in args.seeds.clone() {
+        let found = bench.compare(&format!("cluster-{seed}"), &clusters::cluster(seed))?;
+        if !found.verdict.is_no_worse() {
+            say(&line(seed, &found))?;
+        }
+        all.push(found);
+    }
+    say(&table(&all))?;
+    let unnamed = all.iter().filter(|found| found.is_unnamed()).count();
+    let dir = args.dir.display();
+    ensure!(unnamed == 0, "ours does worse on {unnamed} clusters for no named reason; see {dir}");
+    Ok(())
+}
+
+impl Bench {
+    /// Both plans of a cluster. Its file stays unless ours does as well or better.
+    fn compare(&self, name: &str, cluster: &Value) -> Result<Found> {
+        let file = self.dir.join(format!("{name}.json"));
+        let (ours, theirs) = self.ask(&file, cluster)?;
+        let verdict = Verdict::of(&ours, &theirs);
+        let mut found = Found { verdict, why: None, ours, theirs };
+        if found.verdict.is_worse() {
+            found.why = self.explain(&file, cluster, &found)?;
+        }
+        if found.verdict.is_no_worse() {
             std::fs::remove_file(&file)?;
         }
-        verdicts.push(verdict);
+        Ok(found)
     }
-    say(&summary(&verdicts))
+
+    fn ask(&self, file: &Path, cluster: &Value) -> Result<(Outcome, Outcome)> {
+        std::fs::write(file, cluster.to_string() + "\n")?;
+        let files = self.files(file);
+        Ok((pack::pack(&files)?, peer::peer(&files)?))
+    }
+
+    /// The difference without which ours does not do worse. A plan of ours that the check refuses has no
+    /// excuse.
+    fn explain(&self, file: &Path, cluster: &Value, found: &Found) -> Result<Option<Difference>> {
+        if found.verdict == Verdict::Refused {
+            return Ok(None);
+        }
+        for _ in 0..AGAIN {
+            let theirs = peer::peer(&self.files(file))?;
+            if Verdict::of(&found.ours, &theirs).is_no_worse() {
+                return Ok(Some(Difference::Chance));
+            }
+        }
+        let without = file.with_extension("without.json");
+        for difference in Difference::IN_CLUSTERS {
+            let Some(cluster) = difference.taken_out(cluster) else { continue };
+            let (ours, theirs) = self.ask(&without, &cluster)?;
+            std::fs::remove_file(&without)?;
+            if Verdict::of(&ours, &theirs).is_no_worse() {
+                return Ok(Some(difference));
+            }
+        }
+        Ok(None)
+    }
+
+    fn files(&self, file: &Path) -> PackArgs {
+        PackArgs {
+            catalogue: self.catalogue.clone(),
+            workload: None,
+            files: vec![file.to_owned()],
+            max_cpu_milli: None,
+            daemonset: None,
+            effort: Effort::Default,
+            output: Output::Json,
+            list_violations: false,
+        }
+    }
 }
 
-fn asked(catalogue: &Path, file: &Path) -> PackArgs {
-    PackArgs {
-        catalogue: catalogue.to_owned(),
-        workload: None,
-        files: vec![file.to_owned()],
-        max_cpu_milli: None,
-        daemonset: None,
-        effort: Effort::Default,
-        output: Output::Json,
-        list_violations: false,
-    }
-}
-
-fn judge(ours: &Outcome, theirs: &Outcome) -> Verdict {
-    let wrong = |outcome: &Outcome| outcome.violations.is_some_and(|found| found > 0);
-    let dearer = ours.price_usd_per_hour - theirs.price_usd_per_hour;
-    match ours.placed.cmp(&theirs.placed) {
-        _ if wrong(ours) => Verdict::Illegal,
-        std::cmp::Ordering::Greater => Verdict::Better,
-        _ if dearer < -1e-7 && ours.placed == theirs.placed => Verdict::Better,
-        _ if wrong(theirs) => Verdict::PeerIllegal,
-        std::cmp::Ordering::Less => Verdict::Fewer,
-        std::cmp::Ordering::Equal if dearer > 1e-7 => Verdict::Dearer,
-        std::cmp::Ordering::Equal => Verdict::Same,
-    }
-}
-
-fn line(seed: u64, verdict: Verdict, ours: &Outcome, theirs: &Outcome) -> String {
+fn line(seed: u64, found: &Found) -> String {
     let side = |outcome: &Outcome| {
         format!(
             "{} of {} pods, {} nodes, {:.4} $/h, {} violations",
@@ -91,48 +137,46 @@ fn line(seed: u64, verdict: Verdict, ours: &Outcome, theirs: &Outcome) -> String
             outcome.violations.unwrap_or(0)
         )
     };
-    format!("cluster {seed}: {verdict:?}: {}; peer {}", side(ours), side(theirs))
+    let why = match found.why {
+        Some(difference) => format!(" ({})", difference.name()),
+        None if found.is_unnamed() => " (no named difference)".to_owned(),
+        None => String::new(),
+    };
+    let (ours, theirs) = (side(&found.ours), side(&found.theirs));
+    format!("cluster {seed}: {}{why}: {ours}; peer {theirs}", found.verdict.says())
 }
 
-fn summary(verdicts: &[Verdict]) -> String {
-    let count = |wanted: Verdict| verdicts.iter().filter(|found| **found == wanted).count();
-    let all = [
-        Verdict::Better,
-        Verdict::Same,
-        Verdict::PeerIllegal,
-        Verdict::Dearer,
-        Verdict::Fewer,
-        Verdict::Illegal,
-    ];
-    let counts = all.map(|verdict| format!("{verdict:?} {}", count(verdict)));
-    format!("{} clusters: {}", verdicts.len(), counts.join(", "))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn outcome(placed: u64, price_usd_per_hour: f64, violations: u64) -> Outcome {
-        let violations = Some(violations);
-        Outcome { placed, price_usd_per_hour, violations, ..Outcome::default() }
-    }
-
-    #[test]
-    fn worse_is_what_is_worse_against_a_legal_plan() {
-        let peer = outcome(5, 1.0, 0);
-        let table = [
-            (outcome(5, 1.0, 0), Verdict::Same),
-            (outcome(5, 0.9, 0), Verdict::Better),
-            (outcome(6, 2.0, 0), Verdict::Better),
-            (outcome(5, 1.1, 0), Verdict::Dearer),
-            (outcome(4, 0.5, 0), Verdict::Fewer),
-            (outcome(6, 0.5, 1), Verdict::Illegal),
-        ];
-        for (ours, verdict) in table {
-            assert_eq!(judge(&ours, &peer), verdict, "{ours:?}");
+/// How many clusters ended how, and who took longer.
+fn table(all: &[Found]) -> String {
+    let mut lines =
+        vec!["| clusters | ours against the peer |".to_owned(), "|---:|---|".to_owned()];
+    for verdict in Verdict::ALL {
+        let mut named: BTreeMap<Option<Difference>, usize> = BTreeMap::new();
+        let ended = all.iter().filter(|found| found.verdict == verdict);
+        ended.for_each(|found| *named.entry(found.why).or_default() += 1);
+        for (why, number) in named {
+            let why = match why {
+                Some(difference) => format!(": {}", difference.name()),
+                None if verdict.is_worse() => ": **no named difference**".to_owned(),
+                None => String::new(),
+            };
+            lines.push(format!("| {number} | {}{why} |", verdict.says()));
         }
-        let illegal = outcome(6, 0.5, 1);
-        assert_eq!(judge(&outcome(5, 1.0, 0), &illegal), Verdict::PeerIllegal);
-        assert_eq!(judge(&outcome(6, 0.4, 0), &illegal), Verdict::Better);
     }
+    let took = |of: fn(&Found) -> f64| -> Vec<f64> { all.iter().map(of).collect() };
+    let (ours, theirs) = (
+        took(|found| found.ours.plan_seconds * 1e3),
+        took(|found| found.theirs.plan_seconds * 1e3),
+    );
+    let longer = ours.iter().zip(&theirs).filter(|(ours, theirs)| ours > theirs).count();
+    lines.push(format!(
+        "\nA plan took {:.1} ms (p50) and {:.1} ms (p99), the peer's {:.1} and {:.1}; ours took longer on {} of {}.",
+        percentile(&ours, 50),
+        percentile(&ours, 99),
+        percentile(&theirs, 50),
+        percentile(&theirs, 99),
+        count(longer),
+        count(all.len()),
+    ));
+    lines.join("\n")
 }

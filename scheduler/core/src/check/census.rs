@@ -91,13 +91,6 @@ impl<'a> Census<'a> {
         })
     }
 
-    /// Pods of the selected shapes on all nodes that count.
-    pub(super) fn total(&self, selected: &[bool], counts: impl Fn(usize) -> bool) -> i64 {
-        let crowds = self.crowds.iter().enumerate().filter(|(at, _)| counts(*at));
-        let all = crowds.flat_map(|(_, crowd)| crowd).filter(|(kind, _)| selected[**kind]);
-        all.map(|(_, count)| count.all).sum()
-    }
-
     fn areas(&self, key: &str) -> Rc<Areas> {
         if let Some(known) = self.areas.borrow().get(key) {
             return Rc::clone(known);

@@ -6,6 +6,7 @@
 
 mod capacity;
 mod census;
+mod company;
 mod disruption;
 mod nodes;
 mod predicates;
@@ -78,7 +79,9 @@ pub fn check(plan: &Plan, input: &PlanInput) -> Vec<Violation> {
     let mut findings = Findings::default();
     let nodes = Nodes::after(plan, input, &mut findings);
     predicates::check(&nodes, &mut findings);
-    topology::check(&Census::of(&nodes), &mut findings);
+    let census = Census::of(&nodes);
+    topology::check(&census, &mut findings);
+    company::check(&census, &mut findings);
     capacity::check(plan, input, &mut findings);
     disruption::check(plan, input, &mut findings);
     replicas::check(plan, input, &mut findings);

@@ -1,4 +1,4 @@
-//! Rules between pods: spread, affinity and anti-affinity, by counting pods in domains.
+//! Rules between pods that a count decides: spread and anti-affinity.
 //!
 //! Invariant: a node that could end up in several domains counts in each of them where that is worse.
 //! Wishes are not checked.
@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::census::Census;
-use super::nodes::NodeAfter;
+use super::nodes::{Form, NodeAfter};
 use super::{Findings, Rule};
-use crate::vocabulary::labels::HOSTNAME;
+use crate::vocabulary::labels::{HOSTNAME, Labels};
 use crate::world::shape::{PodAffinityTerm, PodShape, TopologySpread};
 
 /// Pods of one shape on one node.
@@ -36,9 +36,6 @@ pub(super) fn check(census: &Census<'_>, findings: &mut Findings) {
             apart(census, same, term, findings);
         }
         let arrived: Vec<&Group<'_>> = same.iter().filter(|group| group.arrived).collect();
-        for term in shape.required_affinity.iter().filter(|_| !arrived.is_empty()) {
-            together(census, &arrived, term, findings);
-        }
         let hard = shape.topology_spread.iter().filter(|rule| !rule.schedule_anyway);
         for rule in hard.filter(|_| !arrived.is_empty()) {
             spread(census, &arrived, rule, findings);
@@ -64,34 +61,6 @@ fn apart(census: &Census<'_>, same: &[Group<'_>], term: &PodAffinityTerm, findin
     }
 }
 
-/// A pod counts as company when it meets all terms at once.
-fn together(
-    census: &Census<'_>,
-    arrived: &[&Group<'_>],
-    term: &PodAffinityTerm,
-    findings: &mut Findings,
-) {
-    let (key, shape) = (term.topology_key.as_str(), arrived[0].shape);
-    let meets = |other: &PodShape| {
-        shape.required_affinity.iter().all(|term| term.selects(&shape.namespace, other))
-    };
-    let selected = census.select(meets);
-    let own = i64::from(meets(shape));
-    let keys = shape.required_affinity.iter().map(|term| census.domains(&term.topology_key));
-    let keys: Vec<_> = keys.collect();
-    let everywhere = census.total(&selected, |at| keys.iter().any(|all| !all[at].is_empty()));
-    let domains = census.domains(key);
-    for group in arrived {
-        let domains = &domains[group.node];
-        let certain = domains.first().filter(|_| domains.len() == 1);
-        let near = certain.map_or(0, |domain| census.sum(key, domain, &selected).all);
-        let first = own == 1 && near == everywhere;
-        findings.require(certain.is_some() && (near > own || first), Rule::Affinity, || {
-            format!("{} on {}: no company in {key}", shape.id, census.name(group.node))
-        });
-    }
-}
-
 fn spread(
     census: &Census<'_>,
     arrived: &[&Group<'_>],
@@ -102,7 +71,7 @@ fn spread(
     let counts = counts(census, shape, rule);
     let few = rule.min_domains.is_some_and(|least| (counts.len() as u64) < least.unsigned_abs());
     let zero = few || key == HOSTNAME;
-    let least = if zero { 0 } else { counts.values().copied().min().unwrap_or(0) };
+    let least = if zero { 0 } else { counts.values().map(|c| c.certain).min().unwrap_or(0) };
     let domains = census.domains(key);
     for group in arrived {
         let domains = &domains[group.node];
@@ -110,7 +79,8 @@ fn spread(
             format!("{} on {}: no label {key}", shape.id, census.name(group.node))
         });
         for domain in domains {
-            let skew = counts.get(domain).copied().unwrap_or(0) - least;
+            let here = counts.get(domain).copied().unwrap_or_default();
+            let skew = here.certain + here.possible - least;
             findings.require(skew <= rule.max_skew, Rule::Spread, || {
                 format!("{} over {key}: {domain} is {skew} ahead", shape.id)
             });
@@ -118,42 +88,83 @@ fn spread(
     }
 }
 
+/// Pods that a spread counts in a domain.
+#[derive(Clone, Copy, Default)]
+struct Crowded {
+    /// Those that will be there.
+    certain: i64,
+    /// Those that may turn out to be.
+    possible: i64,
+}
+
 /// Pods that a spread rule counts in each domain of the nodes it looks at.
-fn counts(census: &Census<'_>, shape: &PodShape, rule: &TopologySpread) -> BTreeMap<String, i64> {
+fn counts<'c>(
+    census: &'c Census<'_>,
+    shape: &PodShape,
+    rule: &'c TopologySpread,
+) -> BTreeMap<String, Crowded> {
     let selected = census.select(|other| rule.selects(&shape.namespace, other));
     let hard = shape.topology_spread.iter().filter(|rule| !rule.schedule_anyway);
     let keys: BTreeSet<&str> = hard.map(|rule| rule.topology_key.as_str()).collect();
-    let keys: Vec<_> = keys.into_iter().map(|key| census.domains(key)).collect();
+    let keyed: Vec<_> = keys.iter().map(|key| census.domains(key)).collect();
     let domains = census.domains(&rule.topology_key);
-    let mut counts: BTreeMap<String, i64> = BTreeMap::new();
+    let mut counts: BTreeMap<String, Crowded> = BTreeMap::new();
     for (at, node) in census.nodes.iter().enumerate() {
-        if !counts_for(node, shape, rule) || (node.leaves && census.crowds[at].is_empty()) {
-            continue;
-        }
-        if keys.iter().any(|domains| domains[at].is_empty()) {
-            continue;
-        }
         let crowd = census.crowds[at].iter().filter(|(kind, _)| selected[**kind]);
         // A spread does not count pods that are ending.
         let pods: i64 = crowd.map(|(_, count)| count.all - count.ending).sum();
-        for domain in &domains[at] {
-            match counts.get_mut(domain) {
-                Some(sum) => *sum += pods,
-                None => drop(counts.insert(domain.clone(), pods)),
+        let gone = node.leaves && census.crowds[at].is_empty();
+        if gone || !tolerated(node, shape, rule) || keyed.iter().any(|key| key[at].is_empty()) {
+            continue;
+        }
+        let here = if rule.honor_node_affinity && chooses(shape) {
+            narrowed(node, shape, rule)
+        } else {
+            let certain = domains[at].len() == 1;
+            (domains[at].iter().map(String::as_str).collect(), certain)
+        };
+        for domain in here.0 {
+            if !counts.contains_key(domain) {
+                counts.insert(domain.to_owned(), Crowded::default());
             }
+            let Some(sum) = counts.get_mut(domain) else { continue };
+            *(if here.1 { &mut sum.certain } else { &mut sum.possible }) += pods;
         }
     }
     counts
 }
 
-fn counts_for(node: &NodeAfter<'_>, shape: &PodShape, rule: &TopologySpread) -> bool {
-    let affinity = |labels: &crate::labels::Labels| {
-        let terms = &shape.required_node_terms;
-        shape.node_selector.iter().all(|(key, value)| labels.get(key) == Some(value))
-            && (terms.is_empty() || terms.iter().any(|term| term.allow(labels)))
-    };
+fn tolerated(node: &NodeAfter<'_>, shape: &PodShape, rule: &TopologySpread) -> bool {
     let tolerates = |taint| shape.tolerations.iter().any(|t| t.covers(taint));
-    let taints = || node.taints.iter().all(|taint| !taint.repels() || tolerates(taint));
-    (!rule.honor_node_affinity || node.forms.iter().any(|form| affinity(&form.labels)))
-        && (!rule.honor_node_taints || taints())
+    !rule.honor_node_taints || node.taints.iter().all(|t| !t.repels() || tolerates(t))
+}
+
+/// Domains in which node affinity lets a spread see a node, and whether it is certain to be in the one
+/// that this names.
+fn narrowed<'n>(
+    node: &'n NodeAfter<'_>,
+    shape: &PodShape,
+    rule: &TopologySpread,
+) -> (BTreeSet<&'n str>, bool) {
+    let forms = node.forms.iter().filter(|form| affinity_holds(shape, &form.labels));
+    let seen: Vec<&Form> = forms.collect();
+    let value = |form: &&'n Form| match rule.topology_key.as_str() {
+        HOSTNAME => Some(node.name.as_str()),
+        key => form.labels.get(key).map(String::as_str),
+    };
+    let domains: BTreeSet<&str> = seen.iter().filter_map(value).collect();
+    let certain = domains.len() == 1 && seen.len() == node.forms.len();
+    (domains, certain)
+}
+
+/// True when the pods choose among nodes.
+fn chooses(shape: &PodShape) -> bool {
+    !shape.node_selector.is_empty() || !shape.required_node_terms.is_empty()
+}
+
+/// Node selector and any required term; volumes do not matter to a spread.
+fn affinity_holds(shape: &PodShape, labels: &Labels) -> bool {
+    let terms = &shape.required_node_terms;
+    shape.node_selector.iter().all(|(key, value)| labels.get(key) == Some(value))
+        && (terms.is_empty() || terms.iter().any(|term| term.allow(labels)))
 }

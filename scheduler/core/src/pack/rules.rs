@@ -113,6 +113,11 @@ impl NodeRules {
         nodes.max().unwrap_or(0)
     }
 
+    /// Rules that want company, with their indexes.
+    pub(crate) fn companies(&self) -> impl Iterator<Item = (usize, &NodeRule)> {
+        self.rules.iter().enumerate().filter(|(_, rule)| rule.kind == RuleKind::Together)
+    }
+
     /// Number of rules.
     pub(crate) fn len(&self) -> usize {
         self.rules.len()

@@ -21,10 +21,13 @@ pub(crate) fn skylines(bins: &[Bin], tiers: usize) -> Vec<Vec<usize>> {
     kept
 }
 
-/// True when `other`, which is no dearer, can stand in for `bin`. Limits are not looked at: where one
+/// True when `other`, which is no dearer, can stand in for `bin`: one of a pool with limits only for its
+/// like, since it may not be had. How much of a limit each of these draws is not looked at: where one
 /// binds, the solver looks at every bin again.
 fn dominates(other: &Bin, bin: &Bin) -> bool {
-    other.group == bin.group
+    let can_be_had = other.charge.is_empty() || other.budget == bin.budget;
+    can_be_had
+        && other.group == bin.group
         && other.start == bin.start
         && other.reservation.is_none()
         && vector::fits(&bin.room, &other.room)

@@ -4,22 +4,20 @@
 
 use std::rc::Rc;
 
+use super::circle;
 use super::flexibility::{self, Share};
 use super::goods::Goods;
 use super::market::Offer;
 use super::model::Model;
 use super::rows::{Allotter, Given, Refused, RowSpec};
-use super::scene::{OnHost, Scene, Title};
+use super::scene::{OnHost, Scene};
 use super::trim;
 use super::types::Effort;
 use super::wishes::Wishes;
-use crate::pack::prices;
 use crate::pack::problem::{Bin, Packed, Problem, Row};
 use crate::pack::skyline::skylines;
 use crate::pack::solve;
-use crate::pack::vector::{self, Vector, float};
 use crate::reason::Obstacle;
-use crate::vocabulary::taint::Taint;
 
 /// Where everything goes.
 #[derive(Debug, Default)]
@@ -121,6 +119,7 @@ impl Placer<'_, '_, '_> {
 
     fn pass(&self, scene: &mut Scene, wanted: &[i64], wishes: Wishes, placed: &mut Placed) {
         let Self { model, goods, buy, .. } = *self;
+        let wanted = &without_circles(model, scene, wanted, placed);
         let Scene { topology, rooms, open, .. } = scene;
         let rooms = rooms.iter().zip(open).map(|(room, open)| open.then_some(room)).collect();
         let mut allotter =
@@ -206,64 +205,6 @@ impl Placer<'_, '_, '_> {
         problem.skyline = skylines(&problem.bins, self.model.market.tiers);
     }
 
-    /// Hosts that have room now are filled before those that will: kube-scheduler will not let a
-    /// waiting pod wait for another node once there is room on an open one.
-    fn fill_hosts(
-        &self,
-        scene: &mut Scene,
-        rows: &mut [RowSpec],
-        problem: &Problem,
-        placed: &mut Placed,
-    ) {
-        if !scene.open.contains(&true) {
-            return;
-        }
-        let order = self.fill_order(rows, problem);
-        let fit = self.model.hosts.partition_point(|host| host.fit);
-        let least = least_request(problem);
-        let soft = self.model.hosts.iter().any(|host| !host.taints.iter().all(Taint::repels));
-        for hosts in [0..fit, fit..self.model.hosts.len()] {
-            let mut roomy: Vec<usize> =
-                hosts.filter(|host| scene.has_room(*host, &least)).collect();
-            for title in Title::ALL {
-                roomy.retain(|host| scene.has_room(*host, &least));
-                let mut titled = roomy.clone();
-                titled.retain(|host| scene.gives(*host, title));
-                for row in &order {
-                    if title == Title::None && !soft && !self.tells_hosts_apart(&rows[*row]) {
-                        continue;
-                    }
-                    let mut there = scene.fill(self.model, &rows[*row], &titled, title);
-                    if there.is_empty() {
-                        continue;
-                    }
-                    rows[*row].count -= there.iter().map(|on| on.count).sum::<i64>();
-                    there.iter_mut().for_each(|on| scene.correct(self.model, on));
-                    placed.hosts.extend(there);
-                    titled.retain(|host| scene.has_room(*host, &least));
-                }
-            }
-        }
-    }
-
-    /// True when hosts may differ in how well they suit pods of the row.
-    fn tells_hosts_apart(&self, row: &RowSpec) -> bool {
-        row.alternatives != row.allowed || !self.model.topology.node_wishes.is_free(row.shape)
-    }
-
-    /// Most valuable rows first; those that need company after all others.
-    fn fill_order(&self, rows: &[RowSpec], problem: &Problem) -> Vec<usize> {
-        let worth = prices::row_values(problem, &fill_prices(problem));
-        let rules = &self.model.topology.node_rules;
-        let mut order: Vec<usize> = (0..rows.len()).collect();
-        order.sort_by(|a, b| {
-            let company = |row: usize| rules.needs_company(rows[row].shape);
-            let value = worth[*b].total_cmp(&worth[*a]);
-            company(*a).cmp(&company(*b)).then(value).then(a.cmp(b))
-        });
-        order
-    }
-
     /// Bins of all offers, and for each group of them whether it admits each row.
     fn bins(&self, rows: &[RowSpec], offers: &[Offer<'_>]) -> (Vec<Bin>, Vec<Vec<bool>>) {
         let Self { model, goods, .. } = *self;
@@ -300,7 +241,7 @@ impl Placer<'_, '_, '_> {
         (bins, groups.iter().map(by_row).collect())
     }
 
-    fn problem(&self, rows: &[RowSpec], scene: &Scene, offers: &[Offer<'_>]) -> Problem {
+    pub(super) fn problem(&self, rows: &[RowSpec], scene: &Scene, offers: &[Offer<'_>]) -> Problem {
         let Self { model, goods, .. } = *self;
         let (bins, admits) = self.bins(rows, offers);
         let row = |spec: &RowSpec| Row {
@@ -322,7 +263,11 @@ impl Placer<'_, '_, '_> {
     }
 
     /// The nodes as they are launched; none when too few types would remain for them.
-    fn bought(&self, (problem, rows): (&Problem, &[RowSpec]), packed: &Packed) -> Option<Bought> {
+    pub(super) fn bought(
+        &self,
+        (problem, rows): (&Problem, &[RowSpec]),
+        packed: &Packed,
+    ) -> Option<Bought> {
         let offers = super::substitutes::offers(self.goods, self.model, problem, packed)?;
         let shape = |row: usize| problem.rows[row].shape;
         let mut load: Vec<(usize, i64)> = Vec::new();
@@ -342,25 +287,19 @@ impl Placer<'_, '_, '_> {
     }
 }
 
-/// Of each resource the least that a pod requests: what has less room takes none.
-fn least_request(problem: &Problem) -> Vector {
-    let requests = problem.rows.iter().filter(|row| row.count > 0).map(|row| &row.request);
-    let least = |a: Vector, b: &Vector| a.iter().zip(b).map(|(a, b)| *a.min(b)).collect();
-    requests.cloned().reduce(|a, b| least(a, &b)).unwrap_or_default()
-}
-
-/// What a unit of each resource is worth on hosts: its price when it can be bought, else its share of
-/// all that is wanted.
-fn fill_prices(problem: &Problem) -> Vec<f64> {
-    let counts = problem.counts();
-    let line: Vec<usize> = problem.skyline.iter().flatten().copied().collect();
-    if !line.is_empty() {
-        return prices::resource_prices(problem, &counts, &line);
+/// What is wanted without pods that wait for each other; those are refused.
+pub(super) fn without_circles(
+    model: &Model<'_>,
+    scene: &Scene,
+    wanted: &[i64],
+    placed: &mut Placed,
+) -> Vec<i64> {
+    let hopeless = circle::hopeless(model, &scene.topology, wanted, &scene.begun);
+    let mut rest = wanted.to_vec();
+    for (shape, obstacle) in hopeless.into_iter().enumerate() {
+        let Some(obstacle) = obstacle else { continue };
+        let count = std::mem::take(&mut rest[shape]);
+        placed.unplaced.push(Refused { shape, count, obstacle });
     }
-    let dims = problem.rows.first().map_or(0, |row| row.request.len());
-    let mut wanted = vec![0; dims];
-    for (row, count) in problem.rows.iter().zip(counts) {
-        vector::add(&mut wanted, &row.request, count);
-    }
-    wanted.iter().map(|amount| 1.0 / float((*amount).max(1))).collect()
+    rest
 }

@@ -5,6 +5,7 @@
 //! rule that stood in the way.
 
 use super::goods::Goods;
+use super::live::{are_waiting, is_live, widen};
 use super::model::Model;
 use super::places::Place;
 use super::split::{Domain, Split};
@@ -168,7 +169,7 @@ impl Allotter<'_, '_, '_> {
         let mut refused = Vec::new();
         let mut pieces = vec![RowSpec { shape, alternatives, allowed, given: Vec::new(), count }];
         for key in self.keys(shape) {
-            self.widen(shape, &key.name);
+            widen(self.model, self.goods, self.topology, shape, &key.name);
             pieces = pieces.into_iter().flat_map(|p| self.split(p, &key, &mut refused)).collect();
         }
         rows.extend(pieces.into_iter().filter(|piece| piece.count > 0));
@@ -189,13 +190,12 @@ impl Allotter<'_, '_, '_> {
         keys
     }
 
-    /// A condition matters to new pods when one of its owners is or will be somewhere.
     fn is_live(&self, group: &Group) -> bool {
-        group.spec.wish.is_none() && (self.will_have_owners(group) || group.has_owners())
+        is_live(self.model, group) || (group.spec.wish.is_none() && self.will_have_owners(group))
     }
 
     fn will_have_owners(&self, group: &Group) -> bool {
-        group.spec.owners.iter().any(|shape| !self.model.demand[shape].is_empty())
+        are_waiting(self.model, group)
             || group.spec.owners.iter().any(|shape| self.wanted[shape] > 0)
     }
 
@@ -205,19 +205,6 @@ impl Allotter<'_, '_, '_> {
         self.wishes.of_pods()
             && group.spec.wish.is_some()
             && (group.spec.owners.contains(shape) || wished)
-    }
-
-    /// Tells the spreads of a shape which domains they have to level.
-    fn widen(&mut self, shape: usize, key: &str) {
-        let (model, goods) = (self.model, self.goods);
-        let request = &model.requests[shape];
-        let places = goods.places.of(goods, shape, &model.alternatives[shape], key);
-        let bought = places.iter().filter(|place| place.price(goods, request).is_some());
-        let bought: Vec<&str> = bought.filter_map(|place| place.domain.as_deref()).collect();
-        self.topology.widen(shape, key, |filter| {
-            let counted = goods.places.counted(model, filter, key);
-            bought.iter().map(|name| (*name).to_owned()).chain(counted.iter().cloned()).collect()
-        });
     }
 
     /// Gives the pods of a piece domains of one topology key.
@@ -308,6 +295,20 @@ impl Allotter<'_, '_, '_> {
 }
 
 impl RowSpec {
+    /// No pods of a shape yet, kept to a domain of each of these keys.
+    pub(super) fn pinned(
+        model: &Model<'_>,
+        shape: usize,
+        pins: &[(String, Option<String>)],
+    ) -> Self {
+        let alternatives = model.alternatives[shape].clone();
+        let allowed = alternatives.clone();
+        let row = Self { shape, alternatives, allowed, given: Vec::new(), count: 0 };
+        pins.iter().fold(row, |row, (key, domain)| {
+            row.narrowed(&Key { name: key.clone(), hard: true }, domain.as_deref(), 0)
+        })
+    }
+
     /// Some of the pods, kept to one domain.
     fn narrowed(&self, key: &Key, domain: Option<&str>, count: i64) -> Self {
         let narrow = |alternatives: &[Requirements]| -> Vec<Requirements> {

@@ -210,6 +210,12 @@ impl Scene {
         }
     }
 
+    /// True when pods of the shape are wanted on a host and have not all been put there.
+    pub(crate) fn wants(&self, host: usize, shape: usize) -> bool {
+        let count = |pods: &BTreeMap<usize, i64>| pods.get(&shape).copied().unwrap_or(0);
+        count(&self.added[host]) < count(&self.wanted[host])
+    }
+
     fn allowance(&self, model: &Model<'_>, row: &RowSpec, host: usize) -> i64 {
         let rules = &model.topology.node_rules;
         let first = rules.may_begin(row.shape, &self.begun);

@@ -5,18 +5,52 @@
 
 use std::collections::BTreeSet;
 
-use super::place::{Placed, Placer};
+use super::place::{Bought, Placed, Placer};
 use super::rows::Refused;
 use super::scene::Scene;
+use super::types::Effort;
 use super::wishes::Wishes;
 use crate::pack::vector;
 use crate::reason::Obstacle;
 use crate::vocabulary::labels::NODE_POOL;
 
+/// Most pods that are also placed one after the other.
+const SEQUENCE_PODS_MAX: i64 = 256;
+/// Most hosts that each of them may be compared with.
+const SEQUENCE_HOSTS_MAX: usize = 256;
+
 impl Placer<'_, '_, '_> {
-    /// Places all that is wanted, as well as the scene allows. When not all can be placed, it is tried
-    /// without wishes and in order of priority, and what leaves least is kept.
+    /// Places all that is wanted, as well as the scene allows: all at once, and in small worlds one after
+    /// the other too. The better is kept; a wish is given up for it where that saves more than the premium.
     pub(crate) fn place(&self, scene: &mut Scene, wanted: &[i64]) -> Placed {
+        if !self.may_profit(scene, wanted) {
+            return self.at_once(scene, wanted);
+        }
+        let mut after = scene.clone();
+        let best = self.at_once(scene, wanted);
+        if self.score(&best) == (0, 0) {
+            return best;
+        }
+        let placed = self.one_by_one(&mut after, wanted, &best.unplaced);
+        if !self.is_better((&placed, &after), (&best, scene)) {
+            return best;
+        }
+        *scene = after;
+        placed
+    }
+
+    /// True when one way of placing is better than another.
+    fn is_better(&self, one: (&Placed, &Scene), other: (&Placed, &Scene)) -> bool {
+        let ((left, price), (most, dearer)) = (self.score(one.0), self.score(other.0));
+        let premium = self.model.input.wish_premium_percent;
+        let granted = one.1.topology.ungranted() <= other.1.topology.ungranted();
+        let saves = price.saturating_mul(100 + premium) < dearer.saturating_mul(100);
+        left < most || (left == most && price < dearer && (granted || saves))
+    }
+
+    /// Places all at once. When not all can be placed, it is tried without wishes and in order of priority,
+    /// and what leaves least is kept.
+    fn at_once(&self, scene: &mut Scene, wanted: &[i64]) -> Placed {
         let priorities = self.priorities(wanted);
         let wishful = self.is_wishful(wanted);
         if priorities.len() < 2 && !wishful {
@@ -41,6 +75,33 @@ impl Placer<'_, '_, '_> {
             consider(placed, after);
         }
         best
+    }
+
+    /// True when domains, hosts or pools are to be chosen for few pods.
+    fn may_profit(&self, scene: &Scene, wanted: &[i64]) -> bool {
+        let Self { model, goods, effort, buy } = *self;
+        let pods: i64 = wanted.iter().sum();
+        let choice = model.market.tiers > 1
+            || scene.open.contains(&true)
+            || scene.topology.groups.iter().any(|group| group.spec.wish.is_none());
+        let mut shapes = (0..wanted.len()).filter(|shape| wanted[*shape] > 0);
+        let of_nodes = |shape| Wishes::Nodes.any(model, shape) || Wishes::Taints.any(model, shape);
+        buy && choice
+            && !shapes.any(of_nodes)
+            && self.priorities(wanted).len() < 2
+            && effort > Effort::Greedy
+            && pods <= SEQUENCE_PODS_MAX
+            && model.hosts.len() <= SEQUENCE_HOSTS_MAX
+            && goods.flexible.iter().all(Option::is_none)
+    }
+
+    /// Pods left, then the price.
+    fn score(&self, placed: &Placed) -> (i64, i64) {
+        let left = placed.unplaced.iter().map(|refused| refused.count).sum();
+        let price = |node: &Bought| {
+            node.offers.first().map_or(0, |offer| self.goods.price(*offer) * node.copies)
+        };
+        (left, placed.nodes.iter().map(price).sum())
     }
 
     /// True when some shape that is wanted has wishes.

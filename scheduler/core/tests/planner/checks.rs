@@ -164,6 +164,10 @@ fn rules_over_zones_are_checked() {
         "{TWO_ZONES}\nshape db cpu 1 mem 1Gi\npods db 1 on n2\nshape web cpu 1 mem 1Gi near zone:db\npods web 2"
     );
     assert!(violated(&near, both).contains(&Rule::Affinity));
+    // Each is the other's company there, but neither would have been bound first.
+    let own =
+        format!("{TWO_ZONES}\nshape web cpu 1 mem 1Gi near zone:web\npods web 2\npods web 1 on n2");
+    assert!(violated(&own, both).contains(&Rule::Affinity));
     let apart = format!("{TWO_ZONES}\nshape web cpu 1 mem 1Gi apart zone:web\npods web 2");
     assert!(violated(&apart, both).contains(&Rule::AntiAffinity));
     let inverse = format!(

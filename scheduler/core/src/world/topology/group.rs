@@ -204,6 +204,20 @@ impl Group {
         }
     }
 
+    /// How far a wish is from being granted: pods where it would rather not have them.
+    pub(crate) fn ungranted(&self) -> i64 {
+        let floor = self.floor();
+        let each = self.tallies.values().map(|here| match self.spec.rule {
+            GroupRule::Spread { max_skew, .. } if here.owners > 0 => {
+                (here.members - floor - max_skew).max(0)
+            }
+            GroupRule::Affinity if here.members == 0 => here.owners,
+            GroupRule::AntiAffinity if here.owners > 0 => here.members - 1,
+            GroupRule::Spread { .. } | GroupRule::Affinity | GroupRule::AntiAffinity => 0,
+        });
+        each.sum()
+    }
+
     /// True when no domain holds a member.
     pub(crate) fn is_unbegun(&self) -> bool {
         self.tallies.values().all(|tally| tally.members == 0)

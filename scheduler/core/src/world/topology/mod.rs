@@ -58,6 +58,12 @@ impl Topology {
         self.of_shape[shape].iter().map(|index| &self.groups[*index])
     }
 
+    /// How far wishes over wide domains are from being granted; smaller is better, for equal pods.
+    pub(crate) fn ungranted(&self) -> i64 {
+        let wishes = self.groups.iter().filter_map(|group| Some((group.spec.wish?, group)));
+        wishes.map(|(weight, group)| weight.saturating_mul(group.ungranted())).sum()
+    }
+
     /// Adds domains that the spreads of a shape over one topology key have to level.
     pub(crate) fn widen(
         &mut self,

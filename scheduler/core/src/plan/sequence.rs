@@ -1,0 +1,269 @@
+//! Sequence: pods one after the other, each to where it adds least to the price, as a scheduler would bind
+//! them. Room on hosts, domains of topology keys and nodes to buy are chosen together here, and pods of a
+//! light pool's node share it with those for whom a heavier pool would buy another.
+//!
+//! Invariant: every rule holds after every pod. The work grows with pods times nodes: for small worlds.
+
+mod choice;
+
+use super::goods::Goods;
+use super::live;
+use super::model::Model;
+use super::rows::{Given, RowSpec};
+use super::scene::{OnHost, Scene};
+use crate::pack::ledger::Budget;
+use crate::pack::problem::Packed;
+use crate::pack::rules::NodeState;
+use crate::pack::vector::{self, Vector};
+use crate::world::topology::{Group, GroupRule};
+
+/// How pods are put in a sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Manner {
+    /// Those with the fewest places first, instead of the largest.
+    pub(super) scarce_first: bool,
+    /// Grow a node rather than buy another one, even if that costs more.
+    pub(super) grow: bool,
+}
+
+impl Manner {
+    /// All of them.
+    pub(super) const ALL: [Self; 4] = [
+        Self { scarce_first: false, grow: false },
+        Self { scarce_first: false, grow: true },
+        Self { scarce_first: true, grow: false },
+        Self { scarce_first: true, grow: true },
+    ];
+}
+
+/// What came of it.
+pub(super) struct Drafted {
+    /// Pods on hosts.
+    pub(super) hosts: Vec<OnHost>,
+    /// Rows of the pods on new nodes.
+    pub(super) rows: Vec<RowSpec>,
+    /// The new nodes; bins are offers.
+    pub(super) packed: Vec<Packed>,
+    /// Pods of each shape without a place.
+    pub(super) left: Vec<i64>,
+}
+
+/// Topology keys with the domain that a node is in; none where it lacks the label.
+type Pins = Vec<(String, Option<String>)>;
+
+/// Pods of one shape and where they may go by themselves.
+struct Guest {
+    shape: usize,
+    count: i64,
+    /// For each offer, whether it admits them.
+    admits: Vec<bool>,
+    hosts: Vec<usize>,
+    /// Keys of the conditions and wishes that touch them.
+    keys: Vec<String>,
+}
+
+/// A node to buy, as far as it is decided.
+struct Draft {
+    /// The cheapest offer that holds its pods.
+    offer: usize,
+    /// All offers that it may still become, cheapest first.
+    offers: Vec<usize>,
+    weight: Vector,
+    state: NodeState,
+    pins: Pins,
+    load: Vec<(usize, Pins, i64)>,
+}
+
+/// Where a pod goes.
+enum Step {
+    Host(usize),
+    Join(usize, usize),
+    New(usize),
+}
+
+/// Pods of a world being put in sequence.
+pub(super) struct Sequence<'s, 'g, 'm, 'a> {
+    model: &'m Model<'a>,
+    goods: &'g Goods<'m, 'a>,
+    scene: &'s mut Scene,
+    manner: Manner,
+    /// Offers by tier and price.
+    order: Vec<usize>,
+    budgets: Vec<Budget>,
+    begun: Vec<bool>,
+    drafts: Vec<Draft>,
+    hosts: Vec<OnHost>,
+}
+
+impl<'s, 'g, 'm, 'a> Sequence<'s, 'g, 'm, 'a> {
+    /// Starts without nodes.
+    pub(super) fn new(goods: &'g Goods<'m, 'a>, scene: &'s mut Scene, manner: Manner) -> Self {
+        let model = goods.model();
+        let mut order: Vec<usize> = (0..goods.offers.len()).collect();
+        let tier = |at: usize| model.market.stalls[goods.offers[at].stall].tier;
+        order.sort_by_key(|at| (tier(*at), goods.price(*at), *at));
+        let (budgets, begun) = (scene.budgets.clone(), scene.begun.clone());
+        let (drafts, hosts) = (Vec::new(), Vec::new());
+        Self { model, goods, scene, manner, order, budgets, begun, drafts, hosts }
+    }
+
+    /// Puts all that is wanted; pods that found no place are tried again after others have.
+    pub(super) fn run(mut self, wanted: &[i64]) -> Drafted {
+        let shapes: Vec<usize> = (0..wanted.len()).filter(|shape| wanted[*shape] > 0).collect();
+        let mut guests: Vec<Guest> =
+            shapes.into_iter().map(|shape| self.guest(shape, wanted[shape])).collect();
+        guests.sort_by_cached_key(|guest| self.rank(guest));
+        loop {
+            let before: i64 = guests.iter().map(|guest| guest.count).sum();
+            for guest in &mut guests {
+                while guest.count > 0 && self.put(guest) {
+                    guest.count -= 1;
+                }
+            }
+            let after: i64 = guests.iter().map(|guest| guest.count).sum();
+            if after == 0 || after == before {
+                break;
+            }
+        }
+        self.finish(&guests, wanted.len())
+    }
+
+    fn guest(&mut self, shape: usize, count: i64) -> Guest {
+        let Self { model, goods, .. } = *self;
+        let mut keys: Vec<String> = Vec::new();
+        let wished = |group: &Group| group.spec.wish.is_some();
+        let groups = self.scene.topology.groups_of(shape);
+        for group in groups.filter(|group| wished(group) || live::is_live(model, group)) {
+            if !keys.contains(&group.spec.key) {
+                keys.push(group.spec.key.clone());
+            }
+        }
+        for key in &keys {
+            live::widen(model, goods, &mut self.scene.topology, shape, key);
+        }
+        let answers = goods.ask_all(shape, &model.alternatives[shape]);
+        let admits = (0..goods.offers.len()).map(|offer| goods.admits(&answers, offer)).collect();
+        let open = |host: &usize| {
+            let alternatives = &model.alternatives[shape];
+            self.scene.open[*host] && model.hosts[*host].admits(model.shapes[shape], alternatives)
+        };
+        let hosts = (0..model.hosts.len()).filter(open).collect();
+        Guest { shape, count, admits, hosts, keys }
+    }
+
+    /// Followers come last; then the manner decides.
+    fn rank(&self, guest: &Guest) -> impl Ord + use<> {
+        let rules = &self.model.topology.node_rules;
+        let near = |group: &&Group| {
+            group.spec.rule == GroupRule::Affinity
+                && group.spec.wish.is_none()
+                && group.spec.owners.contains(guest.shape)
+                && !group.spec.members.contains(guest.shape)
+        };
+        let follows = self.scene.topology.groups_of(guest.shape).any(|group| near(&group));
+        let places = guest.hosts.len() + guest.admits.iter().filter(|admits| **admits).count();
+        let scarce = if self.manner.scarce_first { places } else { 0 };
+        let size: Vec<i64> = self.model.requests[guest.shape].iter().map(|n| -n).collect();
+        (rules.needs_company(guest.shape), follows, scarce, size, guest.shape)
+    }
+
+    fn put(&mut self, guest: &Guest) -> bool {
+        let Some(step) = self.step(guest) else { return false };
+        let shape = guest.shape;
+        let rules = &self.model.topology.node_rules;
+        let pins = match step {
+            Step::Host(host) => {
+                let label = |key: &String| self.model.hosts[host].label(key).map(str::to_owned);
+                let pins: Pins = guest.keys.iter().map(|key| (key.clone(), label(key))).collect();
+                let there = OnHost { host, shape, count: 1, given: given(&pins) };
+                self.scene.put(self.model, &there, 1);
+                match self.hosts.iter_mut().find(|on| (on.host, on.shape) == (host, shape)) {
+                    Some(on) => on.count += 1,
+                    None => self.hosts.push(there),
+                }
+                pins
+            }
+            Step::Join(at, offer) => self.join(at, offer, guest),
+            Step::New(offer) => {
+                let stall = self.goods.offers[offer].stall;
+                let state = self.goods.starts[self.goods.facts[offer].start].clone();
+                let like = |other: &usize| {
+                    let facts = &self.goods.facts[*other];
+                    self.goods.offers[*other].stall == stall
+                        && facts.reservation.is_none()
+                        && self.goods.starts[facts.start] == state
+                };
+                let offers = self.order.iter().copied().filter(like).collect();
+                let weight = vec![0; self.model.requests[shape].len()];
+                let (pins, load) = (Pins::new(), Vec::new());
+                self.charge(offer, 1);
+                self.drafts.push(Draft { offer, offers, weight, state, pins, load });
+                self.join(self.drafts.len() - 1, offer, guest)
+            }
+        };
+        for (key, domain) in given(&pins) {
+            self.scene.topology.record_in(shape, &key, &domain, 1);
+        }
+        rules.mark_begun(shape, &mut self.begun);
+        true
+    }
+
+    /// Puts a pod on a draft, which becomes this offer.
+    fn join(&mut self, at: usize, offer: usize, guest: &Guest) -> Pins {
+        self.charge(self.drafts[at].offer, -1);
+        self.charge(offer, 1);
+        let (goods, shape) = (self.goods, guest.shape);
+        let label = |key: &String| goods.label(offer, key).map(str::to_owned);
+        let pins: Pins = guest.keys.iter().map(|key| (key.clone(), label(key))).collect();
+        let draft = &mut self.drafts[at];
+        draft.offer = offer;
+        for (key, domain) in &pins {
+            if !draft.pins.iter().any(|(known, _)| known == key) {
+                draft.offers.retain(|other| goods.label(*other, key) == domain.as_deref());
+                draft.pins.push((key.clone(), domain.clone()));
+            }
+        }
+        draft.offers.retain(|other| guest.admits[*other]);
+        vector::add(&mut draft.weight, &self.model.requests[shape], 1);
+        self.model.topology.node_rules.record(shape, 1, &mut draft.state);
+        match draft.load.iter_mut().find(|(known, with, _)| *known == shape && *with == pins) {
+            Some((.., count)) => *count += 1,
+            None => draft.load.push((shape, pins.clone(), 1)),
+        }
+        pins
+    }
+
+    fn charge(&mut self, offer: usize, count: i64) {
+        let budget = &mut self.budgets[self.goods.offers[offer].stall];
+        vector::add(&mut budget.left, self.goods.charge(offer), -count);
+    }
+
+    fn finish(self, guests: &[Guest], shapes: usize) -> Drafted {
+        let mut rows: Vec<RowSpec> = Vec::new();
+        let mut known: Vec<(usize, Pins)> = Vec::new();
+        let mut packed = Vec::new();
+        for draft in self.drafts {
+            let mut load = Vec::new();
+            for (shape, pins, count) in draft.load {
+                let row = known.iter().position(|(s, with)| *s == shape && *with == pins);
+                let row = row.unwrap_or_else(|| {
+                    rows.push(RowSpec::pinned(self.model, shape, &pins));
+                    known.push((shape, pins));
+                    rows.len() - 1
+                });
+                rows[row].count += count;
+                load.push((row, count));
+            }
+            load.sort_unstable();
+            packed.push(Packed { bin: draft.offer, load, copies: 1 });
+        }
+        let mut left = vec![0; shapes];
+        guests.iter().for_each(|guest| left[guest.shape] = guest.count);
+        Drafted { hosts: self.hosts, rows, packed, left }
+    }
+}
+
+/// The domains among pins.
+fn given(pins: &Pins) -> Given {
+    pins.iter().filter_map(|(key, domain)| Some((key.clone(), domain.clone()?))).collect()
+}

@@ -1,0 +1,163 @@
+//! Where the next pod of a sequence goes.
+//!
+//! Invariant: looks and changes nothing; a place that is returned breaks no rule with one pod more.
+
+use super::super::live;
+use super::{Draft, Guest, Sequence, Step};
+use crate::pack::vector;
+use crate::world::topology::{Group, GroupRule};
+
+impl Sequence<'_, '_, '_, '_> {
+    /// The place that adds least; hosts first, those on which the pods are wanted already before others.
+    pub(super) fn step(&self, guest: &Guest) -> Option<Step> {
+        let rules = &self.model.topology.node_rules;
+        let first = rules.may_begin(guest.shape, &self.begun);
+        let takes = |host: &&usize| self.host_takes(**host, guest, first);
+        let wanted = |host: &&usize| self.scene.wants(**host, guest.shape) && takes(host);
+        let host = guest.hosts.iter().find(wanted).or_else(|| guest.hosts.iter().find(takes));
+        if let Some(host) = host {
+            return Some(Step::Host(*host));
+        }
+        let mut best: Option<(i64, usize, usize)> = None;
+        for (at, draft) in self.drafts.iter().enumerate() {
+            if rules.allowance(guest.shape, &draft.state, first) <= 0 {
+                continue;
+            }
+            let Some(offer) = self.larger(draft, guest) else { continue };
+            let extra = self.goods.price(offer) - self.goods.price(draft.offer);
+            if best.is_none_or(|(least, ..)| extra < least) {
+                best = Some((extra, at, offer));
+            }
+        }
+        let new = || self.cheapest_new(guest, first);
+        let Some((extra, at, offer)) = best else { return new().map(Step::New) };
+        let another = new().filter(|new| extra > self.goods.price(*new) && !self.manner.grow);
+        Some(another.map_or(Step::Join(at, offer), Step::New))
+    }
+
+    fn host_takes(&self, at: usize, guest: &Guest, first: bool) -> bool {
+        let host = &self.model.hosts[at];
+        let domain = |key: &String| match host.label(key) {
+            // It may still turn out to be in one of several.
+            None if host.offers.get(key).is_some() => false,
+            domain => self.admits(guest.shape, key, domain),
+        };
+        let rules = &self.model.topology.node_rules;
+        vector::fits(&self.model.requests[guest.shape], &self.scene.rooms[at])
+            && rules.allowance(guest.shape, &self.scene.states[at], first) > 0
+            && guest.keys.iter().all(domain)
+    }
+
+    /// What a draft would have to be with one pod more; of equal prices in the emptiest domain.
+    fn larger(&self, draft: &Draft, guest: &Guest) -> Option<usize> {
+        let mut weight = draft.weight.clone();
+        vector::add(&mut weight, &self.model.requests[guest.shape], 1);
+        let budget = self.goods.offers[draft.offer].stall;
+        let mut left = self.budgets[budget].left.clone();
+        vector::add(&mut left, self.goods.charge(draft.offer), 1);
+        self.cheapest(&draft.offers, guest, &weight, |offer| {
+            vector::fits(self.goods.charge(offer), &left)
+        })
+    }
+
+    fn cheapest_new(&self, guest: &Guest, first: bool) -> Option<usize> {
+        let rules = &self.model.topology.node_rules;
+        self.cheapest(&self.order, guest, &self.model.requests[guest.shape], |offer| {
+            let facts = &self.goods.facts[offer];
+            let left = &self.budgets[self.goods.offers[offer].stall].left;
+            facts.reservation.is_none()
+                && vector::fits(self.goods.charge(offer), left)
+                && rules.allowance(guest.shape, &self.goods.starts[facts.start], first) > 0
+        })
+    }
+
+    fn cheapest(
+        &self,
+        offers: &[usize],
+        guest: &Guest,
+        weight: &[i64],
+        may: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        let mut known: Vec<(&str, Option<&str>, bool)> = Vec::new();
+        let mut best: Option<(i64, i64, usize)> = None;
+        for offer in offers.iter().copied() {
+            let price = self.goods.price(offer);
+            if best.is_some_and(|(least, ..)| price > least) {
+                break;
+            }
+            if !guest.admits[offer] || !vector::fits(weight, self.goods.room(offer)) || !may(offer)
+            {
+                continue;
+            }
+            let mut admitted = |key: &'_ String| {
+                let domain = self.goods.label(offer, key);
+                let found = known.iter().find(|(k, d, _)| *k == key && *d == domain);
+                if let Some((.., admits)) = found {
+                    return *admits;
+                }
+                let admits = self.admits(guest.shape, key, domain);
+                let key = guest.keys.iter().find(|known| *known == key);
+                known.extend(key.map(|key| (key.as_str(), domain, admits)));
+                admits
+            };
+            if guest.keys.iter().all(&mut admitted) {
+                let crowd = self.crowd(guest, offer);
+                if best.is_none_or(|(_, least, _)| crowd < least) {
+                    best = Some((price, crowd, offer));
+                }
+            }
+        }
+        best.map(|(.., offer)| offer)
+    }
+
+    /// How little the pods are wanted where an offer is: emptier domains of spreads are better, and those
+    /// that grant wishes.
+    fn crowd(&self, guest: &Guest, offer: usize) -> i64 {
+        let groups = self.scene.topology.groups_of(guest.shape);
+        let own = groups.filter(|group| group.spec.owners.contains(guest.shape));
+        let here = |group: &Group| {
+            let here = self.goods.label(offer, &group.spec.key).map(|d| group.tally(d).members);
+            let (here, weight) = (here.unwrap_or(0), group.spec.wish.unwrap_or(1));
+            match (group.spec.rule, group.spec.wish) {
+                (GroupRule::Affinity, Some(_)) => -weight * i64::from(here > 0),
+                (GroupRule::Spread { .. }, _) | (GroupRule::AntiAffinity, Some(_)) => weight * here,
+                (GroupRule::Affinity | GroupRule::AntiAffinity, None) => 0,
+            }
+        };
+        own.map(here).sum()
+    }
+
+    /// Whether one pod more of the shape may be in a domain.
+    fn admits(&self, shape: usize, key: &str, domain: Option<&str>) -> bool {
+        let groups = self.scene.topology.groups_of(shape);
+        let mut rules = groups.filter(|g| g.spec.key == key && live::is_live(self.model, g));
+        let unbegun = || {
+            let groups = self.scene.topology.groups_of(shape);
+            let near = |g: &&Group| {
+                g.spec.wish.is_none()
+                    && g.spec.rule == GroupRule::Affinity
+                    && g.spec.owners.contains(shape)
+            };
+            groups.filter(near).all(Group::is_unbegun)
+        };
+        rules.all(|group| {
+            let (owner, member) =
+                (group.spec.owners.contains(shape), group.spec.members.contains(shape));
+            let Some(domain) = domain else {
+                return !owner || group.spec.rule == GroupRule::AntiAffinity;
+            };
+            let here = group.tally(domain);
+            match group.spec.rule {
+                GroupRule::Spread { max_skew, .. } => {
+                    let after = here.members + i64::from(member);
+                    let obeyed = owner || (member && here.owners > 0);
+                    !obeyed || after - group.floor() <= max_skew
+                }
+                GroupRule::Affinity => !owner || here.members > 0 || (member && unbegun()),
+                GroupRule::AntiAffinity => {
+                    (!owner || here.members == 0) && (!member || here.owners == 0)
+                }
+            }
+        })
+    }
+}
