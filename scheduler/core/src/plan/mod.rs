@@ -12,6 +12,7 @@ pub(crate) mod flexibility;
 pub(crate) mod goods;
 pub(crate) mod hosts;
 pub(crate) mod market;
+mod miss;
 pub(crate) mod model;
 mod overlay;
 pub(crate) mod place;
@@ -26,6 +27,7 @@ mod trim;
 mod turns;
 mod types;
 mod water;
+mod why;
 pub(crate) mod wishes;
 mod worth;
 
@@ -35,6 +37,10 @@ pub use overlay::{Overlaid, overlaid};
 pub use types::{
     Buffered, Candidate, Disruption, Effort, MinValuesPolicy, NewNode, Placement, Plan, PlanInput,
     Target, Unplaced, WISH_PREMIUM_PERCENT,
+};
+
+pub use why::{
+    Asked, By, Choice, Company, Narrowing, OneMore, Purchase, ResourceShare, choices, one_more,
 };
 
 use crate::disrupt;
