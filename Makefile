@@ -55,6 +55,10 @@ test: ## everything that proves it works, on the real control plane (first run: 
 build-test: setup-build
 	cargo build --workspace --all-targets
 
+.PHONY: fuzz
+fuzz: setup-build ## feed odd bytes to manifests, requirements and ComputePlan, a minute each (after a build)
+	fuzz/run.sh 60
+
 .PHONY: lint lint-cheap clippy fmt-check fmt deny proto-lint shell-lint deploy-lint
 lint: lint-cheap clippy ## format, clippy, dependencies, protocol, deployment files, shell scripts
 

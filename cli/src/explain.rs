@@ -10,6 +10,7 @@ use longshore_proto::types::v1::placement::Target;
 use longshore_runtime::client;
 
 use crate::args::{ExplainPodArgs, Output};
+use crate::plan::report::why::Why;
 use crate::plan::report::{Reason, text};
 use crate::terminal::{Answer, Ending};
 
@@ -68,10 +69,11 @@ fn told(pod: &str, answer: &ExplainPodResponse, output: Output) -> Result<Answer
         Target::Claim(claim) => format!("the node that NodeClaim {claim} is waiting for"),
         Target::Planned(index) => format!("planned node {index}"),
     });
+    let why = answer.explanation.as_ref().map(Why::live);
     let text = match output {
         Output::Json => {
             let json = serde_json::json!({
-                "pod": pod, "plan_id": answer.plan_id, "place": place, "reason": reason,
+                "pod": pod, "plan_id": answer.plan_id, "place": place, "reason": reason, "why": why,
             });
             serde_json::to_string_pretty(&json)? + "\n"
         }
@@ -81,6 +83,7 @@ fn told(pod: &str, answer: &ExplainPodResponse, output: Output) -> Result<Answer
                 None => format!("Pod {pod} cannot be placed\n"),
             };
             reason.iter().for_each(|reason| text::tree(&mut told, reason, 1));
+            told += &why.map(|why| why.to_string()).unwrap_or_default();
             told + &format!("as of plan {}\n", answer.plan_id)
         }
     };
@@ -107,8 +110,11 @@ mod tests {
             causes: vec![leaf],
             ..wire::Reason::default()
         };
-        let answer =
-            ExplainPodResponse { placement: None, reason: Some(reason), plan_id: "p-7".to_owned() };
+        let answer = ExplainPodResponse {
+            reason: Some(reason),
+            plan_id: "p-7".to_owned(),
+            ..ExplainPodResponse::default()
+        };
         let told = told("shop/web-1", &answer, Output::Table).unwrap();
         let expected = "Pod shop/web-1 cannot be placed\n  Deployment/web: no NodePool can make a \
                         node for it\n    NodePool/default: taint a=b:NoSchedule; add a \

@@ -13,6 +13,7 @@ use std::path::Path;
 
 use longshore_ec2_data::Dataset;
 use longshore_manifests::{inventory, manifest, neutral};
+use longshore_proto::planning::v1::ComputePlanResponse;
 use longshore_proto::types::v1::object::Kind;
 use longshore_proto::types::v1::{Catalogue, NodeClass, Object};
 use longshore_scheduler::compute::{Question, compute};
@@ -73,11 +74,16 @@ pub fn run(args: &PlanArgs, style: Style) -> Answer {
 }
 
 fn answer(args: &PlanArgs, style: Style) -> Result<Answer, Error> {
-    let asked = match (&args.catalogue, &args.workload) {
+    let mut asked = match (&args.catalogue, &args.workload) {
         (Some(catalogue), Some(workload)) => from_numbers(catalogue, workload)?,
         (Some(catalogue), None) => from_both(args, catalogue)?,
         (None, _) => from_manifests(args)?,
     };
+    if let Some(name) = &args.explain {
+        let nothing = ComputePlanResponse::default();
+        let explain = report::explain::asks(&Context::new(&asked.question, &nothing), name)?;
+        asked.question.explain = explain;
+    }
     let response = compute(&asked.question)?;
     let context = Context::new(&asked.question, &response);
     let mut report = context.report();
@@ -85,7 +91,8 @@ fn answer(args: &PlanArgs, style: Style) -> Result<Answer, Error> {
     report.warnings = asked.warnings;
     report.explanation =
         args.explain.as_deref().map(|name| report::explain::explain(&context, name)).transpose()?;
-    let attention = report.pods.unplaced > 0 || !report.violations.is_empty();
+    let crowded = report.buffers.iter().any(|buffer| buffer.unplaced > 0);
+    let attention = report.pods.unplaced > 0 || crowded || !report.violations.is_empty();
     let warnings = report.warnings.iter().map(|warning| format!("warning: {warning}"));
     let took = duration_micros(report.plan_micros);
     let remarks = asked.remarks.into_iter().chain([format!("planned in {took}")]);

@@ -37,6 +37,8 @@ pub struct Question {
     pub effort: planning::Effort,
     /// Time the plan is for, in milliseconds since 1970; 0 means no time-dependent rule.
     pub now_ms: i64,
+    /// Pods to explain: UIDs, and shape ids of counted pods.
+    pub explain: Vec<String>,
 }
 
 /// Plans a described world.
@@ -58,7 +60,18 @@ pub fn compute(question: &Question) -> Result<planning::ComputePlanResponse, Wir
         violations: violations.iter().map(ToString::to_string).collect(),
         warnings: warnings(question, &plan),
         plan_micros,
+        standing_price_micro_usd_per_hour: standing_price(&plan),
+        gap_ppm: plan.gap_ppm,
+        buffers: wire::plan::buffers(&plan),
+        explanations: wire::explanation::all(&input, &plan, &question.explain),
     })
+}
+
+/// What the nodes cost that no pod waits for.
+fn standing_price(plan: &Plan) -> i64 {
+    let standing = plan.launches.iter().filter(|node| node.standing);
+    let cheapest = standing.filter_map(|node| node.candidates.first());
+    cheapest.map(|candidate| candidate.price_micro_usd_per_hour).sum()
 }
 
 /// The planner's input for a question.
@@ -139,7 +152,11 @@ fn counted(group: &v1::PodCount, view: &mut ClusterView) -> Result<(), WireError
         let problem = "no shape of that id came before the count; send the shape first";
         return Err(WireError::field("shape_id", problem).of("PodCount", &group.shape_id));
     };
-    for number in 0..group.count {
+    // Parts of a count may come one by one, after each other.
+    let counted = view.world().pending().filter(|(of, _)| **of == shape.id).map(|(_, pods)| pods);
+    let known = counted.flat_map(|pods| pods.keys()).filter(|uid| is_counted(uid.as_str()));
+    let first = u32::try_from(known.count()).unwrap_or(u32::MAX);
+    for number in (0..group.count).map(|number| first.saturating_add(number)) {
         let name = format!("{}{COUNTED}{number:08}", group.shape_id);
         view.apply(Change::Pod(longshore_core::world::pod::Pod {
             key: longshore_core::ids::ObjectKey::new(&shape.namespace, &name),
@@ -150,6 +167,11 @@ fn counted(group: &v1::PodCount, view: &mut ClusterView) -> Result<(), WireError
         }));
     }
     Ok(())
+}
+
+/// True for the UID of a pod that was made up.
+fn is_counted(uid: &str) -> bool {
+    uid.contains(COUNTED)
 }
 
 /// Joins the placements of counted pods of one shape on one target.
@@ -174,7 +196,7 @@ fn grouped(placements: Vec<v1::Placement>) -> Vec<v1::Placement> {
 
 fn unplaced(core: &longshore_core::plan::Unplaced) -> v1::Unplaced {
     let mut wire = wire::plan::unplaced(core);
-    wire.pods.retain(|pod| !pod.contains(COUNTED));
+    wire.pods.retain(|pod| !is_counted(pod));
     wire
 }
 

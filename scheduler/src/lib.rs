@@ -6,6 +6,8 @@
 
 pub mod args;
 pub mod compute;
+#[cfg(test)]
+mod random;
 pub mod region;
 pub mod service;
 pub mod session;

@@ -16,15 +16,18 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use crate::api::CapacityBuffer;
-use crate::api::capacity_buffer::{CapacityBufferSpec, ScalableReference};
+use crate::api::capacity_buffer::CapacityBufferSpec;
 use crate::index::buffers::Found;
 use crate::index::{Index, Name, Store, name_of};
-use crate::project::buffer::Referred;
+use crate::project::buffer::{self, Reference, Referred};
 
 /// How late a change of a template or of a workload's replicas may be noticed.
 const ROUND: Duration = Duration::from_secs(30);
 /// How long the API server may take for each object.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Why a buffer is refused whose workload is not there.
+const SCALABLE_NOT_FOUND: &str = "ScalableRefNotFound";
 
 /// Keeps buffers resolved.
 ///
@@ -64,16 +67,28 @@ fn objects(index: &Index) -> Vec<Arc<CapacityBuffer>> {
 async fn find(client: &Client, buffer: &CapacityBuffer) -> Found {
     let namespace = buffer.namespace().unwrap_or_default();
     let place = Place { client, namespace: &namespace };
-    match (&buffer.spec.pod_template_ref, &buffer.spec.scalable_ref) {
-        (Some(template), None) => {
-            let found: PodTemplate = place.get(&template.name, "PodTemplateNotFound").await?;
+    let reference = buffer::reference(&buffer.spec);
+    match reference.map_err(|message| ("ResolutionFailed", message))? {
+        Reference::PodTemplate(name) => {
+            let found: PodTemplate = place.get(name, "PodTemplateNotFound").await?;
             let generation = found.metadata.generation;
             Ok(Referred { template: found.template.unwrap_or_default(), generation, scale: None })
         }
-        (None, Some(workload)) => place.workload(workload).await,
-        (Some(_), Some(_)) | (None, None) => {
-            let message = "spec: set one of podTemplateRef and scalableRef";
-            Err(("ResolutionFailed", message.to_owned()))
+        Reference::Deployment(name) => {
+            let found: Deployment = place.get(name, SCALABLE_NOT_FOUND).await?;
+            let spec = found.spec.unwrap_or_default();
+            Ok(Referred::workload(spec.template, spec.replicas, found.metadata.generation))
+        }
+        Reference::StatefulSet(name) => {
+            let found: StatefulSet = place.get(name, SCALABLE_NOT_FOUND).await?;
+            let spec = found.spec.unwrap_or_default();
+            Ok(Referred::workload(spec.template, spec.replicas, found.metadata.generation))
+        }
+        Reference::ReplicaSet(name) => {
+            let found: ReplicaSet = place.get(name, SCALABLE_NOT_FOUND).await?;
+            let spec = found.spec.unwrap_or_default();
+            let template = spec.template.unwrap_or_default();
+            Ok(Referred::workload(template, spec.replicas, found.metadata.generation))
         }
     }
 }
@@ -85,35 +100,6 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    async fn workload(&self, reference: &ScalableReference) -> Found {
-        let (name, missing) = (reference.name.as_str(), "ScalableRefNotFound");
-        match (reference.api_group.as_str(), reference.kind.as_str()) {
-            ("apps" | "", "Deployment") => {
-                let found: Deployment = self.get(name, missing).await?;
-                let spec = found.spec.unwrap_or_default();
-                Ok(referred(spec.template, spec.replicas, found.metadata.generation))
-            }
-            ("apps" | "", "StatefulSet") => {
-                let found: StatefulSet = self.get(name, missing).await?;
-                let spec = found.spec.unwrap_or_default();
-                Ok(referred(spec.template, spec.replicas, found.metadata.generation))
-            }
-            ("apps" | "", "ReplicaSet") => {
-                let found: ReplicaSet = self.get(name, missing).await?;
-                let spec = found.spec.unwrap_or_default();
-                let template = spec.template.unwrap_or_default();
-                Ok(referred(template, spec.replicas, found.metadata.generation))
-            }
-            (group, kind) => Err((
-                "ResolutionFailed",
-                format!(
-                    "spec.scalableRef: {group}/{kind} is not read; use a Deployment, StatefulSet or \
-                     ReplicaSet of apps, or a podTemplateRef"
-                ),
-            )),
-        }
-    }
-
     async fn get<K>(&self, name: &str, missing: &'static str) -> Result<K, (&'static str, String)>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
@@ -133,13 +119,4 @@ impl Place<'_> {
             }
         }
     }
-}
-
-fn referred(
-    template: k8s_openapi::api::core::v1::PodTemplateSpec,
-    replicas: Option<i32>,
-    generation: Option<i64>,
-) -> Referred {
-    // The API server fills in one where none is given.
-    Referred { template, generation, scale: Some(replicas.unwrap_or(1)) }
 }

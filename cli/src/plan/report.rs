@@ -4,8 +4,10 @@
 //! planner does not carry are looked up.
 
 pub mod explain;
+mod groups;
 pub mod text;
 pub mod units;
+pub mod why;
 
 use std::collections::BTreeMap;
 
@@ -31,9 +33,14 @@ pub struct Report {
     pub pods: PodTotals,
     /// Price of all nodes to launch.
     pub price_micro_usd_per_hour: i64,
+    /// Part of it for nodes that stand whether pods wait or not: neither bound nor gap speaks of them.
+    pub standing_price_micro_usd_per_hour: i64,
     /// What no plan can go below; absent when nothing is launched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lower_bound: Option<Bound>,
+    /// What becomes of the capacity buffers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub buffers: Vec<BufferRoom>,
     /// Pods that cannot be placed.
     pub unplaced: Vec<UnplacedGroup>,
     /// The answer to `--explain`.
@@ -56,6 +63,8 @@ pub struct NodeGroup {
     pub pool: String,
     /// Offerings that will do, cheapest first.
     pub offerings: Vec<Offering>,
+    /// True when no pod waits for them: replicas of their pool, or room of a buffer.
+    pub standing: bool,
     /// Pods on each.
     pub pods_each: u32,
     /// What the pods of each request, DaemonSets included.
@@ -88,6 +97,22 @@ pub struct Amounts {
     pub memory_bytes: i64,
 }
 
+impl From<&Candidate> for Offering {
+    fn from(candidate: &Candidate) -> Self {
+        Self {
+            instance_type: candidate.instance_type.clone(),
+            zone: candidate.zone.clone(),
+            capacity_type: match candidate.capacity_type() {
+                wire::CapacityType::Spot => "spot",
+                wire::CapacityType::Reserved => "reserved",
+                wire::CapacityType::OnDemand | wire::CapacityType::Unspecified => "on-demand",
+            },
+            price_micro_usd_per_hour: candidate.price_micro_usd_per_hour,
+            price_estimated: false,
+        }
+    }
+}
+
 /// Where the pods are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PodTotals {
@@ -108,8 +133,24 @@ pub struct Bound {
     pub price_micro_usd_per_hour: i64,
     /// True when its proof was checked by integer arithmetic.
     pub checked: bool,
-    /// How far the plan lies above it, in millionths of the bound.
+    /// How far the price without standing nodes lies above it, in millionths of the bound.
     pub gap_ppm: i64,
+}
+
+/// What becomes of a capacity buffer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct BufferRoom {
+    /// Its namespace and name.
+    pub buffer: String,
+    /// Pods of it that fit on nodes in service.
+    pub in_service: i64,
+    /// Pods of it that fit on nodes that are coming.
+    pub coming: i64,
+    /// Pods of it without room.
+    pub unplaced: i64,
+    /// Why, when there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
 }
 
 /// Equal pods that cannot be placed.
@@ -136,6 +177,18 @@ pub struct Reason {
     pub message: String,
     /// Causes.
     pub causes: Vec<Reason>,
+}
+
+impl From<&wire::BufferRoom> for BufferRoom {
+    fn from(from: &wire::BufferRoom) -> Self {
+        Self {
+            buffer: format!("{}/{}", from.namespace, from.name),
+            in_service: from.in_service,
+            coming: from.coming,
+            unplaced: from.unplaced,
+            reason: from.reason.as_ref().map(Reason::from),
+        }
+    }
 }
 
 impl From<&wire::Reason> for Reason {
@@ -207,7 +260,9 @@ impl<'a> Context<'a> {
             nodes: self.groups(),
             pods: self.totals(),
             price_micro_usd_per_hour: answer.price_micro_usd_per_hour,
+            standing_price_micro_usd_per_hour: answer.standing_price_micro_usd_per_hour,
             lower_bound: self.bound(),
+            buffers: answer.buffers.iter().map(BufferRoom::from).collect(),
             unplaced: answer.unplaced.iter().map(|left| self.unplaced(left)).collect(),
             violations: answer.violations.clone(),
             plan_micros: answer.plan_micros,
@@ -237,40 +292,11 @@ impl<'a> Context<'a> {
 
     fn bound(&self) -> Option<Bound> {
         let bound = self.answer.bound.as_ref().filter(|b| b.kind() != BoundKind::Unspecified)?;
-        let (price, floor) = (self.answer.price_micro_usd_per_hour, bound.price_micro_usd_per_hour);
-        let above = i128::from(price - floor) * 1_000_000 / i128::from(floor.max(1));
         Some(Bound {
-            price_micro_usd_per_hour: floor,
+            price_micro_usd_per_hour: bound.price_micro_usd_per_hour,
             checked: bound.certificate_checked,
-            gap_ppm: i64::try_from(above).unwrap_or(i64::MAX),
+            gap_ppm: self.answer.gap_ppm,
         })
-    }
-
-    fn groups(&self) -> Vec<NodeGroup> {
-        let mut groups: Vec<(&wire::PlannedNode, u32)> = Vec::new();
-        let mut seen: BTreeMap<GroupKey<'_>, usize> = BTreeMap::new();
-        for node in &self.answer.nodes {
-            let at = *seen.entry(group_key(node)).or_insert_with(|| {
-                groups.push((node, 0));
-                groups.len() - 1
-            });
-            groups[at].1 += node.count.max(1);
-        }
-        let mut groups: Vec<_> = groups.into_iter().map(|(node, n)| self.group(node, n)).collect();
-        groups.sort_by_key(|group| std::cmp::Reverse(group.price()));
-        groups
-    }
-
-    fn group(&self, node: &wire::PlannedNode, count: u32) -> NodeGroup {
-        let cheapest = node.candidates.first().and_then(|c| self.kind(&node.pool, c));
-        NodeGroup {
-            count,
-            pool: node.pool.clone(),
-            offerings: node.candidates.iter().map(|c| self.offering(&node.pool, c)).collect(),
-            pods_each: node.pods_each,
-            requests: node.requests.as_ref().map(amounts).unwrap_or_default(),
-            allocatable: cheapest.map(allocatable).unwrap_or_default(),
-        }
     }
 
     /// An offering of a pool's catalogue.
@@ -283,17 +309,8 @@ impl<'a> Context<'a> {
             };
             kind.offerings.iter().find(same)
         });
-        Offering {
-            instance_type: candidate.instance_type.clone(),
-            zone: candidate.zone.clone(),
-            capacity_type: match candidate.capacity_type() {
-                wire::CapacityType::Spot => "spot",
-                wire::CapacityType::Reserved => "reserved",
-                wire::CapacityType::OnDemand | wire::CapacityType::Unspecified => "on-demand",
-            },
-            price_micro_usd_per_hour: candidate.price_micro_usd_per_hour,
-            price_estimated: sold.is_some_and(|o| o.price_estimated),
-        }
+        let price_estimated = sold.is_some_and(|o| o.price_estimated);
+        Offering { price_estimated, ..Offering::from(candidate) }
     }
 
     fn kind(&self, pool: &str, candidate: &Candidate) -> Option<&'a wire::InstanceType> {
@@ -313,38 +330,5 @@ impl<'a> Context<'a> {
             count: left.count,
             reason: left.reason.as_ref().map(Reason::from).unwrap_or_default(),
         }
-    }
-}
-
-impl NodeGroup {
-    /// Price of the whole group.
-    #[must_use]
-    pub fn price(&self) -> i64 {
-        let each = self.offerings.first().map_or(0, |o| o.price_micro_usd_per_hour);
-        each.saturating_mul(i64::from(self.count))
-    }
-}
-
-/// What equal nodes have in common: pool, offerings, CPU and memory of the requests, pods.
-type GroupKey<'a> = (&'a str, Vec<(&'a str, &'a str, i32)>, i64, i64, u32);
-
-fn group_key(node: &wire::PlannedNode) -> GroupKey<'_> {
-    let offers = node.candidates.iter();
-    let offers = offers.map(|c| (c.instance_type.as_str(), c.zone.as_str(), c.capacity_type));
-    let amounts = node.requests.as_ref().map(amounts).unwrap_or_default();
-    let Amounts { cpu_millis, memory_bytes } = amounts;
-    (&node.pool, offers.collect(), cpu_millis, memory_bytes, node.pods_each)
-}
-
-fn amounts(from: &wire::Resources) -> Amounts {
-    Amounts { cpu_millis: from.cpu_millis, memory_bytes: from.memory_bytes }
-}
-
-fn allocatable(kind: &wire::InstanceType) -> Amounts {
-    let all = kind.capacity.as_ref().map(amounts).unwrap_or_default();
-    let kept = kind.overhead.as_ref().map(amounts).unwrap_or_default();
-    Amounts {
-        cpu_millis: (all.cpu_millis - kept.cpu_millis).max(0),
-        memory_bytes: (all.memory_bytes - kept.memory_bytes).max(0),
     }
 }

@@ -52,6 +52,37 @@ fn a_provider_in_line() {
 }
 
 #[test]
+fn nodes_that_stand_without_pods_are_in_the_price_and_not_in_the_gap() {
+    golden(&args("objects"), &expect_file!["tests/golden/objects.txt"], Ending::Well);
+    let json = PlanArgs { output: Output::Json, ..args("objects") };
+    let json: Value = serde_json::from_str(&run(&json, Style::default()).text).unwrap();
+    let number = |value: &Value| value.as_i64().unwrap();
+    let all = number(&json["price_micro_usd_per_hour"]);
+    let standing = number(&json["standing_price_micro_usd_per_hour"]);
+    let bound = &json["lower_bound"];
+    let floor = number(&bound["price_micro_usd_per_hour"]);
+    let gap = (all - standing - floor) * 1_000_000 / floor;
+    assert!(standing > 0, "{json}");
+    assert_eq!(number(&bound["gap_ppm"]), gap);
+    let nodes = json["nodes"].as_array().unwrap().iter();
+    let stand: i64 = nodes.filter(|n| n["standing"] == true).map(|n| number(&n["count"])).sum();
+    assert_eq!(stand, 5, "three replicas, and two nodes with room for the buffer");
+    assert_eq!(json["buffers"][0]["coming"], 2, "{json}");
+}
+
+#[test]
+fn a_workload_is_explained_down_to_the_offer() {
+    let args = PlanArgs { explain: Some("inflate".to_owned()), ..args("objects") };
+    golden(&args, &expect_file!["tests/golden/explain.txt"], Ending::Well);
+    let json = PlanArgs { output: Output::Json, ..args };
+    let json: Value = serde_json::from_str(&run(&json, Style::default()).text).unwrap();
+    let place = &json["explanation"]["why"][0]["places"][0];
+    let left = place["narrowings"].as_array().unwrap();
+    assert!(left.len() > 2 && left[0]["code"] == "MARKET", "{place}");
+    assert!(json["explanation"]["why"][0]["one_more"]["price_micro_usd_per_hour"].is_i64());
+}
+
+#[test]
 fn json_says_the_same_in_numbers() {
     let json = PlanArgs { output: Output::Json, ..args("w1-fixed") };
     let json: Value = serde_json::from_str(&run(&json, Style::default()).text).unwrap();

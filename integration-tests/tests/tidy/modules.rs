@@ -32,10 +32,14 @@ fn every_source_is_compiled() -> Result<()> {
 
 /// The first file of each library, program, test, benchmark, example and build script.
 fn crate_roots() -> Result<Vec<PathBuf>> {
-    let manifest = root().join("Cargo.toml");
-    let metadata = MetadataCommand::new().manifest_path(manifest).no_deps().exec()?;
-    let targets = metadata.packages.iter().flat_map(|package| &package.targets);
-    Ok(targets.map(|target| target.src_path.clone().into_std_path_buf()).collect())
+    let mut roots = Vec::new();
+    for manifest in ["Cargo.toml", "fuzz/Cargo.toml"] {
+        let manifest = root().join(manifest).canonicalize()?;
+        let metadata = MetadataCommand::new().manifest_path(manifest).no_deps().exec()?;
+        let targets = metadata.packages.iter().flat_map(|package| &package.targets);
+        roots.extend(targets.map(|target| target.src_path.clone().into_std_path_buf()));
+    }
+    Ok(roots)
 }
 
 /// Where the modules that `text` names may be: beside a root or a `mod.rs`, below any other file.

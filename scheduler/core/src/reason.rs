@@ -6,7 +6,8 @@ mod text;
 
 use std::fmt;
 
-use crate::vocabulary::ids::InstanceTypeName;
+use crate::vocabulary::catalogue::CapacityType;
+use crate::vocabulary::ids::{InstanceTypeName, Zone};
 use crate::vocabulary::requirement::Requirement;
 use crate::vocabulary::taint::Taint;
 
@@ -36,7 +37,13 @@ pub enum Obstacle {
         why: String,
     },
     /// The pod's own requirements contradict each other.
-    Contradiction,
+    Contradiction {
+        /// Label key of which no value will do.
+        key: String,
+        /// What is wanted of it, by selector, affinity and volumes; nothing when one of them by itself
+        /// allows no value.
+        wanted: Vec<Requirement>,
+    },
     /// There is no pool.
     NoPool,
     /// Every pool refuses the pod; the causes say why.
@@ -70,6 +77,8 @@ pub enum Obstacle {
         key: String,
         /// What is wanted of it.
         wanted: Requirement,
+        /// The type that comes closest; none when the catalogue has no types.
+        closest: Option<ClosestType>,
     },
     /// Even the largest matching instance type is too small.
     TooLarge {
@@ -86,6 +95,8 @@ pub enum Obstacle {
     NoOffering {
         /// How many instance types would fit.
         types: usize,
+        /// The cheapest of them on sale anywhere; none when all are sold out.
+        closest: Option<(InstanceTypeName, CapacityType, Zone)>,
     },
     /// The pool's limit leaves no room for a node that would fit.
     Limit {
@@ -128,6 +139,19 @@ pub enum Obstacle {
     },
 }
 
+/// The instance type that misses fewest of some requirements.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClosestType {
+    /// Its name.
+    pub instance_type: InstanceTypeName,
+    /// Label key of the first requirement that it misses.
+    pub key: String,
+    /// What it has instead; none when it does not have the label.
+    pub value: Option<String>,
+    /// How many requirements it misses.
+    pub misses: usize,
+}
+
 /// Kinds of topology rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TopologyRule {
@@ -165,7 +189,7 @@ impl Reason {
             Obstacle::Reservations { .. } => "RESERVATIONS_USED_UP",
             Obstacle::TooManyValues { .. } => "TOO_MANY_LABEL_VALUES",
             Obstacle::Declared { .. } => "UNSCHEDULABLE",
-            Obstacle::Contradiction => "REQUIREMENTS_CONTRADICTORY",
+            Obstacle::Contradiction { .. } => "REQUIREMENTS_CONTRADICTORY",
             Obstacle::NoPool => "NO_NODE_POOL",
             Obstacle::NoPoolAdmits => "NO_NODE_POOL_ADMITS",
             Obstacle::PoolNotReady { .. } => "NODE_POOL_NOT_READY",

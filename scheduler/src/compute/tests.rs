@@ -1,5 +1,7 @@
 //! Questions as a client would ask them.
 
+mod same;
+
 use super::*;
 
 const GIB: i64 = 1 << 30;

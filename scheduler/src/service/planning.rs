@@ -15,6 +15,9 @@ use crate::session::Query;
 /// refused rather than memory filled.
 const QUESTION_MAX: usize = 2_000_000;
 
+/// Most pods that one question may ask to explain: each takes another plan.
+const EXPLAIN_MAX: usize = 64;
+
 /// Serves plans and explanations.
 pub struct Service {
     /// The connected clusters.
@@ -39,8 +42,7 @@ impl PlanningService for Service {
                     let message = "options belong in the first message of the stream only";
                     return Err(Reason::ProtocolOrder.status(message));
                 }
-                question.effort = options.effort();
-                question.now_ms = options.now_ms;
+                choose(&mut question, options)?;
                 region.clone_from(&options.region);
             }
             first = false;
@@ -97,6 +99,18 @@ impl Service {
             }
         }
     }
+}
+
+fn choose(question: &mut Question, options: &planning::ComputePlanOptions) -> Result<(), Status> {
+    question.effort = options.effort();
+    question.now_ms = options.now_ms;
+    question.explain.clone_from(&options.explain);
+    let asked = question.explain.len();
+    if asked > EXPLAIN_MAX {
+        let message = format!("options.explain names {asked} pods, more than {EXPLAIN_MAX}");
+        return Err(Reason::Overloaded.status(message));
+    }
+    Ok(())
 }
 
 fn add(question: &mut Question, part: planning::ComputePlanRequest) -> Result<(), Status> {

@@ -1,6 +1,7 @@
 //! What the newest plan does with one pod, for people.
 
-use longshore_core::plan::Target;
+use longshore_core::ids::PodUid;
+use longshore_core::plan::{Asked, PlanInput, Target};
 use longshore_core::world::pod::Pod;
 use longshore_proto::planning::v1::ExplainPodResponse;
 use longshore_proto::reason::Reason;
@@ -12,7 +13,7 @@ use super::planning::{Planning, Proposal};
 use super::state::ClusterState;
 use crate::wire;
 
-/// Explains a pod.
+/// What the newest plan does with a pod, and the pod's UID.
 ///
 /// # Errors
 /// NOT_FOUND when the cluster has no such pod; UNAVAILABLE before the first plan, with the outage
@@ -22,7 +23,7 @@ pub fn pod(
     planning: &Planning,
     outage: Option<&Outage>,
     (namespace, name): (&str, &str),
-) -> Result<ExplainPodResponse, Status> {
+) -> Result<(PodUid, ExplainPodResponse), Status> {
     let named = |pod: &&std::sync::Arc<Pod>| pod.key.namespace == namespace && pod.key.name == name;
     let Some(pod) = state.view().world().pods.values().find(named) else {
         let message =
@@ -34,7 +35,17 @@ pub fn pod(
         return Err(outage.map_or_else(early, Outage::status));
     };
     let (placement, reason) = answer(pod, newest, planning);
-    Ok(ExplainPodResponse { placement, reason: Some(reason), plan_id: newest.plan_id.clone() })
+    let plan_id = newest.plan_id.clone();
+    let told = ExplainPodResponse { placement, reason: Some(reason), plan_id, explanation: None };
+    Ok((pod.uid.clone(), told))
+}
+
+/// Why a pod goes where it goes, and what one more like it would cost, as the cluster stands now. Plans
+/// twice: not for the session's own loop.
+#[must_use]
+pub fn choice(input: &PlanInput, pod: &PodUid) -> Option<v1::Explanation> {
+    let plan = longshore_core::plan::plan(input);
+    wire::explanation::of(input, &plan, (pod.as_str(), Asked::Pod(pod)))
 }
 
 fn answer(

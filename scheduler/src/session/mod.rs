@@ -297,12 +297,23 @@ impl Session {
         }
     }
 
-    fn answer(&self, query: Query) {
+    fn answer(&mut self, query: Query) {
         let Query::ExplainPod { namespace, name, answer } = query;
-        // The asker may have gone; nobody else wants the answer.
         let outage = self.outage.as_ref();
         let pod = (namespace.as_str(), name.as_str());
-        let _ = answer.send(explain::pod(&self.state, &self.planning, outage, pod));
+        let told = explain::pod(&self.state, &self.planning, outage, pod);
+        let region = self.state.region().and_then(|name| self.regions.get(name));
+        let (uid, told) = match told {
+            Ok(told) => told,
+            // The asker may have gone; nobody else wants the answer.
+            Err(status) => return drop(answer.send(Err(status))),
+        };
+        let input = region.map(|region| self.planning.input(&self.state, &region, now_ms()));
+        // Plans are made for it, so it is not for this loop to wait.
+        drop(tokio::task::spawn_blocking(move || {
+            let explanation = input.and_then(|input| explain::choice(&input, &uid));
+            answer.send(Ok(wire_planning::ExplainPodResponse { explanation, ..told }))
+        }));
     }
 
     /// Derives every effect that the state calls for. Cheap when nothing does.

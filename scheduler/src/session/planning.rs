@@ -231,7 +231,7 @@ impl Planning {
     }
 
     /// Everything the next plan depends on.
-    fn input(&mut self, state: &ClusterState, region: &Region, now_ms: i64) -> PlanInput {
+    pub fn input(&mut self, state: &ClusterState, region: &Region, now_ms: i64) -> PlanInput {
         let claims = state.claims();
         let ids = claims.values().map(|claim| instance_id(&claim.provider_id));
         let (catalogues, interrupted) = region.read(|known| {

@@ -73,7 +73,7 @@ const fn reason(obstacle: &Obstacle) -> &'static str {
         | Obstacle::TooManyValues { .. }
         | Obstacle::Reservations { .. }
         | Obstacle::Declared { .. }
-        | Obstacle::Contradiction
+        | Obstacle::Contradiction { .. }
         | Obstacle::NoPool
         | Obstacle::NoPoolAdmits
         | Obstacle::PoolNotReady { .. }

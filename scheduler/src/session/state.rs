@@ -226,7 +226,12 @@ impl ClusterState {
         }
         match object::change(&kind) {
             Ok(change) => change.is_some_and(|change| self.view.apply(change)),
-            Err(error) => self.refuse(reference::of(&kind), error),
+            Err(error) => {
+                // What it was before is no longer true: it counts as not being there.
+                let about = reference::of(&kind);
+                let gone = object::removal(&about).is_some_and(|old| self.view.remove(old));
+                self.refuse(about, error) || gone
+            }
         }
     }
 
@@ -264,7 +269,10 @@ impl ClusterState {
         };
         match wire::node::claim(&claim) {
             Ok(claim) => self.view.apply(Change::Claim(claim)),
-            Err(error) => self.refuse(reference::of(&Kind::NodeClaim(claim)), error),
+            Err(error) => {
+                let gone = self.view.remove(ObjectRef::Claim(name.into()));
+                self.refuse(reference::of(&Kind::NodeClaim(claim)), error) || gone
+            }
         }
     }
 
@@ -334,3 +342,6 @@ impl ClusterState {
         differs
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@
 //! refusal names the object, the field and the way out.
 
 pub mod catalogue;
+pub mod explanation;
 pub mod node;
 pub mod object;
 pub mod overlay;

@@ -29,7 +29,22 @@ pub fn planned_node(node: &NewNode) -> v1::PlannedNode {
         requests: Some(resources::to_wire(&node.requests)),
         count: 1,
         pods_each: u32::try_from(node.pods.len()).unwrap_or(u32::MAX),
+        standing: node.standing,
     }
+}
+
+/// Writes what becomes of each capacity buffer.
+#[must_use]
+pub fn buffers(plan: &Plan) -> Vec<v1::BufferRoom> {
+    let rooms = plan.buffers.iter().map(|(key, room)| v1::BufferRoom {
+        namespace: key.namespace.clone(),
+        name: key.name.clone(),
+        in_service: room.in_service,
+        coming: room.coming,
+        unplaced: room.unplaced,
+        reason: (room.unplaced > 0).then(|| reason(&room.reason)),
+    });
+    rooms.collect()
 }
 
 /// Writes where each pod goes.

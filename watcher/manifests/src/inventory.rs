@@ -17,6 +17,7 @@ use longshore_watcher::project::Surroundings;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::buffers;
 use crate::decode::decode;
 use crate::kinds::{self, Class, Known};
 use crate::manifest::{Document, Place};
@@ -55,6 +56,7 @@ struct Reader {
     index: Index,
     around: Surroundings,
     workloads: BTreeMap<Owner, (Workload, Place)>,
+    templates: buffers::Templates,
     places: BTreeMap<String, Place>,
     faults: Vec<String>,
     passed: BTreeMap<String, usize>,
@@ -109,6 +111,8 @@ impl Reader {
             "EC2NodeClass" => self.watched::<api::EC2NodeClass>(value).map(drop),
             "AWSNodeTemplate" => self.watched::<api::AWSNodeTemplate>(value).map(drop),
             "NodeOverlay" => self.watched::<api::NodeOverlay>(value).map(drop),
+            "CapacityBuffer" => self.watched::<api::CapacityBuffer>(value).map(drop),
+            "PodTemplate" => decode(value).map(|it| buffers::note(&mut self.templates, *it)),
             "CSINode" => self.watched::<CSINode>(value).map(drop),
             "NodeClaim" => self.watched::<api::NodeClaim>(value).map(drop),
             "DaemonSet" => self.watched::<apps::DaemonSet>(value).map(drop),
@@ -168,6 +172,7 @@ impl Reader {
     }
 
     fn finish(mut self) -> Result<Inventory, Faults> {
+        self.resolve_buffers();
         let steps = self.index.settled().snapshot().into_iter();
         self.found.objects = steps
             .filter_map(|step| match step.change {
@@ -182,6 +187,22 @@ impl Reader {
         self.expand();
         self.remark();
         if self.faults.is_empty() { Ok(self.found) } else { Err(Faults(self.faults)) }
+    }
+
+    /// Buffers to the pods that they keep room for. What they refer to may have come after them.
+    fn resolve_buffers(&mut self) {
+        let around = buffers::Around { workloads: &self.workloads, templates: &self.templates };
+        for (name, fault) in buffers::resolve(&mut self.index, &around) {
+            let place = self.places.get(&name).cloned().unwrap_or_default();
+            match fault {
+                buffers::Fault::Missing(text) => {
+                    self.found.warnings.push(format!("{place}: {name}: counts as no room: {text}"));
+                }
+                buffers::Fault::Unusable(text) => {
+                    self.faults.push(format!("{place}: {name}: {text}"));
+                }
+            }
+        }
     }
 
     /// Workloads to the pods that they want and do not have.

@@ -20,19 +20,21 @@ const fn known(kind: &'static str, version: &'static str, namespaced: bool) -> K
 }
 
 /// All of them.
-pub const KNOWN: [Known; 19] = [
+pub const KNOWN: [Known; 21] = [
     known("NodePool", "karpenter.sh/v1", false),
     known("Provisioner", "karpenter.sh/v1alpha5", false),
     known("EC2NodeClass", "karpenter.k8s.aws/v1", false),
     known("AWSNodeTemplate", "karpenter.k8s.aws/v1alpha1", false),
     known("NodeOverlay", "karpenter.sh/v1alpha1", false),
     known("NodeClaim", "karpenter.sh/v1", false),
+    known("CapacityBuffer", "autoscaling.x-k8s.io/v1beta1", true),
     known("Deployment", "apps/v1", true),
     known("StatefulSet", "apps/v1", true),
     known("ReplicaSet", "apps/v1", true),
     known("DaemonSet", "apps/v1", true),
     known("Job", "batch/v1", true),
     known("Pod", "v1", true),
+    known("PodTemplate", "v1", true),
     known("Node", "v1", false),
     known("Namespace", "v1", false),
     known("PersistentVolumeClaim", "v1", true),
@@ -43,13 +45,14 @@ pub const KNOWN: [Known; 19] = [
 ];
 
 /// Groups in which kinds of the same name are the same thing in another version.
-const GROUPS: [&str; 8] = [
+const GROUPS: [&str; 9] = [
     "",
     "apps",
     "batch",
     "extensions",
     "policy",
     "storage.k8s.io",
+    "autoscaling.x-k8s.io",
     "karpenter.sh",
     "karpenter.k8s.aws",
 ];

@@ -4,6 +4,7 @@
 //! Invariant: reads files and nothing else. An object takes the watcher's own way, so that what is
 //! planned from files is what would be planned in the cluster.
 
+mod buffers;
 mod decode;
 pub mod inventory;
 pub mod kinds;

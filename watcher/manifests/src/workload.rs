@@ -8,6 +8,7 @@ use k8s_openapi::api::batch::v1::{Job, JobSpec, JobStatus};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use longshore_proto::types::v1::PodShape;
+use longshore_watcher::project::buffer::Referred;
 use longshore_watcher::project::shape;
 use longshore_watcher::project::{Fault, Problem, Surroundings};
 
@@ -83,6 +84,18 @@ impl Workload {
         let (kind, name) = owner.split_once('/').unwrap_or((self.kind(), &owner));
         let workload = shape::Workload { kind, namespace: &namespace, name };
         shape::template(&workload, &self.template(), around)
+    }
+
+    /// The workload as something that a capacity buffer refers to; none for a Job, which none may.
+    #[must_use]
+    pub fn referred(&self) -> Option<Referred> {
+        let replicas = match self {
+            Self::Deployment(object) => object.spec.as_ref().and_then(|spec| spec.replicas),
+            Self::StatefulSet(object) => object.spec.as_ref().and_then(|spec| spec.replicas),
+            Self::ReplicaSet(object) => object.spec.as_ref().and_then(|spec| spec.replicas),
+            Self::Job(_) => return None,
+        };
+        Some(Referred::workload(self.template(), replicas, self.meta().generation))
     }
 
     fn template(&self) -> PodTemplateSpec {

@@ -27,6 +27,55 @@ pub struct Referred {
     pub scale: Option<i32>,
 }
 
+/// The object with the template of a buffer's pods, in the buffer's namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reference<'a> {
+    /// A PodTemplate of this name.
+    PodTemplate(&'a str),
+    /// A Deployment of this name.
+    Deployment(&'a str),
+    /// A StatefulSet of this name.
+    StatefulSet(&'a str),
+    /// A ReplicaSet of this name.
+    ReplicaSet(&'a str),
+}
+
+/// What a buffer refers to.
+///
+/// # Errors
+/// The field that names nothing that can be read, with the way out.
+pub fn reference(spec: &CapacityBufferSpec) -> Result<Reference<'_>, String> {
+    let workload = match (&spec.pod_template_ref, &spec.scalable_ref) {
+        (Some(template), None) => return Ok(Reference::PodTemplate(&template.name)),
+        (None, Some(workload)) => workload,
+        (Some(_), Some(_)) | (None, None) => {
+            return Err("spec: set one of podTemplateRef and scalableRef".to_owned());
+        }
+    };
+    let name = workload.name.as_str();
+    match (workload.api_group.as_str(), workload.kind.as_str()) {
+        ("apps" | "", "Deployment") => Ok(Reference::Deployment(name)),
+        ("apps" | "", "StatefulSet") => Ok(Reference::StatefulSet(name)),
+        ("apps" | "", "ReplicaSet") => Ok(Reference::ReplicaSet(name)),
+        (group, kind) => Err(format!(
+            "spec.scalableRef: {group}/{kind} is not read; use a Deployment, StatefulSet or ReplicaSet \
+             of apps, or a podTemplateRef"
+        )),
+    }
+}
+
+impl Referred {
+    /// A workload; the API server fills in one replica where no number is given.
+    #[must_use]
+    pub fn workload(
+        template: PodTemplateSpec,
+        replicas: Option<i32>,
+        generation: Option<i64>,
+    ) -> Self {
+        Self { template, generation, scale: Some(replicas.unwrap_or(1)) }
+    }
+}
+
 /// A buffer with the shape of its pods.
 ///
 /// # Errors

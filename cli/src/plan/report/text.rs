@@ -8,7 +8,7 @@ use clap::builder::styling::AnsiColor;
 use comfy_table::{Cell, CellAlignment, Table};
 
 use super::units::{counted, percent_of_ppm, share, usd};
-use super::{NodeGroup, Reason, Report, UnplacedGroup};
+use super::{BufferRoom, NodeGroup, Reason, Report, UnplacedGroup};
 use crate::terminal::{Style, table_text};
 
 const HEADER: [&str; 10] = [
@@ -67,7 +67,7 @@ fn row(group: &NodeGroup) -> Vec<Cell> {
         cheapest.capacity_type.to_owned(),
         cheapest.zone,
         format!("{}{estimated}", usd(cheapest.price_micro_usd_per_hour)),
-        group.pods_each.to_string(),
+        if group.standing { "stands".to_owned() } else { group.pods_each.to_string() },
         share(asked.cpu_millis, room.cpu_millis),
         share(asked.memory_bytes, room.memory_bytes),
         group.offerings.len().saturating_sub(1).to_string(),
@@ -77,25 +77,53 @@ fn row(group: &NodeGroup) -> Vec<Cell> {
 
 fn summary(report: &Report) -> String {
     let pods = &report.pods;
-    let nodes = report.nodes.iter().map(|group| group.count).sum();
+    let count = |standing: bool| {
+        let groups = report.nodes.iter().filter(|group| group.standing == standing);
+        groups.map(|group| group.count).sum()
+    };
     let mut lines = vec![format!(
         "{}: {} on {}, {} on nodes that there are, {} not placed",
         counted(pods.asked, "pod"),
         pods.on_new_nodes,
-        counted(nodes, "new node"),
+        counted(count(false), "new node"),
         pods.on_existing_nodes,
         pods.unplaced
     )];
     lines.push(format!("price        ${}/hour", usd(report.price_micro_usd_per_hour)));
+    let stands = report.standing_price_micro_usd_per_hour;
+    if stands > 0 {
+        lines.push(format!(
+            "             ${}/hour of it for {} that no pod waits for: bound and gap leave them out",
+            usd(stands),
+            counted(count(true), "node")
+        ));
+    }
     if let Some(bound) = &report.lower_bound {
         let checked = if bound.checked { "proof checked" } else { "proof not checked" };
         let floor = usd(bound.price_micro_usd_per_hour);
-        lines.push(format!("lower bound  ${floor}/hour, {checked}"));
+        let others = if stands > 0 { " for the other nodes" } else { "" };
+        lines.push(format!("lower bound  ${floor}/hour{others}, {checked}"));
         lines.push(format!("gap          {}", percent_of_ppm(bound.gap_ppm)));
     }
+    lines.extend(report.buffers.iter().map(buffer));
     lines.push(format!("prices       {}", source(report)));
     lines.extend(report.violations.iter().map(|v| format!("VIOLATION    {v}")));
     lines.join("\n") + "\n"
+}
+
+fn buffer(room: &BufferRoom) -> String {
+    let BufferRoom { buffer, in_service, coming, unplaced, reason } = room;
+    let all = in_service + coming + unplaced;
+    let mut line = format!(
+        "buffer       {buffer}: room for {} of {all} pods, {in_service} on nodes in service",
+        in_service + coming
+    );
+    if let Some(reason) = reason {
+        line.push('\n');
+        tree(&mut line, reason, 7);
+        line.truncate(line.trim_end().len());
+    }
+    line
 }
 
 fn source(report: &Report) -> String {

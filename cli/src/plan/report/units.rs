@@ -9,6 +9,13 @@ pub fn usd(micro_usd: i64) -> String {
     format!("{}.{:04}", tenths_of_mills / 10_000, (tenths_of_mills % 10_000).abs())
 }
 
+/// Dollars with two decimals: `3.94`.
+#[must_use]
+pub fn cents(micro_usd: i64) -> String {
+    let cents = rounded(i128::from(micro_usd), 10_000);
+    format!("{}.{:02}", cents / 100, (cents % 100).abs())
+}
+
 /// A share in percent with one decimal, from millionths: `7.1 %`.
 #[must_use]
 pub fn percent_of_ppm(ppm: i64) -> String {
@@ -67,5 +74,6 @@ mod tests {
             ("999 µs".into(), "12 ms".into())
         );
         assert_eq!(duration_micros(1_560_000), "1.5 s");
+        assert_eq!((cents(3_942_000), cents(4_999)), ("3.94".into(), "0.00".into()));
     }
 }

@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::explain::no_type;
 use super::flexibility;
 use super::market::{Market, Stall, node_labels};
+use super::miss::{no_offering, no_type};
 use super::types::{MinValuesPolicy, PlanInput};
 use crate::reason::Obstacle;
 use crate::vocabulary::ids::PoolName;
@@ -50,6 +50,6 @@ fn obstacle(stall: &Stall<'_>) -> Option<Obstacle> {
         return Some(no_type(stall, &Requirements::new()));
     }
     let mut offerings = stall.types.iter().flat_map(|instance| &instance.offerings);
-    let none = Obstacle::NoOffering { types: stall.types.len() };
-    (!offerings.any(|offering| stall.allows(offering))).then_some(none)
+    let none = || no_offering(stall.types.len(), stall.types.iter().copied());
+    (!offerings.any(|offering| stall.allows(offering))).then(none)
 }

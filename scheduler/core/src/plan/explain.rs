@@ -7,14 +7,14 @@ use std::collections::BTreeSet;
 
 use super::flexibility;
 use super::goods::{Goods, used};
-use super::market::{FLAVOURS_MAX, Stall};
+use super::market::FLAVOURS_MAX;
+use super::miss::{contradiction, no_offering, no_type};
 use super::model::Model;
 use super::scene::Scene;
 use crate::pack::vector;
 use crate::reason::{Obstacle, Reason};
 use crate::vocabulary::catalogue::InstanceType;
 use crate::vocabulary::ids::InstanceTypeName;
-use crate::vocabulary::requirement::Requirement;
 use crate::vocabulary::requirements::Requirements;
 use crate::vocabulary::resources::Resources;
 use crate::vocabulary::taint::untolerated;
@@ -47,24 +47,32 @@ impl Explainer<'_, '_, '_> {
         }
         let alternatives = kind.node_alternatives();
         if alternatives.is_empty() {
-            return Reason::leaf(subject, Obstacle::Contradiction);
+            return Reason::leaf(subject, contradiction(kind));
         }
         if self.model.market.stalls.is_empty() {
             return Reason::leaf(subject, Obstacle::NoPool);
         }
-        let causes: Vec<Reason> = (0..self.model.market.stalls.len())
+        let mut causes: Vec<(u8, Reason)> = (0..self.model.market.stalls.len())
             .map(|stall| self.pool_reason(stall, Case { shape, last }, &alternatives))
             .collect();
+        // The pool that comes closest is the one to change first.
+        causes.sort_by_key(|(depth, _)| std::cmp::Reverse(*depth));
+        let causes = causes.into_iter().map(|(_, reason)| reason).collect();
         Reason { subject, obstacle: Obstacle::NoPoolAdmits, causes }
     }
 
-    fn pool_reason(&self, stall: usize, case: Case<'_>, alternatives: &[Requirements]) -> Reason {
+    fn pool_reason(
+        &self,
+        stall: usize,
+        case: Case<'_>,
+        alternatives: &[Requirements],
+    ) -> (u8, Reason) {
         let pool = self.model.market.stalls[stall].pool;
         // The alternative that comes furthest is the one worth telling.
         let each = alternatives.iter().map(|wanted| self.obstacle(stall, case, wanted));
         let furthest = each.max_by_key(|(depth, _)| *depth);
-        let obstacle = furthest.map_or(Obstacle::Contradiction, |(_, obstacle)| obstacle);
-        Reason::leaf(format!("NodePool/{}", pool.name), obstacle)
+        let (depth, obstacle) = furthest.unwrap_or((0, Obstacle::NoPoolAdmits));
+        (depth, Reason::leaf(format!("NodePool/{}", pool.name), obstacle))
     }
 
     /// How far one alternative comes and what stops it there.
@@ -109,12 +117,13 @@ impl Explainer<'_, '_, '_> {
         let holds = |offer: &&usize| vector::fits(request, &self.goods.facts[**offer].room);
         let holding: Vec<usize> = offers.iter().filter(holds).copied().collect();
         if holding.is_empty() {
-            let types = matching.len();
             let full = self.model.market.stalls[at].overflows && offers.is_empty();
             let none = if full {
                 Obstacle::TooManyValues { most: FLAVOURS_MAX }
             } else {
-                Obstacle::NoOffering { types }
+                let requests = &self.model.shapes[shape].requests;
+                let large = matching.iter().filter(|kind| requests.fits_in(&kind.allocatable()));
+                no_offering(matching.len(), large.copied())
             };
             return (5, self.daemons_in_the_way(&offers, shape).unwrap_or(none));
         }
@@ -200,20 +209,4 @@ fn too_large(
         largest: room.get(resource),
         instance_type: name.clone(),
     }
-}
-
-/// The requirement that rules out every type of the pool, or most of them.
-pub(super) fn no_type(stall: &Stall<'_>, wanted: &Requirements) -> Obstacle {
-    let both = stall.requirements.and(wanted);
-    let rules_out = |requirement: &(&str, &Requirement)| {
-        let (key, wanted) = *requirement;
-        let only: Requirements = [(key.to_owned(), wanted.clone())].into_iter().collect();
-        stall.all_types.iter().filter(|instance| !stall.type_admits(instance, &only)).count()
-    };
-    let worst = both.iter().max_by_key(rules_out);
-    let (key, wanted) = worst.map_or_else(
-        || (String::new(), Requirement::exists()),
-        |(key, wanted)| (key.to_owned(), wanted.clone()),
-    );
-    Obstacle::NoInstanceType { key, wanted }
 }

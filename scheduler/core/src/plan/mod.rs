@@ -15,6 +15,7 @@ pub(crate) mod goods;
 pub(crate) mod hosts;
 mod live;
 pub(crate) mod market;
+mod miss;
 pub(crate) mod model;
 mod one_by_one;
 mod overlay;
@@ -31,6 +32,7 @@ mod trim;
 mod turns;
 mod types;
 mod water;
+mod why;
 pub(crate) mod wishes;
 mod worth;
 
@@ -40,6 +42,10 @@ pub use overlay::{Overlaid, overlaid};
 pub use types::{
     Buffered, Candidate, Disruption, Effort, MinValuesPolicy, NewNode, Placement, Plan, PlanInput,
     Target, Unplaced, WISH_PREMIUM_PERCENT,
+};
+
+pub use why::{
+    Asked, By, Choice, Company, Narrowing, OneMore, Purchase, ResourceShare, choices, one_more,
 };
 
 use crate::disrupt;

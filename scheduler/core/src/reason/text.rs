@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use super::{Obstacle, TopologyRule};
+use super::{ClosestType, Obstacle, TopologyRule};
 use crate::vocabulary::labels::NODE_POOL;
 use crate::vocabulary::requirement::Requirement;
 use crate::vocabulary::resources::display_amount;
@@ -21,9 +21,7 @@ impl fmt::Display for Obstacle {
                 "it asks for nodes without the label {NODE_POOL}; drop that to have a node made for it"
             ),
             Self::Declared { why } => f.write_str(why),
-            Self::Contradiction => f.write_str(
-                "node selector, node affinity and volumes contradict each other; no node can meet all",
-            ),
+            Self::Contradiction { key, wanted } => write_contradiction(f, key, wanted),
             Self::NoPool => f.write_str("there is no NodePool; create one"),
             Self::NoPoolAdmits => f.write_str("no NodePool can make a node for it"),
             Self::PoolNotReady { why } => write!(f, "not ready: {why}"),
@@ -38,10 +36,13 @@ impl fmt::Display for Obstacle {
             Self::Requirement { key, wanted, offered } => {
                 write_requirement(f, key, wanted, offered.as_ref())
             }
-            Self::NoInstanceType { key, wanted } => write!(
-                f,
-                "no instance type has {key} {wanted} together with the other requirements; widen them"
-            ),
+            Self::NoInstanceType { key, wanted, closest } => {
+                write!(
+                    f,
+                    "no instance type has {key} {wanted} together with the other requirements; widen them"
+                )?;
+                closest.as_ref().map_or(Ok(()), |closest| write!(f, " (closest: {closest})"))
+            }
             Self::Topology { rule, key, held_by } => {
                 write_topology(f, *rule, key, held_by.as_deref())
             }
@@ -80,10 +81,17 @@ impl Obstacle {
 
     /// What there is too little to choose from, or too much.
     fn choice(&self) -> Option<String> {
-        if let Self::NoOffering { types } = self {
+        if let Self::NoOffering { types, closest } = self {
+            let way_out = match closest {
+                Some((name, capacity_type, zone)) => format!(
+                    "allow more zones or capacity types (closest: {name} {} in {zone})",
+                    capacity_type.label()
+                ),
+                None => "all are sold out everywhere: wait, or allow other types".to_owned(),
+            };
             return Some(format!(
                 "{types} instance types would fit, but none of them can be bought now in an allowed \
-                 zone and capacity type; allow more zones or capacity types"
+                 zone and capacity type; {way_out}"
             ));
         }
         if let Self::MinValues { key, wanted, reachable } = self {
@@ -106,6 +114,30 @@ impl Obstacle {
         }
         None
     }
+}
+
+impl fmt::Display for ClosestType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { instance_type, key, value, misses } = self;
+        match value {
+            Some(value) => write!(f, "{instance_type} has {key} {value}")?,
+            None => write!(f, "{instance_type} has no {key}")?,
+        }
+        if *misses > 1 { write!(f, ", and misses {} more", misses - 1) } else { Ok(()) }
+    }
+}
+
+fn write_contradiction(
+    f: &mut fmt::Formatter<'_>,
+    key: &str,
+    wanted: &[Requirement],
+) -> fmt::Result {
+    f.write_str("node selector, node affinity and volumes contradict each other: ")?;
+    if wanted.is_empty() {
+        return write!(f, "what is asked of {key} leaves no value; widen it");
+    }
+    let texts: Vec<String> = wanted.iter().map(|wanted| format!("{key} {wanted}")).collect();
+    write!(f, "no node has {}; change one of them", texts.join(" together with "))
 }
 
 fn write_requirement(
@@ -142,7 +174,8 @@ fn write_topology(
         }
         TopologyRule::Affinity => write!(
             f,
-            "pod affinity over {key} finds no domain with a matching pod where it could run"
+            "pod affinity over {key} finds no domain with a matching pod where it could run; start such a \
+             pod first, or allow the domain of one"
         ),
         TopologyRule::AntiAffinity => {
             write!(f, "pod anti-affinity over {key} leaves no free domain; allow more domains")

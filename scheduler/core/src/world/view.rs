@@ -108,6 +108,12 @@ impl ClusterView {
         Self::default()
     }
 
+    /// A view of a world as it stands.
+    #[must_use]
+    pub fn of(world: Arc<World>) -> Self {
+        Self { world }
+    }
+
     /// Applies one change and says whether anything differs now.
     pub fn apply(&mut self, change: Change) -> bool {
         if self.world.already_shows(&change) {

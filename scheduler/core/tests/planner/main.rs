@@ -10,6 +10,7 @@
 
 mod bounds;
 mod checks;
+mod explanations;
 mod mixtures;
 mod objects;
 mod random;

@@ -97,7 +97,7 @@ fn places(verb: &str, all: impl Iterator<Item = Placement>, input: &PlanInput) -
         .fold(String::new(), |text, (what, count)| format!("{text}{verb} {count} x {what}\n"))
 }
 
-fn dollars(micros: i64) -> String {
+pub fn dollars(micros: i64) -> String {
     let sign = if micros < 0 { "-" } else { "" };
     format!("{sign}${}.{:06}", micros.abs() / 1_000_000, micros.abs() % 1_000_000)
 }

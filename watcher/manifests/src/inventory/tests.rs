@@ -118,3 +118,46 @@ fn nodes_alone_are_warned_of() {
     );
     assert_eq!(found.warnings[1], "left out, as no part of a plan: 1 Service");
 }
+
+fn buffer(reference: &str, number: &str) -> String {
+    format!(
+        "---\napiVersion: autoscaling.x-k8s.io/v1beta1\nkind: CapacityBuffer\nmetadata: {{name: room}}\n\
+         spec: {{{reference}, {number}}}\n"
+    )
+}
+
+const WEB: &str = "scalableRef: {apiGroup: apps, kind: Deployment, name: web}";
+
+fn rooms(found: &Inventory) -> Vec<i64> {
+    let kinds = found.objects.iter().filter_map(|object| object.kind.as_ref());
+    let rooms = kinds.filter_map(|kind| match kind {
+        Kind::CapacityBuffer(buffer) => Some(buffer.replicas),
+        _ => None,
+    });
+    rooms.collect()
+}
+
+#[test]
+fn buffers_keep_room_for_what_they_refer_to_wherever_it_stands() {
+    let found = taken(&[buffer(WEB, "percentage: 50"), deployment("web", 5)].concat()).unwrap();
+    assert_eq!((rooms(&found), found.warnings.len()), (vec![3], 0));
+    let template = "---\napiVersion: v1\nkind: PodTemplate\nmetadata: {name: t}\n\
+                    template: {spec: {containers: [{name: a, resources: {requests: {cpu: 2}}}]}}\n";
+    let of_template = buffer("podTemplateRef: {name: t}", "limits: {cpu: 7}");
+    let found = taken(&[&of_template, template].concat()).unwrap();
+    assert_eq!(rooms(&found), [3]);
+}
+
+#[test]
+fn buffers_that_cannot_be_used_are_told_of() {
+    let found = taken(&buffer(WEB, "replicas: 2")).unwrap();
+    assert_eq!(rooms(&found), Vec::<i64>::new());
+    let expected = "f.yaml:2: CapacityBuffer/default/room: counts as no room: Deployment/default/web is \
+                    not among the objects; add it";
+    assert_eq!(found.warnings, [expected]);
+    let strange = WEB.replace("Deployment", "CronJob");
+    let found = faults(&buffer(&strange, "replicas: 2"));
+    assert!(found[0].contains("room: spec.scalableRef: apps/CronJob is not read"), "{found:?}");
+    let found = faults(&[buffer(WEB, "limits: {pods: -1}"), deployment("web", 1)].concat());
+    assert!(found[0].contains("CapacityBuffer/default/room: spec.limits"), "{found:?}");
+}

@@ -1,0 +1,143 @@
+//! A view kept in step by deltas gives the plan of a view that was read at once.
+
+use std::collections::BTreeMap;
+
+use longshore_core::ids::CatalogueId;
+use longshore_core::plan::{Plan, PlanInput, plan};
+use longshore_proto::capacity::v1 as capacity;
+use longshore_proto::cluster::v1 as cluster;
+use longshore_proto::cluster::v1::sync_request::Message;
+use prost::Message as _;
+
+use super::super::protocol::{Receiver, Step};
+use super::*;
+use crate::random::{self, CATALOGUE, CLASS, Random};
+
+/// Deltas in all, and how many lie between two comparisons.
+const DELTAS: u64 = 10_000;
+const EVERY: u64 = 500;
+/// Nodes and pods that there may be.
+const SIZE: (u64, u64) = (24, 300);
+const NOW_MS: i64 = 3_600_000;
+
+fn region() -> RegionState {
+    use capacity::region_change::Change as RegionChange;
+    let mut state = RegionState::default();
+    let subnet =
+        |zone: &str| cluster::ResolvedSubnet { zone: zone.to_owned(), ..Default::default() };
+    let status = cluster::SetNodeClassStatus {
+        node_class: CLASS.to_owned(),
+        subnets: ["z-a", "z-b", "z-c"].map(subnet).to_vec(),
+        ..Default::default()
+    };
+    let resolution = capacity::NodeClassResolution {
+        cluster_id: "c".to_owned(),
+        catalogue_id: CATALOGUE.to_owned(),
+        ready: true,
+        status: Some(status),
+        ..Default::default()
+    };
+    let catalogue = random::catalogue(&mut Random::new(0));
+    for change in [RegionChange::Catalogue(catalogue), RegionChange::NodeClass(resolution)] {
+        state.apply(capacity::RegionChange { change: Some(change) });
+    }
+    state
+}
+
+/// One end of Sync, as a session holds it.
+struct End {
+    receiver: Receiver,
+    state: ClusterState,
+}
+
+impl End {
+    fn new() -> Self {
+        Self { receiver: Receiver::default(), state: ClusterState::new("c".to_owned()) }
+    }
+
+    fn receive(&mut self, message: Message) {
+        let request = cluster::SyncRequest { message: Some(message) };
+        match self.receiver.receive(request).unwrap() {
+            Step::Reset { changes, .. } => self.state.reset(changes, NOW_MS),
+            Step::Apply { changes, .. } => drop(self.state.apply(changes, NOW_MS)),
+            step => panic!("{step:?}"),
+        }
+    }
+
+    fn snapshot(&mut self, revision: u64, changes: Vec<v1::ObjectChange>) {
+        let chunk = cluster::SnapshotChunk { revision, changes, last: true };
+        self.receive(Message::SnapshotChunk(chunk));
+    }
+
+    fn plan(&mut self, region: &RegionState) -> Plan {
+        self.state.refresh_pools(region, NOW_MS);
+        let catalogues = region.catalogues.iter();
+        let input = PlanInput {
+            world: self.state.view().snapshot(),
+            catalogues: catalogues.map(|(id, all)| (CatalogueId::new(id), all.clone())).collect(),
+            now_ms: NOW_MS,
+            ..PlanInput::default()
+        };
+        let plan = plan(&input);
+        assert_eq!(longshore_core::check::check(&plan, &input), Vec::new());
+        plan
+    }
+}
+
+/// A plan as it would go over the wire.
+fn bytes(plan: &Plan) -> Vec<u8> {
+    longshore_proto::planning::v1::ComputePlanResponse {
+        nodes: plan.launches.iter().map(wire::plan::planned_node).collect(),
+        placements: wire::plan::placements(plan),
+        unplaced: plan.unplaced.iter().map(wire::plan::unplaced).collect(),
+        price_micro_usd_per_hour: plan.launch_price_micro_usd_per_hour,
+        bound: Some(wire::plan::bound(&plan.bound)),
+        gap_ppm: plan.gap_ppm,
+        ..Default::default()
+    }
+    .encode_to_vec()
+}
+
+#[test]
+fn ten_thousand_deltas_lead_to_the_plan_of_a_snapshot() {
+    let (region, mut random) = (region(), Random::new(7));
+    let mut known: BTreeMap<(i32, String), Kind> = BTreeMap::new();
+    for kind in random::objects(&mut random, (12, 100)) {
+        let reference = reference::of(&kind);
+        known.insert((reference.kind, reference.key), kind);
+    }
+    let mut kept = End::new();
+    kept.snapshot(1, known.values().cloned().map(random::upsert).collect());
+    let (mut plans, mut refused) = (std::collections::BTreeSet::new(), 0);
+    for delta in 0..DELTAS {
+        let changes = random::change(&mut random, SIZE);
+        for change in changes.iter().filter_map(|change| change.change.clone()) {
+            match change {
+                WireChange::Remove(gone) => drop(known.remove(&(gone.kind, gone.key))),
+                WireChange::Upsert(object) => {
+                    let kind = object.kind.unwrap();
+                    let reference = reference::of(&kind);
+                    known.insert((reference.kind, reference.key), kind);
+                }
+            }
+        }
+        let (base_revision, revision) = (delta + 1, delta + 2);
+        let delta = cluster::Delta { base_revision, revision, changes, ..Default::default() };
+        kept.receive(Message::Delta(delta));
+        if (revision - 1).is_multiple_of(EVERY) {
+            let mut fresh = End::new();
+            let mut all: Vec<_> = known.values().cloned().map(random::upsert).collect();
+            random.shuffle(&mut all);
+            fresh.snapshot(revision, all);
+            assert_eq!(kept.state.digest(), fresh.state.digest(), "revision {revision}");
+            let (step_by_step, at_once) = (kept.plan(&region), fresh.plan(&region));
+            assert_eq!(step_by_step, at_once, "revision {revision}");
+            assert_eq!(kept.state.view().world(), fresh.state.view().world());
+            refused += fresh.state.take_refused().len();
+            plans.insert(bytes(&step_by_step));
+            assert!(plans.contains(&bytes(&at_once)), "revision {revision}");
+        }
+    }
+    assert_eq!(plans.len(), usize::try_from(DELTAS / EVERY).unwrap(), "the plans are all alike");
+    assert!(refused > 0, "nothing was ever unreadable");
+}
