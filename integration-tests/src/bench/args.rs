@@ -45,6 +45,9 @@ pub enum Command {
     },
     /// Let both plan small clusters with many constraints, and say where ours does worse.
     Differ(DifferArgs),
+    /// Carry out the plans of small clusters with many constraints on a real control plane, and say
+    /// which pods kube-scheduler binds where they are planned.
+    Agree(AgreeArgs),
     /// Measure everything, both sides by turns, and write the tables and the chart.
     All(AllArgs),
 }
@@ -101,6 +104,20 @@ pub struct DifferArgs {
     /// Folder for the catalogue and for the clusters on which ours does worse.
     #[arg(long, default_value = "target/differ", value_name = "DIR")]
     pub dir: PathBuf,
+}
+
+/// Arguments of `agree`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct AgreeArgs {
+    /// Seed of the first cluster.
+    #[arg(long, default_value_t = 0, value_name = "SEED")]
+    pub from: u64,
+    /// Number of clusters.
+    #[arg(long, default_value_t = 300, value_name = "N")]
+    pub clusters: u64,
+    /// Leave out the run without nominations.
+    #[arg(long)]
+    pub nominated_only: bool,
 }
 
 /// Requests of a DaemonSet's pod.

@@ -10,7 +10,8 @@ use anyhow::Result;
 use super::args::{DifferArgs, Effort, Output, PackArgs};
 use super::catalogues::Pool;
 use super::outcome::Outcome;
-use super::{clusters, pack, peer, say, workloads};
+use super::{pack, peer, say, workloads};
+use crate::clusters;
 
 /// How one cluster ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
