@@ -8,7 +8,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, ensure};
-use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -34,8 +33,6 @@ use crate::stage::world::ROOT;
 
 /// How long anything may take that has to come.
 pub(super) const LIMIT: Duration = Duration::from_secs(60);
-/// Requests under way at once.
-const CONCURRENCY: usize = 16;
 /// Directives that may wait; far more than a trial sends at once.
 const QUEUE: usize = 256;
 /// Of the controllers only that of DaemonSets: no other acts on what a trial has.
@@ -237,15 +234,15 @@ impl Cluster {
     }
 }
 
+/// One after the other: kube-scheduler tries pods in the order in which they came.
 async fn create<K>(api: &Api<K>, objects: Vec<K>) -> Result<()>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + serde::Serialize + Debug,
 {
-    let params = PostParams::default();
-    let all = objects.iter().map(|object| api.create(&params, object));
-    let created =
-        futures::stream::iter(all).buffered(CONCURRENCY).try_for_each(|_| async { Ok(()) });
-    Ok(created.await?)
+    for object in objects {
+        api.create(&PostParams::default(), &object).await?;
+    }
+    Ok(())
 }
 
 /// Deletes all objects of a kind whatever their finalizers wait for.

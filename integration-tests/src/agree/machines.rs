@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, Result};
 use k8s_openapi::api::core::v1::Node;
 use longshore_core::plan::{Candidate, NewNode};
+use longshore_core::resources::Resources as Amounts;
 use longshore_proto::cluster::v1::{CreateClaim, RecordLaunch};
 use longshore_proto::types::v1::{Catalogue, InstanceType, NodeClaim, Resources};
 use longshore_scheduler::wire::{catalogue::capacity_type_to_wire, requirement, resources};
@@ -22,6 +23,8 @@ pub struct Machine<'a> {
     pub name: String,
     /// As planned.
     pub planned: &'a NewNode,
+    /// What it has for pods and DaemonSets.
+    pub room: Amounts,
     candidate: &'a Candidate,
     kind: &'a InstanceType,
 }
@@ -41,7 +44,9 @@ impl<'a> Machine<'a> {
         let wanted = candidate.instance_type.as_str();
         let kind = catalogue.types.iter().find(|kind| kind.name == wanted);
         let kind = kind.with_context(|| format!("{wanted} is not sold"))?;
-        Ok(Self { name, planned, candidate, kind })
+        // The overhead of a neutral catalogue is nothing.
+        let room = resources::from_wire(kind.capacity.as_ref())?;
+        Ok(Self { name, planned, room, candidate, kind })
     }
 
     fn provider_id(&self) -> String {
@@ -49,8 +54,7 @@ impl<'a> Machine<'a> {
     }
 
     fn allocatable(&self) -> Resources {
-        // The overhead of a neutral catalogue is nothing.
-        self.kind.capacity.clone().unwrap_or_default()
+        resources::to_wire(&self.room)
     }
 
     /// What makes its claim.

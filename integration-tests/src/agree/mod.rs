@@ -6,6 +6,7 @@
 
 mod cluster;
 mod machines;
+mod order;
 mod question;
 mod report;
 mod trial;
@@ -18,7 +19,7 @@ use anyhow::{Context as _, Result};
 pub use cluster::Cluster;
 pub use report::table;
 pub use trial::Way;
-pub use verdict::{Ended, Outcome, Planned, Tally};
+pub use verdict::{Ended, Miss, Outcome, Planned, Tally};
 
 /// What was found for one seed.
 #[derive(Clone, Debug)]

@@ -15,13 +15,16 @@ pub fn table(rows: &[(&str, Tally)]) -> String {
     table.set_header([
         "",
         "clusters",
+        "plans refused",
         "pods",
-        "planned",
-        "bound as planned",
-        "by a pod of the shape",
-        "bound at all",
-        "impossible",
-        "of these bound",
+        "places planned",
+        "taken as planned",
+        "by the very pod",
+        "pod elsewhere",
+        "pod waits",
+        "pods impossible",
+        "bound on new nodes",
+        "on old ones",
         "daemons waiting",
     ]);
     for (name, tally) in rows {
@@ -29,13 +32,16 @@ pub fn table(rows: &[(&str, Tally)]) -> String {
         table.add_row([
             (*name).to_owned(),
             tally.trials.to_string(),
+            tally.refused.to_string(),
             tally.pods.to_string(),
             tally.planned.to_string(),
-            share(tally.as_planned),
-            share(tally.by_shape),
-            share(tally.bound),
+            share(tally.realised),
+            share(tally.by_name),
+            tally.moved.to_string(),
+            tally.waiting.to_string(),
             tally.impossible.to_string(),
-            tally.impossible_bound.to_string(),
+            tally.impossible_on_new.to_string(),
+            tally.impossible_on_old.to_string(),
             tally.daemons_waiting.to_string(),
         ]);
     }

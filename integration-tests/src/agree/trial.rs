@@ -11,6 +11,7 @@ use anyhow::{Context as _, Result};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
+use longshore_core::ids::PodUid;
 use longshore_proto::cluster::v1::directive::Action;
 use longshore_proto::cluster::v1::{NominatePods, RegisterNode};
 use longshore_watcher::api::keys::taints::NOT_READY;
@@ -21,11 +22,12 @@ use serde_json::{Value, json};
 
 use super::cluster::Cluster;
 use super::machines::Machine;
+use super::order::{self, Waiting};
 use super::question::{Asked, node_name};
 use super::verdict::{Ended, Outcome};
 
 /// When no pod has changed for this long, kube-scheduler is through with what it can do.
-const CALM: Duration = Duration::from_millis(400);
+const CALM: Duration = Duration::from_millis(1500);
 /// How often lost nominations are written again, as later plans would.
 const ROUNDS: usize = 8;
 
@@ -93,14 +95,19 @@ impl Trial<'_> {
             .await
     }
 
-    /// Nodes that are there open, and get the pods that are planned for them.
+    /// Nodes that are there open, and get the pods that are planned for them; those without any open
+    /// last, as nominations find all of them open in production.
     async fn open_nodes(&self, cluster: &mut Cluster) -> Result<()> {
         let nodes = self.objects("Node", |_| true);
         let names = nodes.iter().filter_map(|node| node["metadata"]["name"].as_str());
-        let names: Vec<String> = names.map(ToOwned::to_owned).collect();
-        self.nominate(cluster, &names).await?;
-        cluster.open(&names, &[NOT_READY]).await?;
-        self.settle(cluster, &names).await
+        let names = names.map(ToOwned::to_owned);
+        let (wanted, others): (Vec<String>, Vec<String>) = names.partition(|name| {
+            self.asked.pods.values().any(|planned| planned.node.as_ref() == Some(name))
+        });
+        self.nominate(cluster, &wanted).await?;
+        cluster.open(&wanted, &[NOT_READY]).await?;
+        self.settle(cluster, &wanted).await?;
+        cluster.open(&others, &[NOT_READY]).await
     }
 
     /// Planned nodes are claimed, launched, join closed, and are registered together.
@@ -114,14 +121,40 @@ impl Trial<'_> {
         cluster
             .see("the nodes have joined", |index| names.iter().all(|it| is_fit(index, it)))
             .await?;
-        let register = names.iter().map(|name| {
-            let pods = cluster.store.read(|index| self.uids(index, name));
-            let pods = if self.way.nominate { pods } else { Vec::new() };
-            Action::RegisterNode(RegisterNode { claim: name.clone(), node: name.clone(), pods })
-        });
-        let register = register.collect();
-        cluster.direct(register).await?;
-        self.settle(cluster, &names).await
+        let mut closed: Vec<&Machine<'_>> = all.iter().collect();
+        let mut open = Vec::new();
+        while !closed.is_empty() {
+            let waiting = cluster.store.read(|index| self.waiting(index));
+            let next = order::next(&closed, &waiting, &self.asked.input);
+            let next: Vec<String> = next.iter().map(|machine| machine.name.clone()).collect();
+            let register = next.iter().map(|name| self.register(cluster, name)).collect();
+            cluster.direct(register).await?;
+            closed.retain(|machine| !next.contains(&machine.name));
+            open.extend(next);
+            self.settle(cluster, &open).await?;
+        }
+        Ok(())
+    }
+
+    /// Pods that wait, as the plan names them.
+    fn waiting(&self, index: &Index) -> Waiting {
+        let mut waiting = Waiting::default();
+        for (name, planned) in &self.asked.pods {
+            if known(index, name).is_some_and(PodEntry::waits) {
+                let list = match planned.node {
+                    Some(_) => &mut waiting.planned,
+                    None => &mut waiting.impossible,
+                };
+                list.push(PodUid::new(&format!("default/{name}")));
+            }
+        }
+        waiting
+    }
+
+    fn register(&self, cluster: &Cluster, name: &str) -> Action {
+        let pods = cluster.store.read(|index| self.uids(index, name));
+        let pods = if self.way.nominate { pods } else { Vec::new() };
+        Action::RegisterNode(RegisterNode { claim: name.to_owned(), node: name.to_owned(), pods })
     }
 
     /// Waits until the pods of these nodes are bound, or nothing moves any more; lost nominations are
@@ -195,15 +228,22 @@ impl Trial<'_> {
     }
 
     async fn ended(&self, cluster: &Cluster) -> Result<Outcome> {
-        let mut outcome = Outcome::default();
+        let violations = self.asked.violations.clone();
+        let mut outcome = Outcome { violations, ..Outcome::default() };
         let found = cluster.pods().await?;
         let mut by_name: BTreeMap<String, Pod> =
             found.into_iter().map(|pod| (pod.name_any(), pod)).collect();
         for (name, planned) in &self.asked.pods {
             let pod = by_name.remove(name).with_context(|| format!("pod {name} is gone"))?;
             let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
-            let said = refusal(&pod);
-            outcome.pods.push(Ended { name: name.clone(), planned: planned.clone(), node, said });
+            let machines = self.machines.iter().map(|machine| &machine.name);
+            outcome.pods.push(Ended {
+                name: name.clone(),
+                planned: planned.clone(),
+                on_new: machines.into_iter().any(|machine| Some(machine) == node.as_ref()),
+                node,
+                said: refusal(&pod),
+            });
         }
         let homeless = |pod: &Pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_none());
         let daemons = by_name.into_values().filter(homeless);
@@ -212,10 +252,15 @@ impl Trial<'_> {
     }
 }
 
-/// A node that takes no pods and is in no domain. kube-scheduler counts a pod that it refuses for want
+/// A node that takes only pods of DaemonSets and is in no domain. kube-scheduler counts a pod that it refuses for want
 /// of any node as an error, and tries it again seconds later, whatever happens meanwhile.
 fn bystander() -> Value {
-    json!({"metadata": {"name": "bystander"}, "spec": {"unschedulable": true}})
+    let room = json!({"cpu": "4", "memory": "16Gi", "pods": "58"});
+    json!({
+        "metadata": {"name": "bystander"},
+        "spec": {"unschedulable": true},
+        "status": {"capacity": room, "allocatable": room},
+    })
 }
 
 fn known<'i>(index: &'i Index, pod: &str) -> Option<&'i PodEntry> {

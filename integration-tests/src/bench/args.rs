@@ -118,6 +118,9 @@ pub struct AgreeArgs {
     /// Leave out the run without nominations.
     #[arg(long)]
     pub nominated_only: bool,
+    /// Buy any candidate of a launch, by the seed, instead of the cheapest.
+    #[arg(long)]
+    pub any_candidate: bool,
 }
 
 /// Requests of a DaemonSet's pod.
