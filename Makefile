@@ -84,11 +84,15 @@ shell-lint: setup-lint
 
 # --- measure ------------------------------------------------------------------------------------
 
-.PHONY: bench sizes timings
+.PHONY: bench deep sizes timings
 bench: setup-build ## measure the planner and Karpenter's on the same files, into docs/benchmarks.md (half an hour)
 	@tools/setup.sh peer
 	cargo build --release --package longshore-it --bin bench
 	$(target)/release/bench all $(BENCH_ARGS)
+
+deep: build ## carry out the plans of 300 random clusters on the real control plane (half an hour; DEEP_ARGS=--help)
+	@$(MAKE) --no-print-directory setup-test
+	$(target)/debug/bench agree $(DEEP_ARGS)
 
 sizes: setup-build ## say which function and which file is longest
 	cargo test --workspace --test main tidy::sources -- --nocapture --test-threads=1 | grep longest

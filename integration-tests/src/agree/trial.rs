@@ -28,9 +28,6 @@ use super::verdict::{Ended, Outcome};
 
 /// When no pod has changed for this long, kube-scheduler is through with what it can do.
 const CALM: Duration = Duration::from_millis(1500);
-/// How often lost nominations are written again, as later plans would.
-const ROUNDS: usize = 8;
-
 /// How a plan is carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
@@ -106,7 +103,7 @@ impl Trial<'_> {
         });
         self.nominate(cluster, &wanted).await?;
         cluster.open(&wanted, &[NOT_READY]).await?;
-        self.settle(cluster, &wanted).await?;
+        self.settle(cluster, &wanted).await;
         cluster.open(&others, &[NOT_READY]).await
     }
 
@@ -131,7 +128,7 @@ impl Trial<'_> {
             cluster.direct(register).await?;
             closed.retain(|machine| !next.contains(&machine.name));
             open.extend(next);
-            self.settle(cluster, &open).await?;
+            self.settle(cluster, &open).await;
         }
         Ok(())
     }
@@ -157,41 +154,28 @@ impl Trial<'_> {
         Action::RegisterNode(RegisterNode { claim: name.to_owned(), node: name.to_owned(), pods })
     }
 
-    /// Waits until the pods of these nodes are bound, or nothing moves any more; lost nominations are
-    /// written again as later plans would.
-    async fn settle(&self, cluster: &mut Cluster, nodes: &[String]) -> Result<()> {
-        for _ in 0..ROUNDS {
-            let bound = |index: &Index| {
-                nodes.iter().all(|node| self.planned_for(index, node).all(|pod| !pod.waits()))
-            };
-            while !cluster.store.read(bound) {
-                let before = cluster.store.read(Index::stirs);
-                if !cluster.store.until(CALM, |index| index.stirs() != before).await {
-                    break;
-                }
-            }
-            if cluster.store.read(bound) || !self.nominate(cluster, nodes).await? {
-                return Ok(());
+    /// Waits until the pods of these nodes are bound, or nothing moves any more.
+    async fn settle(&self, cluster: &Cluster, nodes: &[String]) {
+        let bound = |index: &Index| {
+            nodes.iter().all(|node| self.planned_for(index, node).all(|pod| !pod.waits()))
+        };
+        while !cluster.store.read(bound) {
+            let before = cluster.store.read(Index::stirs);
+            let stirred = |index: &Index| index.stirs() != before;
+            if !cluster.store.until(CALM, stirred).await {
+                return;
             }
         }
-        Ok(())
     }
 
-    /// Nominates pods to these nodes that wait without a nomination; whether there were any.
-    async fn nominate(&self, cluster: &mut Cluster, nodes: &[String]) -> Result<bool> {
-        if !self.way.nominate {
-            return Ok(false);
-        }
-        let mut actions = Vec::new();
-        for node in nodes {
+    /// Nominates the pods that are planned for these nodes.
+    async fn nominate(&self, cluster: &mut Cluster, nodes: &[String]) -> Result<()> {
+        let nominate = |node: &String| {
             let pods = cluster.store.read(|index| self.uids(index, node));
-            if !pods.is_empty() {
-                actions.push(Action::NominatePods(NominatePods { node: node.clone(), pods }));
-            }
-        }
-        let any = !actions.is_empty();
-        cluster.direct(actions).await?;
-        Ok(any)
+            Action::NominatePods(NominatePods { node: node.clone(), pods })
+        };
+        let actions = nodes.iter().filter(|_| self.way.nominate).map(nominate).collect();
+        cluster.direct(actions).await
     }
 
     /// Pods planned for a node that wait without a nomination, by UID.
@@ -283,5 +267,8 @@ fn is_fit(index: &Index, node: &str) -> bool {
 fn refusal(pod: &Pod) -> String {
     let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
     let mut scheduled = conditions.filter(|condition| condition.type_ == "PodScheduled");
-    scheduled.next().and_then(|condition| condition.message.clone()).unwrap_or_default()
+    let said = scheduled.next().and_then(|condition| condition.message.clone());
+    let nominated = pod.status.as_ref().and_then(|status| status.nominated_node_name.clone());
+    let nominated = nominated.map_or(String::new(), |node| format!("nominated to {node}; "));
+    nominated + &said.unwrap_or_default()
 }
