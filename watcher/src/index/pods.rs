@@ -131,6 +131,15 @@ impl Index {
         self.pods.get(self.pod_names.get(name)?)
     }
 
+    /// A shape that pods have, by its id.
+    #[must_use]
+    pub fn shape(&self, id: &str) -> Option<&wire::PodShape> {
+        match self.view.get(&Key::new(ObjectKind::PodShape, id))? {
+            Kind::PodShape(shape) => Some(shape),
+            _ => None,
+        }
+    }
+
     /// Pods bound to a node, by UID.
     pub fn pods_on<'a>(&'a self, node: &str) -> impl Iterator<Item = &'a PodEntry> + use<'a> {
         let uids = self.pods_by_node.get(node).into_iter().flatten();
