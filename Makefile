@@ -90,7 +90,7 @@ bench: setup-build ## measure the planner and Karpenter's on the same files, int
 	cargo build --release --package longshore-it --bin bench
 	$(target)/release/bench all $(BENCH_ARGS)
 
-deep: build ## carry out the plans of 300 random clusters on the real control plane (half an hour; DEEP_ARGS=--help)
+deep: build ## carry out the plans of 300 random clusters on the real control plane (half an hour)
 	@$(MAKE) --no-print-directory setup-test
 	$(target)/debug/bench agree $(DEEP_ARGS)
 

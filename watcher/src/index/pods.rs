@@ -134,10 +134,8 @@ impl Index {
     /// A shape that pods have, by its id.
     #[must_use]
     pub fn shape(&self, id: &str) -> Option<&wire::PodShape> {
-        match self.view.get(&Key::new(ObjectKind::PodShape, id))? {
-            Kind::PodShape(shape) => Some(shape),
-            _ => None,
-        }
+        let found = self.view.get(&Key::new(ObjectKind::PodShape, id))?;
+        if let Kind::PodShape(shape) = found { Some(shape) } else { None }
     }
 
     /// Pods bound to a node, by UID.
