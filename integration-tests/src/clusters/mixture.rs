@@ -66,7 +66,9 @@ fn running(dice: &mut Dice, pod: &mut Value) {
         let kind = "requiredDuringSchedulingIgnoredDuringExecution";
         pod["spec"]["affinity"] = json!({"podAntiAffinity": {kind: [term]}});
     }
-    if dice.percent(10) {
+    // One pod of a node at most: two of one port could not run there.
+    let is_first = pod["metadata"]["name"].as_str().is_some_and(|name| name.ends_with("-0"));
+    if dice.percent(10) && is_first {
         pod["spec"]["containers"][0]["ports"] = json!([{"containerPort": 80, "hostPort": 8080}]);
     }
 }
