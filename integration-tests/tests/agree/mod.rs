@@ -8,7 +8,7 @@ use anyhow::{Result, ensure};
 use longshore_it::agree::{self, Cluster, Found, Way};
 
 /// How many clusters.
-const CLUSTERS: u64 = 18;
+const CLUSTERS: u64 = 12;
 /// Least share of planned places taken as planned, in hundredths of a percent; left alone it is about
 /// six in ten.
 const FLOOR_BASIS_POINTS: usize = 9_000;
