@@ -9,8 +9,7 @@ use longshore_it::agree::{self, Cluster, Found, Way};
 
 /// How many clusters.
 const CLUSTERS: u64 = 12;
-/// Least share of planned places taken as planned, in hundredths of a percent; left alone it is about
-/// six in ten.
+/// Least share of planned places taken as planned, in hundredths of a percent.
 const FLOOR_BASIS_POINTS: usize = 9_000;
 
 #[tokio::test(flavor = "multi_thread")]
