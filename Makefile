@@ -88,7 +88,7 @@ shell-lint: setup-lint
 
 # --- measure ------------------------------------------------------------------------------------
 
-.PHONY: bench differ sizes timings
+.PHONY: bench deep differ agree sizes timings
 bench: setup-build ## measure the planner and Karpenter's on the same files, into docs/benchmarks.md (half an hour)
 	@tools/setup.sh peer
 	cargo build --release --package longshore-it --bin bench
@@ -97,6 +97,12 @@ bench: setup-build ## measure the planner and Karpenter's on the same files, int
 differ: build-test ## let both planners plan seeded clusters with many constraints (a minute or two; DIFFER_SEEDS=0..1000 for all)
 	@tools/setup.sh peer
 	$(target)/debug/bench differ --seeds $(or $(DIFFER_SEEDS),0..100) --dir $(target)/differ
+
+deep: differ fuzz agree ## what takes too long for every change: the three targets of these names
+
+agree: build-test ## carry out the plans of 300 random clusters on the real control plane (half an hour; AGREE_SEEDS=300..320 for others)
+	@$(MAKE) --no-print-directory setup-test
+	$(target)/debug/bench agree --seeds $(or $(AGREE_SEEDS),0..300)
 
 sizes: setup-build ## say which function and which file is longest
 	cargo test --workspace --test main tidy::sources -- --nocapture --test-threads=1 | grep longest

@@ -45,6 +45,9 @@ pub enum Command {
     },
     /// Let both plan small clusters with many constraints; fails where ours does worse for no named reason.
     Differ(DifferArgs),
+    /// Carry out the plans of small clusters with many constraints on a real control plane, and say
+    /// which pods kube-scheduler binds where they are planned.
+    Agree(AgreeArgs),
     /// Measure everything, both sides by turns, and write the tables and the chart.
     All(AllArgs),
 }
@@ -102,6 +105,20 @@ pub struct DifferArgs {
 
 /// Seeds from the first to before the last.
 pub type Seeds = std::ops::Range<u64>;
+
+/// Arguments of `agree`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct AgreeArgs {
+    /// Seeds of the clusters, from the first to before the last.
+    #[arg(long, default_value = "0..300", value_name = "A..B", value_parser = seeds)]
+    pub seeds: Seeds,
+    /// Leave out the run without nominations.
+    #[arg(long)]
+    pub nominated_only: bool,
+    /// Buy any candidate of a launch, by the seed, instead of the cheapest.
+    #[arg(long)]
+    pub any_candidate: bool,
+}
 
 /// Requests of a DaemonSet's pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,7 +16,8 @@ use super::args::{DifferArgs, Effort, Output, PackArgs};
 use super::catalogues::Pool;
 use super::numbers::{count, percentile};
 use super::outcome::Outcome;
-use super::{clusters, pack, peer, say, workloads};
+use super::{pack, peer, say, workloads};
+use crate::clusters;
 use difference::Difference;
 use verdict::Verdict;
 

@@ -4,10 +4,10 @@
 //! Invariant: both sides read the same files, each run is a process of its own, and both plans are
 //! judged by the same independent check.
 
+mod agreement;
 mod args;
-mod catalogues;
+pub(crate) mod catalogues;
 mod chart;
-mod clusters;
 mod differ;
 mod goals;
 mod latency;
@@ -42,6 +42,7 @@ pub fn run(args: &Args) -> Result<()> {
         Command::Latency { case } => print(&latency::measure(*case)?),
         Command::Files { dir } => workloads::write_all(dir),
         Command::Differ(args) => differ::differ(args),
+        Command::Agree(args) => agreement::agreement(args),
         Command::All(args) => suite::all(args),
     }
 }

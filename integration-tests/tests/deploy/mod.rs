@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use longshore_it::parts::control_plane::Controllers;
 use longshore_it::parts::{ControlPlane, ControlPlaneOptions, binary};
 use longshore_it::stage::hands;
 use longshore_it::stage::world::ROOT;
@@ -20,7 +21,7 @@ fn deploy() -> PathBuf {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_api_server_accepts_definitions_examples_and_charts() -> Result<()> {
-    let options = ControlPlaneOptions { scheduler: false, controller_manager: false };
+    let options = ControlPlaneOptions { scheduler: false, controllers: Controllers::None };
     let plane = ControlPlane::start(options).await?;
     let client = plane.client();
     hands::apply(&client, &hands::manifests(&deploy().join("crds"))?).await?;

@@ -9,6 +9,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
 use kube::Api;
 use kube::api::{ListParams, PostParams};
+use longshore_it::parts::control_plane::Controllers;
 use longshore_it::parts::{ControlPlane, ControlPlaneOptions, CutProxy, Process, binary, poll};
 use serde_json::json;
 
@@ -33,7 +34,7 @@ async fn a_deployment_becomes_pending_pods_and_survives_the_api_server() -> Resu
 
 #[tokio::test]
 async fn each_kubeconfig_carries_its_own_rights() -> Result<()> {
-    let options = ControlPlaneOptions { scheduler: false, controller_manager: false };
+    let options = ControlPlaneOptions { scheduler: false, controllers: Controllers::None };
     let control_plane = ControlPlane::start(options).await?;
     let admin = control_plane.kubeconfig_path();
     assert!(get_namespaces(&control_plane, "kubectl", &admin).await?.contains("kube-system"));

@@ -3,6 +3,7 @@
 //! Invariant: only pods that still wait are nominated, never against preemption's own choice; what
 //! cannot be nominated is no error, because the pods then merely land less exactly.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use longshore_proto::types::v1 as wire;
 use serde_json::json;
 
 use super::{Directives, Outcome};
+use crate::api::keys::labels::HOSTNAME;
 use crate::index::Index;
 use crate::names;
 use crate::patch::code;
@@ -106,18 +108,79 @@ impl Directives {
 
 /// Pods that wait and may be nominated, each with its node.
 pub(super) fn open(index: &Index, nominations: &[Nomination]) -> Vec<(wire::Pod, String)> {
-    let open_one = |nomination: &Nomination| {
+    let waiting = nominations.iter().filter_map(|nomination| {
         let entry = index.pod(&nomination.pod).filter(|entry| entry.waits())?;
-        let (pod, node) = (&entry.row, &nomination.node);
-        let free =
-            pod.nominated_node.is_empty() || (pod.nominated_by_us && pod.nominated_node != *node);
-        free.then(|| (pod.clone(), node.clone()))
-    };
-    nominations.iter().filter_map(open_one).collect()
+        Some((&entry.row, nomination.node.as_str()))
+    });
+    let (there, others): (Vec<_>, Vec<_>) =
+        waiting.partition(|(pod, node)| pod.nominated_node == *node);
+    let mut together: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for (pod, node) in there {
+        *together.entry((pod.shape_id.as_str(), node)).or_default() += 1;
+    }
+    let mut open = Vec::new();
+    for (pod, node) in others {
+        let count = together.entry((pod.shape_id.as_str(), node)).or_default();
+        let free = pod.nominated_node.is_empty() || pod.nominated_by_us;
+        if free && *count < together_max(index, &pod.shape_id) {
+            *count += 1;
+            open.push((pod.clone(), node.to_owned()));
+        }
+    }
+    open
+}
+
+/// How many pods of a shape may be nominated to one node at once. Of pods nominated elsewhere
+/// kube-scheduler knows nothing when it tries a node, of those nominated to it everything: more of them
+/// than a spread over wider domains allows ahead would refuse each other, and for good.
+fn together_max(index: &Index, shape: &str) -> usize {
+    let spreads = index.shape(shape).map_or(&[][..], |shape| &shape.topology_spread);
+    let wide = spreads.iter().filter(|it| !it.schedule_anyway && it.topology_key != HOSTNAME);
+    let least = wide.map(|it| usize::try_from(it.max_skew).unwrap_or(1)).min();
+    least.unwrap_or(usize::MAX)
 }
 
 /// True when the pod shows its nomination, or does not wait any more.
 fn is_settled(index: &Index, nomination: &Nomination) -> bool {
     let shown = |pod: &wire::Pod| pod.nominated_node == nomination.node;
     index.pod(&nomination.pod).is_none_or(|entry| !entry.waits() || shown(&entry.row))
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ObjectReference;
+
+    use super::*;
+
+    /// Four pods under a spread of this skew, the first nominated to the node already.
+    fn chosen(key: &str, max_skew: i32) -> Vec<String> {
+        let mut index = Index::default();
+        let spread = json!([{
+            "maxSkew": max_skew,
+            "topologyKey": key,
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": { "matchLabels": { "app": "a" } },
+        }]);
+        for uid in 0..4 {
+            let nominated = if uid == 0 { "n" } else { "" };
+            let pod = serde_json::from_value::<Pod>(json!({
+                "metadata": { "namespace": "default", "name": format!("pod-{uid}"),
+                    "uid": uid.to_string(), "labels": { "app": "a" } },
+                "spec": { "containers": [], "topologySpreadConstraints": spread },
+                "status": { "nominatedNodeName": nominated },
+            }));
+            index.apply(ObjectReference::default(), pod.map_err(|error| error.to_string()));
+        }
+        let all: Vec<String> = (0..4).map(|uid| uid.to_string()).collect();
+        let open = open(&index, &Nomination::all("n", &all));
+        open.into_iter().map(|(pod, _)| pod.uid).collect()
+    }
+
+    #[test]
+    fn pods_under_a_wide_spread_are_nominated_by_turns() {
+        let zone = "topology.kubernetes.io/zone";
+        assert_eq!(chosen(zone, 1), [""; 0], "the one that is nominated goes first");
+        assert_eq!(chosen(zone, 2), ["1"]);
+        assert_eq!(chosen(HOSTNAME, 1), ["1", "2", "3"]);
+    }
 }

@@ -131,6 +131,13 @@ impl Index {
         self.pods.get(self.pod_names.get(name)?)
     }
 
+    /// A shape that pods have, by its id.
+    #[must_use]
+    pub fn shape(&self, id: &str) -> Option<&wire::PodShape> {
+        let found = self.view.get(&Key::new(ObjectKind::PodShape, id))?;
+        if let Kind::PodShape(shape) = found { Some(shape) } else { None }
+    }
+
     /// Pods bound to a node, by UID.
     pub fn pods_on<'a>(&'a self, node: &str) -> impl Iterator<Item = &'a PodEntry> + use<'a> {
         let uids = self.pods_by_node.get(node).into_iter().flatten();

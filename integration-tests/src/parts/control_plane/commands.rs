@@ -9,6 +9,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
+use super::Controllers;
 use super::credentials::Credentials;
 use crate::parts::binary::part_program;
 
@@ -57,8 +58,11 @@ pub(super) fn scheduler(credentials: &Credentials, dir: &Path) -> Result<Command
     Ok(command)
 }
 
-/// kube-controller-manager with all default controllers.
-pub(super) fn controller_manager(credentials: &Credentials) -> Result<Command> {
+/// kube-controller-manager.
+pub(super) fn controller_manager(
+    credentials: &Credentials,
+    controllers: Controllers,
+) -> Result<Command> {
     let mut command = Command::new(part_program("kubernetes", "kube-controller-manager")?);
     command.arg("--kubeconfig").arg(credentials.admin_kubeconfig());
     command.args([
@@ -67,5 +71,8 @@ pub(super) fn controller_manager(credentials: &Credentials) -> Result<Command> {
         "--leader-elect=false",
         "--secure-port=0",
     ]);
+    if let Controllers::Only(one) = controllers {
+        command.arg(format!("--controllers={one}"));
+    }
     Ok(command)
 }

@@ -34,13 +34,24 @@ pub struct ControlPlaneOptions {
     /// kube-scheduler: binds pods to nodes.
     pub scheduler: bool,
     /// kube-controller-manager: Deployments, disruption budgets, garbage collection.
-    pub controller_manager: bool,
+    pub controllers: Controllers,
+}
+
+/// What kube-controller-manager does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Controllers {
+    /// It does not run.
+    None,
+    /// It runs this one controller.
+    Only(&'static str),
+    /// It runs those that it runs by itself.
+    Default,
 }
 
 impl Default for ControlPlaneOptions {
     /// Everything.
     fn default() -> Self {
-        Self { scheduler: true, controller_manager: true }
+        Self { scheduler: true, controllers: Controllers::Default }
     }
 }
 
@@ -181,8 +192,8 @@ fn start_helpers(
         let command = commands::scheduler(credentials, dir)?;
         helpers.push(Process::start("kube-scheduler", command, dir)?);
     }
-    if options.controller_manager {
-        let command = commands::controller_manager(credentials)?;
+    if options.controllers != Controllers::None {
+        let command = commands::controller_manager(credentials, options.controllers)?;
         helpers.push(Process::start("kube-controller-manager", command, dir)?);
     }
     Ok(helpers)

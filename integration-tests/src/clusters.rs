@@ -4,6 +4,7 @@
 //! running pods, DaemonSets and waiting pods, without anything that only one side reads.
 
 mod infrastructure;
+mod mixture;
 mod pods;
 
 use rand::rngs::StdRng;
@@ -20,6 +21,21 @@ pub fn cluster(seed: u64) -> Value {
     items.extend(infrastructure::nodes(&mut dice));
     items.extend(pods::waiting(&mut dice));
     json!({"apiVersion": "v1", "kind": "List", "items": items})
+}
+
+/// Sets the chances of what is mixed in apart from those of the cluster.
+const MIXED_IN: u64 = 0x006D_6978_6564;
+
+/// The cluster of a seed with more kinds of constraint mixed in: what the real kube-scheduler judges
+/// plans on.
+#[must_use]
+pub fn mixed(seed: u64) -> Value {
+    let mut list = cluster(seed);
+    let mut dice = Dice(StdRng::seed_from_u64(seed ^ MIXED_IN));
+    if let Some(items) = list["items"].as_array_mut() {
+        mixture::mix(&mut dice, items);
+    }
+    list
 }
 
 /// Chance.
@@ -50,6 +66,7 @@ mod tests {
     fn a_seed_is_one_cluster_and_clusters_differ() {
         assert_eq!(cluster(7), cluster(7));
         assert_ne!(cluster(7), cluster(8));
+        assert_eq!(mixed(7), mixed(7));
         let kinds = |seed| {
             let list = cluster(seed);
             let items = list["items"].as_array().unwrap().iter();
@@ -58,6 +75,24 @@ mod tests {
         let all: Vec<String> = (0..50).flat_map(kinds).collect();
         for kind in ["NodePool", "DaemonSet", "Node", "Pod"] {
             assert!(all.iter().any(|it| it == kind), "no {kind}");
+        }
+    }
+
+    #[test]
+    fn what_is_mixed_in_is_found() {
+        let all: String = (0..50).map(|seed| mixed(seed).to_string()).collect();
+        let words = [
+            "minDomains",
+            "nodeTaintsPolicy",
+            "nodeAffinityPolicy",
+            "preferredDuringSchedulingIgnoredDuringExecution",
+            "karpenter.sh/capacity-type",
+            "priorityClassName",
+            "hostPort",
+            "namespaceSelector",
+        ];
+        for word in words {
+            assert!(all.contains(word), "no {word}");
         }
     }
 }

@@ -1,0 +1,274 @@
+//! One trial: a cluster is built, its plan carried out, and where pods went is noted.
+//!
+//! Invariant: the order of events is that of production (docs/design/0002-realisation.md). Pods wait and
+//! have been refused before anything is open to them; nodes that are there open first; planned nodes
+//! join closed, and open together when they are registered.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt as _;
+use longshore_core::ids::PodUid;
+use longshore_proto::cluster::v1::directive::Action;
+use longshore_proto::cluster::v1::{NominatePods, RegisterNode};
+use longshore_watcher::api::keys::taints::NOT_READY;
+use longshore_watcher::index::{Index, PodEntry};
+use rand::rngs::StdRng;
+use rand::{Rng as _, SeedableRng as _};
+use serde_json::{Value, json};
+
+use super::cluster::Cluster;
+use super::machines::Machine;
+use super::order::{self, Waiting};
+use super::question::{Asked, node_name};
+use super::verdict::{Ended, Outcome};
+
+/// When no pod has changed for this long, kube-scheduler is through with what it can do.
+const CALM: Duration = Duration::from_millis(1500);
+/// How a plan is carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// Whether pods are nominated to where they are planned.
+    pub nominate: bool,
+    /// Whether any candidate of a launch may be bought instead of the cheapest.
+    pub any_candidate: bool,
+}
+
+/// Carries a plan out and says where pods went.
+///
+/// # Errors
+/// When the API server refuses something, or nothing comes of it in time.
+pub async fn carry_out(cluster: &mut Cluster, asked: &Asked, way: Way) -> Result<Outcome> {
+    cluster.clear().await?;
+    let trial = Trial { asked, way, machines: buy(asked, way)? };
+    trial.furnish(cluster).await?;
+    trial.open_nodes(cluster).await?;
+    trial.launch(cluster).await?;
+    trial.try_again(cluster).await?;
+    trial.ended(cluster).await
+}
+
+/// Buys for every planned node.
+fn buy(asked: &Asked, way: Way) -> Result<Vec<Machine<'_>>> {
+    let mut dice = StdRng::seed_from_u64(asked.seed);
+    let nodes = asked.plan.launches.iter().enumerate();
+    let bought = nodes.map(|(index, node)| {
+        let any = dice.random_range(0..node.candidates.len().max(1));
+        let choice = if way.any_candidate { any } else { 0 };
+        Machine::buy(node_name(index), node, choice, &asked.catalogue)
+    });
+    bought.collect()
+}
+
+struct Trial<'a> {
+    asked: &'a Asked,
+    way: Way,
+    machines: Vec<Machine<'a>>,
+}
+
+impl Trial<'_> {
+    fn objects(&self, kind: &str, holds: impl Fn(&Value) -> bool) -> Vec<Value> {
+        let all = self.asked.objects.iter();
+        all.filter(|object| object["kind"] == kind && holds(object)).cloned().collect()
+    }
+
+    /// What is there, closed, and the pods that wait.
+    async fn furnish(&self, cluster: &Cluster) -> Result<()> {
+        let runs = |pod: &Value| pod["spec"]["nodeName"].is_string();
+        let any = |_: &Value| true;
+        let nodes = self.objects("Node", any).into_iter().chain([bystander()]);
+        let nodes = nodes.map(serde_json::from_value);
+        cluster.create_nodes(nodes.collect::<Result<_, _>>()?).await?;
+        cluster.create_priorities(&self.objects("PriorityClass", any)).await?;
+        cluster.create::<Pod>(&self.objects("Pod", runs)).await?;
+        cluster.create::<DaemonSet>(&self.objects("DaemonSet", any)).await?;
+        cluster.create::<Pod>(&self.objects("Pod", |pod| !runs(pod))).await?;
+        let all: Vec<&String> = self.asked.pods.keys().collect();
+        cluster
+            .see("every pod was refused", |index| all.iter().all(|pod| is_tried(index, pod)))
+            .await
+    }
+
+    /// Nodes that are there open, and get the pods that are planned for them; those without any open
+    /// last, as nominations find all of them open in production.
+    async fn open_nodes(&self, cluster: &mut Cluster) -> Result<()> {
+        let nodes = self.objects("Node", |_| true);
+        let names = nodes.iter().filter_map(|node| node["metadata"]["name"].as_str());
+        let names = names.map(ToOwned::to_owned);
+        let (wanted, others): (Vec<String>, Vec<String>) = names.partition(|name| {
+            self.asked.pods.values().any(|planned| planned.node.as_ref() == Some(name))
+        });
+        self.nominate(cluster, &wanted).await?;
+        cluster.open(&wanted, &[NOT_READY]).await?;
+        self.settle(cluster, &wanted).await;
+        cluster.open(&others, &[NOT_READY]).await
+    }
+
+    /// Planned nodes are claimed, launched, join closed, and are registered together.
+    async fn launch(&self, cluster: &mut Cluster) -> Result<()> {
+        let all = &self.machines;
+        let names: Vec<String> = all.iter().map(|machine| machine.name.clone()).collect();
+        cluster.direct(all.iter().map(|it| Action::CreateClaim(it.claim())).collect()).await?;
+        cluster.direct(all.iter().map(|it| Action::RecordLaunch(it.launch())).collect()).await?;
+        cluster.create_nodes(all.iter().map(Machine::node).collect::<Result<_>>()?).await?;
+        cluster.open(&names, &[NOT_READY]).await?;
+        cluster
+            .see("the nodes have joined", |index| names.iter().all(|it| is_fit(index, it)))
+            .await?;
+        let mut closed: Vec<&Machine<'_>> = all.iter().collect();
+        let mut open = Vec::new();
+        while !closed.is_empty() {
+            let waiting = cluster.store.read(|index| self.waiting(index));
+            let next = order::next(&closed, &waiting, &self.asked.input);
+            let next: Vec<String> = next.iter().map(|machine| machine.name.clone()).collect();
+            let register = next.iter().map(|name| self.register(cluster, name)).collect();
+            cluster.direct(register).await?;
+            closed.retain(|machine| !next.contains(&machine.name));
+            open.extend(next);
+            self.settle(cluster, &open).await;
+        }
+        Ok(())
+    }
+
+    /// Pods that wait, as the plan names them.
+    fn waiting(&self, index: &Index) -> Waiting {
+        let mut waiting = Waiting::default();
+        for (name, planned) in &self.asked.pods {
+            if known(index, name).is_some_and(PodEntry::waits) {
+                let list = match planned.node {
+                    Some(_) => &mut waiting.planned,
+                    None => &mut waiting.impossible,
+                };
+                list.push(PodUid::new(&format!("default/{name}")));
+            }
+        }
+        waiting
+    }
+
+    fn register(&self, cluster: &Cluster, name: &str) -> Action {
+        let pods = cluster.store.read(|index| self.uids(index, name));
+        let pods = if self.way.nominate { pods } else { Vec::new() };
+        Action::RegisterNode(RegisterNode { claim: name.to_owned(), node: name.to_owned(), pods })
+    }
+
+    /// Waits until the pods of these nodes are bound, or nothing moves any more.
+    async fn settle(&self, cluster: &Cluster, nodes: &[String]) {
+        let bound = |index: &Index| {
+            nodes.iter().all(|node| self.planned_for(index, node).all(|pod| !pod.waits()))
+        };
+        while !cluster.store.read(bound) {
+            let before = cluster.store.read(Index::stirs);
+            let stirred = |index: &Index| index.stirs() != before;
+            if !cluster.store.until(CALM, stirred).await {
+                return;
+            }
+        }
+    }
+
+    /// Nominates the pods that are planned for these nodes.
+    async fn nominate(&self, cluster: &mut Cluster, nodes: &[String]) -> Result<()> {
+        let nominate = |node: &String| {
+            let pods = cluster.store.read(|index| self.uids(index, node));
+            Action::NominatePods(NominatePods { node: node.clone(), pods })
+        };
+        let actions = nodes.iter().filter(|_| self.way.nominate).map(nominate).collect();
+        cluster.direct(actions).await
+    }
+
+    /// Pods planned for a node that wait without a nomination, by UID.
+    fn uids(&self, index: &Index, node: &str) -> Vec<String> {
+        let lost = |pod: &&PodEntry| pod.waits() && pod.row.nominated_node.is_empty();
+        self.planned_for(index, node).filter(lost).map(|pod| pod.row.uid.clone()).collect()
+    }
+
+    fn planned_for<'i>(
+        &'i self,
+        index: &'i Index,
+        node: &'i str,
+    ) -> impl Iterator<Item = &'i PodEntry> {
+        let planned = self.asked.pods.iter();
+        let planned = planned.filter(move |(_, it)| it.node.as_deref() == Some(node));
+        planned.filter_map(|(name, _)| known(index, name))
+    }
+
+    /// Pods that the plan calls impossible, made anew: kube-scheduler tries each at once, when
+    /// everything else has its place.
+    async fn try_again(&self, cluster: &Cluster) -> Result<()> {
+        let waits = |name: &&String| {
+            cluster.store.read(|index| known(index, name).is_some_and(PodEntry::waits))
+        };
+        let impossible = self.asked.pods.iter().filter(|(_, planned)| planned.node.is_none());
+        let names: Vec<String> = impossible.map(|(name, _)| name).filter(waits).cloned().collect();
+        cluster.delete_pods(&names).await?;
+        let is_one = |pod: &Value| {
+            let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+            names.iter().any(|it| it == name)
+        };
+        cluster.create::<Pod>(&self.objects("Pod", is_one)).await?;
+        cluster.see("they are tried", |index| names.iter().all(|pod| is_tried(index, pod))).await
+    }
+
+    async fn ended(&self, cluster: &Cluster) -> Result<Outcome> {
+        let violations = self.asked.violations.clone();
+        let mut outcome = Outcome { violations, ..Outcome::default() };
+        let found = cluster.pods().await?;
+        let mut by_name: BTreeMap<String, Pod> =
+            found.into_iter().map(|pod| (pod.name_any(), pod)).collect();
+        for (name, planned) in &self.asked.pods {
+            let pod = by_name.remove(name).with_context(|| format!("pod {name} is gone"))?;
+            let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
+            let machines = self.machines.iter().map(|machine| &machine.name);
+            outcome.pods.push(Ended {
+                name: name.clone(),
+                planned: planned.clone(),
+                on_new: machines.into_iter().any(|machine| Some(machine) == node.as_ref()),
+                node,
+                said: refusal(&pod),
+            });
+        }
+        let homeless = |pod: &Pod| pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_none());
+        let daemons = by_name.into_values().filter(homeless);
+        outcome.daemons_waiting = daemons.map(|pod| (pod.name_any(), refusal(&pod))).collect();
+        Ok(outcome)
+    }
+}
+
+/// A node that takes only pods of DaemonSets and is in no domain. kube-scheduler counts a pod that it refuses for want
+/// of any node as an error, and tries it again seconds later, whatever happens meanwhile.
+fn bystander() -> Value {
+    let room = json!({"cpu": "4", "memory": "16Gi", "pods": "58"});
+    json!({
+        "metadata": {"name": "bystander"},
+        "spec": {"unschedulable": true},
+        "status": {"capacity": room, "allocatable": room},
+    })
+}
+
+fn known<'i>(index: &'i Index, pod: &str) -> Option<&'i PodEntry> {
+    index.pod_named(&("default".to_owned(), pod.to_owned()))
+}
+
+/// True when kube-scheduler has bound or refused the pod.
+fn is_tried(index: &Index, pod: &str) -> bool {
+    known(index, pod).is_some_and(|pod| pod.row.unschedulable || !pod.row.node_name.is_empty())
+}
+
+/// True when nothing but our own taint, and those of its pool, keep pods off a node.
+fn is_fit(index: &Index, node: &str) -> bool {
+    let taints = index.node(node).and_then(|node| node.spec.as_ref()?.taints.clone());
+    index.node(node).is_some()
+        && taints.unwrap_or_default().iter().all(|taint| taint.key != NOT_READY)
+}
+
+/// What kube-scheduler last said of a pod that it refused.
+fn refusal(pod: &Pod) -> String {
+    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+    let mut scheduled = conditions.filter(|condition| condition.type_ == "PodScheduled");
+    let said = scheduled.next().and_then(|condition| condition.message.clone());
+    let nominated = pod.status.as_ref().and_then(|status| status.nominated_node_name.clone());
+    let nominated = nominated.map_or(String::new(), |node| format!("nominated to {node}; "));
+    nominated + &said.unwrap_or_default()
+}
