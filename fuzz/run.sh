@@ -24,7 +24,7 @@ trap 'rm -rf "$grown"' EXIT
 for target in "${targets[@]}"; do
     CARGO_INCREMENTAL=0 cargo build --locked --target "$host" --features "$target" --bin "$target"
     echo "fuzz: $target for $seconds s"
-    mkdir -p "$grown/$target"
+    mkdir -p "$grown/$target" "seeds/$target"
     # Twenty seconds are far more than the slowest plan of these sizes takes.
     "${CARGO_TARGET_DIR:-target}/$host/debug/$target" "$grown/$target" "seeds/$target" \
         -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -max_len=4096 \

@@ -20,6 +20,7 @@ impl Difference {
     /// Those that something in a cluster brings about.
     pub(super) const IN_CLUSTERS: [Self; 2] = [Self::Limits, Self::Terms];
     /// All of them.
+    #[cfg(test)]
     pub(super) const ALL: [Self; 3] = [Self::Chance, Self::Limits, Self::Terms];
 
     /// As the document calls it.
