@@ -9,9 +9,9 @@ use crate::plan::Effort;
 use crate::plan::buffers;
 use crate::plan::place::{Placed, Placer};
 use crate::plan::rows::Given;
-use crate::plan::scene::OnHost;
+use crate::plan::scene::{OnHost, Scene};
 use crate::plan::wishes::Wishes;
-use crate::world::topology::Group;
+use crate::world::topology::{Group, GroupRule, GroupSpec};
 
 /// Nodes taken out of the scene, with what it takes to put them back.
 pub(crate) struct Relocation<'t, 'g, 'm, 'a> {
@@ -21,6 +21,7 @@ pub(crate) struct Relocation<'t, 'g, 'm, 'a> {
     /// What buffers had on the nodes.
     buffered: Vec<OnHost>,
     groups: Vec<Group>,
+    residents: Vec<Group>,
     budgets: Vec<Budget>,
     open: Vec<bool>,
 }
@@ -34,6 +35,7 @@ impl<'t, 'g, 'm, 'a> Relocation<'t, 'g, 'm, 'a> {
             wanted[*shape] += 1;
         }
         let (groups, budgets) = (scene.topology.groups.clone(), scene.budgets.clone());
+        let residents = scene.residents.groups.clone();
         let open = scene.open.clone();
         let hosts = &context.model.hosts;
         for (host, open) in hosts.iter().zip(&mut scene.open) {
@@ -51,14 +53,16 @@ impl<'t, 'g, 'm, 'a> Relocation<'t, 'g, 'm, 'a> {
             }
             let host = &hosts[candidate.host];
             for (shape, _) in &candidate.pods {
-                scene.topology.record(*shape, |spec| {
+                let gone = |spec: &GroupSpec| {
                     let domain = host.label(&spec.key).filter(|_| host.counts_for(&spec.filter));
                     domain.map(|domain| (domain, -1))
-                });
+                };
+                scene.topology.record(*shape, gone);
+                scene.residents.record(*shape, gone);
             }
         }
         let gone = gone.iter().map(|candidate| candidate.host).collect();
-        Self { context, gone, wanted, buffered, groups, budgets, open }
+        Self { context, gone, wanted, buffered, groups, residents, budgets, open }
     }
 
     /// Keeps the pods off these hosts.
@@ -94,7 +98,8 @@ impl<'t, 'g, 'm, 'a> Relocation<'t, 'g, 'm, 'a> {
         }
         let scene = &mut *self.context.scene;
         scene.open = self.open;
-        let broken = breaks_rules(&self.groups, &scene.topology.groups);
+        let broken = breaks_rules(&self.groups, &scene.topology.groups)
+            || leaves_alone(&self.residents, scene);
         if placed.unplaced.is_empty() && !broken && accept(&mut placed) {
             for host in self.gone {
                 scene.open[host] = false;
@@ -106,6 +111,7 @@ impl<'t, 'g, 'm, 'a> Relocation<'t, 'g, 'm, 'a> {
         }
         self.buffered.iter().for_each(|there| scene.put(model, there, 1));
         scene.topology.groups = self.groups;
+        scene.residents.groups = self.residents;
         scene.budgets = self.budgets;
         None
     }
@@ -121,5 +127,21 @@ fn breaks_rules(before: &[Group], after: &[Group]) -> bool {
             let known = before.excess(before.tally(domain), floor_before);
             after.excess(here, floor) > known.max(0)
         })
+    })
+}
+
+/// True when the last pods leave a domain that were company there, and others come that need some: by the time
+/// these are bound, there may be company only elsewhere.
+fn leaves_alone(before: &[Group], scene: &Scene) -> bool {
+    let residents = before.iter().zip(&scene.residents.groups);
+    residents.zip(&scene.topology.groups).any(|((before, stay), all)| {
+        let spec = &stay.spec;
+        let affinity = spec.wish.is_none() && spec.rule == GroupRule::Affinity;
+        let lost = |domain: &str| {
+            before.tally(domain).members > 0
+                && stay.tally(domain).members == 0
+                && all.tally(domain).owners > 0
+        };
+        affinity && !stay.is_unbegun() && stay.tallies().any(|(domain, _)| lost(domain))
     })
 }

@@ -32,6 +32,8 @@ pub(crate) struct Scene {
     lost: Vec<BTreeMap<usize, i64>>,
     /// Rules over wide domains.
     pub(crate) topology: Topology,
+    /// The same rules with those pods only that are there already and stay.
+    pub(crate) residents: Topology,
     /// Node rules that have a member somewhere.
     pub(crate) begun: Vec<bool>,
     /// What limits allow.
@@ -82,6 +84,7 @@ impl Scene {
             wanted: wanted(model),
             lost: lost(model),
             topology: model.topology.clone(),
+            residents: model.topology.clone(),
             begun: begun(model),
             budgets: goods.budgets.clone(),
         }

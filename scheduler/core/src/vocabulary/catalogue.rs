@@ -104,8 +104,10 @@ impl Catalogue {
         self.types.extend(part.types);
     }
 
-    /// Adds or replaces one type.
-    pub fn put(&mut self, instance_type: InstanceType) {
+    /// Adds or replaces one type. Its offerings get an order of their own, so that a plan does not depend
+    /// on the one they came in.
+    pub fn put(&mut self, mut instance_type: InstanceType) {
+        instance_type.offerings.sort_by(|a, b| a.identity().cmp(&b.identity()));
         self.types.insert(instance_type.name.clone(), instance_type);
     }
 
@@ -125,6 +127,14 @@ impl Catalogue {
     ) -> Option<&mut Offering> {
         let offerings = &mut self.types.get_mut(name)?.offerings;
         offerings.iter_mut().find(|o| o.zone.as_str() == zone && o.capacity_type == kind)
+    }
+}
+
+impl Offering {
+    /// What tells it from the other offerings of its type.
+    fn identity(&self) -> impl Ord {
+        let reservation = self.reservation.as_ref().map(|reservation| &reservation.id);
+        (&self.zone, &self.zone_id, self.capacity_type, reservation)
     }
 }
 
