@@ -30,7 +30,9 @@ fn every_clippy_file_repeats_the_roots_values() -> Result<()> {
 fn every_crate_takes_the_workspace_lints() -> Result<()> {
     let takes = Regex::new(r"(?m)^\[lints\]\nworkspace = true$")?;
     let manifests = text_files(|path| path.ends_with("/Cargo.toml"))?;
-    let own = manifests.into_iter().filter(|it| !takes.is_match(&it.text)).map(|it| it.path);
+    // A crate outside the workspace, for builds that nothing else wants, cannot take what it says.
+    let members = manifests.into_iter().filter(|it| !it.text.contains("\n[workspace]\n"));
+    let own = members.filter(|it| !takes.is_match(&it.text)).map(|it| it.path);
     expect_none(
         &own.collect::<Vec<_>>(),
         "write `[lints]` and `workspace = true` into the manifest",

@@ -312,7 +312,7 @@ impl Session {
         // Plans are made for it, so it is not for this loop to wait.
         drop(tokio::task::spawn_blocking(move || {
             let explanation = input.and_then(|input| explain::choice(&input, &uid));
-            answer.send(Ok(wire_planning::ExplainPodResponse { explanation, ..told }))
+            drop(answer.send(Ok(wire_planning::ExplainPodResponse { explanation, ..told })));
         }));
     }
 

@@ -57,10 +57,13 @@ impl End {
 
     fn receive(&mut self, message: Message) {
         let request = cluster::SyncRequest { message: Some(message) };
-        match self.receiver.receive(request).unwrap() {
-            Step::Reset { changes, .. } => self.state.reset(changes, NOW_MS),
-            Step::Apply { changes, .. } => drop(self.state.apply(changes, NOW_MS)),
-            step => panic!("{step:?}"),
+        let step = self.receiver.receive(request).unwrap();
+        if let Step::Reset { changes, .. } = step {
+            self.state.reset(changes, NOW_MS);
+        } else if let Step::Apply { changes, .. } = step {
+            self.state.apply(changes, NOW_MS);
+        } else {
+            panic!("{step:?}");
         }
     }
 

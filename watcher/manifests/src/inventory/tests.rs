@@ -130,9 +130,8 @@ const WEB: &str = "scalableRef: {apiGroup: apps, kind: Deployment, name: web}";
 
 fn rooms(found: &Inventory) -> Vec<i64> {
     let kinds = found.objects.iter().filter_map(|object| object.kind.as_ref());
-    let rooms = kinds.filter_map(|kind| match kind {
-        Kind::CapacityBuffer(buffer) => Some(buffer.replicas),
-        _ => None,
+    let rooms = kinds.filter_map(|kind| {
+        if let Kind::CapacityBuffer(buffer) = kind { Some(buffer.replicas) } else { None }
     });
     rooms.collect()
 }
