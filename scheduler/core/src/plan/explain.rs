@@ -6,14 +6,13 @@
 use std::collections::BTreeSet;
 
 use super::flexibility;
-use super::goods::{Goods, used};
+use super::goods::{Goods, Sizes, used};
 use super::market::FLAVOURS_MAX;
 use super::miss::{contradiction, no_offering, no_type};
 use super::model::Model;
 use super::scene::Scene;
 use crate::pack::vector;
 use crate::reason::{Obstacle, Reason};
-use crate::vocabulary::catalogue::InstanceType;
 use crate::vocabulary::ids::InstanceTypeName;
 use crate::vocabulary::requirements::Requirements;
 use crate::vocabulary::resources::Resources;
@@ -89,15 +88,14 @@ impl Explainer<'_, '_, '_> {
             let (key, wanted, offered) = (conflict.key, conflict.wanted, conflict.offered);
             return (2, Obstacle::Requirement { key, wanted, offered });
         }
-        let matching: Vec<&InstanceType> =
-            stall.types.iter().copied().filter(|t| stall.type_admits(t, wanted)).collect();
-        if matching.is_empty() {
+        let sizes = self.goods.sizes(at, wanted);
+        if sizes.types.is_empty() {
             return (3, no_type(stall, wanted));
         }
-        if let Some(large) = self.too_large(&matching, &kind.requests) {
+        if let Some(large) = larger_than_all(&sizes, &kind.requests) {
             return (4, large);
         }
-        self.offer_obstacle(at, case, wanted, &matching)
+        self.offer_obstacle(at, case, wanted, &sizes)
     }
 
     /// What stops a shape that some type of the pool would hold.
@@ -106,7 +104,7 @@ impl Explainer<'_, '_, '_> {
         at: usize,
         Case { shape, last }: Case<'_>,
         wanted: &Requirements,
-        matching: &[&InstanceType],
+        sizes: &Sizes<'_>,
     ) -> (u8, Obstacle) {
         let answers = self.goods.ask_all(shape, std::slice::from_ref(wanted));
         let request = &self.model.requests[shape];
@@ -122,8 +120,8 @@ impl Explainer<'_, '_, '_> {
                 Obstacle::TooManyValues { most: FLAVOURS_MAX }
             } else {
                 let requests = &self.model.shapes[shape].requests;
-                let large = matching.iter().filter(|kind| requests.fits_in(&kind.allocatable()));
-                no_offering(matching.len(), large.copied())
+                let large = sizes.types.iter().filter(|(_, room)| requests.fits_in(room));
+                no_offering(sizes.types.len(), large.map(|(kind, _)| *kind))
             };
             return (5, self.daemons_in_the_way(&offers, shape).unwrap_or(none));
         }
@@ -142,24 +140,6 @@ impl Explainer<'_, '_, '_> {
         let budgets: BTreeSet<usize> = budgets.collect::<Option<_>>()?;
         let used_up = budgets.iter().all(|at| self.scene.budgets[*at].left[0] <= 0);
         used_up.then_some(Obstacle::Reservations { reservations: budgets.len() })
-    }
-
-    fn too_large(&self, matching: &[&InstanceType], requests: &Resources) -> Option<Obstacle> {
-        let short =
-            |instance: &&InstanceType| requests.first_misfit(&instance.allocatable()).is_some();
-        if !matching.iter().all(short) {
-            return None;
-        }
-        // The resource that even the best type lacks, else the one short on the largest type.
-        let best = |name: &str| matching.iter().max_by_key(|i| i.allocatable().get(name));
-        let hopeless = requests.names().find(|name| {
-            best(name).is_some_and(|i| i.allocatable().get(name) < requests.get(name))
-        });
-        let largest = matching.iter().max_by_key(|i| (i.allocatable().cpu_millis, &i.name))?;
-        let allocatable = largest.allocatable();
-        let resource = hopeless.or_else(|| requests.first_misfit(&allocatable))?;
-        let instance = best(resource).filter(|_| hopeless.is_some()).unwrap_or(largest);
-        Some(too_large(resource, requests, &instance.allocatable(), &instance.name))
     }
 
     fn daemons_in_the_way(&self, offers: &[usize], shape: usize) -> Option<Obstacle> {
@@ -195,6 +175,21 @@ impl Explainer<'_, '_, '_> {
             })
         })
     }
+}
+
+/// The resource that even the best type lacks, or else the one that is short on the largest type.
+fn larger_than_all(sizes: &Sizes<'_>, requests: &Resources) -> Option<Obstacle> {
+    let hopeless = requests.names().find(|name| sizes.most.get(name) < requests.get(name));
+    if let Some(resource) = hopeless {
+        let (best, room) = sizes.types.iter().max_by_key(|(_, room)| room.get(resource))?;
+        return Some(too_large(resource, requests, room, &best.name));
+    }
+    if sizes.types.iter().any(|(_, room)| requests.first_misfit(room).is_none()) {
+        return None;
+    }
+    let largest = sizes.types.iter().max_by_key(|(kind, room)| (room.cpu_millis, &kind.name))?;
+    let (kind, room) = largest;
+    Some(too_large(requests.first_misfit(room)?, requests, room, &kind.name))
 }
 
 fn too_large(

@@ -14,10 +14,11 @@ use super::places::Places;
 use crate::pack::ledger::Budget;
 use crate::pack::rules::NodeState;
 use crate::pack::vector::{self, Vector};
-use crate::vocabulary::catalogue::Offering;
+use crate::vocabulary::catalogue::{InstanceType, Offering};
 use crate::vocabulary::ids::ReservationId;
 use crate::vocabulary::labels::{HOSTNAME, RESERVATION_ID};
 use crate::vocabulary::requirements::Requirements;
+use crate::vocabulary::resources::Resources;
 use crate::vocabulary::taint::{Toleration, untolerated};
 use crate::world::claim::NodeClaim;
 use crate::world::topology::NodeFilter;
@@ -40,6 +41,16 @@ pub(crate) struct Goods<'m, 'a> {
     /// What `minValues` leaves of each offer.
     pub(crate) flexible: Vec<Option<Rc<Share>>>,
     ranks: OnceCell<Vec<usize>>,
+    sizes: RefCell<BTreeMap<(usize, Requirements), Rc<Sizes<'a>>>>,
+}
+
+/// Types of a pool with what they have for pods and DaemonSets.
+#[derive(Debug, Default)]
+pub(crate) struct Sizes<'a> {
+    /// The types, in order of name.
+    pub(crate) types: Vec<(&'a InstanceType, Resources)>,
+    /// Of each resource what the largest of them has.
+    pub(crate) most: Resources,
 }
 
 /// Facts of one offer.
@@ -94,6 +105,7 @@ impl<'m, 'a> Goods<'m, 'a> {
             places: Places::default(),
             flexible: Vec::new(),
             ranks: OnceCell::new(),
+            sizes: RefCell::default(),
         };
         goods.add_facts();
         goods.flexible = flexibility::shares(&goods, |_| true);
@@ -114,6 +126,21 @@ impl<'m, 'a> Goods<'m, 'a> {
             ranks
         });
         ranks[offer]
+    }
+
+    /// Types of a stall that its pool and these requirements allow.
+    pub(crate) fn sizes(&self, stall: usize, wanted: &Requirements) -> Rc<Sizes<'a>> {
+        let question = (stall, wanted.clone());
+        if let Some(known) = self.sizes.borrow().get(&question) {
+            return Rc::clone(known);
+        }
+        let shop = &self.model.market.stalls[stall];
+        let allowed = shop.types.iter().copied().filter(|kind| shop.type_admits(kind, wanted));
+        let types: Vec<_> = allowed.map(|kind| (kind, kind.allocatable())).collect();
+        let most = types.iter().fold(Resources::default(), |most, (_, room)| most.larger(room));
+        let sizes = Rc::new(Sizes { types, most });
+        self.sizes.borrow_mut().insert(question, Rc::clone(&sizes));
+        sizes
     }
 
     /// Who admits these requirements together with these tolerations.
