@@ -11,7 +11,7 @@ use longshore_core::plan::{Candidate, NewNode};
 use longshore_core::resources::Resources as Amounts;
 use longshore_proto::cluster::v1::{CreateClaim, RecordLaunch};
 use longshore_proto::types::v1::{Catalogue, InstanceType, NodeClaim, Resources};
-use longshore_scheduler::wire::{catalogue::capacity_type_to_wire, requirement, resources};
+use longshore_scheduler::wire::{catalogue::capacity_type_to_wire, plan, resources};
 use longshore_watcher::api::keys::labels::{CAPACITY_TYPE, HOSTNAME, NODE_POOL, ZONE, ZONE_ID};
 use longshore_watcher::names::UNREGISTERED_TAINT;
 use longshore_watcher::project::quantity::quantities;
@@ -60,18 +60,10 @@ impl<'a> Machine<'a> {
     /// What makes its claim.
     #[must_use]
     pub fn claim(&self) -> CreateClaim {
-        let node = self.planned;
         let claim = NodeClaim {
             name: self.name.clone(),
-            pool: node.pool.to_string(),
-            node_class: node.node_class.clone(),
-            requirements: requirement::requirements_to_wire(&node.requirements),
-            requests: Some(resources::to_wire(&node.requests)),
-            labels: node.labels.clone(),
-            taints: requirement::taints_to_wire(&node.taints),
-            startup_taints: requirement::taints_to_wire(&node.startup_taints),
             launch_id: self.name.clone(),
-            ..NodeClaim::default()
+            ..plan::claim(self.planned)
         };
         CreateClaim { claim: Some(claim), pods: Vec::new() }
     }

@@ -21,7 +21,7 @@ use super::Session;
 use super::lifecycle::EXCESS;
 use super::outbox::Origin;
 use super::planning::Proposal;
-use crate::wire::{requirement, resources, timestamp};
+use crate::wire::{self, timestamp};
 
 /// Most pods of one shape that are told why they cannot be placed; the reason is the same for all.
 const TOLD_PER_SHAPE: usize = 10;
@@ -176,20 +176,12 @@ impl Session {
 fn new_claim(node: &NewNode, pool: Option<&v1::NodePool>, origin: Origin<'_>) -> v1::NodeClaim {
     v1::NodeClaim {
         name: format!("{}-{}", node.pool, suffix()),
-        pool: node.pool.to_string(),
-        node_class: node.node_class.clone(),
-        requirements: requirement::requirements_to_wire(&node.requirements),
-        requests: Some(resources::to_wire(&node.requests)),
-        labels: node.labels.clone(),
-        taints: requirement::taints_to_wire(&node.taints),
-        startup_taints: requirement::taints_to_wire(&node.startup_taints),
         launch_id: launch_id(),
-        max_price_micro_usd_per_hour: node.max_price_micro_usd_per_hour,
         create_time: Some(timestamp(origin.now_ms)),
         expire_after: pool.and_then(|pool| pool.expire_after),
         termination_grace_period: pool.and_then(|pool| pool.termination_grace_period),
         traceparent: origin.traceparent.to_owned(),
-        ..Default::default()
+        ..wire::plan::claim(node)
     }
 }
 

@@ -6,7 +6,7 @@ use longshore_core::reason::Reason;
 use longshore_proto::types::v1;
 
 use super::catalogue::capacity_type_to_wire;
-use super::resources;
+use super::{requirement, resources};
 
 /// Writes a candidate.
 #[must_use]
@@ -30,6 +30,22 @@ pub fn planned_node(node: &NewNode) -> v1::PlannedNode {
         count: 1,
         pods_each: u32::try_from(node.pods.len()).unwrap_or(u32::MAX),
         standing: node.standing,
+    }
+}
+
+/// Writes the claim of a node to launch, as far as the plan knows it: what it wants, not who asked when.
+#[must_use]
+pub fn claim(node: &NewNode) -> v1::NodeClaim {
+    v1::NodeClaim {
+        pool: node.pool.to_string(),
+        node_class: node.node_class.clone(),
+        requirements: requirement::requirements_to_wire(&node.requirements),
+        requests: Some(resources::to_wire(&node.requests)),
+        labels: node.labels.clone(),
+        taints: requirement::taints_to_wire(&node.taints),
+        startup_taints: requirement::taints_to_wire(&node.startup_taints),
+        max_price_micro_usd_per_hour: node.max_price_micro_usd_per_hour,
+        ..v1::NodeClaim::default()
     }
 }
 

@@ -39,8 +39,7 @@ impl Explainer<'_, '_, '_> {
     /// The tree for a shape whose placing ended at `last`.
     pub(crate) fn reason(&self, shape: usize, last: &Obstacle) -> Reason {
         let kind = self.model.shapes[shape];
-        let owner = if kind.owner.is_empty() { kind.id.as_str() } else { kind.owner.as_str() };
-        let subject = format!("Pods/{}/{owner}", kind.namespace);
+        let subject = format!("Pods/{}/{}", kind.namespace, kind.workload());
         if let Some(why) = &kind.unschedulable {
             return Reason::leaf(subject, Obstacle::Declared { why: why.clone() });
         }

@@ -102,8 +102,7 @@ pub struct PodAnswer {
 #[must_use]
 pub fn explain_pod(input: &PlanInput, plan: &Plan, uid: &PodUid) -> Option<PodAnswer> {
     let pod = input.world.pods.get(uid)?;
-    let moves = plan.disruptions.iter().flat_map(|disruption| &disruption.moves);
-    let planned = plan.placements.iter().chain(moves).find(|placement| placement.pod == *uid);
+    let planned = plan.places().find(|placement| placement.pod == *uid);
     let target = planned.map(|placement| placement.target.clone());
     let target = target.or_else(|| pod.node.clone().map(Target::Node));
     let unplaced = plan.unplaced.iter().find(|unplaced| unplaced.pods.contains(uid));

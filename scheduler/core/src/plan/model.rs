@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::hosts::{self, Host};
 use super::market::Market;
-use super::types::PlanInput;
+use super::types::{NewNode, PlanInput};
 use crate::pack::vector::{Dims, Vector};
 use crate::vocabulary::ids::{NodeName, ShapeId};
 use crate::vocabulary::requirements::Requirements;
@@ -100,7 +100,18 @@ impl<'a> Model<'a> {
 
     /// True when pods of the shape belong to their node: DaemonSet and mirror pods.
     pub(crate) fn stays_with_node(&self, shape: usize) -> bool {
-        self.shapes[shape].is_daemon || self.shapes[shape].owner.starts_with("Node/")
+        self.shapes[shape].stays_with_node()
+    }
+
+    /// Pods of a node to launch by shape.
+    pub(crate) fn load(&self, node: &NewNode) -> BTreeMap<usize, i64> {
+        let mut load = BTreeMap::new();
+        for pod in node.pods.iter().filter_map(|uid| self.input.world.pods.get(uid)) {
+            if let Some(shape) = self.shape_of(pod) {
+                *load.entry(shape).or_default() += 1;
+            }
+        }
+        load
     }
 
     /// Shapes that may need a node: those with pods to place and those that may have to move.

@@ -16,7 +16,6 @@ use crate::pack::problem::{Bin, Load, Problem, Row};
 use crate::pack::rules::{NodeRules, NodeState};
 use crate::pack::skyline::skylines;
 use crate::pack::values::{self, Patience};
-use crate::vocabulary::ids::PodUid;
 
 /// Most classes for which values are sought; the programme is dense.
 const CLASSES_MAX: usize = 256;
@@ -55,17 +54,9 @@ pub(super) fn by_classes(
 
 /// What planned nodes cost and hold of the classes, each kind once.
 fn planned(model: &Model<'_>, shapes: &[usize], nodes: &[NewNode]) -> BTreeSet<(i64, Load)> {
-    let class = |pod: &PodUid| {
-        let shape = model.shape_of(model.input.world.pods.get(pod)?)?;
-        shapes.binary_search(&shape).ok()
-    };
-    let node = |node: &NewNode| {
-        let mut load: BTreeMap<usize, i64> = BTreeMap::new();
-        for class in node.pods.iter().filter_map(class) {
-            *load.entry(class).or_default() += 1;
-        }
-        (node.price(), load.into_iter().collect())
-    };
+    let class = |(shape, count)| Some((shapes.binary_search(&shape).ok()?, count));
+    let node =
+        |node: &NewNode| (node.price(), model.load(node).into_iter().filter_map(class).collect());
     nodes.iter().filter(|node| !node.standing).map(node).collect()
 }
 

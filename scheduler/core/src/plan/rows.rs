@@ -114,7 +114,7 @@ impl Allotter<'_, '_, '_> {
     }
 
     fn follows(&self, shape: usize) -> bool {
-        self.companies(shape).next().is_some()
+        self.topology.companies(shape).next().is_some()
     }
 
     fn would_follow(&self, shape: usize) -> bool {
@@ -124,19 +124,13 @@ impl Allotter<'_, '_, '_> {
     }
 
     fn has_leader(&self, shape: usize) -> bool {
-        self.companies(shape).all(|group| !group.is_unbegun())
+        self.topology.companies(shape).all(|group| !group.is_unbegun())
     }
 
     fn can_begin(&self, shape: usize) -> bool {
-        self.companies(shape).all(|group| !group.is_unbegun() || group.spec.members.contains(shape))
-    }
-
-    /// Affinities that the shape obeys.
-    fn companies(&self, shape: usize) -> impl Iterator<Item = &Group> {
-        let groups = self.topology.groups_of(shape).filter(|group| group.spec.wish.is_none());
-        groups.filter(move |group| {
-            group.spec.rule == GroupRule::Affinity && group.spec.owners.contains(shape)
-        })
+        self.topology
+            .companies(shape)
+            .all(|group| !group.is_unbegun() || group.spec.members.contains(shape))
     }
 
     /// Rows of a shape. Pods that conditions leave no domain for where their wishes go are allotted
@@ -164,7 +158,7 @@ impl Allotter<'_, '_, '_> {
     ) -> Vec<Refused> {
         let allowed = self.model.alternatives[shape].clone();
         let alternatives = wishes::narrowed(self, shape, &allowed);
-        let nobody = self.companies(shape).all(Group::is_unbegun);
+        let nobody = self.topology.companies(shape).all(Group::is_unbegun);
         self.may_begin = nobody;
         let mut refused = Vec::new();
         let mut pieces = vec![RowSpec { shape, alternatives, allowed, given: Vec::new(), count }];

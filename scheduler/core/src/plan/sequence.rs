@@ -15,7 +15,7 @@ use crate::pack::ledger::Budget;
 use crate::pack::problem::Packed;
 use crate::pack::rules::NodeState;
 use crate::pack::vector::{self, Vector};
-use crate::world::topology::{Group, GroupRule};
+use crate::world::topology::Group;
 
 /// How pods are put in a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,13 +154,8 @@ impl<'s, 'g, 'm, 'a> Sequence<'s, 'g, 'm, 'a> {
     /// Followers come last; then the manner decides.
     fn rank(&self, guest: &Guest) -> impl Ord + use<> {
         let rules = &self.model.topology.node_rules;
-        let near = |group: &&Group| {
-            group.spec.rule == GroupRule::Affinity
-                && group.spec.wish.is_none()
-                && group.spec.owners.contains(guest.shape)
-                && !group.spec.members.contains(guest.shape)
-        };
-        let follows = self.scene.topology.groups_of(guest.shape).any(|group| near(&group));
+        let mut companies = self.scene.topology.companies(guest.shape);
+        let follows = companies.any(|group| !group.spec.members.contains(guest.shape));
         let places = guest.hosts.len() + guest.admits.iter().filter(|admits| **admits).count();
         let scarce = if self.manner.scarce_first { places } else { 0 };
         let size: Vec<i64> = self.model.requests[guest.shape].iter().map(|n| -n).collect();

@@ -92,24 +92,7 @@ impl Split<'_> {
 
     /// Whether a pod of the shape may join a domain as it stands.
     fn admits(&self, rule: &Group, domain: &Domain) -> bool {
-        let (owner, member) =
-            (rule.spec.owners.contains(self.shape), rule.spec.members.contains(self.shape));
-        let Some(name) = &domain.name else {
-            return !owner || rule.spec.rule == GroupRule::AntiAffinity;
-        };
-        let here = rule.tally(name);
-        match rule.spec.rule {
-            GroupRule::Spread { max_skew, .. } => {
-                !owner || here.members + i64::from(member) - rule.floor() <= max_skew
-            }
-            GroupRule::Affinity => {
-                let begins = member && self.may_begin && rule.is_unbegun();
-                !owner || here.members > 0 || begins
-            }
-            GroupRule::AntiAffinity => {
-                (!owner || here.members == 0) && (!member || here.owners == 0)
-            }
-        }
+        rule.admits(self.shape, domain.name.as_deref(), || self.may_begin)
     }
 
     /// The first of a company chooses one domain for all: one with room enough, then the cheapest.

@@ -130,6 +130,14 @@ pub struct Plan {
     pub wake_ms: Option<i64>,
 }
 
+impl Plan {
+    /// Where it puts pods, and where it moves those of nodes that go.
+    pub fn places(&self) -> impl Iterator<Item = &Placement> {
+        let moves = self.disruptions.iter().flat_map(|disruption| &disruption.moves);
+        self.placements.iter().chain(moves)
+    }
+}
+
 /// How much of a capacity buffer there is room for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Buffered {

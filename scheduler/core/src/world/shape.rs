@@ -165,6 +165,18 @@ impl PodShape {
         spreads.chain(terms).collect()
     }
 
+    /// True when its pods belong to their node: DaemonSet and mirror pods.
+    #[must_use]
+    pub fn stays_with_node(&self) -> bool {
+        self.is_daemon || self.owner.starts_with("Node/")
+    }
+
+    /// The owner, or the shape itself where nobody owns its pods.
+    #[must_use]
+    pub fn workload(&self) -> &str {
+        if self.owner.is_empty() { self.id.as_str() } else { &self.owner }
+    }
+
     /// True when its pods refuse every node that a NodePool makes: they are not ours to place.
     #[must_use]
     pub fn opts_out(&self) -> bool {

@@ -131,33 +131,10 @@ impl Sequence<'_, '_, '_, '_> {
     fn admits(&self, shape: usize, key: &str, domain: Option<&str>) -> bool {
         let groups = self.scene.topology.groups_of(shape);
         let mut rules = groups.filter(|g| g.spec.key == key && live::is_live(self.model, g));
-        let unbegun = || {
-            let groups = self.scene.topology.groups_of(shape);
-            let near = |g: &&Group| {
-                g.spec.wish.is_none()
-                    && g.spec.rule == GroupRule::Affinity
-                    && g.spec.owners.contains(shape)
-            };
-            groups.filter(near).all(Group::is_unbegun)
-        };
+        let unbegun = || self.scene.topology.companies(shape).all(Group::is_unbegun);
         rules.all(|group| {
-            let (owner, member) =
-                (group.spec.owners.contains(shape), group.spec.members.contains(shape));
-            let Some(domain) = domain else {
-                return !owner || group.spec.rule == GroupRule::AntiAffinity;
-            };
-            let here = group.tally(domain);
-            match group.spec.rule {
-                GroupRule::Spread { max_skew, .. } => {
-                    let after = here.members + i64::from(member);
-                    let obeyed = owner || (member && here.owners > 0);
-                    !obeyed || after - group.floor() <= max_skew
-                }
-                GroupRule::Affinity => !owner || here.members > 0 || (member && unbegun()),
-                GroupRule::AntiAffinity => {
-                    (!owner || here.members == 0) && (!member || here.owners == 0)
-                }
-            }
+            group.admits(shape, domain, unbegun)
+                && domain.is_none_or(|domain| group.bears(shape, domain))
         })
     }
 }

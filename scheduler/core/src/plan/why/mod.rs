@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::goods::Goods;
 use super::model::Model;
-use super::types::{Candidate, NewNode, Placement, Plan, PlanInput, Target};
+use super::types::{Candidate, NewNode, Plan, PlanInput, Target};
 use crate::reason::Reason;
 use crate::vocabulary::ids::{PodUid, PoolName, ShapeId};
 use crate::vocabulary::requirement::Requirement;
@@ -223,16 +223,10 @@ impl Teller<'_, '_, '_> {
         self.model.input
     }
 
-    /// Where the plan puts pods, and where it moves them.
-    fn planned(&self) -> impl Iterator<Item = &Placement> {
-        let moves = self.plan.disruptions.iter().flat_map(|disruption| &disruption.moves);
-        self.plan.placements.iter().chain(moves)
-    }
-
     fn groups(&self) -> Vec<Group> {
         let mut counts: BTreeMap<(Target, bool), i64> = BTreeMap::new();
         let mut planned = BTreeSet::new();
-        for placement in self.planned().filter(|p| self.asked.means(&p.pod, self.input())) {
+        for placement in self.plan.places().filter(|p| self.asked.means(&p.pod, self.input())) {
             // Pods of a node that is leaving are placed, and named again as its moves.
             if planned.insert(&placement.pod) {
                 *counts.entry((placement.target.clone(), false)).or_default() += 1;
@@ -263,19 +257,7 @@ impl Teller<'_, '_, '_> {
             && one.candidates == other.candidates
             && one.requests == other.requests
             && one.labels == other.labels
-            && self.load(one) == self.load(other)
-    }
-
-    /// Pods of a node to launch by shape.
-    fn load(&self, node: &NewNode) -> BTreeMap<usize, i64> {
-        let mut load = BTreeMap::new();
-        for uid in &node.pods {
-            let pod = self.input().world.pods.get(uid);
-            if let Some(shape) = pod.and_then(|pod| self.model.shape_of(pod)) {
-                *load.entry(shape).or_default() += 1;
-            }
-        }
-        load
+            && self.model.load(one) == self.model.load(other)
     }
 
     fn choice(&self, group: &Group) -> Option<Choice> {

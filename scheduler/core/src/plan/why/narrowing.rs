@@ -128,7 +128,7 @@ impl Teller<'_, '_, '_> {
 
     /// What all pods on the node want of it.
     fn together(&self, funnel: &mut Funnel, node: &NewNode, offers: &[usize]) {
-        let load = self.load(node);
+        let load = self.model.load(node);
         let others: Vec<usize> = load.keys().copied().filter(|s| *s != self.shape).collect();
         let answers: Vec<_> = others
             .iter()

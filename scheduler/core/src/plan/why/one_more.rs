@@ -19,7 +19,7 @@ const NAME: &str = "one-more";
 #[must_use]
 pub fn one_more(input: &PlanInput, before: &Plan, shape: &ShapeId) -> Option<OneMore> {
     let kind = input.world.shapes.get(shape)?;
-    if kind.is_daemon || kind.owner.starts_with("Node/") {
+    if kind.stays_with_node() {
         return None;
     }
     let after = plan(&with_one_more(input, shape, &kind.namespace));
@@ -86,8 +86,7 @@ fn fuller(input: &PlanInput, (before, after): (&Plan, &Plan), shape: &ShapeId) -
     };
     let counts = |plan: &Plan, counted: &dyn Fn(&PodUid) -> bool| {
         let mut counts: BTreeMap<Target, i64> = BTreeMap::new();
-        let moves = plan.disruptions.iter().flat_map(|disruption| &disruption.moves);
-        for placement in plan.placements.iter().chain(moves).filter(|p| counted(&p.pod)) {
+        for placement in plan.places().filter(|placement| counted(&placement.pod)) {
             *counts.entry(placement.target.clone()).or_default() += 1;
         }
         counts

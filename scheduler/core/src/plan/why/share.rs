@@ -55,11 +55,11 @@ impl Teller<'_, '_, '_> {
             return There {
                 pods: node.pods.clone(),
                 allocatable: kind.map(|kind| kind.allocatable()).unwrap_or_default(),
-                price: cheapest.map(|candidate| candidate.price_micro_usd_per_hour),
+                price: cheapest.map(|_| node.price()),
             };
         }
-        let moved: BTreeSet<&PodUid> = self.planned().map(|placement| &placement.pod).collect();
-        let come = self.planned().filter(|placement| placement.target == *target);
+        let moved: BTreeSet<&PodUid> = self.plan.places().map(|placement| &placement.pod).collect();
+        let come = self.plan.places().filter(|placement| placement.target == *target);
         let mut pods: BTreeSet<PodUid> = come.map(|placement| placement.pod.clone()).collect();
         if let Target::Node(name) = target {
             let stay = world.pods_on(name).filter(|pod| !moved.contains(&pod.uid));
@@ -85,9 +85,8 @@ impl Teller<'_, '_, '_> {
         let mut owners: BTreeMap<(&str, &str), i64> = BTreeMap::new();
         for (uid, shape) in self.shapes(&there.pods) {
             let kind = self.model.shapes[shape];
-            let owner = if kind.owner.is_empty() { kind.id.as_str() } else { kind.owner.as_str() };
             if !self.asked.means(uid, self.input()) {
-                *owners.entry((&kind.namespace, owner)).or_default() += 1;
+                *owners.entry((&kind.namespace, kind.workload())).or_default() += 1;
             }
         }
         let company = |((namespace, owner), pods): ((&str, &str), i64)| Company {

@@ -218,6 +218,43 @@ impl Group {
         each.sum()
     }
 
+    /// Whether one pod more of a shape may be in a domain as it stands; none stands for nodes without the
+    /// label. `may_begin` says whether nobody is anywhere whom the shape has to join.
+    pub(crate) fn admits(
+        &self,
+        shape: usize,
+        domain: Option<&str>,
+        may_begin: impl FnOnce() -> bool,
+    ) -> bool {
+        let (owner, member) = (self.spec.owners.contains(shape), self.spec.members.contains(shape));
+        let Some(domain) = domain else {
+            return !owner || self.spec.rule == GroupRule::AntiAffinity;
+        };
+        let here = self.tally(domain);
+        match self.spec.rule {
+            GroupRule::Spread { max_skew, .. } => {
+                !owner || here.members + i64::from(member) - self.floor() <= max_skew
+            }
+            GroupRule::Affinity => {
+                !owner || here.members > 0 || (member && self.is_unbegun() && may_begin())
+            }
+            GroupRule::AntiAffinity => {
+                (!owner || here.members == 0) && (!member || here.owners == 0)
+            }
+        }
+    }
+
+    /// Whether those who obey a spread in a domain bear one pod more of a shape there.
+    pub(crate) fn bears(&self, shape: usize, domain: &str) -> bool {
+        let here = self.tally(domain);
+        match self.spec.rule {
+            GroupRule::Spread { max_skew, .. } if self.spec.members.contains(shape) => {
+                here.owners == 0 || here.members + 1 - self.floor() <= max_skew
+            }
+            GroupRule::Spread { .. } | GroupRule::Affinity | GroupRule::AntiAffinity => true,
+        }
+    }
+
     /// True when no domain holds a member.
     pub(crate) fn is_unbegun(&self) -> bool {
         self.tallies.values().all(|tally| tally.members == 0)

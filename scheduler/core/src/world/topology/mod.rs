@@ -64,6 +64,13 @@ impl Topology {
         wishes.map(|(weight, group)| weight.saturating_mul(group.ungranted())).sum()
     }
 
+    /// Conditions by which pods of a shape need company.
+    pub(crate) fn companies(&self, shape: usize) -> impl Iterator<Item = &Group> {
+        self.groups_of(shape).filter(move |Group { spec, .. }| {
+            spec.wish.is_none() && spec.rule == GroupRule::Affinity && spec.owners.contains(shape)
+        })
+    }
+
     /// Adds domains that the spreads of a shape over one topology key have to level.
     pub(crate) fn widen(
         &mut self,
