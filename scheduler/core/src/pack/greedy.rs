@@ -1,7 +1,8 @@
 //! The greedy: buy the pattern with the least price for its value, as often as it fits what is left.
 //!
 //! Invariant: a pattern's ratio never improves while rows run out, so one computed earlier stays a
-//! valid floor and only those that lost a row are computed again.
+//! valid floor and only those that lost a row are computed again. Most bins are never bought: until its
+//! floor is the lowest, no pattern of a bin is looked for.
 
 use super::ledger::Ledger;
 use super::part::Part;
@@ -32,6 +33,15 @@ pub(crate) struct Task<'a> {
     pub(crate) values: &'a [f64],
 }
 
+/// What is known of the best pattern of a bin.
+#[derive(Debug)]
+enum Offer {
+    /// Its ratio is not below this.
+    Floor(f64),
+    /// The pattern, as long as nothing that it takes has run out.
+    Found(Pattern),
+}
+
 /// How hard a pattern is looked for.
 const CARE: Care = Care { rounds: 2, steps: 0, least: 0.0 };
 
@@ -55,24 +65,28 @@ fn pack_part(task: Task<'_>, left: Vec<i64>, ledger: &mut Ledger, limit: i64) ->
     let mut solution = Solution { packed: Vec::new(), left };
     let mut weights: Vec<Lanes> = task.shelves.iter().map(Shelf::even).collect();
     let all = task.shelves.iter().zip(&mut weights);
-    let mut offers: Vec<Option<Pattern>> =
-        all.map(|(shelf, weights)| task.pattern(shelf, &solution.left, weights, ledger)).collect();
+    let mut offers: Vec<Option<Offer>> =
+        all.map(|(shelf, weights)| task.floor(shelf, &solution.left, weights, ledger)).collect();
     let mut best: Option<(i64, Solution)> = None;
     let mut spent = 0;
     while let Some(at) = cheapest(&offers) {
-        let Some(copies) = task.copies(offers[at].as_ref(), &solution.left, ledger) else {
-            offers[at] = task.pattern(&task.shelves[at], &solution.left, &mut weights[at], ledger);
+        let found = offers[at].as_ref().and_then(Offer::found);
+        let bought = found.and_then(|found| task.buy(found, &solution.left, ledger));
+        let Some(packed) = bought else {
+            let again = task.pattern(&task.shelves[at], &solution.left, &mut weights[at], ledger);
+            offers[at] = again.map(Offer::Found);
             continue;
         };
         let known = best.as_ref().map_or(limit, |(price, _)| *price);
         if let Some(ended) = end(task, &solution, ledger, (spent, known)) {
             best = Some(ended);
         }
-        let Some(offer) = offers[at].as_ref().filter(|_| spent < limit) else { break };
-        let packed = Packed { bin: offer.bin, load: offer.load.clone(), copies };
+        if spent >= limit {
+            break;
+        }
         take(&packed, &mut solution.left);
-        ledger.charge(&task.problem.bins[packed.bin], copies);
-        spent += task.problem.bins[packed.bin].price * copies;
+        ledger.charge_all(task.problem, std::slice::from_ref(&packed));
+        spent += task.problem.bins[packed.bin].price * packed.copies;
         solution.packed.push(packed);
     }
     match best {
@@ -104,7 +118,37 @@ fn end(
     Some((price, Solution { packed, left: vec![0; solution.left.len()] }))
 }
 
+impl Offer {
+    fn ratio(&self) -> f64 {
+        match self {
+            Self::Floor(ratio) => *ratio,
+            Self::Found(pattern) => pattern.ratio,
+        }
+    }
+
+    fn found(&self) -> Option<&Pattern> {
+        match self {
+            Self::Floor(_) => None,
+            Self::Found(pattern) => Some(pattern),
+        }
+    }
+}
+
 impl Task<'_> {
+    fn floor(
+        &self,
+        shelf: &Shelf,
+        left: &[i64],
+        weights: &mut Lanes,
+        ledger: &Ledger,
+    ) -> Option<Offer> {
+        if ledger.copies(&self.problem.bins[shelf.bin]) <= 0 {
+            return None;
+        }
+        let supply = Supply { left, values: self.values };
+        pattern::floor(self.problem, shelf, supply, weights, CARE).map(Offer::Floor)
+    }
+
     fn pattern(
         &self,
         shelf: &Shelf,
@@ -118,18 +162,22 @@ impl Task<'_> {
         pattern::search(self.problem, shelf, Supply { left, values: self.values }, weights, CARE)
     }
 
-    /// How often an offer can be bought; none when it must be computed again.
-    fn copies(&self, offer: Option<&Pattern>, left: &[i64], ledger: &Ledger) -> Option<i64> {
-        let offer = offer?;
-        let rows = offer.load.iter().map(|(row, count)| left[*row] / count).min().unwrap_or(0);
-        let copies = rows.min(ledger.copies(&self.problem.bins[offer.bin]));
-        (copies > 0).then_some(copies)
+    /// A pattern as often as it can be bought; none when it must be computed again.
+    fn buy(
+        &self,
+        Pattern { bin, load, .. }: &Pattern,
+        left: &[i64],
+        ledger: &Ledger,
+    ) -> Option<Packed> {
+        let rows = load.iter().map(|(row, count)| left[*row] / count).min().unwrap_or(0);
+        let copies = rows.min(ledger.copies(&self.problem.bins[*bin]));
+        (copies > 0).then(|| Packed { bin: *bin, load: load.clone(), copies })
     }
 }
 
-fn cheapest(offers: &[Option<Pattern>]) -> Option<usize> {
-    let known = offers.iter().enumerate().filter_map(|(at, o)| o.as_ref().map(|o| (at, o)));
-    known.min_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio).then(a.0.cmp(&b.0))).map(|(at, _)| at)
+fn cheapest(offers: &[Option<Offer>]) -> Option<usize> {
+    let known = offers.iter().enumerate().filter_map(|(at, o)| Some((at, o.as_ref()?.ratio())));
+    known.min_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0))).map(|(at, _)| at)
 }
 
 fn nodes(packed: &[Packed]) -> i64 {

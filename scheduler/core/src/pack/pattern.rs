@@ -121,6 +121,39 @@ pub(crate) fn ceiling(
     weights: &mut Lanes,
     care: Care,
 ) -> Ceiling {
+    let (lowest, items) = relaxed(shelf, supply, weights, care);
+    let Some(items) = items else { return lowest };
+    let exact = Exact::new(problem, shelf.bin, &items, care.least, care.steps).run();
+    match exact.best {
+        _ if !exact.complete => lowest,
+        None => Ceiling { value: care.least, load: Vec::new() },
+        Some((value, load)) => {
+            Ceiling { value, load: load.iter().map(|(row, n)| (*row, float(*n))).collect() }
+        }
+    }
+}
+
+/// No pattern of the shelf costs less for a unit of value; none when nothing that is left fits. Far less
+/// work than a pattern.
+pub(crate) fn floor(
+    problem: &Problem,
+    shelf: &Shelf,
+    supply: Supply<'_>,
+    weights: &mut Lanes,
+    care: Care,
+) -> Option<f64> {
+    let value = relaxed(shelf, supply, weights, care).0.value;
+    (value > 0.0).then(|| float(problem.bins[shelf.bin].price) / value)
+}
+
+/// The lowest of the fractional fillings under adapted weights, and the items when it may still be too
+/// high.
+fn relaxed(
+    shelf: &Shelf,
+    supply: Supply<'_>,
+    weights: &mut Lanes,
+    care: Care,
+) -> (Ceiling, Option<Vec<Ranked>>) {
     let mut lowest = Ceiling { value: f64::INFINITY, load: Vec::new() };
     let mut items = Vec::new();
     for round in 0..care.rounds {
@@ -130,17 +163,10 @@ pub(crate) fn ceiling(
             lowest = Ceiling { value, load };
         }
         if lowest.value <= care.least || !adapt(weights, shelf.lanes.len(), &usage, round) {
-            return lowest;
+            return (lowest, None);
         }
     }
-    let exact = Exact::new(problem, shelf.bin, &items, care.least, care.steps).run();
-    match exact.best {
-        _ if !exact.complete => lowest,
-        None => Ceiling { value: care.least, load: Vec::new() },
-        Some((value, load)) => {
-            Ceiling { value, load: load.iter().map(|(row, n)| (*row, float(*n))).collect() }
-        }
-    }
+    (lowest, Some(items))
 }
 
 /// Several ways to fill the bin of a shelf.

@@ -14,7 +14,8 @@ pub(crate) fn skylines(bins: &[Bin], tiers: usize) -> Vec<Vec<usize>> {
     for index in order {
         let bin = &bins[index];
         let line = &mut kept[bin.tier];
-        if !line.iter().any(|other| dominates(&bins[*other], bin)) {
+        // What is sold at one price in several zones follows upon itself: the latest first.
+        if !line.iter().rev().any(|other| dominates(&bins[*other], bin)) {
             line.push(index);
         }
     }

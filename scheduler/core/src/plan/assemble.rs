@@ -3,7 +3,7 @@
 //! Invariant: pods of one shape are handed out in order of UID, first to the nodes and claims that they
 //! are nominated to or were planned for, so that planning again does not shuffle them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::candidates::candidate;
@@ -52,15 +52,17 @@ impl<'a> Queue<'a> {
 
 impl<'a> ShapeQueue<'a> {
     fn new(model: &Model<'a>, pods: &[&'a Arc<Pod>]) -> Self {
+        let wishes: Vec<Option<&str>> = pods.iter().map(|pod| model.wish(pod)).collect();
         let mut wanted: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-        for (at, pod) in pods.iter().enumerate().rev() {
-            if let Some(host) = model.wish(pod) {
+        for (at, host) in wishes.iter().enumerate().rev() {
+            if let Some(host) = host {
                 wanted.entry(host).or_default().push(at);
             }
         }
         // Pods without a wish come first when somebody else's pods are handed out.
-        let mut order: Vec<usize> = (0..pods.len()).collect();
-        order.sort_by_key(|at| (model.wish(pods[*at]).is_some(), *at));
+        let all = 0..pods.len();
+        let (mut order, others): (Vec<usize>, _) = all.partition(|at| wishes[*at].is_none());
+        order.extend::<Vec<usize>>(others);
         Self { pods: pods.iter().copied().map(Some).collect(), order, next: 0, wanted }
     }
 
@@ -98,6 +100,23 @@ pub(crate) fn placements(
         put(queue.take(*shape, *count, target.name()), target);
     }
     placements
+}
+
+/// Puts placements in order of UID. What sets most UIDs apart is compared as a number: the eight bytes after
+/// those that all of them begin with.
+pub(crate) fn sort(placements: &mut Vec<Placement>) {
+    let Some(first) = placements.first().map(|placement| placement.pod.clone()) else { return };
+    let same =
+        |uid: &str| first.as_str().bytes().zip(uid.bytes()).take_while(|(a, b)| a == b).count();
+    let shared = placements.iter().map(|placement| same(placement.pod.as_str())).min().unwrap_or(0);
+    let head = |uid: &str| {
+        let bytes = uid.bytes().skip(shared).chain(std::iter::repeat(0)).take(8);
+        bytes.fold(0, |number: u64, byte| number << 8 | u64::from(byte))
+    };
+    let numbered = placements.drain(..).map(|placement| (head(placement.pod.as_str()), placement));
+    let mut numbered: Vec<(u64, Placement)> = numbered.collect();
+    numbered.sort_unstable();
+    placements.extend(numbered.into_iter().map(|(_, placement)| placement));
 }
 
 /// Names the pods on new nodes and spells each node out; indexes of targets start at `first`.
@@ -160,11 +179,12 @@ pub(crate) fn node_of(
     for (key, value) in &labels {
         requirements.add(key, Requirement::equals(value));
     }
-    let names = candidates.iter().map(|c| c.instance_type.as_str());
-    requirements.add(INSTANCE_TYPE, Requirement::one_of(names));
-    requirements.add(ZONE, Requirement::one_of(candidates.iter().map(|c| c.zone.as_str())));
-    let kinds = candidates.iter().map(|c| c.capacity_type.label());
-    requirements.add(CAPACITY_TYPE, Requirement::one_of(kinds));
+    // Distinct ones first: many candidates share a type or a zone.
+    let values =
+        |of: fn(&Candidate) -> &str| -> BTreeSet<&str> { candidates.iter().map(of).collect() };
+    requirements.add(INSTANCE_TYPE, Requirement::one_of(values(|c| c.instance_type.as_str())));
+    requirements.add(ZONE, Requirement::one_of(values(|c| c.zone.as_str())));
+    requirements.add(CAPACITY_TYPE, Requirement::one_of(values(|c| c.capacity_type.label())));
     let pool = stall.pool;
     Some(NewNode {
         pool: pool.name.clone(),

@@ -40,7 +40,7 @@ pub(crate) struct Goods<'m, 'a> {
     pub(crate) places: Places,
     /// What `minValues` leaves of each offer.
     pub(crate) flexible: Vec<Option<Rc<Share>>>,
-    ranks: OnceCell<Vec<usize>>,
+    by_price: OnceCell<Vec<usize>>,
     sizes: RefCell<BTreeMap<(usize, Requirements), Rc<Sizes<'a>>>>,
 }
 
@@ -104,7 +104,7 @@ impl<'m, 'a> Goods<'m, 'a> {
             known: RefCell::default(),
             places: Places::default(),
             flexible: Vec::new(),
-            ranks: OnceCell::new(),
+            by_price: OnceCell::new(),
             sizes: RefCell::default(),
         };
         goods.add_facts();
@@ -112,20 +112,13 @@ impl<'m, 'a> Goods<'m, 'a> {
         goods
     }
 
-    /// Place of an offer among all: price first, then names, so that equal offers have one order.
-    pub(crate) fn rank(&self, offer: usize) -> usize {
-        let ranks = self.ranks.get_or_init(|| {
+    /// All offers, cheapest first; of those at one price in the order of pools, types and offerings.
+    pub(crate) fn by_price(&self) -> &[usize] {
+        self.by_price.get_or_init(|| {
             let mut order: Vec<usize> = (0..self.offers.len()).collect();
-            order.sort_by_cached_key(|at| {
-                let Offer { stall, kind, offering, .. } = self.offers[*at];
-                let name = &self.model.market.stalls[stall].types[kind].name;
-                (self.price(*at), name, &offering.zone, offering.capacity_type, *at)
-            });
-            let mut ranks = vec![0; order.len()];
-            order.into_iter().enumerate().for_each(|(rank, at)| ranks[at] = rank);
-            ranks
-        });
-        ranks[offer]
+            order.sort_unstable_by_key(|at| (self.price(*at), *at));
+            order
+        })
     }
 
     /// Types of a stall that its pool and these requirements allow.
@@ -251,6 +244,8 @@ impl<'m, 'a> Goods<'m, 'a> {
 
 /// Sets of DaemonSets that run together on some offer.
 struct DaemonSets {
+    /// Of each stall, what its types have for pods and DaemonSets.
+    rooms: Vec<Vec<Vector>>,
     answers: Vec<(usize, Vec<Rc<Answer>>)>,
     sets: Vec<Rc<Vec<usize>>>,
     starts: Vec<NodeState>,
@@ -263,7 +258,10 @@ impl DaemonSets {
             (*shape, goods.ask_all(*shape, &alternatives))
         };
         let answers = goods.model.daemons.iter().map(ask).collect();
-        Self { answers, sets: Vec::new(), starts: Vec::new() }
+        let room = |kind: &&InstanceType| goods.model.dims.room(&kind.allocatable());
+        let stalls = goods.model.market.stalls.iter();
+        let rooms = stalls.map(|stall| stall.types.iter().map(room).collect()).collect();
+        Self { rooms, answers, sets: Vec::new(), starts: Vec::new() }
     }
 
     fn facts(
@@ -281,7 +279,7 @@ impl DaemonSets {
         };
         let running: Vec<usize> = self.answers.iter().filter_map(runs).collect();
         let start = self.start(goods, running);
-        let mut room = goods.model.dims.room(&instance.allocatable());
+        let mut room = self.rooms[offer.stall][offer.kind].clone();
         for daemon in self.sets[start].iter() {
             vector::add(&mut room, &goods.model.requests[*daemon], -1);
         }

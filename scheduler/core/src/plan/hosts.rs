@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::candidates::{LaunchQuery, launch_candidates};
 use super::market::node_labels;
 use super::model::Model;
+use super::outlook::Outlook;
 use super::types::{PlanInput, Target};
 use crate::pack::rules::NodeState;
 use crate::pack::vector::{self, Vector};
@@ -36,7 +37,7 @@ pub(crate) struct Host<'a> {
     /// Its claim, when it is ours.
     pub(crate) claim: Option<Arc<NodeClaim>>,
     /// What its labels are or may become.
-    pub(crate) offers: Requirements,
+    pub(crate) outlook: Outlook<'a>,
     /// Taints that count now.
     pub(crate) taints: Vec<Taint>,
     /// True when new pods may be placed there.
@@ -64,12 +65,12 @@ pub(crate) struct Host<'a> {
 impl Host<'_> {
     /// The value of a label, when it is certain.
     pub(crate) fn label(&self, key: &str) -> Option<&str> {
-        self.offers.get(key).and_then(Requirement::single)
+        self.outlook.label(key)
     }
 
     /// True when it has the label, whatever its value; the name of a node to come is as good as known.
     fn has_label(&self, key: &str) -> bool {
-        key == labels::HOSTNAME || self.offers.get(key).is_some_and(|r| !r.allows_absent())
+        key == labels::HOSTNAME || self.outlook.has(key)
     }
 
     /// True when its instance is about to be taken away.
@@ -85,14 +86,14 @@ impl Host<'_> {
     pub(crate) fn counts_for(&self, filter: &NodeFilter) -> bool {
         let alternatives = filter.alternatives.as_ref();
         let tolerations = filter.tolerations.as_ref();
-        alternatives.is_none_or(|all| all.iter().any(|wanted| wanted.cover(&self.offers)))
+        alternatives.is_none_or(|all| all.iter().any(|wanted| self.outlook.meets(wanted)))
             && tolerations.is_none_or(|t| untolerated(&self.taints, t).is_none())
             && filter.keys.iter().all(|key| self.has_label(key))
     }
 
     /// True when pods of the shape may run there as far as labels and taints say.
     pub(crate) fn admits(&self, shape: &PodShape, alternatives: &[Requirements]) -> bool {
-        alternatives.iter().any(|wanted| wanted.cover(&self.offers))
+        alternatives.iter().any(|wanted| self.outlook.meets(wanted))
             && untolerated(&self.taints, &shape.tolerations).is_none()
     }
 }
@@ -145,7 +146,7 @@ fn of_node<'a>(model: &Model<'a>, node: &'a Node) -> Host<'a> {
     let mut host = Host {
         target: Target::Node(node.name.clone()),
         node: Some(node),
-        offers: Requirements::from_labels(&labels),
+        outlook: Outlook::of(labels),
         taints,
         open: usable && !node.cordoned && !leaving && !node.is_fargate(),
         fit,
@@ -183,7 +184,7 @@ fn of_claim<'a>(model: &Model<'a>, claim: &Arc<NodeClaim>) -> Host<'a> {
     Host {
         target: Target::Claim(claim.name.clone()),
         node: None,
-        offers,
+        outlook: Outlook::Open(offers),
         taints: claim.taints.clone(),
         open: !claim.is_leaving(),
         fit: false,

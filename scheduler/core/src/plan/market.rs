@@ -119,12 +119,23 @@ impl<'a> Stall<'a> {
         };
         if let Some(catalogue) = catalogue {
             let types = catalogue.types.values();
-            stall.type_keys.extend(types.clone().flat_map(|t| t.labels.keys().map(String::as_str)));
+            stall.add_type_keys(types.clone());
             stall.all_types = types.clone().collect();
             stall.types = types.filter(|t| stall.type_admits(t, &stall.requirements)).collect();
         }
         stall.add_flavours(shapes);
         stall
+    }
+
+    /// Adds the keys of the types' labels. Most types have the same: those are looked at once.
+    fn add_type_keys(&mut self, types: impl Iterator<Item = &'a InstanceType>) {
+        let mut before: Option<&Labels> = None;
+        for InstanceType { labels, .. } in types {
+            if before.is_none_or(|before| !before.keys().eq(labels.keys())) {
+                self.type_keys.extend(labels.keys().map(String::as_str));
+            }
+            before = Some(labels);
+        }
     }
 
     /// True when the pool may buy this offering now.

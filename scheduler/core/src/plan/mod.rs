@@ -18,6 +18,7 @@ pub(crate) mod market;
 mod miss;
 pub(crate) mod model;
 mod one_by_one;
+pub(crate) mod outlook;
 mod overlay;
 pub(crate) mod place;
 mod places;
@@ -149,8 +150,7 @@ fn answer_pods(explainer: &Explainer<'_, '_, '_>, placed: &Placed, plan: &mut Pl
     let (launches, new) = assemble::launches(model, goods, &placed.nodes, &mut queue, 0);
     plan.launches = launches;
     plan.placements.extend(new);
-    // The pods of each shape are in order already: a sort that makes use of that is faster.
-    plan.placements.sort();
+    assemble::sort(&mut plan.placements);
     for shape in 0..model.shapes.len() {
         let rest = queue.take(shape, i64::MAX, None);
         if rest.is_empty() {

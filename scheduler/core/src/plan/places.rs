@@ -76,8 +76,8 @@ impl Places {
         let stays = model.hosts.iter().filter(|host| !host.leaving || !host.pods.is_empty());
         let counted = stays.filter(|host| host.counts_for(filter));
         // A node to come that may be in one of several domains may bring any of them.
-        let domains = counted.filter_map(|host| host.offers.get(key)?.listed());
-        let domains = Rc::new(domains.flatten().cloned().collect());
+        let domains: BTreeSet<&str> = counted.flat_map(|host| host.outlook.values(key)).collect();
+        let domains = Rc::new(domains.into_iter().map(ToOwned::to_owned).collect());
         self.counted.borrow_mut().insert(question, Rc::clone(&domains));
         domains
     }
@@ -105,7 +105,7 @@ fn places(
     for (index, host) in model.hosts.iter().enumerate().filter(|(_, host)| !host.leaving) {
         let domain = host.label(key);
         // A host that may still turn out to be in one of several domains is in none for sure.
-        let uncertain = domain.is_none() && host.offers.get(key).is_some();
+        let uncertain = domain.is_none() && host.outlook.mentions(key);
         if !uncertain && host.admits(model.shapes[shape], alternatives) {
             places.entry(domain).or_insert_with(|| new(domain)).hosts.push(index);
         }

@@ -38,23 +38,29 @@ pub(crate) fn offers(
             && facts.charge.iter().zip(&planned.charge).all(|(other, most)| other <= most)
             && packed.load.iter().all(|(row, _)| problem.admits[bin.group][*row])
     };
-    let mut all: Vec<usize> = (0..goods.offers.len()).filter(carries).collect();
-    all.sort_unstable_by_key(|at| goods.rank(*at));
+    let demands: Vec<_> =
+        flexibility::demands(&model.market.stalls[here.stall].requirements).collect();
+    let most = planned.price.saturating_mul(PRICE_FACTOR_MAX);
+    let fine = |at: &usize| goods.price(*at) <= most;
+    let all = goods.by_price().iter().copied().filter(carries);
+    // Where no demand asks for dearer ones, the first will do.
+    let all: Vec<usize> = match demands.is_empty() {
+        true => all.take_while(fine).take(CANDIDATES_MAX).collect(),
+        false => all.collect(),
+    };
     let mut chosen = BTreeSet::from([packed.bin]);
-    let demands = flexibility::demands(&model.market.stalls[here.stall].requirements);
     let label = |at: usize, key: &str| goods.label(at, key);
-    let kept = flexibility::keep(demands, &all, label, (&mut chosen, CANDIDATES_MAX));
+    let kept = flexibility::keep(demands.into_iter(), &all, label, (&mut chosen, CANDIDATES_MAX));
     if !kept && model.input.min_values == MinValuesPolicy::Strict {
         return None;
     }
-    let most = planned.price.saturating_mul(PRICE_FACTOR_MAX);
-    for at in all.iter().filter(|at| goods.price(**at) <= most) {
+    for at in all.iter().filter(|at| fine(at)) {
         if chosen.len() >= CANDIDATES_MAX {
             break;
         }
         chosen.insert(*at);
     }
     let mut offers: Vec<usize> = chosen.into_iter().collect();
-    offers.sort_unstable_by_key(|at| goods.rank(*at));
+    offers.sort_unstable_by_key(|at| (goods.price(*at), *at));
     Some(offers)
 }

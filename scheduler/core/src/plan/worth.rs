@@ -85,7 +85,8 @@ fn demand(model: &Model<'_>, counts: &[i64]) -> Vector {
 fn pareto<'r>(rooms: &[(i64, &'r Vector)]) -> Vec<(i64, &'r Vector)> {
     let mut kept: Vec<(i64, &Vector)> = Vec::new();
     for (price, room) in rooms {
-        if !kept.iter().any(|(_, other)| vector::fits(room, other)) {
+        // The latest first: the same type in another zone comes right after.
+        if !kept.iter().rev().any(|(_, other)| vector::fits(room, other)) {
             kept.push((*price, room));
         }
     }

@@ -39,7 +39,7 @@ impl Sequence<'_, '_, '_, '_> {
         let host = &self.model.hosts[at];
         let domain = |key: &String| match host.label(key) {
             // It may still turn out to be in one of several.
-            None if host.offers.get(key).is_some() => false,
+            None if host.outlook.mentions(key) => false,
             domain => self.admits(guest.shape, key, domain),
         };
         let rules = &self.model.topology.node_rules;
