@@ -180,7 +180,8 @@ fn cheapest(offers: &[Option<Offer>]) -> Option<usize> {
     known.min_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0))).map(|(at, _)| at)
 }
 
-fn nodes(packed: &[Packed]) -> i64 {
+/// Number of nodes.
+pub(crate) fn nodes(packed: &[Packed]) -> i64 {
     packed.iter().map(|packed| packed.copies).sum()
 }
 
@@ -189,6 +190,11 @@ pub(crate) fn take(packed: &Packed, left: &mut [i64]) {
     for (row, count) in &packed.load {
         left[*row] -= count * packed.copies;
     }
+}
+
+/// Rows of which something is left.
+pub(crate) fn kinds(left: &[i64]) -> i64 {
+    i64::try_from(left.iter().filter(|count| **count > 0).count()).unwrap_or(i64::MAX)
 }
 
 /// True when nothing is left.

@@ -19,6 +19,8 @@ pub(crate) struct Patience {
     pub(crate) attempts: usize,
     /// Attempts without success after which nothing more is tried.
     pub(crate) barren: usize,
+    /// Most work in all: kinds of pods on the nodes that are taken apart, times those nodes, times bins.
+    pub(crate) work: u64,
     /// Share of the price that may be wasted before anything is tried.
     pub(crate) waste_min: f64,
 }
@@ -36,12 +38,13 @@ pub(crate) fn improve(
     patience: Patience,
 ) {
     let mut random = Random(0x9E37_79B9_7F4A_7C15);
-    let mut barren = 0;
+    let (mut barren, mut work) = (0, 0);
     for attempt in 0..patience.attempts {
         let waste = waste(task.problem, values, &solution.packed);
         let total: f64 = waste.iter().map(|(waste, ..)| waste).sum();
         let price = float(task.problem.price(&solution.packed));
-        if barren >= patience.barren || total <= price * patience.waste_min {
+        let done = barren >= patience.barren || total <= price * patience.waste_min;
+        if done || work >= patience.work {
             return;
         }
         let size = 2 + attempt % (patience.nodes - 1);
@@ -52,6 +55,8 @@ pub(crate) fn improve(
             .map(|(value, y)| value.max(y * 1e-3) * (1.0 + NOISE * (random.unit() - 0.5)))
             .collect();
         let noisy = Task { values: &noisy, ..task };
+        let loads = chosen.iter().map(|at| solution.packed[*at].load.len());
+        work += loads.sum::<usize>() as u64 * (chosen.len() * task.bins.len()) as u64;
         barren = if renew(noisy, &chosen, solution, ledger) { 0 } else { barren + 1 };
     }
 }

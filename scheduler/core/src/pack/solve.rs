@@ -50,7 +50,7 @@ const DEFAULT_SEARCH: Search = Search {
         tail_nodes: 1.5,
         bounds: Bounds { rounds: 4, work: 50_000_000, gain_min: 1e-3, care: DEFAULT_CARE },
     }],
-    patience: Patience { nodes: 6, attempts: 60, barren: 30, waste_min: 2e-3 },
+    patience: Patience { nodes: 6, attempts: 60, barren: 30, work: 1_000_000, waste_min: 2e-3 },
 };
 
 /// Work when quality counts more.
@@ -70,11 +70,13 @@ const MAX_SEARCH: Search = Search {
             bounds: Bounds { rounds: 20, work: u64::MAX, gain_min: 1e-4, care: MAX_CARE },
         },
     ],
-    patience: Patience { nodes: 10, attempts: 2_000, barren: 400, waste_min: 1e-4 },
+    patience: Patience { nodes: 10, attempts: 2_000, barren: 400, work: u64::MAX, waste_min: 1e-4 },
 };
 
 /// Most kinds of pods for which patterns are bought one after the other when they can be dealt instead.
-const ROWS_WITH_PATTERNS_MAX: usize = 400;
+const ROWS_WITH_PATTERNS_MAX: i64 = 400;
+/// So few kinds of pods that the programme of patterns takes no time.
+const KINDS_FEW: i64 = 16;
 /// Effort ends where the price exceeds a proved bound by less than this factor.
 const CLOSE: f64 = 1.0 + 2e-3;
 /// The same when the first good plan will do.
@@ -162,10 +164,12 @@ impl Solver<'_> {
         outcome.ledger = ledger;
     }
 
+    /// Packs in several ways. The programme of patterns buys no more of them than there are kinds of pods:
+    /// where fewer nodes do, it buys mostly fractions, and is only asked for the best plan there is.
     fn attempts(&self, task: Task<'_>, outcome: &Outcome) -> Vec<Attempt> {
         let mut values = task.values.to_vec();
         let dealt = deal::pack(task, &outcome.left, &outcome.ledger);
-        let kinds = outcome.left.iter().filter(|left| **left > 0).count();
+        let kinds = greedy::kinds(&outcome.left);
         let enough = match self.effort {
             Effort::Greedy => FAIR,
             Effort::Default | Effort::Max => CLOSE,
@@ -176,8 +180,10 @@ impl Solver<'_> {
             attempts.push(self.sized(outcome, |left, ledger| greedy::pack(task, left, ledger)));
             attempts.sort_by_key(|(solution, _)| self.score(solution));
         }
-        if let Some(search) =
-            self.search(task).filter(|_| !self.is_within(CLOSE, task, outcome, &attempts[0]))
+        let close = self.is_within(CLOSE, task, outcome, &attempts[0]);
+        let most = greedy::nodes(&attempts[0].0.packed).max(KINDS_FEW);
+        let repeats = self.effort == Effort::Max || kinds <= most;
+        if let Some(search) = self.search(task).filter(|_| repeats && !close)
             && let Some(mut generator) = Generator::new(task, &outcome.left, &outcome.ledger)
         {
             for packed in &attempts[0].0.packed {
@@ -268,7 +274,7 @@ impl Solver<'_> {
 
     /// Pods left first, then the price, then the number of nodes.
     fn score(&self, solution: &Solution) -> (i64, i64, i64) {
-        let nodes = solution.packed.iter().map(|packed| packed.copies).sum();
+        let nodes = greedy::nodes(&solution.packed);
         (solution.left.iter().sum(), self.problem.price(&solution.packed), nodes)
     }
 }

@@ -66,7 +66,7 @@ struct Guest {
 struct Draft {
     /// The cheapest offer that holds its pods.
     offer: usize,
-    /// All offers that it may still become, cheapest first.
+    /// All offers that it may still become, cheapest first: those with room for what it has.
     offers: Vec<usize>,
     weight: Vector,
     state: NodeState,
@@ -218,8 +218,10 @@ impl<'s, 'g, 'm, 'a> Sequence<'s, 'g, 'm, 'a> {
                 draft.pins.push((key.clone(), domain.clone()));
             }
         }
-        draft.offers.retain(|other| guest.admits[*other]);
         vector::add(&mut draft.weight, &self.model.requests[shape], 1);
+        let weight = &draft.weight;
+        let holds = |other: usize| guest.admits[other] && vector::fits(weight, goods.room(other));
+        draft.offers.retain(|other| holds(*other));
         self.model.topology.node_rules.record(shape, 1, &mut draft.state);
         match draft.load.iter_mut().find(|(known, with, _)| *known == shape && *with == pins) {
             Some((.., count)) => *count += 1,

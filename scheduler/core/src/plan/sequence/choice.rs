@@ -23,10 +23,9 @@ impl Sequence<'_, '_, '_, '_> {
             if rules.allowance(guest.shape, &draft.state, first) <= 0 {
                 continue;
             }
-            let Some(offer) = self.larger(draft, guest) else { continue };
-            let extra = self.goods.price(offer) - self.goods.price(draft.offer);
-            if best.is_none_or(|(least, ..)| extra < least) {
-                best = Some((extra, at, offer));
+            let least = best.map_or(i64::MAX, |(least, ..)| least);
+            if let Some(offer) = self.larger(draft, guest, least) {
+                best = Some((self.goods.price(offer) - self.goods.price(draft.offer), at, offer));
             }
         }
         let new = || self.cheapest_new(guest, first);
@@ -48,21 +47,24 @@ impl Sequence<'_, '_, '_, '_> {
             && guest.keys.iter().all(domain)
     }
 
-    /// What a draft would have to be with one pod more; of equal prices in the emptiest domain.
-    fn larger(&self, draft: &Draft, guest: &Guest) -> Option<usize> {
+    /// What a draft would have to be with one pod more, for less than `limit` more; of equal prices in the
+    /// emptiest domain.
+    fn larger(&self, draft: &Draft, guest: &Guest, limit: i64) -> Option<usize> {
         let mut weight = draft.weight.clone();
         vector::add(&mut weight, &self.model.requests[guest.shape], 1);
         let budget = self.goods.offers[draft.offer].stall;
         let mut left = self.budgets[budget].left.clone();
         vector::add(&mut left, self.goods.charge(draft.offer), 1);
-        self.cheapest(&draft.offers, guest, &weight, |offer| {
+        let limit = limit.saturating_add(self.goods.price(draft.offer));
+        self.cheapest(&draft.offers, guest, (&weight, limit), |offer| {
             vector::fits(self.goods.charge(offer), &left)
         })
     }
 
     fn cheapest_new(&self, guest: &Guest, first: bool) -> Option<usize> {
         let rules = &self.model.topology.node_rules;
-        self.cheapest(&self.order, guest, &self.model.requests[guest.shape], |offer| {
+        let request = (self.model.requests[guest.shape].as_slice(), i64::MAX);
+        self.cheapest(&self.order, guest, request, |offer| {
             let facts = &self.goods.facts[offer];
             let left = &self.budgets[self.goods.offers[offer].stall].left;
             facts.reservation.is_none()
@@ -71,18 +73,19 @@ impl Sequence<'_, '_, '_, '_> {
         })
     }
 
+    /// The cheapest that holds a weight, for less than a limit.
     fn cheapest(
         &self,
         offers: &[usize],
         guest: &Guest,
-        weight: &[i64],
+        (weight, limit): (&[i64], i64),
         may: impl Fn(usize) -> bool,
     ) -> Option<usize> {
         let mut known: Vec<(&str, Option<&str>, bool)> = Vec::new();
         let mut best: Option<(i64, i64, usize)> = None;
         for offer in offers.iter().copied() {
             let price = self.goods.price(offer);
-            if best.is_some_and(|(least, ..)| price > least) {
+            if price >= limit || best.is_some_and(|(least, ..)| price > least) {
                 break;
             }
             if !guest.admits[offer] || !vector::fits(weight, self.goods.room(offer)) || !may(offer)
