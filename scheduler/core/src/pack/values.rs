@@ -20,6 +20,10 @@ pub(crate) struct Patience {
     pub(crate) rounds: usize,
     /// Work on the programme, in multiplications, after which no further round begins.
     pub(crate) work: u64,
+    /// What all rows are known to cost, in micro-dollars per hour: values that say no more are worthless.
+    pub(crate) above: i64,
+    /// Rounds after which it ends when they have said no more than that.
+    pub(crate) barren: usize,
     /// Steps of the exact search of one bin.
     pub(crate) steps: usize,
     /// Ends when no values can say more than this share above the best known.
@@ -36,7 +40,7 @@ const COLUMNS_EACH_ROUND: usize = 40;
 const CENTRE_WEIGHT: f64 = 0.5;
 
 /// Values of one pod of each row, none of whose rooms is worth more than it costs as far as was found;
-/// none when some row fits nowhere. The problem has no limits. `known` are nodes with their prices that
+/// none when some row fits nowhere or they say no more than is known. The problem has no limits. `known` are nodes with their prices that
 /// together hold every pod: values can say no more than they cost.
 pub(crate) fn of_rows(
     problem: &Problem,
@@ -65,14 +69,17 @@ pub(crate) fn of_rows(
         centre: Centre::new(values, worth),
         counts,
     };
-    for _ in 0..patience.rounds {
+    let says_more = |centre: &Centre| centre.proved() >= float(patience.above) + 1.0;
+    for round in 0..patience.rounds {
         cover.improve(PIVOTS_MAX);
         let done = cover.price() <= search.centre.proved() * (1.0 + patience.gain_min);
-        if done || cover.work() > patience.work || search.look(&mut cover, patience.steps) == 0 {
+        let barren = round >= patience.barren && !says_more(&search.centre);
+        let worked = cover.work() > patience.work;
+        if done || barren || worked || search.look(&mut cover, patience.steps) == 0 {
             break;
         }
     }
-    Some(search.centre.into_values())
+    says_more(&search.centre).then(|| search.centre.into_values())
 }
 
 struct Search<'a> {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::goods::Goods;
 use super::model::Model;
-use super::types::{Effort, NewNode};
+use super::types::{Effort, NewNode, Plan};
 use crate::bound::{self, LowerBound};
 use crate::certificate::{PodClass, SharedRoom};
 use crate::pack::ledger::Budget;
@@ -21,17 +21,18 @@ use crate::pack::values::{self, Patience};
 const CLASSES_MAX: usize = 256;
 /// Work when a plan is due.
 const DEFAULT_PATIENCE: Patience =
-    Patience { rounds: 24, work: 10_000_000, steps: 200, gain_min: 1e-4 };
+    Patience { rounds: 24, work: 10_000_000, above: 0, barren: 8, steps: 200, gain_min: 1e-4 };
 /// Work when quality counts more.
 const MAX_PATIENCE: Patience =
-    Patience { rounds: 400, work: u64::MAX, steps: 5_000, gain_min: 1e-6 };
+    Patience { rounds: 400, work: u64::MAX, above: 0, barren: 400, steps: 5_000, gain_min: 1e-6 };
 
-/// The bound that values of pods prove; none when there are too many classes or the check refuses it.
+/// The bound that values of pods prove; none when there are too many classes, when it says no more than
+/// is known, or when the check refuses it.
 pub(super) fn by_classes(
     model: &Model<'_>,
     goods: &Goods<'_, '_>,
     launched: &[i64],
-    nodes: &[NewNode],
+    plan: &Plan,
 ) -> Option<LowerBound> {
     let effort = model.input.effort;
     let shapes: Vec<usize> = (0..launched.len()).filter(|shape| launched[*shape] > 0).collect();
@@ -48,7 +49,8 @@ pub(super) fn by_classes(
     let classes: Vec<PodClass> = shapes.iter().map(class).collect();
     let problem = problem(&classes, &rooms);
     let patience = if effort == Effort::Max { MAX_PATIENCE } else { DEFAULT_PATIENCE };
-    let values = values::of_rows(&problem, planned(model, &shapes, nodes), patience)?;
+    let patience = Patience { above: plan.bound.price_micro_usd_per_hour, ..patience };
+    let values = values::of_rows(&problem, planned(model, &shapes, &plan.launches), patience)?;
     bound::from_values(&values, &classes, &rooms)
 }
 

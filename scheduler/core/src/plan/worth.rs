@@ -29,7 +29,7 @@ pub(crate) fn add(model: &Model<'_>, goods: &Goods<'_, '_>, launched: &[i64], pl
     let for_pods: i64 =
         plan.launches.iter().filter(|node| !node.standing).map(NewNode::price).sum();
     if is_wide(for_pods, &plan.bound)
-        && let Some(by_classes) = proof::by_classes(model, goods, launched, &plan.launches)
+        && let Some(by_classes) = proof::by_classes(model, goods, launched, plan)
         && by_classes.price_micro_usd_per_hour > plan.bound.price_micro_usd_per_hour
     {
         plan.bound = by_classes;
