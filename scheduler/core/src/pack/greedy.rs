@@ -73,8 +73,12 @@ fn pack_part(task: Task<'_>, left: Vec<i64>, ledger: &mut Ledger, limit: i64) ->
         let found = offers[at].as_ref().and_then(Offer::found);
         let bought = found.and_then(|found| task.buy(found, &solution.left, ledger));
         let Some(packed) = bought else {
-            let again = task.pattern(&task.shelves[at], &solution.left, &mut weights[at], ledger);
-            offers[at] = again.map(Offer::Found);
+            let (shelf, weights) = (&task.shelves[at], &mut weights[at]);
+            offers[at] = match found {
+                // Something that it takes has run out.
+                Some(_) => task.floor(shelf, &solution.left, weights, ledger),
+                None => task.pattern(shelf, &solution.left, weights, ledger).map(Offer::Found),
+            };
             continue;
         };
         let known = best.as_ref().map_or(limit, |(price, _)| *price);

@@ -36,6 +36,8 @@ const ADAPTATIONS: usize = 6;
 const PIVOTS_MAX: usize = 400;
 /// Columns added in one round.
 const COLUMNS_EACH_ROUND: usize = 40;
+/// Share by which values must say more than is known to be worth a proof of their own.
+const GAIN_LEAST: f64 = 5e-4;
 /// How much the best values count where rooms are looked at.
 const CENTRE_WEIGHT: f64 = 0.5;
 
@@ -69,7 +71,8 @@ pub(crate) fn of_rows(
         centre: Centre::new(values, worth),
         counts,
     };
-    let says_more = |centre: &Centre| centre.proved() >= float(patience.above) + 1.0;
+    let enough = float(patience.above) * (1.0 + GAIN_LEAST) + 1.0;
+    let says_more = |centre: &Centre| centre.proved() >= enough;
     for round in 0..patience.rounds {
         cover.improve(PIVOTS_MAX);
         let done = cover.price() <= search.centre.proved() * (1.0 + patience.gain_min);

@@ -21,7 +21,7 @@ use crate::pack::values::{self, Patience};
 const CLASSES_MAX: usize = 256;
 /// Work when a plan is due.
 const DEFAULT_PATIENCE: Patience =
-    Patience { rounds: 24, work: 10_000_000, above: 0, barren: 8, steps: 200, gain_min: 1e-4 };
+    Patience { rounds: 24, work: 10_000_000, above: 0, barren: 5, steps: 200, gain_min: 1e-4 };
 /// Work when quality counts more.
 const MAX_PATIENCE: Patience =
     Patience { rounds: 400, work: u64::MAX, above: 0, barren: 400, steps: 5_000, gain_min: 1e-6 };
