@@ -6,6 +6,8 @@
 
 mod choice;
 
+use std::cmp::Reverse;
+
 use super::goods::Goods;
 use super::live;
 use super::model::Model;
@@ -112,7 +114,9 @@ impl<'s, 'g, 'm, 'a> Sequence<'s, 'g, 'm, 'a> {
         let shapes: Vec<usize> = (0..wanted.len()).filter(|shape| wanted[*shape] > 0).collect();
         let mut guests: Vec<Guest> =
             shapes.into_iter().map(|shape| self.guest(shape, wanted[shape])).collect();
-        guests.sort_by_cached_key(|guest| self.rank(guest));
+        let mut all = vec![0; self.model.dims.names().len()];
+        guests.iter().for_each(|g| vector::add(&mut all, &self.model.requests[g.shape], g.count));
+        guests.sort_by_cached_key(|guest| self.rank(guest, &all));
         loop {
             let before: i64 = guests.iter().map(|guest| guest.count).sum();
             for guest in &mut guests {
@@ -151,15 +155,19 @@ impl<'s, 'g, 'm, 'a> Sequence<'s, 'g, 'm, 'a> {
         Guest { shape, count, admits, hosts, keys }
     }
 
-    /// Followers come last; then the manner decides.
-    fn rank(&self, guest: &Guest) -> impl Ord + use<> {
+    /// Followers come last; then the manner decides. The larger are those that request more of `all` that
+    /// is wanted, every resource counted alike: what is scarce is requested most.
+    fn rank(&self, guest: &Guest, all: &[i64]) -> impl Ord + use<> {
         let rules = &self.model.topology.node_rules;
         let mut companies = self.scene.topology.companies(guest.shape);
         let follows = companies.any(|group| !group.spec.members.contains(guest.shape));
         let places = guest.hosts.len() + guest.admits.iter().filter(|admits| **admits).count();
         let scarce = if self.manner.scarce_first { places } else { 0 };
-        let size: Vec<i64> = self.model.requests[guest.shape].iter().map(|n| -n).collect();
-        (rules.needs_company(guest.shape), follows, scarce, size, guest.shape)
+        let each = self.model.requests[guest.shape].iter().zip(all);
+        let shares =
+            each.map(|(need, all)| i128::from(*need) * 1_000_000_000 / i128::from(*all).max(1));
+        let size = shares.sum::<i128>();
+        (rules.needs_company(guest.shape), follows, scarce, Reverse(size), guest.shape)
     }
 
     fn put(&mut self, guest: &Guest) -> bool {
