@@ -2,14 +2,16 @@
 //!
 //! Invariant: such a pool has its replicas, and one more for each node that must be replaced as far as
 //! its budgets allow, so that pods have somewhere to go before the old node does. It never exceeds its
-//! limit of nodes.
+//! limits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Disruptor;
 use super::candidate::Candidate;
+use crate::pack::vector::{self, Vector};
 use crate::plan::assemble::node_of;
 use crate::plan::candidates::{CANDIDATES_MAX, candidate};
+use crate::plan::goods;
 use crate::plan::hosts::Host;
 use crate::plan::market::{Stall, node_labels};
 use crate::plan::substitutes::PRICE_FACTOR_MAX;
@@ -56,17 +58,18 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
             else {
                 continue;
             };
-            let used = plan::goods::used(model, stall, "nodes");
-            let room = pool.limits.get("nodes").map_or(i64::MAX, |limit| limit - used);
+            let mut budget = goods::limit(model, stall);
             let mut zones = self.zones(stall);
             for host in staying {
                 let zone = model.hosts[host].label(ZONE).and_then(|zone| zones.get_mut(zone));
                 zone.into_iter().for_each(|zone| zone.nodes += 1);
             }
-            for _ in 0..missing.min(room) {
-                let next = zones.values_mut().min_by_key(|zone| (zone.nodes, zone.price()));
+            for _ in 0..missing {
+                let within = zones.values_mut().filter(|it| vector::fits(&it.charge, &budget.left));
+                let next = within.min_by_key(|zone| (zone.nodes, zone.price()));
                 let Some(zone) = next else { break };
                 zone.nodes += 1;
+                vector::add(&mut budget.left, &zone.charge, -1);
                 self.plan.launches.push(zone.node.clone());
             }
         }
@@ -147,8 +150,7 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
                 }
             }
         }
-        let in_zone =
-            |(zone, offers)| Some((zone, InZone { node: node(stall, offers)?, nodes: 0 }));
+        let in_zone = |(zone, offers)| Some((zone, InZone::of(stall, offers)?));
         offers.into_iter().filter_map(in_zone).collect()
     }
 
@@ -176,11 +178,24 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
 struct InZone {
     /// What would be launched there.
     node: NewNode,
+    /// The most that it draws on the limits of its pool.
+    charge: Vector,
     /// Nodes that are there.
     nodes: i64,
 }
 
 impl InZone {
+    fn of(stall: &Stall<'_>, offers: Vec<Replica<'_>>) -> Option<Self> {
+        let node = node(stall, offers)?;
+        let may_be = |kind: &&&InstanceType| {
+            node.candidates.iter().any(|candidate| candidate.instance_type == kind.name)
+        };
+        let each = stall.types.iter().filter(may_be).map(|kind| goods::charge(stall, kind));
+        let charge =
+            each.reduce(|most, each| most.iter().zip(each).map(|(a, b)| *a.max(&b)).collect());
+        Some(Self { charge: charge.unwrap_or_default(), node, nodes: 0 })
+    }
+
     fn price(&self) -> i64 {
         self.node.price()
     }

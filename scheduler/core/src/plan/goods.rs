@@ -283,12 +283,8 @@ impl DaemonSets {
         for daemon in self.sets[start].iter() {
             vector::add(&mut room, &goods.model.requests[*daemon], -1);
         }
-        let charge = stall.pool.limits.keys().map(|name| match name.as_str() {
-            "nodes" => 1,
-            name => instance.capacity.get(name),
-        });
         let daemons = Rc::clone(&self.sets[start]);
-        Facts { room, charge: charge.collect(), reservation, start, kind, daemons }
+        Facts { room, charge: charge(stall, instance), reservation, start, kind, daemons }
     }
 
     fn start(&mut self, goods: &Goods<'_, '_>, running: Vec<usize>) -> usize {
@@ -315,8 +311,17 @@ fn held(model: &Model<'_>, id: &ReservationId) -> i64 {
     i64::try_from(claims.filter(|claim| draws(claim)).count()).unwrap_or(i64::MAX)
 }
 
+/// What a node of a type draws on the limits of its pool, in order of resource name.
+pub(crate) fn charge(stall: &Stall<'_>, instance: &InstanceType) -> Vector {
+    let each = stall.pool.limits.keys().map(|name| match name.as_str() {
+        "nodes" => 1,
+        name => instance.capacity.get(name),
+    });
+    each.collect()
+}
+
 /// What the pool's limits still allow, in order of resource name.
-fn limit(model: &Model<'_>, stall: &Stall<'_>) -> Budget {
+pub(crate) fn limit(model: &Model<'_>, stall: &Stall<'_>) -> Budget {
     let used = |name: &str| used(model, stall, name);
     let limits = stall.pool.limits.iter();
     Budget { left: limits.map(|(name, limit)| limit.saturating_sub(used(name)).max(0)).collect() }
