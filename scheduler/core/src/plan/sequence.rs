@@ -22,7 +22,7 @@ use crate::world::topology::Group;
 /// How pods are put in a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Manner {
-    /// Those with the fewest places first, instead of the largest.
+    /// Those whom rules over single nodes touch and those with the fewest places first, instead of the largest.
     pub(super) scarce_first: bool,
     /// Grow a node rather than buy another one, even if that costs more.
     pub(super) grow: bool,
@@ -162,7 +162,9 @@ impl<'s, 'g, 'm, 'a> Sequence<'s, 'g, 'm, 'a> {
         let mut companies = self.scene.topology.companies(guest.shape);
         let follows = companies.any(|group| !group.spec.members.contains(guest.shape));
         let places = guest.hosts.len() + guest.admits.iter().filter(|admits| **admits).count();
-        let scarce = if self.manner.scarce_first { places } else { 0 };
+        // Room alone does not do for those that may not share a node.
+        let free = rules.is_free(guest.shape);
+        let scarce = if self.manner.scarce_first { (free, places) } else { (false, 0) };
         let each = self.model.requests[guest.shape].iter().zip(all);
         let shares =
             each.map(|(need, all)| i128::from(*need) * 1_000_000_000 / i128::from(*all).max(1));
