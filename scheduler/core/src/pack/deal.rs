@@ -174,14 +174,14 @@ impl Table<'_> {
         let mut rest = left.to_vec();
         let mut next = 0;
         for row in &order {
-            let tables = i64::try_from(tables).unwrap_or(i64::MAX);
-            let (each, mut extra) = (rest[*row] / tables, rest[*row] % tables);
-            for _ in 0..tables {
-                next = (next + 1) % seats.len();
-                let count = each + i64::from(extra > 0);
-                extra -= 1;
-                rest[*row] -= self.serve(&mut seats[next], *row, count);
+            let count = usize::try_from(rest[*row]).unwrap_or(0);
+            let (each, extra) = (count / tables, count % tables);
+            for turn in 0..tables {
+                let count = i64::try_from(each + usize::from(turn < extra)).unwrap_or(i64::MAX);
+                rest[*row] -= self.serve(&mut seats[(next + turn) % tables], *row, count);
             }
+            // Tables that got one pod more wait longest for the next.
+            next = (next + extra) % tables;
         }
         // What found no room at its table is offered everywhere.
         let mut seats: Vec<Seat> = seats.into_iter().flatten().collect();
