@@ -70,7 +70,7 @@ pub fn document(results: &Results) -> String {
 const PLANS: &str = "\
 ## Plans
 
-Ours is the default effort, best the greatest. A price is the sum over the planned nodes, each at its
+Ours is the default effort, first the least, best the greatest. A price is the sum over the planned nodes, each at its
 cheapest offering; the bound is proven, no set of nodes costs less. A ratio below 1 is ours being
 cheaper. Violations are what the independent check finds in a plan as it would be bought: a
 peer's node that leaves the zone open is judged in the first of the zones, where pods that others count
@@ -86,7 +86,7 @@ const HOW: &str = "\
   for each unit, `basic` and `wide` are the deployments of its performance suite, `third` are pods of a
   third to two thirds of a node, `poison` puts 10,000 pods that fit nothing before `generic-30000`.
 - Each run is a process of its own; the two sides take turns, up to ten times; tables show medians. A side that
-  has run for 20 seconds in a row is not started again; a run of 15 minutes is given up.
+  has run for 20 seconds in a row is not started again; a run of ten minutes is given up.
 - Only the decision is timed: `plan` for us, `Solve` for the peer, with the five workers of its own
   benchmark and without the controller's limit of a minute. Its scheduler is made anew for each run.
 - Plans are judged by `longshore_core::check`, which shares no code with the planner, for both sides.
@@ -103,9 +103,9 @@ fn peer_version() -> String {
 }
 
 fn plans(rows: &[Row]) -> String {
-    let head = "| workload | pool | pods | nodes | $/h | best $/h | bound $/h | over bound | peer's \
+    let head = "| workload | pool | pods | nodes | first $/h | $/h | best $/h | bound $/h | over bound | peer's \
                 nodes | peer's $/h | ours ÷ peer's | violations | peer's |\n\
-                |---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|";
+                |---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|";
     let lines = rows.iter().map(|row| {
         let bound = |found: &Outcome| found.lower_bound_usd_per_hour.map_or_else(dash, price);
         line(&[
@@ -113,6 +113,7 @@ fn plans(rows: &[Row]) -> String {
             row.case.pool.name().to_owned(),
             of(&row.ours, placed),
             of(&row.ours, |found| found.nodes.to_string()),
+            of(&row.first, |found| price(found.price_usd_per_hour)),
             of(&row.ours, |found| price(found.price_usd_per_hour)),
             of(&row.best, |found| price(found.price_usd_per_hour)),
             of(&row.ours, bound),
@@ -128,17 +129,21 @@ fn plans(rows: &[Row]) -> String {
 }
 
 fn costs(rows: &[Row]) -> String {
-    let head = "| workload | pool | ms | best ms | peer's ms | faster | runs | peer's runs | B/pod | \
+    let head = "| workload | pool | first ms | ms | best ms | peer's ms | first faster | faster | runs | peer's runs | B/pod | \
                 peer's B/pod | MB | peer's MB |\n\
-                |---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|";
+                |---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|";
     let lines = rows.iter().map(|row| {
+        let faster =
+            |found: Option<f64>| found.map_or_else(dash, |it| set_off(times(it), it < 1.0));
         line(&[
             row.case.workload.to_owned(),
             row.case.pool.name().to_owned(),
+            milliseconds(&row.first),
             milliseconds(&row.ours),
             milliseconds(&row.best),
             milliseconds(&row.peer),
-            row.speed_up().map_or_else(dash, |found| set_off(times(found), found < 1.0)),
+            faster(row.first_speed_up()),
+            faster(row.speed_up()),
             row.ours.runs.to_string(),
             row.peer.runs.to_string(),
             of(&row.ours, per_pod),

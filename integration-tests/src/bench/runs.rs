@@ -56,6 +56,8 @@ pub struct Side {
 pub struct Row {
     /// What it is.
     pub case: Case,
+    /// Ours at the least effort: the first plan.
+    pub first: Side,
     /// Ours at default effort.
     pub ours: Side,
     /// Ours at the greatest effort, once; without a run where the default was given up.
@@ -65,10 +67,20 @@ pub struct Row {
 }
 
 impl Row {
-    /// Ours in the time of the peer's; none without a peer.
+    /// How often the default effort fits into the time of the peer's plan; none without a peer.
     #[must_use]
     pub fn speed_up(&self) -> Option<f64> {
-        (self.peer.runs > 0).then(|| self.peer.seconds / self.ours.seconds)
+        self.speed_up_of(&self.ours)
+    }
+
+    /// The same of our first plan.
+    #[must_use]
+    pub fn first_speed_up(&self) -> Option<f64> {
+        self.speed_up_of(&self.first)
+    }
+
+    fn speed_up_of(&self, side: &Side) -> Option<f64> {
+        (self.peer.runs > 0).then(|| self.peer.seconds / side.seconds)
     }
 
     /// Our price as a share of the peer's, where both place all pods.
@@ -94,14 +106,16 @@ impl Row {
 /// When a side fails.
 pub fn measure(case: Case, pace: Pace, dir: &Path) -> Result<Row> {
     let files = files(case, dir)?;
-    let (mut ours, mut peer) = (Runs::new("pack", true, pace), Runs::new("peer", case.peer, pace));
-    while ours.open || peer.open {
+    let [mut first, mut ours] = [(); 2].map(|()| Runs::new("pack", true, pace));
+    let mut peer = Runs::new("peer", case.peer, pace);
+    while first.open || ours.open || peer.open {
+        first.once(&files, Effort::Greedy)?;
         ours.once(&files, Effort::Default)?;
         peer.once(&files, Effort::Default)?;
     }
     let mut best = Runs::new("pack", !ours.given_up, Pace { runs: 1, ..pace });
     best.once(&files, Effort::Max)?;
-    Ok(Row { case, ours: ours.side(), best: best.side(), peer: peer.side() })
+    Ok(Row { case, first: first.side(), ours: ours.side(), best: best.side(), peer: peer.side() })
 }
 
 /// Runs of one side.

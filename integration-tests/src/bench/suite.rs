@@ -17,7 +17,7 @@ use super::{chart, goals, report, say};
 
 /// Everything, with time for the rows that take the peer minutes.
 const FULL: Pace =
-    Pace { runs: 10, enough: Duration::from_secs(20), limit: Duration::from_secs(900) };
+    Pace { runs: 10, enough: Duration::from_secs(20), limit: Duration::from_secs(600) };
 const QUICK: Pace =
     Pace { runs: 3, enough: Duration::from_secs(5), limit: Duration::from_secs(60) };
 
