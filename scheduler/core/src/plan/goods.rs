@@ -56,6 +56,8 @@ pub(crate) struct Sizes<'a> {
 /// Facts of one offer.
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
+    /// What it costs, in micro-dollars per hour.
+    pub(crate) cost: i64,
     /// What pods may use.
     pub(crate) room: Vector,
     /// What it draws on the limits of its pool.
@@ -112,14 +114,15 @@ impl<'m, 'a> Goods<'m, 'a> {
         goods
     }
 
-    /// Place of an offer among all: price first, then names, so that equal offers have one order.
+    /// Place of an offer among all: cost first, then price, then names, so that equal offers have one order.
     pub(crate) fn rank(&self, offer: usize) -> usize {
         let ranks = self.ranks.get_or_init(|| {
             let mut order: Vec<usize> = (0..self.offers.len()).collect();
             order.sort_by_cached_key(|at| {
                 let Offer { stall, kind, offering, .. } = self.offers[*at];
                 let name = &self.model.market.stalls[stall].types[kind].name;
-                (self.price(*at), name, &offering.zone, offering.capacity_type, *at)
+                let spent = (self.cost(*at), offering.price_micro_usd_per_hour);
+                (spent, name, &offering.zone, offering.capacity_type, *at)
             });
             let mut ranks = vec![0; order.len()];
             order.into_iter().enumerate().for_each(|(rank, at)| ranks[at] = rank);
@@ -195,9 +198,9 @@ impl<'m, 'a> Goods<'m, 'a> {
         self.flexible[offer].as_ref().map_or(&self.facts[offer].charge, |share| &share.charge)
     }
 
-    /// Price of an offer, in micro-dollars per hour.
-    pub(crate) fn price(&self, offer: usize) -> i64 {
-        self.offers[offer].offering.price_micro_usd_per_hour
+    /// What an offer costs by the objective, in micro-dollars per hour.
+    pub(crate) fn cost(&self, offer: usize) -> i64 {
+        self.facts[offer].cost
     }
 
     /// The world.
@@ -290,7 +293,8 @@ impl DaemonSets {
             name => instance.capacity.get(name),
         });
         let daemons = Rc::clone(&self.sets[start]);
-        Facts { room, charge: charge.collect(), reservation, start, kind, daemons }
+        let cost = goods.model.input.objective.cost(instance, offer.offering);
+        Facts { cost, room, charge: charge.collect(), reservation, start, kind, daemons }
     }
 
     fn start(&mut self, goods: &Goods<'_, '_>, running: Vec<usize>) -> usize {

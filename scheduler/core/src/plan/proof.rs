@@ -56,7 +56,7 @@ pub(super) fn by_classes(
 fn planned(model: &Model<'_>, shapes: &[usize], nodes: &[NewNode]) -> BTreeSet<(i64, Load)> {
     let class = |(shape, count)| Some((shapes.binary_search(&shape).ok()?, count));
     let node =
-        |node: &NewNode| (node.price(), model.load(node).into_iter().filter_map(class).collect());
+        |node: &NewNode| (node.cost(), model.load(node).into_iter().filter_map(class).collect());
     nodes.iter().filter(|node| !node.standing).map(node).collect()
 }
 
@@ -70,7 +70,7 @@ fn rooms(model: &Model<'_>, goods: &Goods<'_, '_>, shapes: &[usize]) -> Vec<Shar
         let facts = &goods.facts[at];
         let room =
             sold.entry((offer.stall, offer.kind, facts.kind)).or_insert_with(|| SharedRoom {
-                price_micro_usd_per_hour: goods.price(at),
+                price_micro_usd_per_hour: goods.cost(at),
                 room: facts.room.clone(),
                 admits: vec![false; shapes.len()],
             });

@@ -13,11 +13,11 @@ use super::types::MinValuesPolicy;
 use crate::pack::problem::{Packed, Problem};
 use crate::pack::vector;
 
-/// A substitute may cost at most this many times the planned price; beyond it, waiting for the next
+/// A substitute may cost at most this many times what the planned one does; beyond it, waiting for the next
 /// plan, which knows what is sold out, is the better answer.
-pub(crate) const PRICE_FACTOR_MAX: i64 = 2;
+pub(crate) const COST_FACTOR_MAX: i64 = 2;
 
-/// Offers for equal nodes, cheapest first; the planned one is among them. None when `minValues` cannot be
+/// Offers for equal nodes, least cost first; the planned one is among them. None when `minValues` cannot be
 /// kept and the policy is strict.
 pub(crate) fn offers(
     goods: &Goods<'_, '_>,
@@ -47,8 +47,8 @@ pub(crate) fn offers(
     if !kept && model.input.min_values == MinValuesPolicy::Strict {
         return None;
     }
-    let most = planned.price.saturating_mul(PRICE_FACTOR_MAX);
-    for at in all.iter().filter(|at| goods.price(**at) <= most) {
+    let most = planned.price.saturating_mul(COST_FACTOR_MAX);
+    for at in all.iter().filter(|at| goods.cost(**at) <= most) {
         if chosen.len() >= CANDIDATES_MAX {
             break;
         }

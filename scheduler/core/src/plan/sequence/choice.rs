@@ -24,14 +24,14 @@ impl Sequence<'_, '_, '_, '_> {
                 continue;
             }
             let Some(offer) = self.larger(draft, guest) else { continue };
-            let extra = self.goods.price(offer) - self.goods.price(draft.offer);
+            let extra = self.goods.cost(offer) - self.goods.cost(draft.offer);
             if best.is_none_or(|(least, ..)| extra < least) {
                 best = Some((extra, at, offer));
             }
         }
         let new = || self.cheapest_new(guest, first);
         let Some((extra, at, offer)) = best else { return new().map(Step::New) };
-        let another = new().filter(|new| extra > self.goods.price(*new) && !self.manner.grow);
+        let another = new().filter(|new| extra > self.goods.cost(*new) && !self.manner.grow);
         Some(another.map_or(Step::Join(at, offer), Step::New))
     }
 
@@ -48,7 +48,7 @@ impl Sequence<'_, '_, '_, '_> {
             && guest.keys.iter().all(domain)
     }
 
-    /// What a draft would have to be with one pod more; of equal prices in the emptiest domain.
+    /// What a draft would have to be with one pod more; of equal costs in the emptiest domain.
     fn larger(&self, draft: &Draft, guest: &Guest) -> Option<usize> {
         let mut weight = draft.weight.clone();
         vector::add(&mut weight, &self.model.requests[guest.shape], 1);
@@ -81,8 +81,8 @@ impl Sequence<'_, '_, '_, '_> {
         let mut known: Vec<(&str, Option<&str>, bool)> = Vec::new();
         let mut best: Option<(i64, i64, usize)> = None;
         for offer in offers.iter().copied() {
-            let price = self.goods.price(offer);
-            if best.is_some_and(|(least, ..)| price > least) {
+            let cost = self.goods.cost(offer);
+            if best.is_some_and(|(least, ..)| cost > least) {
                 break;
             }
             if !guest.admits[offer] || !vector::fits(weight, self.goods.room(offer)) || !may(offer)
@@ -103,7 +103,7 @@ impl Sequence<'_, '_, '_, '_> {
             if guest.keys.iter().all(&mut admitted) {
                 let crowd = self.crowd(guest, offer);
                 if best.is_none_or(|(_, least, _)| crowd < least) {
-                    best = Some((price, crowd, offer));
+                    best = Some((cost, crowd, offer));
                 }
             }
         }
