@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use longshore_runtime::telemetry::TelemetryArgs;
+use longshore_scheduler::settings::SettingsArgs;
 use longshore_watcher::args::ClusterArgs;
 
 /// Longshore: nodes for Kubernetes, at the lowest price that works.
@@ -149,6 +150,9 @@ pub struct UpArgs {
     /// otherwise.
     #[arg(long, env = "LONGSHORE_INVENTORY_INTERVAL", default_value = "5s", value_name = "TIME")]
     pub inventory_interval: humantime::Duration,
+    /// How plans are made.
+    #[command(flatten)]
+    pub settings: SettingsArgs,
     /// Logs and traces.
     #[command(flatten)]
     pub telemetry: TelemetryArgs,
@@ -206,6 +210,9 @@ pub struct PlanArgs {
     /// cpu_milli and memory_mib and a line for each pod, whose GPUs are ignored.
     #[arg(long, value_name = "FILE", requires = "catalogue")]
     pub workload: Option<PathBuf>,
+    /// How plans are made.
+    #[command(flatten)]
+    pub settings: SettingsArgs,
 }
 
 /// How to print an answer.

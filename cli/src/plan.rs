@@ -79,6 +79,7 @@ fn answer(args: &PlanArgs, style: Style) -> Result<Answer, Error> {
         (Some(catalogue), None) => from_both(args, catalogue)?,
         (None, _) => from_manifests(args)?,
     };
+    asked.question.settings = args.settings.settings();
     if let Some(name) = &args.explain {
         let nothing = ComputePlanResponse::default();
         let explain = report::explain::asks(&Context::new(&asked.question, &nothing), name)?;

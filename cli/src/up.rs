@@ -17,6 +17,7 @@ use longshore_actuator::config::Tuning;
 use longshore_runtime::metrics::Metrics;
 use longshore_runtime::tasks::Supervisor;
 use longshore_runtime::{process, server};
+use longshore_scheduler::settings::Settings;
 use longshore_watcher::api::keys::labels::REGION;
 use longshore_watcher::counters::Counters;
 use longshore_watcher::{Duty, Watcher};
@@ -61,7 +62,8 @@ pub async fn start(args: &UpArgs, supervisor: &Supervisor) -> anyhow::Result<()>
     let config = longshore_watcher::Config { region: region.clone(), ..config };
     let counters = Counters::registered(&metrics);
     let watcher = Watcher::start_with(config, client, supervisor, counters).await?;
-    let term = Term { actuator: actuator_config(args, region), scheduler, metrics };
+    let actuator = actuator_config(args, region);
+    let term = Term { actuator, scheduler, settings: args.settings.settings(), metrics };
     supervisor.spawn_once("term", term.serve(watcher.duty, supervisor.clone()));
     Ok(())
 }
@@ -70,6 +72,7 @@ pub async fn start(args: &UpArgs, supervisor: &Supervisor) -> anyhow::Result<()>
 struct Term {
     actuator: longshore_actuator::Config,
     scheduler: TcpListener,
+    settings: Settings,
     metrics: Metrics,
 }
 
@@ -86,7 +89,8 @@ impl Term {
         begun?;
         let actuator = longshore_actuator::start(self.actuator, &self.metrics, &supervisor).await?;
         let actuator_endpoints = vec![format!("http://{actuator}")];
-        let planner = longshore_scheduler::args::Config { actuator_endpoints };
+        let settings = self.settings;
+        let planner = longshore_scheduler::args::Config { actuator_endpoints, settings };
         longshore_scheduler::start(planner, self.scheduler, &supervisor)?;
         let over = duty.wait_for(|duty| *duty != Duty::Working);
         match token.run_until_cancelled(over).await {

@@ -6,6 +6,8 @@ use std::net::SocketAddr;
 
 use longshore_runtime::telemetry::TelemetryArgs;
 
+use crate::settings::{Settings, SettingsArgs};
+
 /// The stateless packing scheduler: watchers dial it, it plans, and sends plans to actuators.
 #[derive(Clone, Debug, clap::Parser)]
 #[command(
@@ -22,6 +24,9 @@ pub struct Args {
     /// Every actuator of every region, standbys included, as http://host:port, comma-separated.
     #[arg(long, env = "LONGSHORE_ACTUATOR_ENDPOINTS", value_delimiter = ',')]
     pub actuator_endpoints: Vec<String>,
+    /// How plans are made.
+    #[command(flatten)]
+    pub settings: SettingsArgs,
     /// Logs and traces.
     #[command(flatten)]
     pub telemetry: TelemetryArgs,
@@ -32,6 +37,8 @@ pub struct Args {
 pub struct Config {
     /// Actuator endpoints, each a URL.
     pub actuator_endpoints: Vec<String>,
+    /// How plans are made.
+    pub settings: Settings,
 }
 
 impl Args {
@@ -46,6 +53,9 @@ impl Args {
         if self.actuator_endpoints.is_empty() {
             tracing::warn!("no --actuator-endpoints: plans are computed but nothing is launched");
         }
-        Ok(Config { actuator_endpoints: self.actuator_endpoints.clone() })
+        Ok(Config {
+            actuator_endpoints: self.actuator_endpoints.clone(),
+            settings: self.settings.settings(),
+        })
     }
 }

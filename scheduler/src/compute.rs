@@ -14,6 +14,7 @@ use longshore_proto::planning::v1 as planning;
 use longshore_proto::types::v1;
 use longshore_proto::types::v1::object::Kind;
 
+use crate::settings::Settings;
 use crate::wire::pool::Supply;
 use crate::wire::{self, WireError};
 
@@ -39,6 +40,8 @@ pub struct Question {
     pub now_ms: i64,
     /// Pods to explain: UIDs, and shape ids of counted pods.
     pub explain: Vec<String>,
+    /// What is minimised, and how policies of pools are taken.
+    pub settings: Settings,
 }
 
 /// Plans a described world.
@@ -56,6 +59,7 @@ pub fn compute(question: &Question) -> Result<planning::ComputePlanResponse, Wir
         placements: grouped(wire::plan::placements(&plan)),
         unplaced: plan.unplaced.iter().map(unplaced).collect(),
         price_micro_usd_per_hour: plan.launch_price_micro_usd_per_hour,
+        cost_micro_usd_per_hour: plan.launch_cost_micro_usd_per_hour,
         bound: Some(wire::plan::bound(&plan.bound)),
         violations: violations.iter().map(ToString::to_string).collect(),
         warnings: warnings(question, &plan),
@@ -104,14 +108,14 @@ pub fn input(question: &Question) -> Result<PlanInput, WireError> {
         counted(group, &mut view)?;
     }
     let catalogues = catalogues(question)?;
-    Ok(PlanInput {
+    Ok(question.settings.applied(PlanInput {
         overlaid: overlaid(view.world(), &catalogues).catalogues,
         world: view.snapshot(),
         catalogues,
         now_ms: question.now_ms,
         effort: effort(question.effort),
         ..PlanInput::default()
-    })
+    }))
 }
 
 /// No kube-scheduler looks at a described world, so every pod without a node waits for the planner.

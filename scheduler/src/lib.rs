@@ -11,6 +11,7 @@ mod random;
 pub mod region;
 pub mod service;
 pub mod session;
+pub mod settings;
 pub mod wire;
 
 use longshore_proto::cluster::v1::cluster_service_server::ClusterServiceServer;
@@ -37,8 +38,9 @@ pub fn start(config: Config, listener: TcpListener, supervisor: &Supervisor) -> 
         supervisor: supervisor.clone(),
         sessions: sessions.clone(),
         regions: regions.clone(),
+        settings: config.settings.clone(),
     };
-    let planning = service::planning::Service { sessions, regions };
+    let planning = service::planning::Service { sessions, regions, settings: config.settings };
     let server = GrpcServer::new(longshore_proto::DESCRIPTOR_SET)?
         .with_service(
             ClusterServiceServer::new(cluster).max_decoding_message_size(MESSAGE_BYTES_MAX),

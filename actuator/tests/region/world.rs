@@ -147,6 +147,7 @@ impl Shown {
                         zone_id: offering.zone_id.clone(),
                         capacity_type: offering.capacity_type,
                         price_micro_usd_per_hour: offering.price_micro_usd_per_hour,
+                        ..Candidate::default()
                     });
                 }
             }

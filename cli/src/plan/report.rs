@@ -5,6 +5,7 @@
 
 pub mod explain;
 mod groups;
+mod offering;
 pub mod text;
 pub mod units;
 pub mod why;
@@ -19,6 +20,7 @@ use longshore_scheduler::compute::Question;
 use serde::Serialize;
 
 use explain::Explanation;
+pub use offering::Offering;
 
 /// A plan for people and programs. Amounts carry their unit in the name of the field.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -33,9 +35,12 @@ pub struct Report {
     pub pods: PodTotals,
     /// Price of all nodes to launch.
     pub price_micro_usd_per_hour: i64,
+    /// What they cost by the objective; absent where that is their price.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_micro_usd_per_hour: Option<i64>,
     /// Part of it for nodes that stand whether pods wait or not: neither bound nor gap speaks of them.
     pub standing_price_micro_usd_per_hour: i64,
-    /// What no plan can go below; absent when nothing is launched.
+    /// What no plan can cost less than; absent when nothing is launched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lower_bound: Option<Bound>,
     /// What becomes of the capacity buffers.
@@ -61,7 +66,7 @@ pub struct NodeGroup {
     pub count: u32,
     /// Their pool.
     pub pool: String,
-    /// Offerings that will do, cheapest first.
+    /// Offerings that will do, least cost first.
     pub offerings: Vec<Offering>,
     /// True when no pod waits for them: replicas of their pool, or room of a buffer.
     pub standing: bool,
@@ -73,21 +78,6 @@ pub struct NodeGroup {
     pub allocatable: Amounts,
 }
 
-/// One way to buy a node.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Offering {
-    /// Type name.
-    pub instance_type: String,
-    /// Zone name.
-    pub zone: String,
-    /// `on-demand`, `spot` or `reserved`.
-    pub capacity_type: &'static str,
-    /// Price of one.
-    pub price_micro_usd_per_hour: i64,
-    /// True when no source lists the price.
-    pub price_estimated: bool,
-}
-
 /// CPU and memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Amounts {
@@ -95,22 +85,6 @@ pub struct Amounts {
     pub cpu_millis: i64,
     /// Memory in bytes.
     pub memory_bytes: i64,
-}
-
-impl From<&Candidate> for Offering {
-    fn from(candidate: &Candidate) -> Self {
-        Self {
-            instance_type: candidate.instance_type.clone(),
-            zone: candidate.zone.clone(),
-            capacity_type: match candidate.capacity_type() {
-                wire::CapacityType::Spot => "spot",
-                wire::CapacityType::Reserved => "reserved",
-                wire::CapacityType::OnDemand | wire::CapacityType::Unspecified => "on-demand",
-            },
-            price_micro_usd_per_hour: candidate.price_micro_usd_per_hour,
-            price_estimated: false,
-        }
-    }
 }
 
 /// Where the pods are.
@@ -126,14 +100,14 @@ pub struct PodTotals {
     pub unplaced: u32,
 }
 
-/// A price that no plan can go below.
+/// What no plan can cost less than.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Bound {
-    /// The bound.
+    /// The bound, by the objective.
     pub price_micro_usd_per_hour: i64,
     /// True when its proof was checked by integer arithmetic.
     pub checked: bool,
-    /// How far the price without standing nodes lies above it, in millionths of the bound.
+    /// How far the cost without standing nodes lies above it, in millionths of the bound.
     pub gap_ppm: i64,
 }
 
@@ -260,6 +234,8 @@ impl<'a> Context<'a> {
             nodes: self.groups(),
             pods: self.totals(),
             price_micro_usd_per_hour: answer.price_micro_usd_per_hour,
+            cost_micro_usd_per_hour: Some(answer.cost_micro_usd_per_hour)
+                .filter(|cost| *cost != answer.price_micro_usd_per_hour),
             standing_price_micro_usd_per_hour: answer.standing_price_micro_usd_per_hour,
             lower_bound: self.bound(),
             buffers: answer.buffers.iter().map(BufferRoom::from).collect(),

@@ -31,7 +31,7 @@ pub fn pack(args: &PackArgs) -> Result<Outcome> {
     let peak_rss_bytes = machine::peak_rss_bytes()?;
     let bound = (plan.bound.kind != BoundKind::None).then_some(&plan.bound);
     Ok(Outcome {
-        lower_bound_usd_per_hour: bound.map(|bound| dollars(bound.price_micro_usd_per_hour)),
+        lower_bound_usd_per_hour: bound.map(|bound| dollars(bound.cost_micro_usd_per_hour)),
         certificate_checked: bound.map(|bound| bound.checked),
         plan_seconds,
         peak_rss_bytes,

@@ -80,6 +80,7 @@ fn translated(answer: &Answer, input: &PlanInput) -> Result<Plan> {
         let launch = launch(node, input)?;
         place(&mut plan, &node.pods, &Target::New(index));
         plan.launch_price_micro_usd_per_hour += launch.max_price_micro_usd_per_hour;
+        plan.launch_cost_micro_usd_per_hour += launch.max_price_micro_usd_per_hour;
         plan.launches.push(launch);
     }
     for (node, pods) in &answer.on_existing_nodes {
@@ -118,6 +119,7 @@ fn launch(node: &PeerNode, input: &PlanInput) -> Result<NewNode> {
         node_class: String::new(),
         requirements: pool.requirements.clone(),
         candidates: vec![Candidate {
+            cost_micro_usd_per_hour: price,
             price_micro_usd_per_hour: price,
             instance_type: node.instance_type.as_str().into(),
             zone: sold.zone.clone(),

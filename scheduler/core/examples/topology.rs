@@ -138,6 +138,7 @@ fn instance(size: i64) -> InstanceType {
         price_micro_usd_per_hour: 50_000 * size,
         available: true,
         reservation: None,
+        interruptions_per_million_hours: None,
     };
     InstanceType {
         name: format!("m.{size}x").into(),

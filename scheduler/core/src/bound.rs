@@ -27,8 +27,8 @@ pub enum BoundKind {
 pub struct LowerBound {
     /// How it was proved.
     pub kind: BoundKind,
-    /// The bound, rounded down.
-    pub price_micro_usd_per_hour: i64,
+    /// The bound by the objective, rounded down.
+    pub cost_micro_usd_per_hour: i64,
     /// Price in nano-dollars per hour of [`units`] of each resource by name, rounded down.
     pub prices_nano_usd_per_hour: BTreeMap<String, i64>,
     /// Value in nano-dollars per hour of one pod of each class, rounded down: what one more pod costs where
@@ -59,12 +59,12 @@ pub(crate) fn from_prices(
         let nano = |(name, price): &(String, f64)| (name.clone(), to_nano(name, price * lowering));
         let mut bound = LowerBound {
             kind: BoundKind::ResourcePrices,
-            price_micro_usd_per_hour: 0,
+            cost_micro_usd_per_hour: 0,
             prices_nano_usd_per_hour: prices.iter().map(nano).collect(),
             checked: true,
             ..LowerBound::default()
         };
-        bound.price_micro_usd_per_hour = value(&bound, demand);
+        bound.cost_micro_usd_per_hour = value(&bound, demand);
         if certificate::verify(&bound, demand, offers.iter().cloned()).is_ok() {
             return bound;
         }
@@ -92,7 +92,7 @@ pub(crate) fn from_values(
         let worth: i128 = classes.iter().map(worth).sum();
         let bound = LowerBound {
             kind: BoundKind::ClassValues,
-            price_micro_usd_per_hour: i64::try_from(worth / 1_000).unwrap_or(0),
+            cost_micro_usd_per_hour: i64::try_from(worth / 1_000).unwrap_or(0),
             values_nano_usd_per_hour: values,
             checked: true,
             ..LowerBound::default()

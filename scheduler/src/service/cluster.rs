@@ -13,6 +13,7 @@ use tonic::{Request, Response, Status, Streaming};
 use super::{Connected, Sessions};
 use crate::region::directory::Regions;
 use crate::session::{self, Parts};
+use crate::settings::Settings;
 
 /// Most questions that wait for a session's answer.
 const QUERIES: usize = 64;
@@ -27,6 +28,8 @@ pub struct Service {
     pub sessions: Sessions,
     /// The regions within reach.
     pub regions: Regions,
+    /// How plans are made.
+    pub settings: Settings,
 }
 
 #[tonic::async_trait]
@@ -61,6 +64,7 @@ impl ClusterService for Service {
             queries: query_queue,
             token,
             supervisor: self.supervisor.clone(),
+            settings: self.settings.clone(),
         };
         self.start(parts);
         Ok(Response::new(ReceiverStream::new(responses)))

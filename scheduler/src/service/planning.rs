@@ -10,6 +10,7 @@ use super::Sessions;
 use crate::compute::{self, Question};
 use crate::region::directory::Regions;
 use crate::session::Query;
+use crate::settings::Settings;
 
 /// Most objects and counted pods together that one question may hold; beyond that the question is
 /// refused rather than memory filled.
@@ -24,6 +25,8 @@ pub struct Service {
     pub sessions: Sessions,
     /// The regions within reach, for their live catalogues.
     pub regions: Regions,
+    /// How plans are made.
+    pub settings: Settings,
 }
 
 #[tonic::async_trait]
@@ -32,7 +35,7 @@ impl PlanningService for Service {
         &self,
         request: Request<Streaming<planning::ComputePlanRequest>>,
     ) -> Result<Response<planning::ComputePlanResponse>, Status> {
-        let mut question = Question::default();
+        let mut question = Question { settings: self.settings.clone(), ..Question::default() };
         let mut region = String::new();
         let mut parts = request.into_inner();
         let mut first = true;

@@ -5,7 +5,7 @@
 //! that the plan saw, overlays included, and whoever buys looks at their order only.
 
 use longshore_core::catalogue::Catalogue;
-use longshore_core::plan::{LaunchQuery, launch_candidates};
+use longshore_core::plan::{LaunchQuery, Objective, launch_candidates};
 use longshore_proto::cluster::v1::RecordLaunchFailure;
 use longshore_proto::limits::CANDIDATES_MAX;
 use longshore_proto::types::v1;
@@ -32,6 +32,8 @@ pub struct Offered<'a> {
     pub region: &'a RegionState,
     /// The pool's catalogue as overlays make it, when any touches it.
     pub overlaid: Option<&'a Catalogue>,
+    /// What plans minimise.
+    pub objective: &'a Objective,
 }
 
 /// The launch that `claim` needs.
@@ -42,7 +44,7 @@ pub fn request(
     class: Option<&v1::NodeClass>,
     offered: Offered<'_>,
 ) -> Request {
-    let Offered { region, overlaid } = offered;
+    let Offered { region, overlaid, objective } = offered;
     let supply = supply::of_class(cluster_id, &claim.node_class, region);
     let own = region.catalogues.get(&supply.catalogue).map(AsRef::as_ref);
     let catalogue = own.map(|own| overlaid.unwrap_or(own));
@@ -60,6 +62,7 @@ pub fn request(
         requests: &read.requests,
         zones: zones.as_ref(),
         max_price_micro_usd_per_hour: (ceiling > 0).then_some(ceiling),
+        objective,
     };
     let mut candidates = launch_candidates(query, catalogue);
     candidates.truncate(CANDIDATES_MAX);

@@ -220,7 +220,8 @@ fn report(proposal: &Proposal, launched: &[Option<String>]) {
         pods = plan.placements.len(),
         launches = launched.iter().flatten().count(),
         price_micro_usd_per_hour = plan.launch_price_micro_usd_per_hour,
-        bound_micro_usd_per_hour = plan.bound.price_micro_usd_per_hour,
+        cost_micro_usd_per_hour = plan.launch_cost_micro_usd_per_hour,
+        bound_micro_usd_per_hour = plan.bound.cost_micro_usd_per_hour,
         unplaced,
         disrupted,
         "pods batched, packing computed"

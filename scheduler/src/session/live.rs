@@ -163,7 +163,7 @@ impl Session {
             self.state.cluster_id(),
             claim,
             class,
-            candidates::Offered { region, overlaid },
+            candidates::Offered { region, overlaid, objective: self.planning.objective() },
         )
     }
 

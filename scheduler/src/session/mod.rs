@@ -47,6 +47,7 @@ use self::planning::Planning;
 use self::protocol::{Receiver, Step};
 use self::state::ClusterState;
 use crate::region::directory::Regions;
+use crate::settings::Settings;
 
 pub use self::protocol::hello;
 
@@ -87,6 +88,8 @@ pub struct Parts {
     pub token: CancellationToken,
     /// Owner of the session's tasks.
     pub supervisor: Supervisor,
+    /// How plans are made.
+    pub settings: Settings,
 }
 
 /// A session under way.
@@ -116,14 +119,17 @@ pub const fn outbound_queue() -> usize {
 /// # Errors
 /// The status that the stream ended with.
 pub async fn run(parts: Parts) -> Result<(), Status> {
-    let Parts { hello, mut inbound, outbound, regions, mut queries, token, supervisor } = parts;
+    let Parts { hello, mut inbound, outbound, regions, mut queries, token, supervisor, settings } =
+        parts;
     let numbering = Numbering::new(hello.cluster_id.clone(), hello.session_epoch);
     let (parcels, parcel_queue) = mpsc::channel(dispatch::QUEUE);
     let (outcomes, mut outcome_queue) = mpsc::channel(dispatch::QUEUE);
     let dispatching = dispatch::run(numbering, parcel_queue, outcomes);
     supervisor.spawn_once("dispatch", unless(token.clone(), dispatching));
     let mut changes = regions.changes();
-    let mut session = Session::new(&hello, outbound, regions, parcels);
+    let planning = Planning::new(hello.session_epoch, settings);
+    let state = ClusterState::new(hello.cluster_id.clone());
+    let mut session = Session::new(state, planning, outbound, (regions, parcels));
     session.outbox.send(welcome());
     let mut heard = Instant::now();
     loop {
@@ -198,16 +204,16 @@ fn welcome() -> Message {
 
 impl Session {
     fn new(
-        hello: &cluster::Hello,
+        state: ClusterState,
+        planning: Planning,
         outbound: mpsc::Sender<Result<cluster::SyncResponse, Status>>,
-        regions: Regions,
-        parcels: mpsc::Sender<Parcel>,
+        (regions, parcels): (Regions, mpsc::Sender<Parcel>),
     ) -> Self {
         Self {
-            state: ClusterState::new(hello.cluster_id.clone()),
+            state,
             receiver: Receiver::default(),
             outbox: Outbox::new(outbound),
-            planning: Planning::new(hello.session_epoch),
+            planning,
             regions,
             parcels,
             supply: None,

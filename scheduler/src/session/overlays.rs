@@ -120,6 +120,7 @@ mod tests {
                 price_micro_usd_per_hour: 100,
                 available: true,
                 reservation: None,
+                interruptions_per_million_hours: None,
             });
             catalogue.put(kind);
             BTreeMap::from([(CatalogueId::new("all"), Arc::new(catalogue))])

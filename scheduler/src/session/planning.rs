@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use longshore_core::catalogue::Catalogue;
 use longshore_core::check;
-use longshore_core::plan::{Effort, Plan, PlanInput, Target};
+use longshore_core::plan::{Effort, Objective, Plan, PlanInput, Target};
 use longshore_core::reason::Obstacle;
 
 use longshore_core::vocabulary::ids::{CatalogueId, ClaimName, OverlayName, PodUid, PoolName};
@@ -22,6 +22,7 @@ use super::lifecycle::instance_id;
 use super::overlays::Kept;
 use super::state::ClusterState;
 use crate::region::directory::Region;
+use crate::settings::Settings;
 
 /// A plan waits until no change has come for this long, so that a burst of pods is packed together.
 const QUIET: Duration = Duration::from_millis(50);
@@ -52,6 +53,7 @@ struct Wish {
 /// State of the loop.
 pub struct Planning {
     session_epoch: u64,
+    settings: Settings,
     plans: u64,
     wish: Option<Wish>,
     running: Option<JoinHandle<Option<Proposal>>>,
@@ -67,9 +69,10 @@ pub struct Planning {
 impl Planning {
     /// A loop that has not planned yet.
     #[must_use]
-    pub fn new(session_epoch: u64) -> Self {
+    pub fn new(session_epoch: u64, settings: Settings) -> Self {
         Self {
             session_epoch,
+            settings,
             plans: 0,
             wish: None,
             running: None,
@@ -165,6 +168,12 @@ impl Planning {
         self.overlays.overlaid().catalogues.get(pool).map(AsRef::as_ref)
     }
 
+    /// What plans minimise.
+    #[must_use]
+    pub const fn objective(&self) -> &Objective {
+        &self.settings.objective
+    }
+
     /// Overlays without effect, each with the one that it contradicts.
     #[must_use]
     pub const fn conflicts(&self) -> &BTreeMap<OverlayName, OverlayName> {
@@ -244,7 +253,7 @@ impl Planning {
             (catalogues, announced)
         });
         self.overlays.refresh(state.view().world(), &catalogues);
-        PlanInput {
+        self.settings.applied(PlanInput {
             world: state.view().snapshot(),
             catalogues,
             overlaid: self.overlays.overlaid().catalogues.clone(),
@@ -254,7 +263,7 @@ impl Planning {
             now_ms,
             effort: Effort::Default,
             ..PlanInput::default()
-        }
+        })
     }
 
     /// Where the newest plan wants each pod, by the name its claim or node has by now.
@@ -324,7 +333,7 @@ mod tests {
 
     #[test]
     fn a_plan_is_overtaken_when_a_node_opens_that_it_held_for_unfit() {
-        let mut planning = Planning::new(1);
+        let mut planning = Planning::new(1, Settings::default());
         assert!(!planning.has_overtaken(&proposal(&[], &[])));
         planning.opens("a");
         assert!(planning.has_overtaken(&proposal(&[], &["b"])));

@@ -6,6 +6,7 @@ use longshore_core::vocabulary::catalogue::{
 use longshore_proto::types::v1;
 
 use super::{WireError, resources};
+use crate::settings::INTERRUPTIONS_MAX;
 
 /// Reads a catalogue or a part of one.
 ///
@@ -57,6 +58,11 @@ fn offering(wire: &v1::Offering) -> Result<Offering, WireError> {
     if wire.price_micro_usd_per_hour < 0 {
         return Err(WireError::field("offerings.price_micro_usd_per_hour", "is negative"));
     }
+    let rate = wire.interruptions_per_million_hours;
+    if rate.is_some_and(|rate| !(0..=INTERRUPTIONS_MAX).contains(&rate)) {
+        let problem = format!("is outside 0 to {INTERRUPTIONS_MAX}; leave it out if unknown");
+        return Err(WireError::field("offerings.interruptions_per_million_hours", &problem));
+    }
     let reservation = (!wire.reservation_id.is_empty()).then(|| Reservation {
         id: wire.reservation_id.as_str().into(),
         remaining: wire.reservation_count,
@@ -68,6 +74,7 @@ fn offering(wire: &v1::Offering) -> Result<Offering, WireError> {
         price_micro_usd_per_hour: wire.price_micro_usd_per_hour,
         available: wire.available,
         reservation,
+        interruptions_per_million_hours: wire.interruptions_per_million_hours,
     })
 }
 

@@ -17,6 +17,9 @@ pub fn candidate(candidate: &Candidate) -> v1::Candidate {
         zone_id: candidate.zone_id.to_string(),
         capacity_type: capacity_type_to_wire(candidate.capacity_type).into(),
         price_micro_usd_per_hour: candidate.price_micro_usd_per_hour,
+        cost_micro_usd_per_hour: Some(candidate.cost_micro_usd_per_hour)
+            .filter(|cost| *cost != candidate.price_micro_usd_per_hour)
+            .unwrap_or(0),
     }
 }
 
@@ -126,7 +129,7 @@ pub fn bound(bound: &LowerBound) -> v1::LowerBound {
     });
     v1::LowerBound {
         kind: kind.into(),
-        price_micro_usd_per_hour: bound.price_micro_usd_per_hour,
+        price_micro_usd_per_hour: bound.cost_micro_usd_per_hour,
         resource_prices: prices.collect(),
         certificate_checked: bound.checked,
         class_values: values.collect(),

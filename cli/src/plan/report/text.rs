@@ -98,11 +98,15 @@ fn summary(report: &Report) -> String {
             counted(count(true), "node")
         ));
     }
+    if let Some(cost) = report.cost_micro_usd_per_hour {
+        lines.push(format!("cost         ${}/hour by the weights given", usd(cost)));
+    }
     if let Some(bound) = &report.lower_bound {
         let checked = if bound.checked { "proof checked" } else { "proof not checked" };
         let floor = usd(bound.price_micro_usd_per_hour);
         let others = if stands > 0 { " for the other nodes" } else { "" };
-        lines.push(format!("lower bound  ${floor}/hour{others}, {checked}"));
+        let costs = if report.cost_micro_usd_per_hour.is_some() { " of cost" } else { "" };
+        lines.push(format!("lower bound  ${floor}/hour{costs}{others}, {checked}"));
         lines.push(format!("gap          {}", percent_of_ppm(bound.gap_ppm)));
     }
     lines.extend(report.buffers.iter().map(buffer));

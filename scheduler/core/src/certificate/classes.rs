@@ -240,7 +240,7 @@ mod tests {
     fn bound(values: &[(&str, i64)], price: i64) -> LowerBound {
         LowerBound {
             kind: BoundKind::ClassValues,
-            price_micro_usd_per_hour: price,
+            cost_micro_usd_per_hour: price,
             values_nano_usd_per_hour: values.iter().map(|(s, v)| ((*s).into(), *v)).collect(),
             ..LowerBound::default()
         }

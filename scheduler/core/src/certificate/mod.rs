@@ -92,7 +92,7 @@ pub fn verify(
 /// Checks that the bound is no larger than what was proved.
 fn covers(bound: &LowerBound, proved_nano: i128) -> Result<(), CertificateError> {
     let proved = i64::try_from(proved_nano / NANO_PER_MICRO).unwrap_or(i64::MAX);
-    let claimed = bound.price_micro_usd_per_hour;
+    let claimed = bound.cost_micro_usd_per_hour;
     if bound.kind != BoundKind::None && claimed > proved {
         return Err(CertificateError::BoundTooLarge { claimed, proved });
     }

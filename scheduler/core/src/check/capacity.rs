@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use super::{Findings, Rule};
+use super::{Findings, Rule, cost};
 use crate::bound::{BoundKind, LowerBound};
 use crate::certificate::{self, CertificateError, PodClass, PricedRoom, SharedRoom};
 use crate::plan::{Plan, PlanInput};
@@ -97,11 +97,15 @@ fn types_of<'c>(
 fn bound(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
     let price: i64 = plan.launches.iter().map(|l| l.price()).sum();
     findings.require(price == plan.launch_price_micro_usd_per_hour, Rule::Bound, || {
-        format!("launches cost {price}, not {}", plan.launch_price_micro_usd_per_hour)
+        format!("launches are priced {price}, not {}", plan.launch_price_micro_usd_per_hour)
+    });
+    let cost: i64 = plan.launches.iter().map(|l| l.cost()).sum();
+    findings.require(cost == plan.launch_cost_micro_usd_per_hour, Rule::Bound, || {
+        format!("launches cost {cost}, not {}", plan.launch_cost_micro_usd_per_hour)
     });
     let bound = &plan.bound;
-    findings.require(bound.price_micro_usd_per_hour <= price, Rule::Bound, || {
-        format!("bound {} exceeds the price {price}", bound.price_micro_usd_per_hour)
+    findings.require(bound.cost_micro_usd_per_hour <= cost, Rule::Bound, || {
+        format!("bound {} exceeds the cost {cost}", bound.cost_micro_usd_per_hour)
     });
     let pods = plan.launches.iter().flat_map(|launch| &launch.pods);
     let shapes = pods.filter_map(|pod| input.world.shapes.get(&input.world.pods.get(pod)?.shape));
@@ -196,7 +200,7 @@ fn offers(input: &PlanInput) -> Vec<Offer<'_>> {
                 let certain = |shape: &&&PodShape| runs(pool, &labels, shape);
                 let daemons = shapes.iter().filter(certain).map(|shape| &shape.requests);
                 let room = daemons.fold(instance.allocatable(), |room, r| room.minus(r));
-                let price_micro_usd_per_hour = offering.price_micro_usd_per_hour;
+                let price_micro_usd_per_hour = cost::of(input, instance, offering);
                 let room = PricedRoom { room, price_micro_usd_per_hour };
                 all.push(Offer { pool, labels, decided: Rc::clone(&decided), room });
             }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Findings, Rule};
+use super::{Findings, Rule, cost};
 use crate::plan::{Disruption, Plan, PlanInput};
 use crate::vocabulary::ids::{NodeName, PodUid, PoolName};
 use crate::vocabulary::pool::{ConsolidationPolicy, DisruptionReason};
@@ -101,18 +101,18 @@ fn saving(plan: &Plan, input: &PlanInput, disruption: &Disruption, findings: &mu
         return;
     }
     let launches = disruption.replacements.iter().filter_map(|index| plan.launches.get(*index));
-    let prices = launches.map(|launch| {
-        launch.candidates.iter().map(|candidate| candidate.price_micro_usd_per_hour).max()
+    let costs = launches.map(|launch| {
+        launch.candidates.iter().map(|candidate| candidate.cost_micro_usd_per_hour).max()
     });
-    let dearest: i64 = prices.map(|price| price.unwrap_or(i64::MAX)).sum();
-    let price: i64 = disruption.claims.iter().filter_map(|name| price_of(input, name)).sum();
+    let dearest: i64 = costs.map(|cost| cost.unwrap_or(i64::MAX)).sum();
+    let cost: i64 = disruption.claims.iter().filter_map(|name| cost_of(input, name)).sum();
     let free = disruption.replacements.is_empty();
-    findings.require(free || dearest < price, Rule::Saving, || {
-        format!("{:?}: {price} is replaced by up to {dearest}", disruption.nodes)
+    findings.require(free || dearest < cost, Rule::Saving, || {
+        format!("{:?}: {cost} is replaced by up to {dearest}", disruption.nodes)
     });
 }
 
-fn price_of(input: &PlanInput, name: &crate::ids::ClaimName) -> Option<i64> {
+fn cost_of(input: &PlanInput, name: &crate::ids::ClaimName) -> Option<i64> {
     let claim = input.world.claims.get(name)?;
     let catalogue = input.catalogue_of(input.world.pools.get(&claim.pool)?)?;
     let node = claim.node.as_ref().and_then(|node| input.world.nodes.get(node));
@@ -121,12 +121,10 @@ fn price_of(input: &PlanInput, name: &crate::ids::ClaimName) -> Option<i64> {
     let zone = claim.zone.as_ref().map(|zone| zone.as_str());
     let bought =
         label(crate::labels::CAPACITY_TYPE).and_then(crate::catalogue::CapacityType::from_label);
-    let offering = catalogue.offering(
-        kind.or_else(|| label(crate::labels::INSTANCE_TYPE))?,
-        zone.or_else(|| label(crate::labels::ZONE))?,
-        claim.capacity_type.or(bought)?,
-    );
-    offering.map(|offering| offering.price_micro_usd_per_hour)
+    let kind = kind.or_else(|| label(crate::labels::INSTANCE_TYPE))?;
+    let zone = zone.or_else(|| label(crate::labels::ZONE))?;
+    let offering = catalogue.offering(kind, zone, claim.capacity_type.or(bought)?)?;
+    Some(cost::of(input, catalogue.types.get(kind)?, offering))
 }
 
 fn node_budgets(

@@ -7,6 +7,7 @@
 mod capacity;
 mod census;
 mod company;
+mod cost;
 mod disruption;
 mod nodes;
 mod predicates;
@@ -33,7 +34,7 @@ pub struct Violation {
 pub enum Rule {
     /// Every pod to place is placed or unplaced, once; every move belongs to a node that goes.
     Complete,
-    /// Targets exist and may take pods; launches have 1 to 60 candidates, on offer, cheapest first.
+    /// Targets exist and may take pods; launches have 1 to 60 candidates, on offer, least cost first.
     Target,
     /// Requests fit what a node has, DaemonSets included.
     Resources,
@@ -61,7 +62,7 @@ pub enum Rule {
     Disruptable,
     /// Pools with replicas keep as many nodes, and no others get a node that no pod waits for.
     Replicas,
-    /// A consolidation saves money whichever candidates are bought.
+    /// A consolidation saves cost whichever candidates are bought.
     Saving,
     /// The lower bound holds.
     Bound,

@@ -6,11 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Findings, Rule};
+use super::{Findings, Rule, cost};
 use crate::plan::{
     CANDIDATES_MAX, Candidate, MinValuesPolicy, NewNode, Placement, Plan, PlanInput, Target,
 };
-use crate::vocabulary::catalogue::{CapacityType, Catalogue, InstanceType, Offering};
+use crate::vocabulary::catalogue::{CapacityType, InstanceType, Offering};
 use crate::vocabulary::ids::PodUid;
 use crate::vocabulary::labels::{self, Labels};
 use crate::vocabulary::pool::NodePool;
@@ -249,13 +249,12 @@ fn launched<'a>(
         format!("{name} has {count} candidates")
     });
     findings.require(launch.candidates.is_sorted(), Rule::Target, || {
-        format!("{name}: candidates are not in order of price")
+        format!("{name}: candidates are not in order of cost")
     });
     let pool = input.world.pools.get(&launch.pool);
-    let catalogue = pool.and_then(|pool| input.catalogue_of(pool));
     let mut forms = Vec::new();
     for candidate in &launch.candidates {
-        let Some(form) = bought(launch, candidate, catalogue) else {
+        let Some(form) = bought(input, launch, candidate) else {
             findings.add(Rule::Target, format!("{name}: {candidate:?} is not on offer"));
             continue;
         };
@@ -279,8 +278,9 @@ fn launched<'a>(
 }
 
 /// What a launch becomes with one of its candidates; none when that is not on offer.
-fn bought(launch: &NewNode, candidate: &Candidate, catalogue: Option<&Catalogue>) -> Option<Form> {
-    let instance = catalogue?.types.get(&candidate.instance_type)?;
+fn bought(input: &PlanInput, launch: &NewNode, candidate: &Candidate) -> Option<Form> {
+    let catalogue = input.catalogue_of(input.world.pools.get(&launch.pool)?)?;
+    let instance = catalogue.types.get(&candidate.instance_type)?;
     let reserved = launch.requirements.get(labels::RESERVATION_ID);
     let is_it = |o: &&Offering| {
         let id = o.reservation.as_ref().map(|reservation| reservation.id.as_str());
@@ -288,6 +288,7 @@ fn bought(launch: &NewNode, candidate: &Candidate, catalogue: Option<&Catalogue>
             && o.zone == candidate.zone
             && o.capacity_type == candidate.capacity_type
             && o.price_micro_usd_per_hour == candidate.price_micro_usd_per_hour
+            && cost::of(input, instance, o) == candidate.cost_micro_usd_per_hour
             && reserved.is_none_or(|wanted| wanted.allows(id))
     };
     let offering = instance.offerings.iter().find(is_it)?;

@@ -25,7 +25,7 @@ const REPLACE_TRIALS_MAX: usize = 50;
 const TOGETHER_MAX: usize = 64;
 /// A spot node is replaced by spot nodes when the launch may choose among this many types, so that
 /// what is launched lies inside the list and is not replaced again at once; or else when that saves
-/// half its price, which cannot happen to the same pods many times over.
+/// half its cost, which cannot happen to the same pods many times over.
 const SPOT_TYPES_MIN: usize = 15;
 
 impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
@@ -45,17 +45,17 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
         self.replace_singly(&order);
     }
 
-    /// Dollars an hour for each unit of disturbance.
+    /// Cost an hour for each unit of disturbance.
     fn yield_of(&self, candidate: &Candidate<'_>) -> f64 {
-        float(self.price(candidate).unwrap_or(0)) / candidate.move_cost
+        float(self.cost(candidate).unwrap_or(0)) / candidate.move_cost
     }
 
-    fn price(&self, candidate: &Candidate<'_>) -> Option<i64> {
-        self.context.model.hosts[candidate.host].price
+    fn cost(&self, candidate: &Candidate<'_>) -> Option<i64> {
+        self.context.model.hosts[candidate.host].cost
     }
 
-    fn price_of(&self, gone: &[&Candidate<'a>]) -> i64 {
-        gone.iter().filter_map(|candidate| self.price(candidate)).sum()
+    fn cost_of(&self, gone: &[&Candidate<'a>]) -> i64 {
+        gone.iter().filter_map(|candidate| self.cost(candidate)).sum()
     }
 
     fn delete(&mut self, order: &[&Candidate<'a>]) {
@@ -89,7 +89,7 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
             if trials == REPLACE_TRIALS_MAX {
                 return;
             }
-            if self.price(candidate).is_some()
+            if self.cost(candidate).is_some()
                 && self.may_go(candidate, DisruptionReason::Underutilized)
             {
                 trials += 1;
@@ -109,7 +109,7 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
             if together.len() == most {
                 break;
             }
-            if self.price(candidate).is_some() && self.is_untouched(candidate) {
+            if self.cost(candidate).is_some() && self.is_untouched(candidate) {
                 together.push(candidate);
                 let reason = DisruptionReason::Underutilized;
                 if !self.allowance.admits(self.context.model, &together, reason) {
@@ -121,16 +121,16 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
     }
 
     fn replace_if_cheaper(&mut self, gone: &[&Candidate<'a>]) -> bool {
-        let price = self.price_of(gone);
+        let cost = self.cost_of(gone);
         let single_spot = gone.len() == 1 && self.is_spot(gone[0]);
         let Context { goods, .. } = self.context;
         let relocation = self.relocation(gone);
         let accept = |placed: &mut Placed| {
             let nodes: i64 = placed.nodes.iter().map(|node| node.copies).sum();
             let fewer = i64::try_from(gone.len()).is_ok_and(|gone| nodes < gone || gone == 1);
-            let halves = 2 * planned_price(goods, placed) <= price;
+            let halves = 2 * planned_cost(goods, placed) <= cost;
             fewer
-                && keep_cheaper(goods, placed, price)
+                && keep_cheaper(goods, placed, cost)
                 && (!single_spot || halves || has_spot_choice(goods, placed))
         };
         let Some(placed) = relocation.if_worth(accept) else { return false };
@@ -142,10 +142,10 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
     /// not been quiet for long enough, and those that are empty and will go. Of the latter, cheaper
     /// ones are welcome; any other would be one node kept for another, and pods disturbed for nothing.
     fn relocation(&mut self, gone: &[&Candidate<'a>]) -> Relocation<'_, 'g, 'm, 'a> {
-        let price = self.price_of(gone);
+        let cost = self.cost_of(gone);
         let Self { context, ending, ripening, .. } = self;
         let hosts = &context.model.hosts;
-        let dear = |host: &usize| hosts[*host].price.is_none_or(|own| own >= price);
+        let dear = |host: &usize| hosts[*host].cost.is_none_or(|own| own >= cost);
         let ending = ending.iter().copied().filter(dear);
         Relocation::of(context, gone).avoiding(ending.chain(ripening.iter().copied()))
     }
@@ -157,23 +157,23 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
 }
 
 /// What the replacement costs at its planned offers, in micro-dollars per hour.
-fn planned_price(goods: &Goods<'_, '_>, placed: &Placed) -> i64 {
-    placed.nodes.iter().map(|node| goods.price(node.offers[0]) * node.copies).sum()
+fn planned_cost(goods: &Goods<'_, '_>, placed: &Placed) -> i64 {
+    placed.nodes.iter().map(|node| goods.cost(node.offers[0]) * node.copies).sum()
 }
 
-/// Drops offers that would eat the saving. Each node may exceed its planned price by its share of it. True
-/// when money is saved and what remains is as flexible as `minValues` asks for.
-fn keep_cheaper(goods: &Goods<'_, '_>, placed: &mut Placed, price: i64) -> bool {
-    let total = planned_price(goods, placed);
-    if total >= price {
+/// Drops offers that would eat the saving. Each node may exceed its planned cost by its share of it. True
+/// when something is saved and what remains is as flexible as `minValues` asks for.
+fn keep_cheaper(goods: &Goods<'_, '_>, placed: &mut Placed, cost: i64) -> bool {
+    let total = planned_cost(goods, placed);
+    if total >= cost {
         return false;
     }
     for node in &mut placed.nodes {
         let share =
-            i128::from(goods.price(node.offers[0])) * i128::from(price) / i128::from(total.max(1));
+            i128::from(goods.cost(node.offers[0])) * i128::from(cost) / i128::from(total.max(1));
         let limit = i64::try_from(share).unwrap_or(i64::MAX);
         let first = node.offers[0];
-        node.offers.retain(|offer| *offer == first || goods.price(*offer) < limit);
+        node.offers.retain(|offer| *offer == first || goods.cost(*offer) < limit);
     }
     let flexible = |node: &Bought| {
         let offers = node.offers.iter().copied();

@@ -154,15 +154,15 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
         let (launches, new) = assemble::launches(model, goods, &placed.nodes, &mut queue, first);
         moves.extend(new);
         moves.sort_unstable();
-        let cost: i64 = launches.iter().map(|n| n.price()).sum();
-        let price: i64 = gone.iter().filter_map(|c| model.hosts[c.host].price).sum();
+        let spent: i64 = launches.iter().map(|node| node.price()).sum();
+        let freed: i64 = gone.iter().filter_map(|c| model.hosts[c.host].price).sum();
         self.plan.disruptions.push(Disruption {
             claims: gone.iter().map(|candidate| candidate.claim.name.clone()).collect(),
             nodes: gone.iter().map(|candidate| candidate.node.name.clone()).collect(),
             reason,
             replacements: (first..first + launches.len()).collect(),
             moves,
-            saving_micro_usd_per_hour: price - cost,
+            saving_micro_usd_per_hour: freed - spent,
         });
         self.plan.launches.extend(launches);
     }

@@ -14,8 +14,8 @@ use crate::plan::candidates::{CANDIDATES_MAX, candidate};
 use crate::plan::goods;
 use crate::plan::hosts::Host;
 use crate::plan::market::{Stall, node_labels};
-use crate::plan::substitutes::PRICE_FACTOR_MAX;
-use crate::plan::{self, Disruption, NewNode};
+use crate::plan::substitutes::COST_FACTOR_MAX;
+use crate::plan::{self, Candidate as Offered, Disruption, NewNode};
 use crate::reason::Obstacle;
 use crate::vocabulary::catalogue::{InstanceType, Offering};
 use crate::vocabulary::ids::Zone;
@@ -66,7 +66,7 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
             }
             for _ in 0..missing {
                 let within = zones.values_mut().filter(|it| vector::fits(&it.charge, &budget.left));
-                let next = within.min_by_key(|zone| (zone.nodes, zone.price()));
+                let next = within.min_by_key(|zone| (zone.nodes, zone.cost()));
                 let Some(zone) = next else { break };
                 zone.nodes += 1;
                 vector::add(&mut budget.left, &zone.charge, -1);
@@ -141,11 +141,13 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
         if stall.closed != Some(Obstacle::FixedReplicas) {
             return BTreeMap::new();
         }
+        let objective = &self.context.model.input.objective;
         for instance in &stall.types {
             for offering in instance.offerings.iter().filter(|o| o.available && stall.sells(o)) {
                 let daemons = self.daemons(stall, instance, offering);
                 if daemons.fits_in(&instance.allocatable()) {
-                    let replica = Replica { instance, offering, daemons };
+                    let candidate = candidate(objective, instance, offering);
+                    let replica = Replica { candidate, instance, daemons };
                     offers.entry(offering.zone.clone()).or_default().push(replica);
                 }
             }
@@ -196,32 +198,32 @@ impl InZone {
         Some(Self { charge: charge.unwrap_or_default(), node, nodes: 0 })
     }
 
-    fn price(&self) -> i64 {
-        self.node.price()
+    fn cost(&self) -> i64 {
+        self.node.cost()
     }
 }
 
 /// Something that a replica may become.
 struct Replica<'a> {
+    candidate: Offered,
     instance: &'a InstanceType,
-    offering: &'a Offering,
     /// What DaemonSets request there.
     daemons: Resources,
 }
 
-/// A replica among what one zone offers: the cheapest, or what is not much dearer. A pool that wants
+/// A replica among what one zone offers: that of least cost, or what costs not much more. A pool that wants
 /// choice keeps all of it.
 fn node(stall: &Stall<'_>, mut offers: Vec<Replica<'_>>) -> Option<NewNode> {
-    offers.sort_by_cached_key(|replica| candidate(replica.instance, replica.offering));
-    let cheapest = offers.first()?.offering.price_micro_usd_per_hour;
-    let most = cheapest.saturating_mul(PRICE_FACTOR_MAX);
+    offers.sort_by(|a, b| a.candidate.cmp(&b.candidate));
+    let least = offers.first()?.candidate.cost_micro_usd_per_hour;
+    let most = least.saturating_mul(COST_FACTOR_MAX);
     let choice = stall.pool.requirements.iter().any(|(_, wanted)| wanted.min_values.is_some());
-    offers.retain(|replica| choice || replica.offering.price_micro_usd_per_hour <= most);
+    offers.retain(|replica| choice || replica.candidate.cost_micro_usd_per_hour <= most);
     // Every candidate has to carry what is requested: what runs on the planned one.
     let requests = offers.first()?.daemons.clone();
     offers.retain(|replica| requests.fits_in(&replica.instance.allocatable()));
     offers.truncate(CANDIDATES_MAX);
-    let candidates = offers.iter().map(|replica| candidate(replica.instance, replica.offering));
+    let candidates = offers.into_iter().map(|replica| replica.candidate);
     let node = node_of(stall, 0, candidates.collect(), requests)?;
     Some(NewNode { standing: true, ..node })
 }

@@ -154,7 +154,10 @@ fn new_node(model: &Model<'_>, goods: &Goods<'_, '_>, group: &Bought) -> Option<
     let candidates: Vec<_> = group
         .offers
         .iter()
-        .map(|at| candidate(stall.types[goods.offers[*at].kind], goods.offers[*at].offering))
+        .map(|at| {
+            let offer = &goods.offers[*at];
+            candidate(&model.input.objective, stall.types[offer.kind], offer.offering)
+        })
         .collect();
     let requests = requests(model, goods, planned, &group.load);
     let mut node = node_of(stall, offer.flavour, candidates, requests)?;
@@ -190,7 +193,10 @@ pub(crate) fn node_of(
         pool: pool.name.clone(),
         node_class: pool.node_class.clone(),
         requirements,
-        max_price_micro_usd_per_hour: candidates.last()?.price_micro_usd_per_hour,
+        max_price_micro_usd_per_hour: candidates
+            .iter()
+            .map(|c| c.price_micro_usd_per_hour)
+            .max()?,
         candidates,
         requests,
         labels,

@@ -1,11 +1,12 @@
 //! The closed list of offerings for one node, at planning time and again after a restart.
 //!
-//! Invariant: cheapest first, ties by name; every entry carries the requests and meets the requirements.
+//! Invariant: least cost first, ties by name; every entry carries the requests and meets the requirements.
 
 use std::collections::BTreeSet;
 
 use super::flexibility;
 use super::market::{node_labels, offering_admits};
+use super::objective::Objective;
 use super::types::Candidate;
 use crate::vocabulary::catalogue::{Catalogue, InstanceType, Offering};
 use crate::vocabulary::ids::Zone;
@@ -25,18 +26,20 @@ pub struct LaunchQuery<'a> {
     pub requests: &'a Resources,
     /// Zones allowed; none means all.
     pub zones: Option<&'a BTreeSet<Zone>>,
-    /// Most that a candidate may cost; none means no ceiling.
+    /// Highest price of a candidate; none means no ceiling.
     pub max_price_micro_usd_per_hour: Option<i64>,
+    /// What costs decide the order.
+    pub objective: &'a Objective,
 }
 
-/// The acceptable offerings for a claim that exists already, cheapest first, at most
-/// [`CANDIDATES_MAX`]. Empty when nothing on offer is acceptable any more.
+/// The acceptable offerings for a claim that exists already, least cost first, at
+/// most [`CANDIDATES_MAX`]. Empty when nothing on offer is acceptable any more.
 #[must_use]
 pub fn launch_candidates(query: LaunchQuery<'_>, catalogue: &Catalogue) -> Vec<Candidate> {
     let mut found = Vec::new();
     for instance in catalogue.types.values().filter(|i| query.requests.fits_in(&i.allocatable())) {
         let offerings = instance.offerings.iter().filter(|o| query.accepts(instance, o));
-        found.extend(offerings.map(|offering| candidate(instance, offering)));
+        found.extend(offerings.map(|offering| candidate(query.objective, instance, offering)));
     }
     found.sort_unstable();
     query.cut(&mut found, catalogue);
@@ -54,7 +57,7 @@ impl LaunchQuery<'_> {
             && self.describes(instance, offering)
     }
 
-    /// Keeps the cheapest, but as many values of each label as `minValues` asks for.
+    /// Keeps those of least cost, but as many values of each label as `minValues` asks for.
     fn cut(&self, found: &mut Vec<Candidate>, catalogue: &Catalogue) {
         let value = |at: usize, key: &str| {
             let Candidate { instance_type, zone, capacity_type, .. } = &found[at];
@@ -92,8 +95,13 @@ fn is_claims_own(key: &str) -> bool {
 }
 
 /// An offering as a candidate.
-pub(crate) fn candidate(instance: &InstanceType, offering: &Offering) -> Candidate {
+pub(crate) fn candidate(
+    objective: &Objective,
+    instance: &InstanceType,
+    offering: &Offering,
+) -> Candidate {
     Candidate {
+        cost_micro_usd_per_hour: objective.cost(instance, offering),
         price_micro_usd_per_hour: offering.price_micro_usd_per_hour,
         instance_type: instance.name.clone(),
         zone: offering.zone.clone(),

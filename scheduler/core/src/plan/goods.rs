@@ -40,7 +40,7 @@ pub(crate) struct Goods<'m, 'a> {
     pub(crate) places: Places,
     /// What `minValues` leaves of each offer.
     pub(crate) flexible: Vec<Option<Rc<Share>>>,
-    by_price: OnceCell<Vec<usize>>,
+    by_cost: OnceCell<Vec<usize>>,
     sizes: RefCell<BTreeMap<(usize, Requirements), Rc<Sizes<'a>>>>,
 }
 
@@ -56,6 +56,8 @@ pub(crate) struct Sizes<'a> {
 /// Facts of one offer.
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
+    /// What it costs, in micro-dollars per hour.
+    pub(crate) cost: i64,
     /// What pods may use.
     pub(crate) room: Vector,
     /// What it draws on the limits of its pool.
@@ -104,7 +106,7 @@ impl<'m, 'a> Goods<'m, 'a> {
             known: RefCell::default(),
             places: Places::default(),
             flexible: Vec::new(),
-            by_price: OnceCell::new(),
+            by_cost: OnceCell::new(),
             sizes: RefCell::default(),
         };
         goods.add_facts();
@@ -112,13 +114,19 @@ impl<'m, 'a> Goods<'m, 'a> {
         goods
     }
 
-    /// All offers, cheapest first; of those at one price in the order of pools, types and offerings.
-    pub(crate) fn by_price(&self) -> &[usize] {
-        self.by_price.get_or_init(|| {
+    /// All offers, those of least cost first; of equal ones the cheaper, then in the order of pools, types and
+    /// offerings.
+    pub(crate) fn by_cost(&self) -> &[usize] {
+        self.by_cost.get_or_init(|| {
             let mut order: Vec<usize> = (0..self.offers.len()).collect();
-            order.sort_unstable_by_key(|at| (self.price(*at), *at));
+            order.sort_unstable_by_key(|at| self.rank(*at));
             order
         })
+    }
+
+    /// Place of an offer among all.
+    pub(crate) fn rank(&self, offer: usize) -> impl Ord + use<> {
+        (self.cost(offer), self.offers[offer].offering.price_micro_usd_per_hour, offer)
     }
 
     /// Types of a stall that its pool and these requirements allow.
@@ -188,9 +196,9 @@ impl<'m, 'a> Goods<'m, 'a> {
         self.flexible[offer].as_ref().map_or(&self.facts[offer].charge, |share| &share.charge)
     }
 
-    /// Price of an offer, in micro-dollars per hour.
-    pub(crate) fn price(&self, offer: usize) -> i64 {
-        self.offers[offer].offering.price_micro_usd_per_hour
+    /// What an offer costs by the objective, in micro-dollars per hour.
+    pub(crate) fn cost(&self, offer: usize) -> i64 {
+        self.facts[offer].cost
     }
 
     /// The world.
@@ -284,7 +292,9 @@ impl DaemonSets {
             vector::add(&mut room, &goods.model.requests[*daemon], -1);
         }
         let daemons = Rc::clone(&self.sets[start]);
-        Facts { room, charge: charge(stall, instance), reservation, start, kind, daemons }
+        let (charge, cost) =
+            (charge(stall, instance), goods.model.input.objective.cost(instance, offer.offering));
+        Facts { cost, room, charge, reservation, start, kind, daemons }
     }
 
     fn start(&mut self, goods: &Goods<'_, '_>, running: Vec<usize>) -> usize {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::candidates::{LaunchQuery, launch_candidates};
 use super::market::node_labels;
 use super::model::Model;
+use super::objective::Objective;
 use super::outlook::Outlook;
 use super::types::{PlanInput, Target};
 use crate::pack::rules::NodeState;
@@ -58,6 +59,8 @@ pub(crate) struct Host<'a> {
     ending: BTreeMap<usize, i64>,
     /// Price, when known, in micro-dollars per hour.
     pub(crate) price: Option<i64>,
+    /// What it costs by the objective, when known, in micro-dollars per hour.
+    pub(crate) cost: Option<i64>,
     /// What limits count: the largest it can turn out to be.
     pub(crate) capacity: Resources,
 }
@@ -157,19 +160,25 @@ fn of_node<'a>(model: &Model<'a>, node: &'a Node) -> Host<'a> {
         pods: BTreeMap::new(),
         ending: BTreeMap::new(),
         price: None,
+        cost: None,
         capacity: capacity.clone(),
         claim,
     };
     if host.is_interrupted(model.input) && !node.is_fargate() {
         (host.open, host.leaving) = (false, true);
     }
-    host.price = price_of(model, &host);
+    (host.cost, host.price) = worth_of(model, &host).unzip();
     host
 }
 
 fn of_claim<'a>(model: &Model<'a>, claim: &Arc<NodeClaim>) -> Host<'a> {
     let catalogue = catalogue_of(model, claim);
-    let possible = catalogue.map(|c| possible(claim, c)).unwrap_or_default();
+    let objective = &model.input.objective;
+    let possible = catalogue.map(|c| possible(claim, c, objective)).unwrap_or_default();
+    let worth = |(instance, offering): &(&InstanceType, &Offering)| {
+        (objective.cost(instance, offering), offering.price_micro_usd_per_hour)
+    };
+    let (cost, price) = possible.iter().map(worth).min().unzip();
     let mut offers = claim.requirements.and(&Requirements::from_labels(&claim.labels));
     narrow(&mut offers, &possible);
     let sum = |pick: fn(&InstanceType) -> Resources,
@@ -194,7 +203,8 @@ fn of_claim<'a>(model: &Model<'a>, claim: &Arc<NodeClaim>) -> Host<'a> {
         wish_state: NodeState::default(),
         pods: BTreeMap::new(),
         ending: BTreeMap::new(),
-        price: possible.iter().map(|(_, offering)| offering.price_micro_usd_per_hour).min(),
+        price,
+        cost,
         capacity: capacity.unwrap_or_else(|| room.raised_to(&claim.requests)),
         claim: Some(Arc::clone(claim)),
     }
@@ -204,6 +214,7 @@ fn of_claim<'a>(model: &Model<'a>, claim: &Arc<NodeClaim>) -> Host<'a> {
 fn possible<'c>(
     claim: &NodeClaim,
     catalogue: &'c Catalogue,
+    objective: &Objective,
 ) -> Vec<(&'c InstanceType, &'c Offering)> {
     if let Some(instance) = claim.instance_type.as_ref().and_then(|n| catalogue.types.get(n)) {
         let zone = claim.zone.as_ref();
@@ -218,6 +229,7 @@ fn possible<'c>(
         requests: &claim.requests,
         zones: None,
         max_price_micro_usd_per_hour: claim.max_price_micro_usd_per_hour,
+        objective,
     };
     let candidates = launch_candidates(query, catalogue);
     let find = |c: &super::types::Candidate| {
@@ -250,20 +262,18 @@ fn catalogue_of<'a>(model: &Model<'a>, claim: &NodeClaim) -> Option<&'a Catalogu
     model.input.catalogue_of(model.input.world.pools.get(&claim.pool)?)
 }
 
-/// Price of the offering that a node of ours runs on.
-fn price_of(model: &Model<'_>, host: &Host<'_>) -> Option<i64> {
+/// Cost and price of the offering that a node of ours runs on.
+fn worth_of(model: &Model<'_>, host: &Host<'_>) -> Option<(i64, i64)> {
     let claim = host.claim.as_ref()?;
     let catalogue = catalogue_of(model, claim)?;
     let kind = claim.instance_type.as_ref().map(|name| name.as_str());
     let zone =
         claim.zone.as_ref().map(|zone| zone.as_str()).or_else(|| host.label(labels::ZONE))?;
     let bought = host.label(labels::CAPACITY_TYPE).and_then(CapacityType::from_label);
-    let offering = catalogue.offering(
-        kind.or_else(|| host.label(labels::INSTANCE_TYPE))?,
-        zone,
-        claim.capacity_type.or(bought)?,
-    );
-    offering.map(|offering| offering.price_micro_usd_per_hour)
+    let kind = kind.or_else(|| host.label(labels::INSTANCE_TYPE))?;
+    let offering = catalogue.offering(kind, zone, claim.capacity_type.or(bought)?)?;
+    let cost = model.input.objective.cost(catalogue.types.get(kind)?, offering);
+    Some((cost, offering.price_micro_usd_per_hour))
 }
 
 /// Subtracts what runs on the host, or hands it over to the demand when the host is leaving.

@@ -26,7 +26,7 @@ pub(super) fn widen(
 ) {
     let request = &model.requests[shape];
     let places = goods.places.of(goods, shape, &model.alternatives[shape], key);
-    let bought = places.iter().filter(|place| place.price(goods, request).is_some());
+    let bought = places.iter().filter(|place| place.cost(goods, request).is_some());
     let bought: Vec<&str> = bought.filter_map(|place| place.domain.as_deref()).collect();
     topology.widen(shape, key, |filter| {
         let counted = goods.places.counted(model, filter, key);

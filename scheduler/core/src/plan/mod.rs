@@ -17,6 +17,7 @@ mod live;
 pub(crate) mod market;
 mod miss;
 pub(crate) mod model;
+mod objective;
 mod one_by_one;
 pub(crate) mod outlook;
 mod overlay;
@@ -39,6 +40,7 @@ mod worth;
 
 pub use candidates::{CANDIDATES_MAX, LaunchQuery, launch_candidates};
 pub use closed::closed_pools;
+pub use objective::Objective;
 pub use overlay::{Overlaid, overlaid};
 pub use types::{
     Buffered, Candidate, Disruption, Effort, MinValuesPolicy, NewNode, Placement, Plan, PlanInput,

@@ -39,10 +39,10 @@ impl Placer<'_, '_, '_> {
         placed
     }
 
-    /// Pods left, then the price.
+    /// Pods left, then the cost.
     fn score_of(&self, drafted: &Drafted) -> (i64, i64) {
-        let price = drafted.packed.iter().map(|packed| self.goods.price(packed.bin)).sum();
-        (drafted.left.iter().sum(), price)
+        let cost = drafted.packed.iter().map(|packed| self.goods.cost(packed.bin)).sum();
+        (drafted.left.iter().sum(), cost)
     }
 
     /// Buys the drafted nodes, or what packing makes of their pods where that is cheaper.

@@ -226,7 +226,7 @@ impl Placer<'_, '_, '_> {
             let admits: Vec<bool> = admits.collect();
             let facts = &goods.facts[at];
             Bin {
-                price: goods.price(at),
+                price: goods.cost(at),
                 room: facts.room.clone(),
                 group: groups.insert_full(admits).0,
                 tier: model.market.stalls[offer.stall].tier,

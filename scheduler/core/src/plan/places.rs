@@ -19,17 +19,17 @@ use crate::world::topology::NodeFilter;
 pub(crate) struct Place {
     /// Value of the key; none where nodes do not have the label.
     pub(crate) domain: Option<String>,
-    /// Prices with offers, cheapest first.
+    /// Costs with offers, least first.
     offers: Vec<(i64, usize)>,
     /// Hosts.
     pub(crate) hosts: Vec<usize>,
 }
 
 impl Place {
-    /// Price of the cheapest node that holds one pod; none when no node does.
-    pub(crate) fn price(&self, goods: &Goods<'_, '_>, request: &[i64]) -> Option<i64> {
+    /// Least cost of a node that holds one pod; none when no node does.
+    pub(crate) fn cost(&self, goods: &Goods<'_, '_>, request: &[i64]) -> Option<i64> {
         let holds = |(_, offer): &&(i64, usize)| vector::fits(request, goods.room(*offer));
-        self.offers.iter().find(holds).map(|(price, _)| *price)
+        self.offers.iter().find(holds).map(|(cost, _)| *cost)
     }
 }
 
@@ -100,7 +100,7 @@ fn places(
     for offer in (0..goods.offers.len()).filter(|offer| goods.admits(&answers, *offer)) {
         let domain = goods.label(offer, key);
         let place = places.entry(domain).or_insert_with(|| new(domain));
-        place.offers.push((goods.price(offer), offer));
+        place.offers.push((goods.cost(offer), offer));
     }
     for (index, host) in model.hosts.iter().enumerate().filter(|(_, host)| !host.leaving) {
         let domain = host.label(key);

@@ -49,7 +49,7 @@ pub(super) fn by_classes(
     let classes: Vec<PodClass> = shapes.iter().map(class).collect();
     let problem = problem(&classes, &rooms);
     let patience = if effort == Effort::Max { MAX_PATIENCE } else { DEFAULT_PATIENCE };
-    let patience = Patience { above: plan.bound.price_micro_usd_per_hour, ..patience };
+    let patience = Patience { above: plan.bound.cost_micro_usd_per_hour, ..patience };
     let values = values::of_rows(&problem, planned(model, &shapes, &plan.launches), patience)?;
     bound::from_values(&values, &classes, &rooms)
 }
@@ -58,7 +58,7 @@ pub(super) fn by_classes(
 fn planned(model: &Model<'_>, shapes: &[usize], nodes: &[NewNode]) -> BTreeSet<(i64, Load)> {
     let class = |(shape, count)| Some((shapes.binary_search(&shape).ok()?, count));
     let node =
-        |node: &NewNode| (node.price(), model.load(node).into_iter().filter_map(class).collect());
+        |node: &NewNode| (node.cost(), model.load(node).into_iter().filter_map(class).collect());
     nodes.iter().filter(|node| !node.standing).map(node).collect()
 }
 
@@ -72,7 +72,7 @@ fn rooms(model: &Model<'_>, goods: &Goods<'_, '_>, shapes: &[usize]) -> Vec<Shar
         let facts = &goods.facts[at];
         let room =
             sold.entry((offer.stall, offer.kind, facts.kind)).or_insert_with(|| SharedRoom {
-                price_micro_usd_per_hour: goods.price(at),
+                price_micro_usd_per_hour: goods.cost(at),
                 room: facts.room.clone(),
                 admits: vec![false; shapes.len()],
             });

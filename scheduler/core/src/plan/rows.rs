@@ -259,16 +259,16 @@ impl Allotter<'_, '_, '_> {
         (given, blocking)
     }
 
-    /// Domains where the piece could run: bought anew at a price, or on hosts with room.
+    /// Domains where the piece could run: bought anew at a cost, or on hosts with room.
     fn domains(&self, piece: &RowSpec, key: &str) -> Vec<Domain> {
         let places = self.goods.places.of(self.goods, piece.shape, &piece.alternatives, key);
         let request = &self.model.requests[piece.shape];
-        let price = |place: &Place| {
-            if self.buy { place.price(self.goods, request) } else { None }
+        let cost = |place: &Place| {
+            if self.buy { place.cost(self.goods, request) } else { None }
         };
         let domain = |place: &Place| Domain {
             name: place.domain.clone(),
-            price: price(place),
+            cost: cost(place),
             room: self.room(place, request, piece.count),
         };
         places.iter().map(domain).collect()

@@ -1,4 +1,4 @@
-//! Sequence: pods one after the other, each to where it adds least to the price, as a scheduler would bind
+//! Sequence: pods one after the other, each to where it adds least to the cost, as a scheduler would bind
 //! them. Room on hosts, domains of topology keys and nodes to buy are chosen together here, and pods of a
 //! light pool's node share it with those for whom a heavier pool would buy another.
 //!
@@ -89,7 +89,7 @@ pub(super) struct Sequence<'s, 'g, 'm, 'a> {
     goods: &'g Goods<'m, 'a>,
     scene: &'s mut Scene,
     manner: Manner,
-    /// Offers by tier and price.
+    /// Offers by tier and cost.
     order: Vec<usize>,
     budgets: Vec<Budget>,
     begun: Vec<bool>,
@@ -103,7 +103,7 @@ impl<'s, 'g, 'm, 'a> Sequence<'s, 'g, 'm, 'a> {
         let model = goods.model();
         let mut order: Vec<usize> = (0..goods.offers.len()).collect();
         let tier = |at: usize| model.market.stalls[goods.offers[at].stall].tier;
-        order.sort_by_key(|at| (tier(*at), goods.price(*at), *at));
+        order.sort_by_key(|at| (tier(*at), goods.cost(*at), *at));
         let (budgets, begun) = (scene.budgets.clone(), scene.begun.clone());
         let (drafts, hosts) = (Vec::new(), Vec::new());
         Self { model, goods, scene, manner, order, budgets, begun, drafts, hosts }

@@ -13,7 +13,7 @@ pub(crate) struct Domain {
     /// Value of the key; none where nodes do not have the label.
     pub(crate) name: Option<String>,
     /// Cheapest node there, in micro-dollars per hour; none when none can be bought.
-    pub(crate) price: Option<i64>,
+    pub(crate) cost: Option<i64>,
     /// How many pods hosts there have room for.
     pub(crate) room: i64,
 }
@@ -53,7 +53,7 @@ impl Split<'_> {
         narrow(&levels, &mut limits);
         match levels.as_slice() {
             [] if self.is_counted() => water::fill(&self.evenly(&limits), count),
-            [] => self.by_price(&limits, count),
+            [] => self.by_cost(&limits, count),
             [level] => water::fill(&self.basins(level, &limits), count),
             _ => self.one_by_one(&levels, &limits, count),
         }
@@ -85,7 +85,7 @@ impl Split<'_> {
         if !self.rules.iter().all(admits) {
             return 0;
         }
-        let room = if domain.price.is_some() { i64::MAX } else { domain.room };
+        let room = if domain.cost.is_some() { i64::MAX } else { domain.room };
         let alone = domain.name.is_some() && self.rules.iter().any(|r| self.is_alone(r, 1));
         if alone { room.min(1) } else { room }
     }
@@ -147,10 +147,10 @@ impl Split<'_> {
         })
     }
 
-    /// What makes a domain the better of two equally full ones: room on hosts, then the price.
+    /// What makes a domain the better of two equally full ones: room on hosts, then the cost.
     fn rank(&self, at: usize) -> (i64, usize) {
         let domain = &self.domains[at];
-        (if domain.room > 0 { 0 } else { domain.price.unwrap_or(i64::MAX) }, at)
+        (if domain.room > 0 { 0 } else { domain.cost.unwrap_or(i64::MAX) }, at)
     }
 
     /// Domains of a spread: the emptiest first; among equals those that grant wishes, then by rank.
@@ -178,14 +178,14 @@ impl Split<'_> {
         here.max().unwrap_or(0)
     }
 
-    /// Without a spread: room on hosts before anything is bought, then wishes, then the price.
-    fn by_price(&self, limits: &[i64], count: i64) -> Vec<i64> {
+    /// Without a spread: room on hosts before anything is bought, then wishes, then the cost.
+    fn by_cost(&self, limits: &[i64], count: i64) -> Vec<i64> {
         let room = |at: usize| limits[at].min(self.domains[at].room);
         let order = |at: usize| (0, (0, at));
         let given = water::fill(&self.pools(&vec![0; limits.len()], room, order), count);
         let dear = self.dear();
         let left = |at: usize| {
-            if self.domains[at].price.is_some() { limits[at].saturating_sub(given[at]) } else { 0 }
+            if self.domains[at].cost.is_some() { limits[at].saturating_sub(given[at]) } else { 0 }
         };
         let order = |at: usize| (i64::from(dear[at]), self.rank_to_buy(at));
         let more = self.pools(&given, left, order);
@@ -194,7 +194,7 @@ impl Split<'_> {
     }
 
     fn rank_to_buy(&self, at: usize) -> (i64, usize) {
-        (self.domains[at].price.unwrap_or(i64::MAX), at)
+        (self.domains[at].cost.unwrap_or(i64::MAX), at)
     }
 
     /// Domains by what draws pods there; those that are too dear for a wish come after all others.
@@ -214,10 +214,10 @@ impl Split<'_> {
 
     /// Whether a node in each domain costs more than a wish may.
     fn dear(&self) -> Vec<bool> {
-        let least = self.domains.iter().filter_map(|domain| domain.price).min();
+        let least = self.domains.iter().filter_map(|domain| domain.cost).min();
         let most = least
             .map(|least| least.saturating_add(least.saturating_mul(self.premium_percent) / 100));
-        let dear = |domain: &Domain| domain.price.zip(most).is_some_and(|(p, most)| p > most);
+        let dear = |domain: &Domain| domain.cost.zip(most).is_some_and(|(p, most)| p > most);
         self.domains.iter().map(dear).collect()
     }
 

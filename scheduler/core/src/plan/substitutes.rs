@@ -13,11 +13,11 @@ use super::types::MinValuesPolicy;
 use crate::pack::problem::{Packed, Problem};
 use crate::pack::vector;
 
-/// A substitute may cost at most this many times the planned price; beyond it, waiting for the next
+/// A substitute may cost at most this many times what the planned one does; beyond it, waiting for the next
 /// plan, which knows what is sold out, is the better answer.
-pub(crate) const PRICE_FACTOR_MAX: i64 = 2;
+pub(crate) const COST_FACTOR_MAX: i64 = 2;
 
-/// Offers for equal nodes, cheapest first; the planned one is among them. None when `minValues` cannot be
+/// Offers for equal nodes, least cost first; the planned one is among them. None when `minValues` cannot be
 /// kept and the policy is strict.
 pub(crate) fn offers(
     goods: &Goods<'_, '_>,
@@ -40,9 +40,9 @@ pub(crate) fn offers(
     };
     let demands: Vec<_> =
         flexibility::demands(&model.market.stalls[here.stall].requirements).collect();
-    let most = planned.price.saturating_mul(PRICE_FACTOR_MAX);
-    let fine = |at: &usize| goods.price(*at) <= most;
-    let all = goods.by_price().iter().copied().filter(carries);
+    let most = planned.price.saturating_mul(COST_FACTOR_MAX);
+    let fine = |at: &usize| goods.cost(*at) <= most;
+    let all = goods.by_cost().iter().copied().filter(carries);
     // Where no demand asks for dearer ones, the first will do.
     let all: Vec<usize> = match demands.is_empty() {
         true => all.take_while(fine).take(CANDIDATES_MAX).collect(),
@@ -61,6 +61,6 @@ pub(crate) fn offers(
         chosen.insert(*at);
     }
     let mut offers: Vec<usize> = chosen.into_iter().collect();
-    offers.sort_unstable_by_key(|at| (goods.price(*at), *at));
+    offers.sort_unstable_by_key(|at| goods.rank(*at));
     Some(offers)
 }

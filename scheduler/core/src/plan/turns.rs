@@ -41,11 +41,11 @@ impl Placer<'_, '_, '_> {
 
     /// True when one way of placing is better than another.
     fn is_better(&self, one: (&Placed, &Scene), other: (&Placed, &Scene)) -> bool {
-        let ((left, price), (most, dearer)) = (self.score(one.0), self.score(other.0));
+        let ((left, cost), (most, dearer)) = (self.score(one.0), self.score(other.0));
         let premium = self.model.input.wish_premium_percent;
         let granted = one.1.topology.ungranted() <= other.1.topology.ungranted();
-        let saves = price.saturating_mul(100 + premium) < dearer.saturating_mul(100);
-        left < most || (left == most && price < dearer && (granted || saves))
+        let saves = cost.saturating_mul(100 + premium) < dearer.saturating_mul(100);
+        left < most || (left == most && cost < dearer && (granted || saves))
     }
 
     /// Places all at once. When not all can be placed, it is tried without wishes and in order of priority,
@@ -95,13 +95,13 @@ impl Placer<'_, '_, '_> {
             && goods.flexible.iter().all(Option::is_none)
     }
 
-    /// Pods left, then the price.
+    /// Pods left, then the cost.
     fn score(&self, placed: &Placed) -> (i64, i64) {
         let left = placed.unplaced.iter().map(|refused| refused.count).sum();
-        let price = |node: &Bought| {
-            node.offers.first().map_or(0, |offer| self.goods.price(*offer) * node.copies)
+        let cost = |node: &Bought| {
+            node.offers.first().map_or(0, |offer| self.goods.cost(*offer) * node.copies)
         };
-        (left, placed.nodes.iter().map(price).sum())
+        (left, placed.nodes.iter().map(cost).sum())
     }
 
     /// True when some shape that is wanted has wishes.
@@ -141,7 +141,7 @@ impl Placer<'_, '_, '_> {
         let places = goods.places.of(goods, shape, &model.alternatives[shape], NODE_POOL);
         let request = &model.requests[shape];
         places.iter().any(|place| {
-            place.price(goods, request).is_some()
+            place.cost(goods, request).is_some()
                 || place.hosts.iter().any(|host| vector::fits(request, &model.hosts[*host].room))
         })
     }

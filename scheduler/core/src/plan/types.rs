@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::objective::Objective;
 use crate::bound::LowerBound;
 use crate::reason::Reason;
 use crate::vocabulary::catalogue::{CapacityType, Catalogue};
@@ -43,8 +44,10 @@ pub struct PlanInput {
     /// What happens when `minValues` of a pool cannot be kept.
     pub min_values: MinValuesPolicy,
     /// What pods wish of other pods (ScheduleAnyway spreads, preferred affinity and anti-affinity over
-    /// zones and the like) may make a node this much dearer than the cheapest, in percent.
+    /// zones and the like) may make a node cost this much more than the cheapest, in percent.
     pub wish_premium_percent: i64,
+    /// What is minimised.
+    pub objective: Objective,
 }
 
 /// Default of [`PlanInput::wish_premium_percent`]: spot prices of one type differ by as much between
@@ -64,6 +67,7 @@ impl Default for PlanInput {
             effort: Effort::default(),
             min_values: MinValuesPolicy::default(),
             wish_premium_percent: WISH_PREMIUM_PERCENT,
+            objective: Objective::default(),
         }
     }
 }
@@ -117,13 +121,15 @@ pub struct Plan {
     pub spare: BTreeMap<ClaimName, i64>,
     /// What becomes of the pods of each capacity buffer.
     pub buffers: BTreeMap<ObjectKey, Buffered>,
-    /// Price of all launches, each at its cheapest candidate.
+    /// Price of all launches, each at its first candidate.
     pub launch_price_micro_usd_per_hour: i64,
+    /// What they cost by the objective; their price when that has no weights.
+    pub launch_cost_micro_usd_per_hour: i64,
     /// Price of all nodes that pools own once the plan has been carried out.
     pub fleet_price_micro_usd_per_hour: i64,
     /// No nodes that carry the launched pods cost less than this.
     pub bound: LowerBound,
-    /// How far the launches' price lies above the bound, in millionths of the bound.
+    /// How far the launches' cost lies above the bound, in millionths of the bound.
     pub gap_ppm: i64,
     /// Earliest time at which waiting alone changes the plan (consolidateAfter, expiry), in
     /// milliseconds since 1970; none when nothing is waited for.
@@ -193,7 +199,7 @@ pub struct NewNode {
     /// Everything the instance must satisfy: the pool's requirements and its pods', with the types,
     /// zones and capacity types of the candidates.
     pub requirements: Requirements,
-    /// Acceptable offerings, cheapest first; 1 to 60. The set is closed.
+    /// Acceptable offerings, the one of least cost first; 1 to 60. The set is closed.
     pub candidates: Vec<Candidate>,
     /// Requests of its pods and of the DaemonSets that will run on it.
     pub requests: Resources,
@@ -209,21 +215,29 @@ pub struct NewNode {
     pub pods: Vec<PodUid>,
     /// True when it is wanted although no pod waits for it: a replica of its pool, or room of a buffer.
     pub standing: bool,
-    /// Most that a candidate may cost when the list is recomputed later.
+    /// Highest price of a candidate when the list is recomputed later.
     pub max_price_micro_usd_per_hour: i64,
 }
 
 impl NewNode {
-    /// What the plan counts on paying for it, in micro-dollars per hour: its cheapest candidate's price.
+    /// What the plan counts on paying for it, in micro-dollars per hour: its first candidate's price.
     #[must_use]
     pub fn price(&self) -> i64 {
         self.candidates.first().map_or(0, |candidate| candidate.price_micro_usd_per_hour)
+    }
+
+    /// What the plan counts on its costing by the objective, in micro-dollars per hour.
+    #[must_use]
+    pub fn cost(&self) -> i64 {
+        self.candidates.first().map_or(0, |candidate| candidate.cost_micro_usd_per_hour)
     }
 }
 
 /// An offering that a plan has priced and found acceptable.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Candidate {
+    /// What it costs by the objective.
+    pub cost_micro_usd_per_hour: i64,
     /// Price the plan used.
     pub price_micro_usd_per_hour: i64,
     /// Type name.
@@ -260,6 +274,6 @@ pub struct Disruption {
     pub replacements: Vec<usize>,
     /// Where their pods go, in order of UID.
     pub moves: Vec<Placement>,
-    /// Price of the nodes less that of the replacements.
+    /// Price of the nodes less that of the replacements; below zero where a saving in cost is paid for.
     pub saving_micro_usd_per_hour: i64,
 }

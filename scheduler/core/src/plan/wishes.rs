@@ -123,7 +123,7 @@ fn can_be_met(
     let request = &model.requests[shape];
     let places = goods.places.of(goods, shape, alternatives, NODE_POOL);
     places.iter().any(|place| {
-        (allotter.buy && place.price(goods, request).is_some())
+        (allotter.buy && place.cost(goods, request).is_some())
             || allotter.room(place, request, 1) > 0
     })
 }

@@ -13,9 +13,10 @@ use crate::pack::prices;
 use crate::pack::vector::{self, Vector};
 use crate::vocabulary::resources::Resources;
 
-/// Adds prices, bound and gap; `launched` counts the pods of each shape on launches.
+/// Adds prices, cost, bound and gap; `launched` counts the pods of each shape on launches.
 pub(crate) fn add(model: &Model<'_>, goods: &Goods<'_, '_>, launched: &[i64], plan: &mut Plan) {
     plan.launch_price_micro_usd_per_hour = plan.launches.iter().map(NewNode::price).sum();
+    plan.launch_cost_micro_usd_per_hour = plan.launches.iter().map(NewNode::cost).sum();
     let gone = |host: &super::hosts::Host<'_>| {
         let name = host.node.map(|node| &node.name);
         host.leaving
@@ -26,23 +27,22 @@ pub(crate) fn add(model: &Model<'_>, goods: &Goods<'_, '_>, launched: &[i64], pl
     plan.fleet_price_micro_usd_per_hour = fleet + plan.launch_price_micro_usd_per_hour;
     plan.bound = lower_bound(model, goods, launched);
     // Nodes that no pod waits for are no part of what the bound speaks of.
-    let for_pods: i64 =
-        plan.launches.iter().filter(|node| !node.standing).map(NewNode::price).sum();
+    let for_pods: i64 = plan.launches.iter().filter(|node| !node.standing).map(NewNode::cost).sum();
     if is_wide(for_pods, &plan.bound)
         && let Some(by_classes) = proof::by_classes(model, goods, launched, plan)
-        && by_classes.price_micro_usd_per_hour > plan.bound.price_micro_usd_per_hour
+        && by_classes.cost_micro_usd_per_hour > plan.bound.cost_micro_usd_per_hour
     {
         plan.bound = by_classes;
     }
-    let bound = i128::from(plan.bound.price_micro_usd_per_hour);
+    let bound = i128::from(plan.bound.cost_micro_usd_per_hour);
     let over = i128::from(for_pods) - bound;
     let ppm = (over * 1_000_000).checked_div(bound).unwrap_or(0);
     plan.gap_ppm = i64::try_from(ppm).unwrap_or(i64::MAX);
 }
 
 /// True when the gap leaves something worth proving.
-fn is_wide(price: i64, bound: &LowerBound) -> bool {
-    i128::from(price) * 1_000 > i128::from(bound.price_micro_usd_per_hour) * 1_001
+fn is_wide(cost: i64, bound: &LowerBound) -> bool {
+    i128::from(cost) * 1_000 > i128::from(bound.cost_micro_usd_per_hour) * 1_001
 }
 
 fn lower_bound(model: &Model<'_>, goods: &Goods<'_, '_>, launched: &[i64]) -> LowerBound {
@@ -51,7 +51,7 @@ fn lower_bound(model: &Model<'_>, goods: &Goods<'_, '_>, launched: &[i64]) -> Lo
         return LowerBound::default();
     }
     let mut rooms: Vec<(i64, &Vector)> =
-        (0..goods.offers.len()).map(|at| (goods.price(at), &goods.facts[at].room)).collect();
+        (0..goods.offers.len()).map(|at| (goods.cost(at), &goods.facts[at].room)).collect();
     rooms.sort_unstable();
     let line = pareto(&rooms).into_iter().map(|(price, room)| (price, room.as_slice()));
     let prices = prices::of(&demand, line);

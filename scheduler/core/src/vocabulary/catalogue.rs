@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::ids::{CatalogueId, InstanceTypeName, ReservationId, Zone, ZoneId};
-use super::labels::Labels;
+use super::labels::{INSTANCE_FAMILY, Labels};
 use super::resources::Resources;
 
 /// How an instance is bought.
@@ -84,6 +84,8 @@ pub struct Offering {
     pub available: bool,
     /// Reservation it draws from.
     pub reservation: Option<Reservation>,
+    /// How often an instance is interrupted in a million hours, where that is known.
+    pub interruptions_per_million_hours: Option<i64>,
 }
 
 /// A capacity reservation.
@@ -139,6 +141,13 @@ impl Offering {
 }
 
 impl InstanceType {
+    /// Its family, such as `m7g`: the label that says so, else its name up to the first dot.
+    #[must_use]
+    pub fn family(&self) -> &str {
+        let own = || self.name.as_str().split('.').next().unwrap_or_default();
+        self.labels.get(INSTANCE_FAMILY).map_or_else(own, String::as_str)
+    }
+
     /// What pods and DaemonSets may use.
     #[must_use]
     pub fn allocatable(&self) -> Resources {

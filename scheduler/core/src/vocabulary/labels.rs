@@ -21,6 +21,8 @@ pub const ARCH: &str = "kubernetes.io/arch";
 pub const OS: &str = "kubernetes.io/os";
 /// Instance type.
 pub const INSTANCE_TYPE: &str = "node.kubernetes.io/instance-type";
+/// Family of the instance type, such as m7g.
+pub const INSTANCE_FAMILY: &str = "karpenter.k8s.aws/instance-family";
 /// Build of Windows.
 pub const WINDOWS_BUILD: &str = "node.kubernetes.io/windows-build";
 /// How the instance is bought.

@@ -61,7 +61,7 @@ fn planted_mistakes_are_found() {
         to(answer, "web-0001", "n1");
     });
     finds(Rule::Bound, |answer| answer.launch_price_micro_usd_per_hour += 1);
-    finds(Rule::Bound, |answer| answer.bound.price_micro_usd_per_hour = i64::MAX);
+    finds(Rule::Bound, |answer| answer.bound.cost_micro_usd_per_hour = i64::MAX);
 }
 
 #[test]

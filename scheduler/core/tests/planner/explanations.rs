@@ -111,8 +111,8 @@ fn examine(input: &PlanInput, answer: &Plan, name: &str) -> bool {
             let left: Vec<_> = purchase.narrowings.iter().map(|n| (n.types, n.offers)).collect();
             let falls = left.windows(2).all(|two| two[1].0 <= two[0].0 && two[1].1 < two[0].1);
             assert!(falls && left.last().unwrap().1 >= 1, "{name}: {left:?}");
-            let price = purchase.chosen.price_micro_usd_per_hour;
-            let dearer = |next: &Candidate| next.price_micro_usd_per_hour >= price;
+            let cost = purchase.chosen.cost_micro_usd_per_hour;
+            let dearer = |next: &Candidate| next.cost_micro_usd_per_hour >= cost;
             assert!(purchase.next.iter().all(dearer), "{name}: {purchase:?}");
             let others: i64 = choice.company.iter().map(|company| company.pods).sum();
             let all = i64::try_from(node.pods.len()).unwrap();

@@ -12,6 +12,7 @@ mod bounds;
 mod checks;
 mod explanations;
 mod mixtures;
+mod objective;
 mod objects;
 mod random;
 mod render;

@@ -14,7 +14,7 @@ use super::scenario;
 const WORLDS: u64 = 300;
 
 /// A world in the words of scenarios.
-fn world(random: &mut Random) -> String {
+pub fn world(random: &mut Random) -> String {
     let mut text = "now 800h\n\
         type m.large cpu 4 mem 16Gi pods 20 od 0.20 spot 0.07 zones a,b,c\n\
         type m.xlarge cpu 8 mem 32Gi pods 20 od 0.40 spot 0.15 zones a,b\n\

@@ -3,6 +3,7 @@
 //! Invariant: whatever is not understood fails the test.
 
 use longshore_core::overlay::{NodeOverlay, PriceChange};
+use longshore_core::plan::Objective;
 use longshore_core::world::buffer::CapacityBuffer;
 use longshore_core::world::pod::PodKey;
 
@@ -49,4 +50,24 @@ pub fn overlay(words: &[&str]) -> NodeOverlay {
         }
     }
     overlay
+}
+
+/// Weights: `fee` and `interruption` in dollars, `spot` in interruptions of a million hours, `perf` as
+/// family=percent.
+pub fn objective(words: &[&str]) -> Objective {
+    let mut objective = Objective::default();
+    for (property, value) in pairs(words) {
+        match property {
+            "fee" => objective.node_fee_micro_usd_per_hour = price(value),
+            "interruption" => objective.interruption_cost_micro_usd = price(value),
+            "spot" => objective.spot_interruptions_per_million_hours = value.parse().unwrap(),
+            "perf" => {
+                let families = labels_of(value).into_iter();
+                let read = families.map(|(family, percent)| (family, percent.parse().unwrap()));
+                objective.family_performance_percent = read.collect();
+            }
+            _ => panic!("objective: unknown {property}"),
+        }
+    }
+    objective
 }

@@ -48,9 +48,11 @@ pub fn render(plan: &Plan, input: &PlanInput) -> String {
         writeln!(text, "spare {pods} on claim {claim}").unwrap();
     }
     let launched = dollars(plan.launch_price_micro_usd_per_hour);
-    let bound = dollars(plan.bound.price_micro_usd_per_hour);
+    let bound = dollars(plan.bound.cost_micro_usd_per_hour);
     let fleet = dollars(plan.fleet_price_micro_usd_per_hour);
-    writeln!(text, "price {launched} bound {bound} fleet {fleet}").unwrap();
+    let cost = plan.launch_cost_micro_usd_per_hour;
+    let cost = costing(cost, plan.launch_price_micro_usd_per_hour);
+    writeln!(text, "price {launched}{cost} bound {bound} fleet {fleet}").unwrap();
     if let Some(wake_ms) = plan.wake_ms {
         writeln!(text, "wake {} s", wake_ms / 1000).unwrap();
     }
@@ -65,12 +67,13 @@ fn launch(node: &NewNode, input: &PlanInput) -> String {
     }
     let pods: Vec<String> = pods.iter().map(|(shape, count)| format!("{count} {shape}")).collect();
     format!(
-        "{}: {} {} {} {} (of {}), pods {}, requests {}{}",
+        "{}: {} {} {} {}{} (of {}), pods {}, requests {}{}",
         node.pool,
         first.instance_type,
         first.zone,
         first.capacity_type,
         dollars(first.price_micro_usd_per_hour),
+        costing(first.cost_micro_usd_per_hour, first.price_micro_usd_per_hour),
         node.candidates.len(),
         pods.join(" + "),
         node.requests,
@@ -79,6 +82,11 @@ fn launch(node: &NewNode, input: &PlanInput) -> String {
             .filter(|(key, _)| !key.contains('.'))
             .fold(String::new(), |s, (k, v)| { format!("{s}, {k}={v}") })
     )
+}
+
+/// What something costs by the objective, where that is not its price.
+fn costing(cost: i64, price: i64) -> String {
+    if cost == price { String::new() } else { format!(" costing {}", dollars(cost)) }
 }
 
 fn places(verb: &str, all: impl Iterator<Item = Placement>, input: &PlanInput) -> String {

@@ -51,6 +51,7 @@ pub fn read(text: &str) -> Scenario {
             "claim" => scenario.put_claim(rest),
             "pdb" => scenario.put_budget(rest),
             "premium" => scenario.input.wish_premium_percent = rest[0].parse().unwrap(),
+            "objective" => scenario.input.objective = objects::objective(rest),
             "min-values" => scenario.input.min_values = MinValuesPolicy::BestEffort,
             "overlay" => scenario.changes.push(Change::Overlay(objects::overlay(rest))),
             "buffer" => scenario.changes.push(Change::Buffer(objects::buffer(rest))),
@@ -84,6 +85,7 @@ impl Scenario {
         ]);
         let (mut zones, mut prices) = (vec!["a"], Vec::new());
         let (mut special, mut reservations) = (Vec::new(), Vec::new());
+        let mut interruptions = None;
         for (property, value) in pairs(&words[1..]) {
             match property {
                 "cpu" => instance.capacity.cpu_millis = cpu(value),
@@ -100,6 +102,7 @@ impl Scenario {
                 "disk" => instance.capacity.ephemeral_storage_bytes = bytes(value),
                 "cap" => set(&mut instance.capacity, value),
                 "zone-price" => special.push(value.split_once('=').unwrap()),
+                "interruptions" => interruptions = Some(value.parse().unwrap()),
                 "reserve" => reservations.push(value),
                 _ => panic!("type: unknown {property}"),
             }
@@ -113,6 +116,8 @@ impl Scenario {
                     price_micro_usd_per_hour: *price,
                     available: *available,
                     reservation: None,
+                    interruptions_per_million_hours: interruptions
+                        .filter(|_| *capacity_type == CapacityType::Spot),
                 };
             instance.offerings.extend(prices.iter().map(offering));
         }
@@ -354,6 +359,7 @@ fn reserved(text: &str) -> Offering {
         price_micro_usd_per_hour: price(price_there),
         available: true,
         reservation: Some(Reservation { id: id.into(), remaining: remaining.parse().unwrap() }),
+        interruptions_per_million_hours: None,
     }
 }
 

@@ -82,11 +82,11 @@ impl Place {
             let (types, offers) = (step.types, step.offers);
             writeln!(f, "                {types:>5}  {offers:>6}  {}", step.message)?;
         }
-        let price = chosen.price_micro_usd_per_hour;
+        let cost = chosen.cost();
         for (at, next) in self.next.iter().enumerate() {
             let name = if at == 0 { "next best" } else { "" };
-            let more = next.price_micro_usd_per_hour - price;
-            let ppm = i128::from(more) * 1_000_000 / i128::from(price.max(1));
+            let more = next.cost() - cost;
+            let ppm = i128::from(more) * 1_000_000 / i128::from(cost.max(1));
             let ppm = i64::try_from(ppm).unwrap_or(i64::MAX);
             writeln!(f, "    {name:<10}  {}, {} dearer", sold(next), percent_of_ppm(ppm))?;
         }
@@ -151,7 +151,9 @@ fn sold(offer: &Offering) -> String {
     let Offering { instance_type, zone, capacity_type, .. } = offer;
     let estimated = if offer.price_estimated { "*" } else { "" };
     let price = usd(offer.price_micro_usd_per_hour);
-    format!("{instance_type} {capacity_type} in {zone} at ${price}{estimated}/hour")
+    let cost = offer.cost_micro_usd_per_hour.map(|cost| format!(", costing ${}/hour", usd(cost)));
+    let cost = cost.unwrap_or_default();
+    format!("{instance_type} {capacity_type} in {zone} at ${price}{estimated}/hour{cost}")
 }
 
 fn signed(micro_usd: i64, text: impl Fn(i64) -> String) -> String {

@@ -25,12 +25,12 @@ impl Sequence<'_, '_, '_, '_> {
             }
             let least = best.map_or(i64::MAX, |(least, ..)| least);
             if let Some(offer) = self.larger(draft, guest, least) {
-                best = Some((self.goods.price(offer) - self.goods.price(draft.offer), at, offer));
+                best = Some((self.goods.cost(offer) - self.goods.cost(draft.offer), at, offer));
             }
         }
         let new = || self.cheapest_new(guest, first);
         let Some((extra, at, offer)) = best else { return new().map(Step::New) };
-        let another = new().filter(|new| extra > self.goods.price(*new) && !self.manner.grow);
+        let another = new().filter(|new| extra > self.goods.cost(*new) && !self.manner.grow);
         Some(another.map_or(Step::Join(at, offer), Step::New))
     }
 
@@ -47,7 +47,7 @@ impl Sequence<'_, '_, '_, '_> {
             && guest.keys.iter().all(domain)
     }
 
-    /// What a draft would have to be with one pod more, for less than `limit` more; of equal prices in the
+    /// What a draft would have to be with one pod more, for less than `limit` more; of equal costs in the
     /// emptiest domain.
     fn larger(&self, draft: &Draft, guest: &Guest, limit: i64) -> Option<usize> {
         let mut weight = draft.weight.clone();
@@ -55,7 +55,7 @@ impl Sequence<'_, '_, '_, '_> {
         let budget = self.goods.offers[draft.offer].stall;
         let mut left = self.budgets[budget].left.clone();
         vector::add(&mut left, self.goods.charge(draft.offer), 1);
-        let limit = limit.saturating_add(self.goods.price(draft.offer));
+        let limit = limit.saturating_add(self.goods.cost(draft.offer));
         self.cheapest(&draft.offers, guest, (&weight, limit), |offer| {
             vector::fits(self.goods.charge(offer), &left)
         })
@@ -84,8 +84,8 @@ impl Sequence<'_, '_, '_, '_> {
         let mut known: Vec<(&str, Option<&str>, bool)> = Vec::new();
         let mut best: Option<(i64, i64, usize)> = None;
         for offer in offers.iter().copied() {
-            let price = self.goods.price(offer);
-            if price >= limit || best.is_some_and(|(least, ..)| price > least) {
+            let cost = self.goods.cost(offer);
+            if cost >= limit || best.is_some_and(|(least, ..)| cost > least) {
                 break;
             }
             if !guest.admits[offer] || !vector::fits(weight, self.goods.room(offer)) || !may(offer)
@@ -106,7 +106,7 @@ impl Sequence<'_, '_, '_, '_> {
             if guest.keys.iter().all(&mut admitted) {
                 let crowd = self.crowd(guest, offer);
                 if best.is_none_or(|(_, least, _)| crowd < least) {
-                    best = Some((price, crowd, offer));
+                    best = Some((cost, crowd, offer));
                 }
             }
         }

@@ -35,8 +35,8 @@ impl Teller<'_, '_, '_> {
         if !lonely {
             self.together(&mut funnel, node, &offers);
         }
-        let price = self.goods.price(chosen);
-        self.narrow(&mut funnel, By::Rest, |offer| self.goods.price(offer) >= price);
+        let cost = self.goods.cost(chosen);
+        self.narrow(&mut funnel, By::Rest, |offer| self.goods.cost(offer) >= cost);
         let chosen = self.candidate(chosen);
         Some(Purchase {
             pool: node.pool.clone(),
@@ -64,7 +64,8 @@ impl Teller<'_, '_, '_> {
 
     fn candidate(&self, offer: usize) -> Candidate {
         let offer = &self.goods.offers[offer];
-        candidate(self.model.market.stalls[offer.stall].types[offer.kind], offer.offering)
+        let instance = self.model.market.stalls[offer.stall].types[offer.kind];
+        candidate(&self.model.input.objective, instance, offer.offering)
     }
 
     /// What is sold, and what pools allow of it.
