@@ -115,6 +115,16 @@ The environment of a program: the one place that knows what each of them reads. 
 {{- $env = set $env "LONGSHORE_LISTEN" "0.0.0.0:7402" -}}
 {{- $env = set $env "LONGSHORE_ETCD_ENDPOINTS" (join "," $values.actuator.etcdEndpoints) -}}
 {{- end -}}
+{{- if has $program (list "up" "scheduler") -}}
+{{- $planning := $values.settings.planning -}}
+{{- $env = merge $env (dict
+  "LONGSHORE_NODE_FEE" $planning.nodeFee
+  "LONGSHORE_INTERRUPTION_COST" $planning.interruptionCost
+  "LONGSHORE_SPOT_INTERRUPTIONS" $planning.spotInterruptions
+  "LONGSHORE_FAMILY_PERFORMANCE" $planning.familyPerformance
+  "LONGSHORE_MIN_VALUES_POLICY" $planning.minValuesPolicy
+  "LONGSHORE_WISH_PREMIUM" $planning.wishPremium) -}}
+{{- end -}}
 {{- range $name, $value := $env }}
 {{- if $value }}
 - name: {{ $name }}

@@ -108,18 +108,8 @@ impl Scenario {
             }
         }
         for zone in zones {
-            let offering =
-                |(capacity_type, available, price): &(CapacityType, bool, i64)| Offering {
-                    zone: zone.into(),
-                    zone_id: format!("id-{zone}").into(),
-                    capacity_type: *capacity_type,
-                    price_micro_usd_per_hour: *price,
-                    available: *available,
-                    reservation: None,
-                    interruptions_per_million_hours: interruptions
-                        .filter(|_| *capacity_type == CapacityType::Spot),
-                };
-            instance.offerings.extend(prices.iter().map(offering));
+            let sold = prices.iter().map(|terms| sold(zone, *terms, interruptions));
+            instance.offerings.extend(sold);
         }
         // Another price in one zone, for all capacity types.
         for (zone, price) in special {
@@ -345,6 +335,24 @@ fn overhead(text: &str) -> Resources {
 fn set(resources: &mut Resources, text: &str) {
     let (name, amount) = text.split_once('=').unwrap();
     resources.set(name, quantity(name, amount));
+}
+
+/// What a type is sold as in a zone; only spot is interrupted.
+fn sold(
+    zone: &str,
+    (capacity_type, available, price): (CapacityType, bool, i64),
+    interruptions: Option<i64>,
+) -> Offering {
+    Offering {
+        zone: zone.into(),
+        zone_id: format!("id-{zone}").into(),
+        capacity_type,
+        price_micro_usd_per_hour: price,
+        available,
+        reservation: None,
+        interruptions_per_million_hours: interruptions
+            .filter(|_| capacity_type == CapacityType::Spot),
+    }
 }
 
 /// `zone/id=remaining@price`.
