@@ -35,9 +35,7 @@ impl Part {
                 continue;
             }
             let all = wanted.entry(bin.group).or_insert_with(|| weight(problem, bin.group, left));
-            // Of bins with a limit, or reserved, there may not be enough.
-            let ample = bin.reservation.is_none() && problem.budgets[bin.budget].left.is_empty();
-            if ample && vector::fits(all, &bin.room) {
+            if problem.is_ample(shelf.bin) && vector::fits(all, &bin.room) {
                 roomy.push((bin.group, bin.start));
             }
             part.bins.push(shelf.bin);

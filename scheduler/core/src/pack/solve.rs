@@ -99,7 +99,7 @@ pub(crate) fn solve(problem: &Problem, effort: Effort, begun: &[bool]) -> Outcom
     let mut solver = Solver { problem, effort, begun: begun.to_vec() };
     for tier in 0..problem.skyline.len() {
         solver.tier(&problem.skyline[tier], &mut outcome);
-        if problem.budgets.iter().any(|budget| !budget.left.is_empty()) {
+        if problem.scarce.contains(&true) {
             // A limit may have ruled out what the skyline kept: look at every bin again.
             let all = all_bins(problem, tier);
             solver.tier(&all, &mut outcome);
