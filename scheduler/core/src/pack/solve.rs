@@ -11,7 +11,7 @@ use super::greedy::{self, Solution, Task};
 use super::improve::{self, Patience};
 use super::insert::{Habit, Nodes};
 use super::ledger::Ledger;
-use super::part::Part;
+use super::part::{Enough, Part};
 use super::pattern::Care;
 use super::prices;
 use super::problem::{Packed, Problem};
@@ -141,7 +141,9 @@ impl Solver<'_> {
         if greedy::is_done(&outcome.left) || bins.is_empty() {
             return;
         }
-        let shelves: Vec<Shelf> = bins.iter().map(|bin| Shelf::new(self.problem, *bin)).collect();
+        let mut enough = Enough::new(self.problem, &outcome.left);
+        let bins = bins.iter().copied().filter(|bin| enough.needs(*bin));
+        let shelves: Vec<Shelf> = bins.map(|bin| Shelf::new(self.problem, bin)).collect();
         let hopeless = set_aside(&shelves, &mut outcome.left);
         if !greedy::is_done(&outcome.left) {
             self.pack(&Part::of(self.problem, &shelves, &outcome.left), outcome);
