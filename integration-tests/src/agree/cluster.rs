@@ -33,6 +33,8 @@ use crate::stage::world::ROOT;
 
 /// How long anything may take that has to come.
 pub(super) const LIMIT: Duration = Duration::from_secs(60);
+/// The scheduler plans no later than this after a change, however many follow.
+const CALM_WITHIN: Duration = Duration::from_millis(300);
 /// Directives that may wait; far more than a trial sends at once.
 const QUEUE: usize = 256;
 /// Of the controllers only that of DaemonSets: no other acts on what a trial has.
@@ -99,6 +101,17 @@ impl Cluster {
     pub async fn see(&self, what: &str, holds: impl Fn(&Index) -> bool) -> Result<()> {
         ensure!(self.store.until(LIMIT, holds).await, "{what}: not within {LIMIT:?}");
         Ok(())
+    }
+
+    /// Waits until no waiting pod has changed for that long.
+    pub async fn calm(&self, quiet: Duration) {
+        let end = tokio::time::Instant::now() + CALM_WITHIN;
+        while tokio::time::Instant::now() < end {
+            let before = self.store.read(Index::stirs);
+            if !self.store.until(quiet, |index| index.stirs() != before).await {
+                return;
+            }
+        }
     }
 
     /// Carries out directives side by side and waits until each is answered.

@@ -85,11 +85,9 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// The Node, ready and closed.
-    ///
-    /// # Errors
-    /// When it cannot be written as an object.
-    pub fn node(&self) -> Result<Node> {
+    /// Labels of its Node.
+    #[must_use]
+    pub fn labels(&self) -> BTreeMap<String, String> {
         let mut labels: BTreeMap<String, String> = self.kind.labels.clone().into_iter().collect();
         labels.extend(self.planned.labels.clone());
         let own = [
@@ -100,9 +98,17 @@ impl<'a> Machine<'a> {
             (NODE_POOL, self.planned.pool.as_str()),
         ];
         labels.extend(own.map(|(key, value)| (key.to_owned(), value.to_owned())));
+        labels
+    }
+
+    /// The Node, ready and closed.
+    ///
+    /// # Errors
+    /// When it cannot be written as an object.
+    pub fn node(&self) -> Result<Node> {
         let room: BTreeMap<_, _> = quantities(&self.allocatable());
         Ok(serde_json::from_value(json!({
-            "metadata": {"name": self.name, "labels": labels},
+            "metadata": {"name": self.name, "labels": self.labels()},
             "spec": {
                 "providerID": self.provider_id(),
                 "taints": [{"key": UNREGISTERED_TAINT, "effect": "NoExecute"}],

@@ -28,6 +28,10 @@ use super::verdict::{Ended, Outcome};
 
 /// When no pod has changed for this long, kube-scheduler is through with what it can do.
 const CALM: Duration = Duration::from_millis(1500);
+/// After how long without a change pods are nominated again, as a plan is computed again.
+const PLAN_AGAIN: Duration = Duration::from_millis(50);
+/// How often that is done without any pod being bound.
+const ROUNDS_MAX: usize = 8;
 /// How a plan is carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
@@ -103,7 +107,7 @@ impl Trial<'_> {
         });
         self.nominate(cluster, &wanted).await?;
         cluster.open(&wanted, &[NOT_READY]).await?;
-        self.settle(cluster, &wanted).await;
+        self.settle(cluster, &wanted).await?;
         cluster.open(&others, &[NOT_READY]).await
     }
 
@@ -128,7 +132,7 @@ impl Trial<'_> {
             cluster.direct(register).await?;
             closed.retain(|machine| !next.contains(&machine.name));
             open.extend(next);
-            self.settle(cluster, &open).await;
+            self.settle(cluster, &open).await?;
         }
         Ok(())
     }
@@ -154,17 +158,28 @@ impl Trial<'_> {
         Action::RegisterNode(RegisterNode { claim: name.to_owned(), node: name.to_owned(), pods })
     }
 
-    /// Waits until the pods of these nodes are bound, or nothing moves any more.
-    async fn settle(&self, cluster: &Cluster, nodes: &[String]) {
-        let bound = |index: &Index| {
-            nodes.iter().all(|node| self.planned_for(index, node).all(|pod| !pod.waits()))
+    /// Waits until the pods of these nodes are bound, or nothing moves any more. Those that are refused
+    /// meanwhile are nominated again, as every plan does for nodes that are open.
+    async fn settle(&self, cluster: &mut Cluster, nodes: &[String]) -> Result<()> {
+        let waiting = |index: &Index| {
+            let planned = nodes.iter().flat_map(|node| self.planned_for(index, node));
+            planned.filter(|pod| pod.waits()).count()
         };
-        while !cluster.store.read(bound) {
+        let mut rounds = 0;
+        let mut least = usize::MAX;
+        loop {
             let before = cluster.store.read(Index::stirs);
-            let stirred = |index: &Index| index.stirs() != before;
-            if !cluster.store.until(CALM, stirred).await {
-                return;
+            let left = cluster.store.read(waiting);
+            rounds = if left < least { 0 } else { rounds + 1 };
+            least = left;
+            if left == 0 || rounds > ROUNDS_MAX {
+                return Ok(());
             }
+            self.nominate(cluster, nodes).await?;
+            if !cluster.store.until(CALM, |index| index.stirs() != before).await {
+                return Ok(());
+            }
+            cluster.calm(PLAN_AGAIN).await;
         }
     }
 

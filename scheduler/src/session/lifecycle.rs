@@ -53,8 +53,8 @@ pub struct World<'a> {
     pub nodes: &'a BTreeMap<String, Joined>,
     /// Pods planned for each claim.
     pub nominations: &'a BTreeMap<String, Vec<String>>,
-    /// Claims whose nodes the newest plan knows to be fit, and how many pods of others each would draw.
-    pub spare: &'a BTreeMap<ClaimName, i64>,
+    /// Claims whose nodes the newest plan knows to be fit, with the turn in which each opens.
+    pub turns: &'a BTreeMap<ClaimName, i64>,
     /// The cluster's region.
     pub region: &'a RegionState,
     /// Milliseconds since 1970.
@@ -174,15 +174,15 @@ impl World<'_> {
         let Some(fit_ms) = node.fit_ms else {
             return self.now_ms - node.create_ms >= START_PATIENCE_MS;
         };
-        let spare = |claim: &NodeClaim| self.spare.get(claim.name.as_str()).copied();
-        let goes_first = |other: &NodeClaim, room: i64| {
+        let turn = |claim: &NodeClaim| self.turns.get(claim.name.as_str()).copied();
+        let goes_first = |other: &NodeClaim, own: i64| {
             other.register_time.is_none()
                 && !other.deleting
-                && spare(other).is_some_and(|theirs| theirs < room)
+                && turn(other).is_some_and(|theirs| theirs < own)
         };
-        let first = |room| !self.claims.values().any(|other| goes_first(other, room));
+        let first = |own| !self.claims.values().any(|other| goes_first(other, own));
         self.now_ms - fit_ms >= OPEN_PATIENCE_MS
-            || spare(claim).is_some_and(|room| room == 0 || first(room))
+            || turn(claim).is_some_and(|own| own == 0 || first(own))
     }
 
     /// Replacements first, then the claim goes; without a replacement it stays.

@@ -45,7 +45,7 @@ impl Session {
                 claims: &claims,
                 nodes: self.state.nodes_by_provider(),
                 nominations: self.planning.nominations(),
-                spare: self.planning.spare(),
+                turns: self.planning.turns(),
                 region: state,
                 now_ms,
             })

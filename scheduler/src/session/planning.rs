@@ -115,11 +115,11 @@ impl Planning {
         &self.nominations
     }
 
-    /// Claims whose nodes the newest plan knows to be fit, and how many pods of others each would draw.
+    /// Claims whose nodes the newest plan knows to be fit, with the turn in which each opens.
     #[must_use]
-    pub fn spare(&self) -> &BTreeMap<ClaimName, i64> {
+    pub fn turns(&self) -> &BTreeMap<ClaimName, i64> {
         static NONE: BTreeMap<ClaimName, i64> = BTreeMap::new();
-        self.newest.as_ref().map_or(&NONE, |newest| &newest.plan.spare)
+        self.newest.as_ref().map_or(&NONE, |newest| &newest.plan.turns)
     }
 
     /// A claim's node is told to open, to the pods that the newest plan wants there.
@@ -132,7 +132,7 @@ impl Planning {
     #[must_use]
     pub fn has_overtaken(&self, proposal: &Proposal) -> bool {
         let known = |claim: &ClaimName| {
-            proposal.opening.contains(claim) || proposal.plan.spare.contains_key(claim)
+            proposal.opening.contains(claim) || proposal.plan.turns.contains_key(claim)
         };
         !self.opening.iter().all(known)
     }
@@ -321,10 +321,10 @@ mod tests {
     use super::*;
 
     fn proposal(told: &[&str], fit: &[&str]) -> Proposal {
-        let spare = fit.iter().map(|claim| (ClaimName::new(claim), 0)).collect();
+        let turns = fit.iter().map(|claim| (ClaimName::new(claim), 0)).collect();
         Proposal {
             plan_id: String::new(),
-            plan: Arc::new(Plan { spare, ..Plan::default() }),
+            plan: Arc::new(Plan { turns, ..Plan::default() }),
             closed: BTreeMap::new(),
             opening: told.iter().map(|claim| ClaimName::new(claim)).collect(),
             span: Span::none(),

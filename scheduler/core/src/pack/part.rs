@@ -19,29 +19,16 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// The bins that are worth a look, in the order of the shelves, which is that of their prices: once a
-    /// bin has room for everything, a dearer one that admits the same adds nothing.
+    /// The shelves that are worth a look, with the rows that are left.
     pub(crate) fn of(problem: &Problem, shelves: &[Shelf], left: &[i64]) -> Self {
-        let mut wanted: BTreeMap<usize, Vector> = BTreeMap::new();
-        let mut roomy: Vec<(usize, usize)> = Vec::new();
+        let mut enough = Enough::new(problem, left);
         let mut part = Self { bins: Vec::new(), shelves: Vec::new() };
-        for shelf in shelves {
-            let bin = &problem.bins[shelf.bin];
-            if roomy.contains(&(bin.group, bin.start)) {
-                continue;
-            }
+        for shelf in shelves.iter().filter(|shelf| enough.needs(shelf.bin)) {
             let shelf = shelf.with(left);
-            if shelf.items.is_empty() && shelf.followers.is_empty() {
-                continue;
+            if !shelf.items.is_empty() || !shelf.followers.is_empty() {
+                part.bins.push(shelf.bin);
+                part.shelves.push(shelf);
             }
-            let all = wanted.entry(bin.group).or_insert_with(|| weight(problem, bin.group, left));
-            // Of bins with a limit, or reserved, there may not be enough.
-            let ample = bin.reservation.is_none() && problem.budgets[bin.budget].left.is_empty();
-            if ample && vector::fits(all, &bin.room) {
-                roomy.push((bin.group, bin.start));
-            }
-            part.bins.push(shelf.bin);
-            part.shelves.push(shelf);
         }
         part
     }
@@ -54,6 +41,36 @@ impl Part {
     /// What a greedy works with on this part, when pods are worth `values`.
     pub(crate) fn task<'a>(&'a self, problem: &'a Problem, values: &'a [f64]) -> Task<'a> {
         Task { problem, bins: &self.bins, shelves: &self.shelves, values }
+    }
+}
+
+/// Which bins, in order of price, are worth a look: once one has room for everything, a dearer one that admits
+/// the same adds nothing.
+pub(crate) struct Enough<'a> {
+    problem: &'a Problem,
+    left: &'a [i64],
+    wanted: BTreeMap<usize, Vector>,
+    roomy: Vec<(usize, usize)>,
+}
+
+impl<'a> Enough<'a> {
+    /// For the pods that are left.
+    pub(crate) fn new(problem: &'a Problem, left: &'a [i64]) -> Self {
+        Self { problem, left, wanted: BTreeMap::new(), roomy: Vec::new() }
+    }
+
+    /// Whether the next bin is worth a look.
+    pub(crate) fn needs(&mut self, index: usize) -> bool {
+        let Self { problem, left, .. } = *self;
+        let bin = &problem.bins[index];
+        if self.roomy.contains(&(bin.group, bin.start)) {
+            return false;
+        }
+        let all = self.wanted.entry(bin.group).or_insert_with(|| weight(problem, bin.group, left));
+        if problem.is_ample(index) && vector::fits(all, &bin.room) {
+            self.roomy.push((bin.group, bin.start));
+        }
+        true
     }
 }
 

@@ -49,6 +49,8 @@ pub(crate) struct Problem {
     pub(crate) admits: Vec<Vec<bool>>,
     /// Limits of pools, then reservations.
     pub(crate) budgets: Vec<Budget>,
+    /// For each budget, whether these rows could use it up.
+    pub(crate) scarce: Vec<bool>,
     /// Rules about sharing a node.
     pub(crate) rules: NodeRules,
     /// States that bins start with.
@@ -77,6 +79,12 @@ impl Problem {
         self.admits[self.bins[bin].group][row]
     }
 
+    /// True when as many of the bin can be had as anybody could want.
+    pub(crate) fn is_ample(&self, bin: usize) -> bool {
+        let bin = &self.bins[bin];
+        bin.reservation.is_none() && !self.scarce[bin.budget]
+    }
+
     /// What a load requests in all.
     pub(crate) fn weight(&self, load: &[(usize, i64)]) -> Vector {
         let mut sum = vec![0; self.bins.first().map_or(0, |bin| bin.room.len())];
@@ -95,4 +103,16 @@ impl Problem {
     pub(crate) fn price(&self, packed: &[Packed]) -> i64 {
         packed.iter().map(|p| self.bins[p.bin].price.saturating_mul(p.copies)).sum()
     }
+}
+
+/// For each budget, whether as many nodes as there are pods could use it up, each the one that draws most.
+pub(crate) fn scarce(bins: &[Bin], rows: &[Row], budgets: &[Budget]) -> Vec<bool> {
+    let pods = rows.iter().map(|row| row.count).fold(0, i64::saturating_add);
+    let mut scarce = vec![false; budgets.len()];
+    for bin in bins {
+        let draws = bin.charge.iter().map(|each| each.saturating_mul(pods));
+        let runs_out = draws.zip(&budgets[bin.budget].left).any(|(all, left)| all > *left);
+        scarce[bin.budget] |= runs_out;
+    }
+    scarce
 }

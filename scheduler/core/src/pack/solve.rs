@@ -11,7 +11,7 @@ use super::greedy::{self, Solution, Task};
 use super::improve::{self, Patience};
 use super::insert::{Habit, Nodes};
 use super::ledger::Ledger;
-use super::part::Part;
+use super::part::{Enough, Part};
 use super::pattern::Care;
 use super::prices;
 use super::problem::{Packed, Problem};
@@ -99,7 +99,7 @@ pub(crate) fn solve(problem: &Problem, effort: Effort, begun: &[bool]) -> Outcom
     let mut solver = Solver { problem, effort, begun: begun.to_vec() };
     for tier in 0..problem.skyline.len() {
         solver.tier(&problem.skyline[tier], &mut outcome);
-        if problem.budgets.iter().any(|budget| !budget.left.is_empty()) {
+        if problem.scarce.contains(&true) {
             // A limit may have ruled out what the skyline kept: look at every bin again.
             let all = all_bins(problem, tier);
             solver.tier(&all, &mut outcome);
@@ -141,7 +141,9 @@ impl Solver<'_> {
         if greedy::is_done(&outcome.left) || bins.is_empty() {
             return;
         }
-        let shelves: Vec<Shelf> = bins.iter().map(|bin| Shelf::new(self.problem, *bin)).collect();
+        let mut enough = Enough::new(self.problem, &outcome.left);
+        let bins = bins.iter().copied().filter(|bin| enough.needs(*bin));
+        let shelves: Vec<Shelf> = bins.map(|bin| Shelf::new(self.problem, bin)).collect();
         let hopeless = set_aside(&shelves, &mut outcome.left);
         if !greedy::is_done(&outcome.left) {
             self.pack(&Part::of(self.problem, &shelves, &outcome.left), outcome);

@@ -4,11 +4,11 @@
 
 use super::greedy::{Task, take};
 use super::ledger::Ledger;
-use super::pattern::{self, Supply};
+use super::pattern::{self, Care, Supply};
 use super::problem::{Load, Packed, Problem};
 use super::rules::NodeState;
 use super::shelf::Shelf;
-use super::vector;
+use super::vector::{self, float};
 
 /// All that is left on the cheapest one or two nodes for less than `limit`; none when there are none.
 pub(crate) fn finish(
@@ -31,9 +31,14 @@ pub(crate) fn finish(
     }
     let single = whole.cheapest(task.bins, ledger, limit).map(|bin| (bin, load));
     let mut best: Option<Vec<Packed>> = single.map(|(bin, load)| vec![one(bin, load)]);
+    let worth: f64 = left.iter().zip(task.values).map(|(n, value)| float(*n) * value).sum();
     for shelf in task.shelves {
         let limit = best.as_ref().map_or(limit, |best| task.problem.price(best));
         let first = &task.problem.bins[shelf.bin];
+        // What the first leaves costs about what it is worth, whatever holds it.
+        if float(first.price) + worth - most(task, shelf, left) >= float(limit) {
+            continue;
+        }
         let mut seconds = kinds().take_while(|second| first.price + second.price < limit);
         if seconds.any(|second| holds_rest(&weight, &first.room, &second.room))
             && let Some(pair) = pair(task, shelf, left, ledger, limit)
@@ -42,6 +47,14 @@ pub(crate) fn finish(
         }
     }
     best
+}
+
+/// What a bin can hold of what is left is worth no more than this.
+fn most(task: Task<'_>, shelf: &Shelf, left: &[i64]) -> f64 {
+    let supply = Supply { left, values: task.values };
+    let care = Care { rounds: 1, steps: 0, least: 0.0 };
+    let floor = pattern::floor(task.problem, shelf, supply, &mut shelf.even(), care);
+    floor.map_or(0.0, |floor| float(task.problem.bins[shelf.bin].price) / floor)
 }
 
 /// This bin and the cheapest for what it leaves, for less than `limit`.

@@ -57,15 +57,18 @@ impl Placer<'_, '_, '_> {
         row.alternatives != row.allowed || !self.model.topology.node_wishes.is_free(row.shape)
     }
 
-    /// Most valuable rows first; those that need company after all others.
+    /// Highest priority first: kube-scheduler tries these before others, and no nomination keeps them from
+    /// room. Then the most valuable rows; those that need company after all others.
     fn fill_order(&self, rows: &[RowSpec], problem: &Problem) -> Vec<usize> {
         let worth = prices::row_values(problem, &fill_prices(problem));
         let rules = &self.model.topology.node_rules;
         let mut order: Vec<usize> = (0..rows.len()).collect();
         order.sort_by(|a, b| {
             let company = |row: usize| rules.needs_company(rows[row].shape);
+            let priority = |row: usize| self.model.shapes[rows[row].shape].priority;
             let value = worth[*b].total_cmp(&worth[*a]);
-            company(*a).cmp(&company(*b)).then(value).then(a.cmp(b))
+            let urgent = priority(*b).cmp(&priority(*a));
+            company(*a).cmp(&company(*b)).then(urgent).then(value).then(a.cmp(b))
         });
         order
     }

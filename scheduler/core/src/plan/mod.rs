@@ -19,6 +19,7 @@ mod miss;
 pub(crate) mod model;
 mod objective;
 mod one_by_one;
+mod opening;
 pub(crate) mod outlook;
 mod overlay;
 pub(crate) mod place;
@@ -27,7 +28,6 @@ mod proof;
 pub(crate) mod rows;
 pub(crate) mod scene;
 mod sequence;
-mod spare;
 mod split;
 pub(crate) mod substitutes;
 mod trim;
@@ -87,7 +87,7 @@ pub fn plan(input: &PlanInput) -> Plan {
     };
     disrupt::add(context, &mut plan);
     buffers::forget(&model, &mut launched);
-    plan.spare = spare::of(&model, &scene);
+    plan.turns = opening::turns(&model, &scene, &plan.unplaced);
     worth::add(&model, &goods, &launched, &mut plan);
     plan
 }

@@ -14,7 +14,7 @@ use super::scene::{OnHost, Scene};
 use super::trim;
 use super::types::Effort;
 use super::wishes::Wishes;
-use crate::pack::problem::{Bin, Packed, Problem, Row};
+use crate::pack::problem::{Bin, Packed, Problem, Row, scarce};
 use crate::pack::skyline::skylines;
 use crate::pack::solve;
 use crate::reason::Obstacle;
@@ -203,6 +203,7 @@ impl Placer<'_, '_, '_> {
             }
         }
         problem.skyline = skylines(&problem.bins, self.model.market.tiers);
+        problem.scarce = scarce(&problem.bins, &problem.rows, &problem.budgets);
     }
 
     /// Bins of all offers, and for each group of them whether it admits each row.
@@ -249,8 +250,10 @@ impl Placer<'_, '_, '_> {
             request: model.requests[spec.shape].clone(),
             count: spec.count,
         };
+        let rows: Vec<Row> = rows.iter().map(row).collect();
         let mut problem = Problem {
-            rows: rows.iter().map(row).collect(),
+            scarce: scarce(&bins, &rows, &scene.budgets),
+            rows,
             skyline: skylines(&bins, model.market.tiers),
             bins,
             admits,

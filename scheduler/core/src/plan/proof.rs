@@ -110,6 +110,7 @@ fn problem(classes: &[PodClass], rooms: &[SharedRoom]) -> Problem {
         bins,
         admits: groups.into_iter().collect(),
         budgets: vec![Budget::default()],
+        scarce: vec![false],
         rules: NodeRules::new(Vec::new(), classes.len()),
         starts: vec![NodeState::default()],
     }

@@ -115,10 +115,9 @@ pub struct Plan {
     pub unplaced: Vec<Unplaced>,
     /// Nodes to take out of service.
     pub disruptions: Vec<Disruption>,
-    /// Claims whose nodes are fit to be opened to pods, with the number of pods wanted on other nodes
-    /// to come that each has room for besides its own. Opened in this order, full ones first, nodes get
-    /// the pods that are wanted there.
-    pub spare: BTreeMap<ClaimName, i64>,
+    /// Claims whose nodes are fit to be opened to pods, with their turn. Opened in this order, those of one turn
+    /// together, nodes get the pods that are wanted there.
+    pub turns: BTreeMap<ClaimName, i64>,
     /// What becomes of the pods of each capacity buffer.
     pub buffers: BTreeMap<ObjectKey, Buffered>,
     /// Price of all launches, each at its first candidate.

@@ -44,8 +44,8 @@ pub fn render(plan: &Plan, input: &PlanInput) -> String {
             writeln!(text, "  {line}").unwrap();
         }
     }
-    for (claim, pods) in plan.spare.iter().filter(|(_, pods)| **pods > 0) {
-        writeln!(text, "spare {pods} on claim {claim}").unwrap();
+    for (claim, turn) in plan.turns.iter().filter(|(_, turn)| **turn > 0) {
+        writeln!(text, "turn {turn} for claim {claim}").unwrap();
     }
     let launched = dollars(plan.launch_price_micro_usd_per_hour);
     let bound = dollars(plan.bound.cost_micro_usd_per_hour);

@@ -69,7 +69,7 @@ impl Case {
             claims: &claims,
             nodes: &self.nodes,
             nominations: &nominations,
-            spare: &BTreeMap::from([(ClaimName::new(&self.claim.name), 0)]),
+            turns: &BTreeMap::from([(ClaimName::new(&self.claim.name), 0)]),
             region: &self.region,
             now_ms: NOW_MS,
         })
@@ -129,17 +129,17 @@ fn a_node_is_registered_when_it_may_take_pods_or_has_had_its_time() {
 }
 
 #[test]
-fn a_fit_node_opens_when_a_plan_knows_it_and_after_those_that_have_less_room() {
+fn a_fit_node_opens_when_a_plan_knows_it_and_it_is_its_turn() {
     let claim = |name: &str| NodeClaim { name: name.to_owned(), ..Default::default() };
     let mut claims = BTreeMap::from(["a", "b"].map(|name| (name.to_owned(), claim(name))));
     let node = Joined { name: "n".to_owned(), fit_ms: Some(NOW_MS), create_ms: NOW_MS };
-    let opens = |claims: &BTreeMap<String, NodeClaim>, spare: &[(&str, i64)], now_ms| {
+    let opens = |claims: &BTreeMap<String, NodeClaim>, turns: &[(&str, i64)], now_ms| {
         let world = World {
             cluster_id: "c",
             claims,
             nodes: &BTreeMap::new(),
             nominations: &BTreeMap::new(),
-            spare: &spare.iter().map(|(name, room)| (ClaimName::new(name), *room)).collect(),
+            turns: &turns.iter().map(|(name, turn)| (ClaimName::new(name), *turn)).collect(),
             region: &RegionState::default(),
             now_ms,
         };
