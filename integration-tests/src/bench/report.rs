@@ -19,6 +19,8 @@ pub struct Results {
     pub cases: Vec<(Case, Measured)>,
     /// Whether it was a quick run.
     pub quick: bool,
+    /// What was measured: the commit, as it was before the documents were written.
+    pub commit: String,
 }
 
 impl Results {
@@ -44,7 +46,7 @@ pub fn document(results: &Results) -> String {
     } else {
         ""
     };
-    let (machine, commit) = (machine::describe(), machine::commit());
+    let (machine, commit) = (machine::describe(), &results.commit);
     let parts = [
         format!(
             "# Benchmarks\n\nWritten by `make bench`; do not edit. Machine: {machine}. Commit: \

@@ -13,7 +13,7 @@ use super::catalogues::Pool;
 use super::latency::{Case as LatencyCase, Measured};
 use super::report::Results;
 use super::runs::{self, Case, Pace, Row, Side};
-use super::{chart, goals, report, say};
+use super::{chart, goals, machine, report, say};
 
 /// Everything, with time for the rows that take the peer minutes.
 const FULL: Pace =
@@ -71,7 +71,8 @@ fn cases(quick: bool) -> Vec<Case> {
 /// When a side fails or a document cannot be written.
 pub fn all(args: &AllArgs) -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let mut results = Results { quick: args.quick, ..Results::default() };
+    let (quick, commit) = (args.quick, machine::commit());
+    let mut results = Results { quick, commit, ..Results::default() };
     let pace = if args.quick { QUICK } else { FULL };
     for case in cases(args.quick) {
         say(&format!("{} on {}", case.workload, case.pool.name()))?;
