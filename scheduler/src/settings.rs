@@ -31,16 +31,18 @@ const PREMIUM_MAX: i64 = 1_000;
 pub struct SettingsArgs {
     /// What each node costs besides its price, in dollars an hour: licences, agents, addresses. 0 unless
     /// given.
-    #[arg(long, env = "LONGSHORE_NODE_FEE", value_name = "USD", value_parser = dollars)]
+    #[arg(long, env = "LONGSHORE_NODE_FEE", value_name = "USD", value_parser = dollars,
+        allow_negative_numbers = true)]
     pub node_fee: Option<i64>,
     /// What one interruption costs, in dollars: work done twice and nodes that are paid twice. 0 unless
     /// given.
-    #[arg(long, env = "LONGSHORE_INTERRUPTION_COST", value_name = "USD", value_parser = dollars)]
+    #[arg(long, env = "LONGSHORE_INTERRUPTION_COST", value_name = "USD", value_parser = dollars,
+        allow_negative_numbers = true)]
     pub interruption_cost: Option<i64>,
     /// Interruptions of a spot instance in a million hours, where its offering does not say; 68 unless
     /// given, which is 5 % a month.
     #[arg(long, env = "LONGSHORE_SPOT_INTERRUPTIONS", value_name = "COUNT",
-        value_parser = clap::value_parser!(i64).range(0..=INTERRUPTIONS_MAX))]
+        allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(0..=INTERRUPTIONS_MAX))]
     pub spot_interruptions: Option<i64>,
     /// What families do with a unit of their capacity, in percent of others: m7i=110,t3=70.
     #[arg(long, env = "LONGSHORE_FAMILY_PERFORMANCE", value_name = "FAMILY=PERCENT,…")]
@@ -52,7 +54,7 @@ pub struct SettingsArgs {
     /// How much more a node may cost for the sake of what pods wish of other pods, in percent; 10 unless
     /// given.
     #[arg(long, env = "LONGSHORE_WISH_PREMIUM", value_name = "PERCENT",
-        value_parser = clap::value_parser!(i64).range(0..=PREMIUM_MAX))]
+        allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(0..=PREMIUM_MAX))]
     pub wish_premium: Option<i64>,
 }
 
@@ -213,6 +215,7 @@ mod tests {
     fn what_is_absurd_is_refused_with_its_name_and_range() {
         for (words, name, range) in [
             (["--node-fee", "1000.01"], "--node-fee", "0 to 1000 dollars"),
+            (["--node-fee", "-1"], "--node-fee", "0 to 1000 dollars"),
             (["--node-fee", "0.0000001"], "--node-fee", "0 to 1000 dollars"),
             (["--interruption-cost", "1e3"], "--interruption-cost", "0 to 1000 dollars"),
             (["--spot-interruptions", "1000001"], "--spot-interruptions", "0..=1000000"),
