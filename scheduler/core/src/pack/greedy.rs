@@ -10,6 +10,7 @@ use super::pattern::{self, Care, Pattern, Supply};
 use super::problem::{Packed, Problem};
 use super::shelf::{Lanes, Shelf};
 use super::tail;
+use super::vector::float;
 
 /// A solution and what it leaves.
 #[derive(Clone, Debug)]
@@ -146,11 +147,9 @@ impl Task<'_> {
         weights: &mut Lanes,
         ledger: &Ledger,
     ) -> Option<Offer> {
-        if ledger.copies(&self.problem.bins[shelf.bin]) <= 0 {
-            return None;
-        }
-        let supply = Supply { left, values: self.values };
-        pattern::floor(self.problem, shelf, supply, weights, CARE).map(Offer::Floor)
+        let value = pattern::worth(shelf, self.supply(shelf, left, ledger)?, weights, CARE);
+        let price = float(self.problem.bins[shelf.bin].price);
+        (value > 0.0).then(|| Offer::Floor(price / value))
     }
 
     fn pattern(
@@ -160,10 +159,13 @@ impl Task<'_> {
         weights: &mut Lanes,
         ledger: &Ledger,
     ) -> Option<Pattern> {
-        if ledger.copies(&self.problem.bins[shelf.bin]) <= 0 {
-            return None;
-        }
-        pattern::search(self.problem, shelf, Supply { left, values: self.values }, weights, CARE)
+        pattern::search(self.problem, shelf, self.supply(shelf, left, ledger)?, weights, CARE)
+    }
+
+    /// What a bin may be filled with; none when no more of it can be had.
+    fn supply<'s>(&'s self, shelf: &Shelf, left: &'s [i64], ledger: &Ledger) -> Option<Supply<'s>> {
+        let sold = ledger.copies(&self.problem.bins[shelf.bin]) > 0;
+        sold.then_some(Supply { left, values: self.values })
     }
 
     /// A pattern as often as it can be bought; none when it must be computed again.

@@ -133,17 +133,9 @@ pub(crate) fn ceiling(
     }
 }
 
-/// No pattern of the shelf costs less for a unit of value; none when nothing that is left fits. Far less
-/// work than a pattern.
-pub(crate) fn floor(
-    problem: &Problem,
-    shelf: &Shelf,
-    supply: Supply<'_>,
-    weights: &mut Lanes,
-    care: Care,
-) -> Option<f64> {
-    let value = relaxed(shelf, supply, weights, care).0.value;
-    (value > 0.0).then(|| float(problem.bins[shelf.bin].price) / value)
+/// No pattern of the shelf is worth more; nothing where nothing that is left fits. Far less work than a pattern.
+pub(crate) fn worth(shelf: &Shelf, supply: Supply<'_>, weights: &mut Lanes, care: Care) -> f64 {
+    relaxed(shelf, supply, weights, care).0.value
 }
 
 /// The lowest of the fractional fillings under adapted weights, and the items when it may still be too

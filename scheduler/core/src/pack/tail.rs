@@ -10,6 +10,9 @@ use super::rules::NodeState;
 use super::shelf::Shelf;
 use super::vector::{self, float};
 
+/// How hard it is looked at what a bin could hold.
+const GLANCE: Care = Care { rounds: 1, steps: 0, least: 0.0 };
+
 /// All that is left on the cheapest one or two nodes for less than `limit`; none when there are none.
 pub(crate) fn finish(
     task: Task<'_>,
@@ -36,7 +39,9 @@ pub(crate) fn finish(
         let limit = best.as_ref().map_or(limit, |best| task.problem.price(best));
         let first = &task.problem.bins[shelf.bin];
         // What the first leaves costs about what it is worth, whatever holds it.
-        if float(first.price) + worth - most(task, shelf, left) >= float(limit) {
+        let supply = Supply { left, values: task.values };
+        let most = pattern::worth(shelf, supply, &mut shelf.even(), GLANCE);
+        if float(first.price) + worth - most >= float(limit) {
             continue;
         }
         let mut seconds = kinds().take_while(|second| first.price + second.price < limit);
@@ -47,14 +52,6 @@ pub(crate) fn finish(
         }
     }
     best
-}
-
-/// What a bin can hold of what is left is worth no more than this.
-fn most(task: Task<'_>, shelf: &Shelf, left: &[i64]) -> f64 {
-    let supply = Supply { left, values: task.values };
-    let care = Care { rounds: 1, steps: 0, least: 0.0 };
-    let floor = pattern::floor(task.problem, shelf, supply, &mut shelf.even(), care);
-    floor.map_or(0.0, |floor| float(task.problem.bins[shelf.bin].price) / floor)
 }
 
 /// This bin and the cheapest for what it leaves, for less than `limit`.

@@ -42,8 +42,8 @@ const GAIN_LEAST: f64 = 5e-4;
 const CENTRE_WEIGHT: f64 = 0.5;
 
 /// Values of one pod of each row, none of whose rooms is worth more than it costs as far as was found;
-/// none when some row fits nowhere or they say no more than is known. The problem has no limits. `known` are nodes with their prices that
-/// together hold every pod: values can say no more than they cost.
+/// none when some row fits nowhere or they say no more than is known. The problem has no limits. `known` are
+/// nodes with their prices that together hold every pod: values can say no more than they cost.
 pub(crate) fn of_rows(
     problem: &Problem,
     known: impl IntoIterator<Item = (i64, Load)>,
