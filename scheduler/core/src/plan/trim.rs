@@ -41,6 +41,7 @@ pub(crate) fn to_rules(
     placed: &mut Placed,
 ) {
     see_new_domains(model, goods, scene, placed);
+    see_pods_alike(goods, scene, placed);
     while let Some(excess) = find(model, scene, placed) {
         let count = take_back(model, scene, placed, &excess);
         if count == 0 {
@@ -99,26 +100,50 @@ fn see_new_domains(
     }
 }
 
+/// Drops substitutes of a node where a spread would see the pods that it counts on that node, and on the
+/// node as planned not, or the other way round.
+fn see_pods_alike(goods: &Goods<'_, '_>, scene: &Scene, placed: &mut Placed) {
+    let groups = scene.topology.groups.iter().map(|group| &group.spec);
+    let spreads = groups.filter(|spec| spec.wish.is_none() && spec.rule.is_spread());
+    for spec in spreads {
+        let holds = |node: &&mut Bought| node.load.iter().any(|(it, _)| spec.members.contains(*it));
+        for node in placed.nodes.iter_mut().filter(holds) {
+            let Some(first) = node.offers.first().copied() else { continue };
+            let seen = goods.counts_for(first, &spec.filter);
+            let alike = |offer: &usize| goods.counts_for(*offer, &spec.filter) == seen;
+            keep(goods, node, alike);
+        }
+    }
+}
+
+/// Drops all other substitutes, unless `minValues` needs them; whether they were dropped.
+fn keep(goods: &Goods<'_, '_>, node: &mut Bought, wanted: impl Fn(&usize) -> bool) -> bool {
+    let Some(first) = node.offers.first() else { return true };
+    let kept: Vec<usize> = node.offers.iter().copied().filter(wanted).collect();
+    let stall = goods.offers[*first].stall;
+    let may = flexibility::obstacle(goods, stall, kept.iter().copied()).is_none();
+    if may {
+        node.offers = kept;
+    }
+    may
+}
+
 /// True when one more domain, being empty, would leave some domain too full.
 fn is_tight(group: &Group) -> bool {
     let GroupRule::Spread { max_skew, .. } = group.spec.rule else { return false };
     group.tallies().any(|(_, here)| here.owners > 0 && here.members > max_skew)
 }
 
-/// Drops substitutes that would bring another domain, unless `minValues` needs them.
+/// Drops substitutes that would bring another domain; where that cannot be, it is one to level.
 fn keep_out(goods: &Goods<'_, '_>, group: &mut Group, node: &mut Bought) {
-    let Some(first) = node.offers.first().copied() else { return };
     let key = &group.spec.key;
     let label = |offer: &usize| goods.label(*offer, key).map(str::to_owned);
     let brings = |offer: &usize| {
         let new = label(offer).is_some_and(|domain| !group.universe().contains(&domain));
         new && goods.counts_for(*offer, &group.spec.filter)
     };
-    let (new, kept): (Vec<usize>, Vec<usize>) = node.offers.iter().partition(|offer| brings(offer));
-    if flexibility::obstacle(goods, goods.offers[first].stall, kept.iter().copied()).is_none() {
-        node.offers = kept;
-    } else {
-        let new: Vec<String> = new.iter().filter_map(label).collect();
+    let new: Vec<String> = node.offers.iter().filter(|it| brings(it)).filter_map(label).collect();
+    if !new.is_empty() && !keep(goods, node, |offer| !brings(offer)) {
         group.widen(new);
     }
 }
