@@ -48,6 +48,11 @@ pub struct ClusterArgs {
     /// Instance profile of legacy node templates that name none.
     #[arg(long, env = "LONGSHORE_DEFAULT_INSTANCE_PROFILE", value_name = "NAME")]
     pub default_instance_profile: Option<String>,
+    /// How planned pods are brought to their new nodes. `pin` adds a toleration to each that lets it, and
+    /// nobody else, onto its node until all are there; it needs the right to patch pods. `nominate` only
+    /// writes status.nominatedNodeName, which kube-scheduler may clear.
+    #[arg(long, env = "LONGSHORE_PLACEMENT", value_enum, default_value_t)]
+    pub placement: Placement,
     /// Kubeconfig file; without one, the pod's service account, then the user's own kubeconfig.
     #[arg(long, env = "LONGSHORE_KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
@@ -57,6 +62,16 @@ pub struct ClusterArgs {
     /// Name of this process among its copies, usually the pod's.
     #[arg(long, env = "LONGSHORE_IDENTITY", value_name = "NAME")]
     pub identity: Option<String>,
+}
+
+/// How planned pods are brought to their new nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Placement {
+    /// Through a toleration of their own node's taint.
+    #[default]
+    Pin,
+    /// Through a nomination.
+    Nominate,
 }
 
 /// What a watcher needs to know.
@@ -72,6 +87,8 @@ pub struct Config {
     pub interruption_queue: String,
     /// Instance profile of legacy node templates that name none; empty means none.
     pub default_instance_profile: String,
+    /// How planned pods are brought to their new nodes.
+    pub placement: Placement,
     /// Region; empty means that of the nodes.
     pub region: String,
     /// Namespace of the Lease.
@@ -90,6 +107,7 @@ impl Config {
             cluster_endpoint: String::new(),
             interruption_queue: String::new(),
             default_instance_profile: String::new(),
+            placement: Placement::default(),
             region: String::new(),
             namespace: "kube-system".to_owned(),
             identity: format!("watcher-{}", std::process::id()),
@@ -115,6 +133,7 @@ impl Args {
         config.cluster_endpoint = text(&self.cluster.cluster_endpoint);
         config.interruption_queue = text(&self.cluster.interruption_queue);
         config.default_instance_profile = text(&self.cluster.default_instance_profile);
+        config.placement = self.cluster.placement;
         config.region = text(&self.region);
         config.namespace = self.cluster.namespace.clone();
         if let Some(identity) = &self.cluster.identity {

@@ -10,12 +10,13 @@ pub mod disrupt;
 pub mod event;
 pub mod launch;
 pub mod nominate;
+mod pin;
 pub mod register;
 pub mod release;
 pub mod status;
 
 use std::collections::VecDeque;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::StreamExt as _;
@@ -28,6 +29,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tracing::Instrument as _;
 
 use self::admission::Admission;
+use crate::args::Placement;
 use crate::counters::Counters;
 use crate::events::Events;
 use crate::index::Store;
@@ -50,10 +52,13 @@ pub struct Directives {
     pub events: Events,
     /// What is counted.
     pub counters: Counters,
+    placement: Placement,
     remembered: Arc<Mutex<VecDeque<DirectiveResult>>>,
     admission: Admission,
     /// True once the missing right to nominate pods has been reported.
     nomination_refused: Arc<AtomicBool>,
+    /// The same of the right to pin them.
+    pinning_refused: Arc<AtomicBool>,
 }
 
 /// Why a directive was not carried out.
@@ -104,10 +109,18 @@ impl Directives {
             store,
             events,
             counters,
+            placement: Placement::default(),
             remembered: Arc::default(),
             admission: Admission::default(),
             nomination_refused: Arc::default(),
+            pinning_refused: Arc::default(),
         }
+    }
+
+    /// The same, with planned pods brought to their nodes in this way.
+    #[must_use]
+    pub fn with(self, placement: Placement) -> Self {
+        Self { placement, ..self }
     }
 
     /// Carries out what is queued until the queue is closed. Directives under way are dropped with
@@ -188,6 +201,13 @@ impl Directives {
             remembered.pop_front();
         }
         remembered.push_back(result);
+    }
+}
+
+/// Warns of something that stays as it is, once.
+fn report_once(reported: &AtomicBool, text: &str) {
+    if !reported.swap(true, Ordering::Relaxed) {
+        tracing::warn!("{text}");
     }
 }
 

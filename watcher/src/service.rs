@@ -93,11 +93,12 @@ impl Watcher {
         supervisor.spawn("region", retry, move || facts::complete(known.clone()));
         let (sender, connected) = watch::channel(false);
         let lease = Lease::new(client.clone(), &config.namespace, config.identity);
+        let directives = Directives::new(client, store.clone(), events, counters);
         let sessions = Sessions {
             cluster_id: config.cluster_name,
             channel: client::channel(&config.scheduler_endpoint)?,
             store: store.clone(),
-            directives: Directives::new(client, store.clone(), events, counters),
+            directives: directives.with(config.placement),
             connected: sender,
         };
         let (on_duty, duty) = watch::channel(Duty::Unknown);

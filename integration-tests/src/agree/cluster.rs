@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, ensure};
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::DaemonSet;
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::{Node, Pod, Taint};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, Resource, ResourceExt as _};
@@ -18,9 +18,11 @@ use longshore_proto::cluster::v1::directive::Action;
 use longshore_proto::cluster::v1::{Directive, DirectiveResult, DirectiveStatus};
 use longshore_runtime::tasks::Supervisor;
 use longshore_watcher::api::NodeClaim;
+use longshore_watcher::args::Placement;
 use longshore_watcher::counters::Counters;
 use longshore_watcher::directives::Directives;
 use longshore_watcher::index::{Index, Source, Store};
+use longshore_watcher::names::UNREGISTERED_TAINT;
 use longshore_watcher::{events, observe};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -45,13 +47,32 @@ const WATCHED: [Source; 3] = [Source::Pod, Source::Node, Source::NodeClaim];
 /// The control plane with eyes and hands. Fields are in the order in which they have to end.
 pub struct Cluster {
     supervisor: Supervisor,
-    queue: mpsc::Sender<Directive>,
-    results: mpsc::Receiver<DirectiveResult>,
+    pinning: Hands,
+    nominating: Hands,
     sent: u64,
     /// What is seen of the cluster.
     pub store: Store,
     client: Client,
     plane: ControlPlane,
+}
+
+/// What carries out directives, and what it answers.
+struct Hands {
+    queue: mpsc::Sender<Directive>,
+    results: mpsc::Receiver<DirectiveResult>,
+}
+
+impl Hands {
+    fn spawn(supervisor: &Supervisor, directives: Directives) -> Self {
+        let (queue, asked) = mpsc::channel(QUEUE);
+        let (answers, results) = mpsc::channel(QUEUE);
+        let token = supervisor.token().clone();
+        supervisor.spawn_once("directives", async move {
+            token.run_until_cancelled(directives.run(asked, answers)).await;
+            Ok(())
+        });
+        Self { queue, results }
+    }
 }
 
 impl Drop for Cluster {
@@ -77,15 +98,14 @@ impl Cluster {
         observe::spawn(&supervisor, &client, &store);
         let counters = Counters::default();
         let (events, publisher) = events::events(client.clone(), "agree", counters.clone());
-        let (queue, directives) = mpsc::channel(QUEUE);
-        let (answers, results) = mpsc::channel(QUEUE);
-        let hands = Directives::new(client.clone(), store.clone(), events, counters);
         let token = supervisor.token().clone();
-        supervisor.spawn_once("directives", async move {
-            let both = async { tokio::join!(hands.run(directives, answers), publisher.run()).1 };
-            token.run_until_cancelled(both).await.unwrap_or(Ok(()))
+        supervisor.spawn_once("events", async move {
+            token.run_until_cancelled(publisher.run()).await.unwrap_or(Ok(()))
         });
-        let cluster = Self { supervisor, queue, results, sent: 0, store, client, plane };
+        let all = Directives::new(client.clone(), store.clone(), events, counters);
+        let hands = |placement| Hands::spawn(&supervisor, all.clone().with(placement));
+        let (pinning, nominating) = (hands(Placement::Pin), hands(Placement::Nominate));
+        let cluster = Self { supervisor, pinning, nominating, sent: 0, store, client, plane };
         cluster
             .see("the cluster is seen", |index| {
                 WATCHED.iter().all(|kind| !index.unlisted().contains(kind))
@@ -118,7 +138,11 @@ impl Cluster {
     ///
     /// # Errors
     /// When one is not done.
-    pub async fn direct(&mut self, actions: Vec<Action>) -> Result<()> {
+    pub async fn direct(&mut self, placement: Placement, actions: Vec<Action>) -> Result<()> {
+        let hands = match placement {
+            Placement::Pin => &mut self.pinning,
+            Placement::Nominate => &mut self.nominating,
+        };
         let count = actions.len();
         for action in actions {
             self.sent += 1;
@@ -127,10 +151,10 @@ impl Cluster {
                 action: Some(action),
                 ..Directive::default()
             };
-            self.queue.send(directive).await?;
+            hands.queue.send(directive).await?;
         }
         for _ in 0..count {
-            let result = self.results.recv().await.ok_or_else(|| anyhow!("nobody answers"))?;
+            let result = hands.results.recv().await.ok_or_else(|| anyhow!("nobody answers"))?;
             let done = result.status() == DirectiveStatus::Done;
             ensure!(done, "a directive was not carried out: {}", result.message);
         }
@@ -179,16 +203,39 @@ impl Cluster {
     /// # Errors
     /// When the API server refuses.
     pub async fn open(&self, nodes: &[String], keys: &[&str]) -> Result<()> {
+        let open = |_: &str, taints: &mut Vec<Taint>| {
+            taints.retain(|taint| !keys.contains(&taint.key.as_str()));
+        };
+        self.taint(nodes, open).await
+    }
+
+    /// Closes nodes as one that joined a moment ago is, each in its own name.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn close(&self, nodes: &[String]) -> Result<()> {
+        let close = |node: &str, taints: &mut Vec<Taint>| {
+            taints.push(Taint {
+                key: UNREGISTERED_TAINT.to_owned(),
+                value: Some(node.to_owned()),
+                effect: "NoExecute".to_owned(),
+                time_added: None,
+            });
+        };
+        self.taint(nodes, close).await
+    }
+
+    async fn taint(&self, nodes: &[String], edit: impl Fn(&str, &mut Vec<Taint>)) -> Result<()> {
         let api: Api<Node> = Api::all(self.client.clone());
-        let open_one = async |name: &String| -> Result<()> {
+        let taint_one = async |name: &String| -> Result<()> {
             let taints = api.get(name).await?.spec.and_then(|spec| spec.taints);
             let mut taints = taints.unwrap_or_default();
-            taints.retain(|taint| !keys.contains(&taint.key.as_str()));
+            edit(name, &mut taints);
             let patch = Patch::Merge(json!({"spec": {"taints": taints}}));
             api.patch(name, &PatchParams::default(), &patch).await?;
             Ok(())
         };
-        futures::future::try_join_all(nodes.iter().map(open_one)).await?;
+        futures::future::try_join_all(nodes.iter().map(taint_one)).await?;
         Ok(())
     }
 

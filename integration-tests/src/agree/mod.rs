@@ -5,6 +5,7 @@
 //! of nodes from the watcher's own directives; only the bindings count.
 
 mod cluster;
+mod daemons;
 mod machines;
 mod order;
 mod question;

@@ -14,13 +14,15 @@ use kube::ResourceExt as _;
 use longshore_core::ids::PodUid;
 use longshore_proto::cluster::v1::directive::Action;
 use longshore_proto::cluster::v1::{NominatePods, RegisterNode};
-use longshore_watcher::api::keys::taints::NOT_READY;
+use longshore_watcher::args::Placement;
 use longshore_watcher::index::{Index, PodEntry};
+use longshore_watcher::names::{NOT_READY, UNREGISTERED_TAINT};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use serde_json::{Value, json};
 
 use super::cluster::Cluster;
+use super::daemons;
 use super::machines::Machine;
 use super::order::{self, Waiting};
 use super::question::{Asked, node_name};
@@ -35,8 +37,8 @@ const ROUNDS_MAX: usize = 8;
 /// How a plan is carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
-    /// Whether pods are nominated to where they are planned.
-    pub nominate: bool,
+    /// How planned pods are brought to their nodes; none leaves them to kube-scheduler.
+    pub placement: Option<Placement>,
     /// Whether any candidate of a launch may be bought instead of the cheapest.
     pub any_candidate: bool,
 }
@@ -49,8 +51,14 @@ pub async fn carry_out(cluster: &mut Cluster, asked: &Asked, way: Way) -> Result
     cluster.clear().await?;
     let trial = Trial { asked, way, machines: buy(asked, way)? };
     trial.furnish(cluster).await?;
-    trial.open_nodes(cluster).await?;
-    trial.launch(cluster).await?;
+    if way.placement == Some(Placement::Pin) {
+        trial.pin_all(cluster).await?;
+    } else {
+        trial.open_nodes(cluster).await?;
+        trial.launch(cluster).await?;
+        trial.open_by_turns(cluster).await?;
+    }
+    daemons::settle(cluster, asked, &trial.machines).await?;
     trial.try_again(cluster).await?;
     trial.ended(cluster).await
 }
@@ -79,7 +87,7 @@ impl Trial<'_> {
         all.filter(|object| object["kind"] == kind && holds(object)).cloned().collect()
     }
 
-    /// What is there, closed, and the pods that wait.
+    /// What is there, its nodes closed when the pods of DaemonSets are on them, and the pods that wait.
     async fn furnish(&self, cluster: &Cluster) -> Result<()> {
         let runs = |pod: &Value| pod["spec"]["nodeName"].is_string();
         let any = |_: &Value| true;
@@ -89,6 +97,10 @@ impl Trial<'_> {
         cluster.create_priorities(&self.objects("PriorityClass", any)).await?;
         cluster.create::<Pod>(&self.objects("Pod", runs)).await?;
         cluster.create::<DaemonSet>(&self.objects("DaemonSet", any)).await?;
+        let old = self.old_nodes();
+        cluster.open(&old, &[NOT_READY]).await?;
+        daemons::settle(cluster, self.asked, &[]).await?;
+        cluster.close(&old).await?;
         cluster.create::<Pod>(&self.objects("Pod", |pod| !runs(pod))).await?;
         let all: Vec<&String> = self.asked.pods.keys().collect();
         cluster
@@ -96,40 +108,64 @@ impl Trial<'_> {
             .await
     }
 
+    /// Names of the nodes that are there.
+    fn old_nodes(&self) -> Vec<String> {
+        let nodes = self.objects("Node", |_| true);
+        let names = nodes.iter().filter_map(|node| node["metadata"]["name"].as_str());
+        names.map(ToOwned::to_owned).collect()
+    }
+
+    /// All nodes are there and closed; each lets its own pods in, then all others.
+    async fn pin_all(&self, cluster: &mut Cluster) -> Result<()> {
+        let old = self.old_nodes();
+        self.launch(cluster).await?;
+        let new = self.machines.iter().map(|machine| &machine.name);
+        let register = new.clone().map(|name| self.register(cluster, name));
+        let admit = old.iter().map(|name| self.admit(cluster, name));
+        let all = register.chain(admit).collect();
+        cluster.direct(Placement::Pin, all).await?;
+        let all: Vec<String> = old.iter().chain(new).cloned().collect();
+        self.settle(cluster, &all).await?;
+        cluster.open(&old, &[UNREGISTERED_TAINT]).await
+    }
+
     /// Nodes that are there open, and get the pods that are planned for them; those without any open
     /// last, as nominations find all of them open in production.
     async fn open_nodes(&self, cluster: &mut Cluster) -> Result<()> {
-        let nodes = self.objects("Node", |_| true);
-        let names = nodes.iter().filter_map(|node| node["metadata"]["name"].as_str());
-        let names = names.map(ToOwned::to_owned);
-        let (wanted, others): (Vec<String>, Vec<String>) = names.partition(|name| {
+        let (wanted, others): (Vec<String>, Vec<String>) = self.old_nodes().into_iter().partition(|name| {
             self.asked.pods.values().any(|planned| planned.node.as_ref() == Some(name))
         });
         self.nominate(cluster, &wanted).await?;
-        cluster.open(&wanted, &[NOT_READY]).await?;
+        cluster.open(&wanted, &[UNREGISTERED_TAINT]).await?;
         self.settle(cluster, &wanted).await?;
-        cluster.open(&others, &[NOT_READY]).await
+        cluster.open(&others, &[UNREGISTERED_TAINT]).await
     }
 
-    /// Planned nodes are claimed, launched, join closed, and are registered together.
+    /// Planned nodes are claimed, launched, and join closed.
     async fn launch(&self, cluster: &mut Cluster) -> Result<()> {
         let all = &self.machines;
         let names: Vec<String> = all.iter().map(|machine| machine.name.clone()).collect();
-        cluster.direct(all.iter().map(|it| Action::CreateClaim(it.claim())).collect()).await?;
-        cluster.direct(all.iter().map(|it| Action::RecordLaunch(it.launch())).collect()).await?;
+        let claims = all.iter().map(|it| Action::CreateClaim(it.claim())).collect();
+        cluster.direct(self.placement(), claims).await?;
+        let launches = all.iter().map(|it| Action::RecordLaunch(it.launch())).collect();
+        cluster.direct(self.placement(), launches).await?;
         cluster.create_nodes(all.iter().map(Machine::node).collect::<Result<_>>()?).await?;
         cluster.open(&names, &[NOT_READY]).await?;
         cluster
             .see("the nodes have joined", |index| names.iter().all(|it| is_fit(index, it)))
-            .await?;
-        let mut closed: Vec<&Machine<'_>> = all.iter().collect();
+            .await
+    }
+
+    /// Planned nodes are registered, those together that have room for each other's pods.
+    async fn open_by_turns(&self, cluster: &mut Cluster) -> Result<()> {
+        let mut closed: Vec<&Machine<'_>> = self.machines.iter().collect();
         let mut open = Vec::new();
         while !closed.is_empty() {
             let waiting = cluster.store.read(|index| self.waiting(index));
             let next = order::next(&closed, &waiting, &self.asked.input);
             let next: Vec<String> = next.iter().map(|machine| machine.name.clone()).collect();
             let register = next.iter().map(|name| self.register(cluster, name)).collect();
-            cluster.direct(register).await?;
+            cluster.direct(self.placement(), register).await?;
             closed.retain(|machine| !next.contains(&machine.name));
             open.extend(next);
             self.settle(cluster, &open).await?;
@@ -153,8 +189,7 @@ impl Trial<'_> {
     }
 
     fn register(&self, cluster: &Cluster, name: &str) -> Action {
-        let pods = cluster.store.read(|index| self.uids(index, name));
-        let pods = if self.way.nominate { pods } else { Vec::new() };
+        let pods = self.uids(cluster, name);
         Action::RegisterNode(RegisterNode { claim: name.to_owned(), node: name.to_owned(), pods })
     }
 
@@ -185,18 +220,28 @@ impl Trial<'_> {
 
     /// Nominates the pods that are planned for these nodes.
     async fn nominate(&self, cluster: &mut Cluster, nodes: &[String]) -> Result<()> {
-        let nominate = |node: &String| {
-            let pods = cluster.store.read(|index| self.uids(index, node));
-            Action::NominatePods(NominatePods { node: node.clone(), pods })
-        };
-        let actions = nodes.iter().filter(|_| self.way.nominate).map(nominate).collect();
-        cluster.direct(actions).await
+        let admit = nodes.iter().map(|node| self.admit(cluster, node)).collect();
+        cluster.direct(self.placement(), admit).await
     }
 
-    /// Pods planned for a node that wait without a nomination, by UID.
-    fn uids(&self, index: &Index, node: &str) -> Vec<String> {
-        let lost = |pod: &&PodEntry| pod.waits() && pod.row.nominated_node.is_empty();
-        self.planned_for(index, node).filter(lost).map(|pod| pod.row.uid.clone()).collect()
+    fn admit(&self, cluster: &Cluster, node: &str) -> Action {
+        let pods = self.uids(cluster, node);
+        Action::NominatePods(NominatePods { node: node.to_owned(), pods })
+    }
+
+    fn placement(&self) -> Placement {
+        self.way.placement.unwrap_or_default()
+    }
+
+    /// Pods planned for a node that wait without a nomination, by UID; none where pods are left alone.
+    fn uids(&self, cluster: &Cluster, node: &str) -> Vec<String> {
+        let lost = |pod: &&PodEntry| {
+            self.way.placement.is_some() && pod.waits() && pod.row.nominated_node.is_empty()
+        };
+        let lost = |index: &Index| {
+            self.planned_for(index, node).filter(lost).map(|pod| pod.row.uid.clone()).collect()
+        };
+        cluster.store.read(lost)
     }
 
     fn planned_for<'i>(
@@ -251,7 +296,7 @@ impl Trial<'_> {
     }
 }
 
-/// A node that takes only pods of DaemonSets and is in no domain. kube-scheduler counts a pod that it refuses for want
+/// A node that takes only pods of DaemonSets that choose no node and is in no domain. kube-scheduler counts a pod that it refuses for want
 /// of any node as an error, and tries it again seconds later, whatever happens meanwhile.
 fn bystander() -> Value {
     let room = json!({"cpu": "4", "memory": "16Gi", "pods": "58"});

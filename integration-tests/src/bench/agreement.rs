@@ -5,10 +5,15 @@
 
 use anyhow::{Result, ensure};
 
+use longshore_watcher::args::Placement;
+
 use super::args::AgreeArgs;
 use super::say;
 use crate::agree::{self, Cluster, Found, Tally, Way};
 
+/// How plans are carried out.
+const WAYS: [(&str, Option<Placement>); 3] =
+    [("pinned", Some(Placement::Pin)), ("nominated", Some(Placement::Nominate)), ("left alone", None)];
 /// Least share of planned places that a pod of the shape has to have with nominations, in hundredths
 /// of a percent.
 const FLOOR_BASIS_POINTS: usize = 9_000;
@@ -28,29 +33,26 @@ pub fn agreement(args: &AgreeArgs) -> Result<()> {
 
 async fn compare(args: &AgreeArgs) -> Result<()> {
     let mut cluster = Cluster::start().await?;
-    let seeds = || args.seeds.clone();
-    let any_candidate = args.any_candidate;
-    let way = Way { nominate: true, any_candidate };
-    let mut rows = vec![("nominated", agree::agree(&mut cluster, seeds(), way, told).await?)];
-    if !args.nominated_only {
-        let way = Way { nominate: false, any_candidate };
-        let quiet = |_: &Found| Ok(());
-        rows.push(("left alone", agree::agree(&mut cluster, seeds(), way, quiet).await?));
+    let mut rows = Vec::new();
+    for (name, placement) in WAYS.into_iter().take(if args.pinned_only { 1 } else { WAYS.len() }) {
+        let way = Way { placement, any_candidate: args.any_candidate };
+        let heard = |found: &Found| if placement.is_some() { told(name, found) } else { Ok(()) };
+        rows.push((name, agree::agree(&mut cluster, args.seeds.clone(), way, heard).await?));
     }
     say(&agree::table(&rows))?;
-    rows.first().map_or(Ok(()), |(_, nominated)| judge(nominated))
+    rows.first().map_or(Ok(()), |(_, pinned)| judge(pinned))
 }
 
-fn told(found: &Found) -> Result<()> {
+fn told(way: &str, found: &Found) -> Result<()> {
     let misses = found.outcome.misses();
-    misses.iter().try_for_each(|miss| say(&format!("seed {}: {miss}", found.seed)))
+    misses.iter().try_for_each(|miss| say(&format!("{way}, seed {}: {miss}", found.seed)))
 }
 
-fn judge(nominated: &Tally) -> Result<()> {
-    let (share, floor) = (nominated.realised_basis_points(), FLOOR_BASIS_POINTS);
+fn judge(found: &Tally) -> Result<()> {
+    let (share, floor) = (found.realised_basis_points(), FLOOR_BASIS_POINTS);
     ensure!(share >= floor, "of ten thousand places {share} were taken as planned, not {floor}");
-    ensure!(nominated.refused == 0, "the check refuses {} plans", nominated.refused);
-    let (wrong, all) = (nominated.impossible_on_new, nominated.impossible);
+    ensure!(found.refused == 0, "the check refuses {} plans", found.refused);
+    let (wrong, all) = (found.impossible_on_new, found.impossible);
     let few = wrong * 10_000 <= all * IMPOSSIBLE_BASIS_POINTS_MAX;
     ensure!(few, "{wrong} of {all} impossible pods were bound on new nodes");
     Ok(())

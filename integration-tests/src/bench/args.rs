@@ -112,9 +112,9 @@ pub struct AgreeArgs {
     /// Seeds of the clusters, from the first to before the last.
     #[arg(long, default_value = "0..300", value_name = "A..B", value_parser = seeds)]
     pub seeds: Seeds,
-    /// Leave out the run without nominations.
+    /// Leave out the runs in which pods are only nominated, and left alone.
     #[arg(long)]
-    pub nominated_only: bool,
+    pub pinned_only: bool,
     /// Buy any candidate of a launch, by the seed, instead of the cheapest.
     #[arg(long)]
     pub any_candidate: bool,

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use anyhow::{Result, ensure};
 use longshore_it::agree::{self, Cluster, Found, Way};
+use longshore_watcher::args::Placement;
 
 /// How many clusters.
 const CLUSTERS: u64 = 12;
@@ -20,7 +21,7 @@ async fn planned_places_are_taken_and_impossible_pods_are_not_bound() -> Result<
         let all = found.outcome.misses();
         Ok(all.iter().try_for_each(|miss| writeln!(misses, "seed {}: {miss}", found.seed))?)
     };
-    let way = Way { nominate: true, any_candidate: false };
+    let way = Way { placement: Some(Placement::Pin), any_candidate: false };
     let tally = agree::agree(&mut cluster, 0..CLUSTERS, way, told).await?;
     ensure!(tally.planned > 100 && tally.impossible > 10, "hardly anything was asked: {tally:?}");
     let share = tally.realised_basis_points();

@@ -1,17 +1,19 @@
 //! Opening nodes to pods, all that wait for it together.
 //!
-//! Invariant: the time between the nomination of pods and the opening of their node is as short as it
-//! can be, and no other node opens in it. kube-scheduler retries waiting pods, one after the other,
-//! whenever a node joins or opens, and clears the nomination of each whose own node is still closed; that
-//! pod then goes wherever there is room, and all others are retried because of it. For the same reason a
-//! lost nomination is written again only once the node is open.
+//! Invariant: pods are let in while the node is closed to others (`pin.rs`), and it opens to these when no
+//! node waits for its own pods any more. For pods that cannot be let in so, the time between their
+//! nomination and the opening of their node is as short as it can be, and no other node opens in it.
+//! kube-scheduler retries waiting pods, one after the other, whenever a node joins or opens, and clears the
+//! nomination of each whose own node is still closed; that pod then goes wherever there is room, and all
+//! others are retried because of it. For the same reason a lost nomination is written again only once the
+//! node is open.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use super::nominate::{Nomination, open};
@@ -24,6 +26,8 @@ use crate::patch::{Part, edit};
 const CALM: Duration = Duration::from_millis(60);
 /// How long nodes are kept closed at most to await that.
 const CALM_WITHIN: Duration = Duration::from_millis(600);
+/// How long nodes whose own pods are bound are kept closed at most for the sake of others.
+const PINNED_WITHIN: Duration = Duration::from_secs(2);
 /// How long an open node's pods are watched until they are bound, so that a nomination cleared
 /// meanwhile is written again.
 const BOUND_WITHIN: Duration = Duration::from_millis(500);
@@ -34,6 +38,17 @@ pub struct Admission {
     waiting: Arc<Mutex<Vec<Opening>>>,
     /// Held by whoever opens everything that waits.
     turn: Arc<tokio::sync::Mutex<()>>,
+    /// How many closed nodes are waiting for pods that are pinned to them.
+    pinning: watch::Sender<usize>,
+}
+
+/// A node that waits for its pinned pods, until this is dropped.
+pub(super) struct Pinning<'a>(&'a watch::Sender<usize>);
+
+impl Drop for Pinning<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
 }
 
 /// A node to be opened.
@@ -49,6 +64,20 @@ impl Admission {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Counts a node as waiting for its pinned pods.
+    pub(super) fn pins(&self) -> Pinning<'_> {
+        self.pinning.send_modify(|count| *count += 1);
+        Pinning(&self.pinning)
+    }
+
+    /// Waits until no node waits for its pinned pods: what opens before draws them in.
+    async fn await_pinned(&self) {
+        let mut pinning = self.pinning.subscribe();
+        let none = pinning.wait_for(|count| *count == 0);
+        // The sender lives in self, so only time can run out.
+        let _ = tokio::time::timeout(PINNED_WITHIN, none).await;
+    }
+
     fn join(&self, opening: Opening) {
         self.waiting().push(opening);
     }
@@ -57,22 +86,32 @@ impl Admission {
         !self.waiting().is_empty()
     }
 
+    /// True when a pod of some node is out yet, and its nomination could be cleared.
+    fn nominates(&self, index: &Index) -> bool {
+        self.waiting().iter().flat_map(|it| &it.nominations).any(|it| is_out(index, &it.pod))
+    }
+
     fn take(&self) -> Vec<Opening> {
         std::mem::take(&mut *self.waiting())
     }
 }
 
 impl Directives {
-    /// Opens a node to its pods, together with all others that wait for it.
+    /// Opens a node: first to its own pods, one by one, then to all, together with all others that
+    /// wait for it.
     pub(super) async fn open_node(&self, node: Node, pods: &[String]) -> Outcome {
         let name = node.name_any();
+        self.pin(&node, pods).await;
         let nominations = Nomination::all(&name, pods);
         let (answer, mut outcome) = oneshot::channel();
         self.admission.join(Opening { node, nominations: nominations.clone(), answer });
         let turn = self.admission.turn.lock().await;
         // Nobody waits any more when somebody else's turn has included this node.
         if self.admission.is_awaited() {
-            self.await_calm().await;
+            self.admission.await_pinned().await;
+            if self.store.read(|index| self.admission.nominates(index)) {
+                self.await_calm().await;
+            }
             self.open_all(self.admission.take()).await;
         }
         drop(turn);
@@ -114,8 +153,7 @@ impl Directives {
     /// was cleared while it was closed.
     async fn settle(&self, nominations: &[Nomination]) {
         let end = Instant::now() + BOUND_WITHIN;
-        let waits = |index: &Index, uid: &str| index.pod(uid).is_some_and(PodEntry::waits);
-        let bound = |index: &Index| !nominations.iter().any(|n| waits(index, &n.pod));
+        let bound = |index: &Index| !nominations.iter().any(|n| is_out(index, &n.pod));
         loop {
             let left = end.saturating_duration_since(Instant::now());
             let moved = |index: &Index| bound(index) || !open(index, nominations).is_empty();
@@ -128,6 +166,11 @@ impl Directives {
             }
         }
     }
+}
+
+/// True while a pod waits for a node.
+pub(super) fn is_out(index: &Index, uid: &str) -> bool {
+    index.pod(uid).is_some_and(PodEntry::waits)
 }
 
 /// Opens the node to pods.

@@ -4,7 +4,6 @@
 //! cannot be nominated is no error, because the pods then merely land less exactly.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -15,7 +14,7 @@ use longshore_proto::cluster::v1::NominatePods;
 use longshore_proto::types::v1 as wire;
 use serde_json::json;
 
-use super::{Directives, Outcome};
+use super::{Directives, Outcome, report_once};
 use crate::api::keys::labels::HOSTNAME;
 use crate::index::Index;
 use crate::names;
@@ -44,7 +43,12 @@ impl Nomination {
 }
 
 impl Directives {
+    /// A node that is closed yet gets its pods pinned: nominations would be cleared.
     pub(super) async fn nominate_pods(&self, nominate: &NominatePods) -> Outcome {
+        if let Some(node) = self.known_node(&nominate.node).filter(|node| self.pins_to(node)) {
+            self.pin(&node, &nominate.pods).await;
+            return Ok(());
+        }
         self.nominate(&Nomination::all(&nominate.node, &nominate.pods)).await;
         Ok(())
     }
@@ -93,14 +97,11 @@ impl Directives {
         match code(error) {
             // The pod is gone, or another of that name has taken its place.
             Some(404 | 409 | 422) => {}
-            Some(403) => {
-                if !self.nomination_refused.swap(true, Ordering::Relaxed) {
-                    tracing::warn!(
-                        "pods cannot be nominated, so kube-scheduler may place them less tightly \
-                         than planned; grant patch on pods/status to mend that"
-                    );
-                }
-            }
+            Some(403) => report_once(
+                &self.nomination_refused,
+                "pods cannot be nominated, so kube-scheduler may place them less tightly than planned; \
+                 grant patch on pods/status to mend that",
+            ),
             _ => tracing::warn!(%error, "a pod could not be nominated"),
         }
     }

@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Api, Resource as _, ResourceExt as _};
 use longshore_proto::cluster::v1::RegisterNode;
 
-use super::{DirectiveError, Directives, Outcome};
+use super::{DirectiveError, Directives, Outcome, pin};
 use crate::api::keys::conditions;
 use crate::api::{NodeClaim, Taint};
 use crate::lifecycle::initialize::has_started;
@@ -41,7 +41,11 @@ impl Directives {
         };
         let api = self.nodes();
         let known = self.known_node(name);
-        let synced = edit(&api, name, Part::Main, known, |node| sync(node, &claim)).await?;
+        let synced = edit(&api, name, Part::Main, known, |node| {
+            sync(node, &claim);
+            pin::close(node);
+        })
+        .await?;
         let node = synced.ok_or_else(|| {
             DirectiveError::refused("NOT_FOUND", format!("Node {name} does not exist any more"))
         })?;

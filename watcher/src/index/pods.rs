@@ -125,6 +125,11 @@ impl Index {
         self.pods.get(uid)
     }
 
+    /// All pods, by UID.
+    pub fn pods(&self) -> impl Iterator<Item = &PodEntry> {
+        self.pods.values()
+    }
+
     /// A pod by its name.
     #[must_use]
     pub fn pod_named(&self, name: &Name) -> Option<&PodEntry> {

@@ -11,6 +11,7 @@ mod closed;
 mod explain;
 mod fill;
 pub(crate) mod flexibility;
+mod glean;
 pub(crate) mod goods;
 pub(crate) mod hosts;
 mod live;
@@ -70,6 +71,7 @@ pub fn plan(input: &PlanInput) -> Plan {
     let mut scene = Scene::new(&model, &goods);
     let placer = Placer { model: &model, goods: &goods, effort: input.effort, buy: true };
     let mut placed = placer.place(&mut scene, &schedulable(&model));
+    placer.glean(&mut scene, &mut placed);
     let room = buffers::place(&placer, &mut scene, &mut placed);
     let mut plan = Plan::default();
     let explainer = Explainer { model: &model, goods: &goods, scene: &scene };

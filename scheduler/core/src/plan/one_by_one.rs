@@ -46,7 +46,7 @@ impl Placer<'_, '_, '_> {
     }
 
     /// Buys the drafted nodes, or what packing makes of their pods where that is cheaper.
-    fn buy_drafts(
+    pub(super) fn buy_drafts(
         &self,
         scene: &mut Scene,
         (rows, drafts): (&[RowSpec], Vec<Packed>),

@@ -11,6 +11,7 @@ use std::cmp::Reverse;
 use super::goods::Goods;
 use super::live;
 use super::model::Model;
+use super::place::{Bought, Counted};
 use super::rows::{Given, RowSpec};
 use super::scene::{OnHost, Scene};
 use crate::pack::ledger::Budget;
@@ -46,8 +47,20 @@ pub(super) struct Drafted {
     pub(super) rows: Vec<RowSpec>,
     /// The new nodes; bins are offers.
     pub(super) packed: Vec<Packed>,
+    /// Nodes that had been bought before and got more.
+    pub(super) grown: Vec<Grown>,
     /// Pods of each shape without a place.
     pub(super) left: Vec<i64>,
+}
+
+/// What a node that had been bought before got besides.
+pub(super) struct Grown {
+    /// Which of those nodes.
+    pub(super) node: usize,
+    /// What it may become with all its pods, cheapest first.
+    pub(super) offers: Vec<usize>,
+    /// The pods.
+    pub(super) load: Vec<Counted>,
 }
 
 /// Topology keys with the domain that a node is in; none where it lacks the label.
@@ -66,6 +79,8 @@ struct Guest {
 
 /// A node to buy, as far as it is decided.
 struct Draft {
+    /// Which of the nodes that had been bought before it is, if one; its load is what it got besides.
+    node: Option<usize>,
     /// The cheapest offer that holds its pods.
     offer: usize,
     /// All offers that it may still become, cheapest first: those with room for what it has.
@@ -107,6 +122,26 @@ impl<'s, 'g, 'm, 'a> Sequence<'s, 'g, 'm, 'a> {
         let (budgets, begun) = (scene.budgets.clone(), scene.begun.clone());
         let (drafts, hosts) = (Vec::new(), Vec::new());
         Self { model, goods, scene, manner, order, budgets, begun, drafts, hosts }
+    }
+
+    /// Lets nodes that have been bought take more pods.
+    pub(super) fn with(mut self, nodes: &[Bought]) -> Self {
+        for (at, node) in nodes.iter().enumerate() {
+            let Some(offer) = node.offers.first().copied() else { continue };
+            let mut weight = vec![0; self.model.dims.names().len()];
+            let mut state = self.goods.starts[self.goods.facts[offer].start].clone();
+            for (shape, count) in &node.load {
+                vector::add(&mut weight, &self.model.requests[*shape], *count);
+                self.model.topology.node_rules.record(*shape, *count, &mut state);
+            }
+            for _ in 0..node.copies {
+                let (offers, weight, state) = (node.offers.clone(), weight.clone(), state.clone());
+                let (pins, load) = (Pins::new(), Vec::new());
+                let node = Some(at);
+                self.drafts.push(Draft { node, offer, offers, weight, state, pins, load });
+            }
+        }
+        self
     }
 
     /// Puts all that is wanted; pods that found no place are tried again after others have.
@@ -155,7 +190,7 @@ impl<'s, 'g, 'm, 'a> Sequence<'s, 'g, 'm, 'a> {
         Guest { shape, count, admits, hosts, keys }
     }
 
-    /// Followers come last; then the manner decides. The larger are those that request more of `all` that
+    /// The highest priority comes first, and followers last; then the manner decides. The larger are those that request more of `all` that
     /// is wanted, every resource counted alike: what is scarce is requested most.
     fn rank(&self, guest: &Guest, all: &[i64]) -> impl Ord + use<> {
         let rules = &self.model.topology.node_rules;
@@ -169,7 +204,9 @@ impl<'s, 'g, 'm, 'a> Sequence<'s, 'g, 'm, 'a> {
         let shares =
             each.map(|(need, all)| i128::from(*need) * 1_000_000_000 / i128::from(*all).max(1));
         let size = shares.sum::<i128>();
-        (rules.needs_company(guest.shape), follows, scarce, Reverse(size), guest.shape)
+        let priority = Reverse(self.model.shapes[guest.shape].priority);
+        let last = (rules.needs_company(guest.shape), follows);
+        (priority, last, scarce, Reverse(size), guest.shape)
     }
 
     fn put(&mut self, guest: &Guest) -> bool {
@@ -202,7 +239,8 @@ impl<'s, 'g, 'm, 'a> Sequence<'s, 'g, 'm, 'a> {
                 let weight = vec![0; self.model.requests[shape].len()];
                 let (pins, load) = (Pins::new(), Vec::new());
                 self.charge(offer, 1);
-                self.drafts.push(Draft { offer, offers, weight, state, pins, load });
+                let node = None;
+                self.drafts.push(Draft { node, offer, offers, weight, state, pins, load });
                 self.join(self.drafts.len() - 1, offer, guest)
             }
         };
@@ -248,8 +286,17 @@ impl<'s, 'g, 'm, 'a> Sequence<'s, 'g, 'm, 'a> {
     fn finish(self, guests: &[Guest], shapes: usize) -> Drafted {
         let mut rows: Vec<RowSpec> = Vec::new();
         let mut known: Vec<(usize, Pins)> = Vec::new();
-        let mut packed = Vec::new();
+        let (mut packed, mut grown) = (Vec::new(), Vec::new());
         for draft in self.drafts {
+            if let Some(node) = draft.node {
+                let load = draft.load.into_iter();
+                let counted = |(shape, pins, count)| Counted { shape, given: given(&pins), count };
+                let load: Vec<Counted> = load.map(counted).collect();
+                if !load.is_empty() {
+                    grown.push(Grown { node, offers: draft.offers, load });
+                }
+                continue;
+            }
             let mut load = Vec::new();
             for (shape, pins, count) in draft.load {
                 let row = known.iter().position(|(s, with)| *s == shape && *with == pins);
@@ -266,7 +313,7 @@ impl<'s, 'g, 'm, 'a> Sequence<'s, 'g, 'm, 'a> {
         }
         let mut left = vec![0; shapes];
         guests.iter().for_each(|guest| left[guest.shape] = guest.count);
-        Drafted { hosts: self.hosts, rows, packed, left }
+        Drafted { hosts: self.hosts, rows, packed, grown, left }
     }
 }
 

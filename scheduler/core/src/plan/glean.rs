@@ -1,0 +1,84 @@
+//! Gleaning: pods without a place are tried once more beside all that has one. Domains and hosts have been
+//! chosen for many pods at once, each before it was known where others would be.
+//!
+//! Invariant: no pod that has a place loses it, and every rule holds after every pod.
+
+use super::place::{Bought, Placed, Placer, without_circles};
+use super::rows::Refused;
+use super::scene::Scene;
+use super::sequence::{Drafted, Grown, Manner, Sequence};
+use super::trim;
+use super::types::Effort;
+use crate::pack::vector;
+
+/// Most shapes without a place that are tried.
+const SHAPES_MAX: usize = 64;
+/// Most nodes, there or bought, that each pod is tried on.
+const NODES_MAX: i64 = 512;
+/// Of gleaned pods none is worth a larger node than a new one would be.
+const MANNER: Manner = Manner { scarce_first: false, grow: false };
+
+impl Placer<'_, '_, '_> {
+    /// Puts pods that found no place on hosts, on nodes that are to be bought or on more of them.
+    pub(crate) fn glean(&self, scene: &mut Scene, placed: &mut Placed) {
+        let Some(left) = self.gleanable(scene, placed) else { return };
+        let refused = std::mem::take(&mut placed.unplaced);
+        let wanted = without_circles(self.model, scene, &left, &mut Placed::default());
+        let sequence = Sequence::new(self.goods, scene, MANNER).with(&placed.nodes);
+        let Drafted { hosts, rows, packed, grown, left: mut still } = sequence.run(&wanted);
+        let found_some = still != wanted;
+        placed.hosts.extend(hosts);
+        grown.into_iter().for_each(|grown| self.grow(scene, &mut placed.nodes, grown));
+        placed.nodes.retain(|node| node.copies > 0);
+        self.buy_drafts(scene, (&rows, packed), &mut still, placed);
+        for Refused { shape, count, obstacle } in refused {
+            let found = (wanted[shape] - still[shape]).min(count);
+            still[shape] += found;
+            if count > found {
+                placed.unplaced.push(Refused { shape, count: count - found, obstacle });
+            }
+        }
+        if found_some {
+            trim::to_rules(self.model, self.goods, scene, placed);
+        }
+    }
+
+    /// How many of each shape may find a place yet; none when that is not worth the work.
+    fn gleanable(&self, scene: &Scene, placed: &Placed) -> Option<Vec<i64>> {
+        let mut left = vec![0; self.model.shapes.len()];
+        for refused in &placed.unplaced {
+            left[refused.shape] += refused.count;
+        }
+        let shapes = left.iter().filter(|count| **count > 0).count();
+        let open = scene.open.iter().filter(|open| **open).count();
+        let bought: i64 = placed.nodes.iter().map(|node| node.copies).sum();
+        let nodes = bought.saturating_add(i64::try_from(open).unwrap_or(i64::MAX));
+        let few = (1..=SHAPES_MAX).contains(&shapes) && nodes <= NODES_MAX;
+        let plain = self.goods.flexible.iter().all(Option::is_none);
+        (few && plain && self.buy && self.effort > Effort::Greedy).then_some(left)
+    }
+
+    /// Gives one of equal nodes more pods.
+    fn grow(&self, scene: &mut Scene, nodes: &mut Vec<Bought>, grown: Grown) {
+        let goods = self.goods;
+        let of = &mut nodes[grown.node];
+        of.copies -= 1;
+        let mut node = Bought { copies: 1, ..of.clone() };
+        for (offers, sign) in [(&node.offers, 1), (&grown.offers, -1)] {
+            let Some(offer) = offers.first() else { continue };
+            let budget = &mut scene.budgets[goods.offers[*offer].stall];
+            vector::add(&mut budget.left, goods.charge(*offer), sign);
+        }
+        node.offers = grown.offers;
+        for part in &grown.load {
+            match node.load.iter_mut().find(|(shape, _)| *shape == part.shape) {
+                Some((_, count)) => *count += part.count,
+                None => node.load.push((part.shape, part.count)),
+            }
+            self.model.topology.node_rules.mark_begun(part.shape, &mut scene.begun);
+        }
+        node.load.sort_unstable();
+        node.counted.extend(grown.load);
+        nodes.push(node);
+    }
+}

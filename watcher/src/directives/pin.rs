@@ -1,0 +1,148 @@
+//! Letting planned pods onto their node while it is closed to all others.
+//!
+//! Invariant: the taint karpenter.sh/unregistered of a joined node carries the node's own name, and a
+//! pinned pod tolerates it with that value only. So kube-scheduler may try pods in any order and retry
+//! them as often as it likes: nobody else finds room there. What cannot be pinned is nominated instead.
+
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use k8s_openapi::api::core::v1::{Node, Pod, Toleration};
+use kube::{Api, ResourceExt as _};
+use longshore_proto::types::v1 as wire;
+
+use super::admission::is_out;
+use super::{Directives, report_once};
+use crate::args::Placement;
+use crate::index::Index;
+use crate::names;
+use crate::patch::{Part, code, edit};
+
+/// Pods pinned at once.
+const CONCURRENCY: usize = 32;
+/// How long a node stays closed when none of its pinned pods is bound: longer than kube-scheduler needs
+/// for one after the other, and no longer than a node waits for its turn.
+const BOUND_WITHIN: Duration = Duration::from_secs(2);
+
+/// Makes the taint that closes a node carry the node's name, so that single pods can tolerate it. A node
+/// without a hostname to carry is closed to all pods alike.
+pub(super) fn close(node: &mut Node) {
+    let name = node.labels().get(names::HOSTNAME).cloned();
+    let taints = node.spec.as_mut().and_then(|spec| spec.taints.as_mut()).into_iter().flatten();
+    for taint in taints.filter(|taint| taint.key == names::UNREGISTERED_TAINT) {
+        taint.value = name.clone().or(taint.value.take());
+    }
+}
+
+/// What a pod has to tolerate to be let in; nothing when the node is open, or closed to all alike.
+fn pass(node: &Node) -> Option<Toleration> {
+    let taints = node.spec.as_ref()?.taints.iter().flatten();
+    let mut closing = taints.filter(|taint| taint.key == names::UNREGISTERED_TAINT);
+    let value = closing.next()?.value.clone().filter(|value| !value.is_empty())?;
+    Some(Toleration {
+        key: Some(names::UNREGISTERED_TAINT.to_owned()),
+        operator: Some("Equal".to_owned()),
+        value: Some(value),
+        ..Toleration::default()
+    })
+}
+
+impl Directives {
+    /// True when pods of this node are pinned to it.
+    pub(super) fn pins_to(&self, node: &Node) -> bool {
+        self.placement == Placement::Pin && pass(node).is_some()
+    }
+
+    /// Pins pods to a closed node and waits until they are bound, or until none of them was for a while.
+    pub(super) async fn pin(&self, node: &Node, pods: &[String]) {
+        let Some(pass) = pass(node).filter(|_| self.placement == Placement::Pin) else { return };
+        let _pinning = self.admission.pins();
+        let mut waiting = self.store.read(|index| pinnable(index, pods)).into_iter();
+        // The first tells whether pods may be pinned at all.
+        let Some(first) = waiting.next() else { return };
+        let Some(first) = self.pin_one(first, &pass).await else { return };
+        let others = futures::stream::iter(waiting)
+            .map(|pod| self.pin_one(pod, &pass))
+            .buffer_unordered(CONCURRENCY)
+            .filter_map(std::future::ready);
+        let mut pinned: Vec<String> = others.collect().await;
+        pinned.push(first);
+        tracing::debug!(node = node.name_any(), pods = pinned.len(), "pods pinned");
+        self.await_bound(&pinned).await;
+    }
+
+    /// UID of the pod, when it was pinned.
+    async fn pin_one(&self, pod: wire::Pod, pass: &Toleration) -> Option<String> {
+        let api: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace);
+        let pinned = edit(&api, &pod.name, Part::Main, None, |found: &mut Pod| {
+            if found.metadata.uid.as_deref() == Some(pod.uid.as_str()) {
+                let spec = found.spec.get_or_insert_default();
+                let tolerations = spec.tolerations.get_or_insert_default();
+                if !tolerations.contains(pass) {
+                    tolerations.push(pass.clone());
+                }
+            }
+        });
+        match pinned.await {
+            Ok(found) => found.and_then(|found| found.metadata.uid).filter(|uid| *uid == pod.uid),
+            Err(error) => {
+                if code(&error) == Some(403) {
+                    report_once(
+                        &self.pinning_refused,
+                        "pods cannot be pinned to new nodes and are nominated instead, which is less \
+                         exact; grant patch on pods to mend that",
+                    );
+                } else {
+                    tracing::warn!(%error, pod = pod.name, "a pod could not be pinned");
+                }
+                None
+            }
+        }
+    }
+
+    async fn await_bound(&self, pods: &[String]) {
+        let count = |index: &Index| pods.iter().filter(|uid| is_out(index, uid)).count();
+        loop {
+            let left = self.store.read(count);
+            if left == 0 || !self.store.until(BOUND_WITHIN, |index| count(index) < left).await {
+                return;
+            }
+        }
+    }
+}
+
+/// Pods that wait and are not preemption's to place.
+fn pinnable(index: &Index, pods: &[String]) -> Vec<wire::Pod> {
+    let waiting = pods.iter().filter(|uid| is_out(index, uid)).filter_map(|uid| index.pod(uid));
+    let rows = waiting.map(|pod| &pod.row);
+    rows.filter(|pod| pod.nominated_node.is_empty() || pod.nominated_by_us).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn node(labels: &serde_json::Value, taints: &serde_json::Value) -> Node {
+        let node = json!({"metadata": {"name": "n", "labels": labels}, "spec": {"taints": taints}});
+        let mut node = serde_json::from_value(node).unwrap_or_else(|error| panic!("{error}"));
+        close(&mut node);
+        node
+    }
+
+    #[test]
+    fn a_closed_node_lets_in_who_tolerates_its_name() {
+        let closed = json!([
+            {"key": "example.com/other", "effect": "NoSchedule"},
+            {"key": "karpenter.sh/unregistered", "effect": "NoExecute"},
+        ]);
+        let named = json!({"kubernetes.io/hostname": "host-1"});
+        let pass = pass(&node(&named, &closed));
+        assert_eq!(pass.and_then(|pass| pass.value).as_deref(), Some("host-1"));
+        let nameless = node(&json!({}), &closed);
+        assert_eq!(super::pass(&nameless), None, "nothing tells it from other closed nodes");
+        let open = json!([{"key": "example.com/other", "effect": "NoSchedule"}]);
+        assert_eq!(super::pass(&node(&named, &open)), None);
+    }
+}
