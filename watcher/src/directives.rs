@@ -123,6 +123,12 @@ impl Directives {
         Self { placement, ..self }
     }
 
+    /// Whether planned pods are let onto closed nodes one by one, as far as is known.
+    #[must_use]
+    pub fn pins_pods(&self) -> bool {
+        self.placement == Placement::Pin && !self.pinning_refused.load(Ordering::Relaxed)
+    }
+
     /// Carries out what is queued until the queue is closed. Directives under way are dropped with
     /// this future; whoever asked will ask again.
     pub async fn run(

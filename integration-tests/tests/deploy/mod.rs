@@ -3,13 +3,16 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use longshore_it::parts::control_plane::Controllers;
-use longshore_it::parts::{ControlPlane, ControlPlaneOptions, binary};
+use longshore_it::parts::{ControlPlane, ControlPlaneOptions, binary, poll};
 use longshore_it::stage::hands;
 use longshore_it::stage::world::ROOT;
 
+/// How long a policy may take to come into force.
+const POLICY_WITHIN: Duration = Duration::from_secs(30);
 /// Values of the walkthroughs, and both modes of installation.
 const VALUES: [&str; 4] = ["w0-values", "w1-values", "w3-values", "split-values"];
 /// Examples, most of them as the walkthroughs apply them.
@@ -40,6 +43,56 @@ async fn the_api_server_accepts_definitions_examples_and_charts() -> Result<()> 
         kubectl(&plane.kubeconfig_path(), &dry_run, &file).with_context(|| values)?;
     }
     Ok(())
+}
+
+/// The service account of the watcher under the release's name.
+const WATCHER: &str = "--as=system:serviceaccount:kube-system:longshore";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_watcher_may_pin_pods_and_change_nothing_else_of_them() -> Result<()> {
+    let options = ControlPlaneOptions { scheduler: false, controllers: Controllers::None };
+    let plane = ControlPlane::start(options).await?;
+    let (kubeconfig, dir) = (plane.kubeconfig_path(), plane.log_dir());
+    let pod = serde_json::json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "web", "namespace": "default", "labels": {"app": "web"}},
+        "spec": {"containers": [{"name": "web", "image": "web:1"}]},
+    });
+    let (chart, manifest) = (dir.join("chart.yaml"), dir.join("pod.json"));
+    std::fs::write(&chart, template("w0-values")?)?;
+    std::fs::write(&manifest, pod.to_string())?;
+    kubectl(&kubeconfig, &["apply", "--namespace", "kube-system", "-f"], &chart)?;
+    kubectl(&kubeconfig, &["create", "-f"], &manifest)?;
+    let patch = |who: &str, patch: &str| {
+        let json = ["patch", who, "--type=json", "--patch", patch, "-f"];
+        kubectl(&kubeconfig, &json, &manifest)
+    };
+    let toleration = |key: &str, value: &str| {
+        let toleration = serde_json::json!({"key": key, "operator": "Equal", "value": value});
+        format!(r#"[{{"op": "add", "path": "/spec/tolerations/-", "value": {toleration}}}]"#)
+    };
+    let image = r#"[{"op": "replace", "path": "/spec/containers/0/image", "value": "web:2"}]"#;
+    let label = |team: &str| {
+        format!(r#"[{{"op": "add", "path": "/metadata/labels/team", "value": "{team}"}}]"#)
+    };
+    // Policies come into force some time after they were created; what changes nothing is not refused.
+    let mut attempt = 0;
+    poll::until("the policy is in force", POLICY_WITHIN, || {
+        attempt += 1;
+        let changed = patch(WATCHER, &label(&attempt.to_string()));
+        async { changed.err().map(drop).context("a label was changed") }
+    })
+    .await?;
+    let label = label("a");
+    let everything = toleration("example.com/dedicated", "yes");
+    for refused in [image, &label, &everything, &toleration("karpenter.sh/unregistered", "")] {
+        let error = patch(WATCHER, refused).err().map(|error| error.to_string());
+        let said = error.is_some_and(|error| error.contains("Longshore may"));
+        ensure!(said, "not refused by the policy: {refused}");
+    }
+    patch(WATCHER, &toleration("karpenter.sh/unregistered", "node-1"))?;
+    // Nobody else is confined.
+    patch("--v=0", image)
 }
 
 /// The chart with a set of values, as `helm template` prints it.

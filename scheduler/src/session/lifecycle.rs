@@ -55,6 +55,8 @@ pub struct World<'a> {
     pub nominations: &'a BTreeMap<String, Vec<String>>,
     /// Claims whose nodes the newest plan knows to be fit, with the turn in which each opens.
     pub turns: &'a BTreeMap<ClaimName, i64>,
+    /// Whether pods find their nodes in whichever order these open.
+    pub pins_pods: bool,
     /// The cluster's region.
     pub region: &'a RegionState,
     /// Milliseconds since 1970.
@@ -182,7 +184,7 @@ impl World<'_> {
         };
         let first = |own| !self.claims.values().any(|other| goes_first(other, own));
         self.now_ms - fit_ms >= OPEN_PATIENCE_MS
-            || turn(claim).is_some_and(|own| own == 0 || first(own))
+            || turn(claim).is_some_and(|own| self.pins_pods || own == 0 || first(own))
     }
 
     /// Replacements first, then the claim goes; without a replacement it stays.

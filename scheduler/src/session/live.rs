@@ -46,6 +46,7 @@ impl Session {
                 nodes: self.state.nodes_by_provider(),
                 nominations: self.planning.nominations(),
                 turns: self.planning.turns(),
+                pins_pods: self.pins_pods,
                 region: state,
                 now_ms,
             })

@@ -104,6 +104,8 @@ struct Session {
     supply: Option<(u64, u64)>,
     /// Why nothing can be bought at present, as people have been told.
     outage: Option<Outage>,
+    /// Whether the watcher lets planned pods onto closed nodes one by one.
+    pins_pods: bool,
     /// When people are told again what has changed, in milliseconds since 1970.
     status_due_ms: i64,
 }
@@ -130,6 +132,7 @@ pub async fn run(parts: Parts) -> Result<(), Status> {
     let planning = Planning::new(hello.session_epoch, settings);
     let state = ClusterState::new(hello.cluster_id.clone());
     let mut session = Session::new(state, planning, outbound, (regions, parcels));
+    session.pins_pods = hello.pins_pods;
     session.outbox.send(welcome());
     let mut heard = Instant::now();
     loop {
@@ -218,6 +221,7 @@ impl Session {
             parcels,
             supply: None,
             outage: None,
+            pins_pods: false,
             status_due_ms: 0,
         }
     }

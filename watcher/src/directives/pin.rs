@@ -55,7 +55,7 @@ impl Directives {
 
     /// Pins pods to a closed node and waits until they are bound, or until none of them was for a while.
     pub(super) async fn pin(&self, node: &Node, pods: &[String]) {
-        let Some(pass) = pass(node).filter(|_| self.placement == Placement::Pin) else { return };
+        let Some(pass) = pass(node).filter(|_| self.pins_to(node)) else { return };
         let _pinning = self.admission.pins();
         let mut waiting = self.store.read(|index| pinnable(index, pods)).into_iter();
         // The first tells whether pods may be pinned at all.

@@ -3,6 +3,8 @@
 //!
 //! Invariant: no pod that has a place loses it, and every rule holds after every pod.
 
+use std::rc::Rc;
+
 use super::place::{Bought, Placed, Placer, without_circles};
 use super::rows::Refused;
 use super::scene::Scene;
@@ -10,27 +12,59 @@ use super::sequence::{Drafted, Grown, Manner, Sequence};
 use super::trim;
 use super::types::Effort;
 use crate::pack::vector;
+use crate::world::topology::{Group, GroupSpec};
 
 /// Most shapes without a place that are tried.
 const SHAPES_MAX: usize = 64;
 /// Most nodes, there or bought, that each pod is tried on.
 const NODES_MAX: i64 = 512;
-/// Of gleaned pods none is worth a larger node than a new one would be.
-const MANNER: Manner = Manner { scarce_first: false, grow: false };
-
 impl Placer<'_, '_, '_> {
     /// Puts pods that found no place on hosts, on nodes that are to be bought or on more of them.
     pub(crate) fn glean(&self, scene: &mut Scene, placed: &mut Placed) {
-        let Some(left) = self.gleanable(scene, placed) else { return };
+        if let Some(left) = self.gleanable(scene, placed) {
+            self.glean_once(scene, placed, (&left, true));
+        }
+        if let Some(left) = self.gleanable(scene, placed) {
+            self.glean_standing(scene, placed, &left);
+        }
+    }
+
+    /// What is planned levels spreads over all domains that are sold; kube-scheduler knows only those of the
+    /// nodes that there will be, and binds more pods to these.
+    fn glean_standing(&self, scene: &mut Scene, placed: &mut Placed, left: &[i64]) {
+        let planned = trim::planned(placed);
+        let may_profit = |group: &Group| {
+            let GroupSpec { rule, wish, owners, .. } = &*group.spec;
+            rule.is_spread() && wish.is_none() && owners.iter().any(|shape| left[shape] > 0)
+        };
+        if !scene.topology.groups.iter().any(may_profit) {
+            return;
+        }
+        let level = |group: &mut Group| {
+            let spec = Rc::clone(&group.spec);
+            let standing = trim::standing(self.model, self.goods, &planned, &spec);
+            group.level(Rc::new(standing.collect()))
+        };
+        let sold: Vec<_> = scene.topology.groups.iter_mut().map(level).collect();
+        self.glean_once(scene, placed, (left, false));
+        for (group, sold) in scene.topology.groups.iter_mut().zip(sold) {
+            group.level(sold);
+        }
+    }
+
+    fn glean_once(&self, scene: &mut Scene, placed: &mut Placed, (left, buy): (&[i64], bool)) {
         let refused = std::mem::take(&mut placed.unplaced);
-        let wanted = without_circles(self.model, scene, &left, &mut Placed::default());
-        let sequence = Sequence::new(self.goods, scene, MANNER).with(&placed.nodes);
+        let wanted = without_circles(self.model, scene, left, &mut Placed::default());
+        let manner = Manner { scarce_first: false, grow: false, buy };
+        let sequence = Sequence::new(self.goods, scene, manner).with(&placed.nodes);
         let Drafted { hosts, rows, packed, grown, left: mut still } = sequence.run(&wanted);
         let found_some = still != wanted;
         placed.hosts.extend(hosts);
         grown.into_iter().for_each(|grown| self.grow(scene, &mut placed.nodes, grown));
         placed.nodes.retain(|node| node.copies > 0);
-        self.buy_drafts(scene, (&rows, packed), &mut still, placed);
+        if !packed.is_empty() {
+            self.buy_drafts(scene, (&rows, packed), &mut still, placed);
+        }
         for Refused { shape, count, obstacle } in refused {
             let found = (wanted[shape] - still[shape]).min(count);
             still[shape] += found;

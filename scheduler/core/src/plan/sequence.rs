@@ -27,15 +27,17 @@ pub(super) struct Manner {
     pub(super) scarce_first: bool,
     /// Grow a node rather than buy another one, even if that costs more.
     pub(super) grow: bool,
+    /// Whether more may be paid than is already.
+    pub(super) buy: bool,
 }
 
 impl Manner {
     /// All of them.
     pub(super) const ALL: [Self; 4] = [
-        Self { scarce_first: false, grow: false },
-        Self { scarce_first: false, grow: true },
-        Self { scarce_first: true, grow: false },
-        Self { scarce_first: true, grow: true },
+        Self { scarce_first: false, grow: false, buy: true },
+        Self { scarce_first: false, grow: true, buy: true },
+        Self { scarce_first: true, grow: false, buy: true },
+        Self { scarce_first: true, grow: true, buy: true },
     ];
 }
 
@@ -177,7 +179,8 @@ impl<'s, 'g, 'm, 'a> Sequence<'s, 'g, 'm, 'a> {
                 keys.push(group.spec.key.clone());
             }
         }
-        for key in &keys {
+        // Who buys nothing brings no domain.
+        for key in keys.iter().filter(|_| self.manner.buy) {
             live::widen(model, goods, &mut self.scene.topology, shape, key);
         }
         let answers = goods.ask_all(shape, &model.alternatives[shape]);

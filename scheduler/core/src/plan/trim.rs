@@ -14,7 +14,7 @@ use super::rows::{Given, Refused};
 use super::scene::{OnHost, Scene};
 use crate::pack::vector;
 use crate::reason::Obstacle;
-use crate::world::topology::{Group, GroupRule};
+use crate::world::topology::{Group, GroupRule, GroupSpec};
 
 /// A domain with too many pods of some shape.
 struct Excess {
@@ -81,15 +81,11 @@ fn see_new_domains(
     let spreads = scene.topology.groups.iter_mut().filter(|group| {
         group.spec.wish.is_none() && group.spec.rule.is_spread() && group.has_owners()
     });
-    let planned: BTreeSet<usize> =
-        placed.nodes.iter().filter_map(|node| node.offers.first().copied()).collect();
+    let planned = planned(placed);
     let mut sold: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for group in spreads {
         let spec = std::rc::Rc::clone(&group.spec);
-        let counts = planned.iter().filter(|offer| goods.counts_for(**offer, &spec.filter));
-        let new = counts.filter_map(|offer| goods.label(*offer, &spec.key));
-        let counted = goods.places.counted(model, &spec.filter, &spec.key);
-        group.widen(new.map(str::to_owned).chain(counted.iter().cloned()).collect());
+        group.widen(standing(model, goods, &planned, &spec).collect());
         let sold = sold.entry(spec.key.clone()).or_insert_with(|| {
             (0..goods.offers.len()).filter_map(|offer| goods.label(offer, &spec.key)).collect()
         });
@@ -98,6 +94,25 @@ fn see_new_domains(
             placed.nodes.iter_mut().for_each(|node| keep_out(goods, group, node));
         }
     }
+}
+
+/// Offers that the plan counts on.
+pub(super) fn planned(placed: &Placed) -> BTreeSet<usize> {
+    placed.nodes.iter().filter_map(|node| node.offers.first().copied()).collect()
+}
+
+/// Domains that a spread sees on nodes that are there or planned.
+pub(super) fn standing(
+    model: &Model<'_>,
+    goods: &Goods<'_, '_>,
+    planned: &BTreeSet<usize>,
+    spec: &GroupSpec,
+) -> impl Iterator<Item = String> {
+    let counts = planned.iter().filter(|offer| goods.counts_for(**offer, &spec.filter));
+    let new = counts.filter_map(|offer| goods.label(*offer, &spec.key)).map(str::to_owned);
+    let counted = goods.places.counted(model, &spec.filter, &spec.key);
+    let all: BTreeSet<String> = new.chain(counted.iter().cloned()).collect();
+    all.into_iter()
 }
 
 /// Drops substitutes of a node where a spread would see the pods that it counts on that node, and on the

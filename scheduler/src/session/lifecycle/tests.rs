@@ -70,6 +70,7 @@ impl Case {
             nodes: &self.nodes,
             nominations: &nominations,
             turns: &BTreeMap::from([(ClaimName::new(&self.claim.name), 0)]),
+            pins_pods: false,
             region: &self.region,
             now_ms: NOW_MS,
         })
@@ -133,27 +134,30 @@ fn a_fit_node_opens_when_a_plan_knows_it_and_it_is_its_turn() {
     let claim = |name: &str| NodeClaim { name: name.to_owned(), ..Default::default() };
     let mut claims = BTreeMap::from(["a", "b"].map(|name| (name.to_owned(), claim(name))));
     let node = Joined { name: "n".to_owned(), fit_ms: Some(NOW_MS), create_ms: NOW_MS };
-    let opens = |claims: &BTreeMap<String, NodeClaim>, turns: &[(&str, i64)], now_ms| {
+    let opens = |pins_pods, claims: &BTreeMap<String, NodeClaim>, turns: &[(&str, i64)], now_ms| {
         let world = World {
             cluster_id: "c",
             claims,
             nodes: &BTreeMap::new(),
             nominations: &BTreeMap::new(),
             turns: &turns.iter().map(|(name, turn)| (ClaimName::new(name), *turn)).collect(),
+            pins_pods,
             region: &RegionState::default(),
             now_ms,
         };
         world.may_open(&claims["a"], &node)
     };
-    assert!(!opens(&claims, &[], NOW_MS), "no plan knows the node yet");
-    assert!(opens(&claims, &[], NOW_MS + OPEN_PATIENCE_MS), "no plan comes");
-    assert!(opens(&claims, &[("a", 0), ("b", 0)], NOW_MS));
-    assert!(opens(&claims, &[("a", 2)], NOW_MS), "b may be long in coming");
+    assert!(!opens(false, &claims, &[], NOW_MS), "no plan knows the node yet");
+    assert!(opens(false, &claims, &[], NOW_MS + OPEN_PATIENCE_MS), "no plan comes");
+    assert!(opens(false, &claims, &[("a", 0), ("b", 0)], NOW_MS));
+    assert!(opens(false, &claims, &[("a", 2)], NOW_MS), "b may be long in coming");
     let both = [("a", 2), ("b", 1)];
-    assert!(!opens(&claims, &both, NOW_MS), "b opens first");
-    assert!(opens(&claims, &both, NOW_MS + OPEN_PATIENCE_MS));
+    assert!(!opens(false, &claims, &both, NOW_MS), "b opens first");
+    assert!(opens(true, &claims, &both, NOW_MS), "pods find their nodes in any order");
+    assert!(!opens(true, &claims, &[], NOW_MS), "no plan has pods for it yet");
+    assert!(opens(false, &claims, &both, NOW_MS + OPEN_PATIENCE_MS));
     claims.get_mut("b").unwrap().register_time = Some(Timestamp::default());
-    assert!(opens(&claims, &both, NOW_MS), "b is open");
+    assert!(opens(false, &claims, &both, NOW_MS), "b is open");
 }
 
 #[test]

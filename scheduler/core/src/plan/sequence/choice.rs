@@ -18,17 +18,18 @@ impl Sequence<'_, '_, '_, '_> {
         if let Some(host) = host {
             return Some(Step::Host(*host));
         }
+        let most = if self.manner.buy { i64::MAX } else { 1 };
         let mut best: Option<(i64, usize, usize)> = None;
         for (at, draft) in self.drafts.iter().enumerate() {
             if rules.allowance(guest.shape, &draft.state, first) <= 0 {
                 continue;
             }
-            let least = best.map_or(i64::MAX, |(least, ..)| least);
+            let least = best.map_or(most, |(least, ..)| least);
             if let Some(offer) = self.larger(draft, guest, least) {
                 best = Some((self.goods.cost(offer) - self.goods.cost(draft.offer), at, offer));
             }
         }
-        let new = || self.cheapest_new(guest, first);
+        let new = || self.manner.buy.then(|| self.cheapest_new(guest, first)).flatten();
         let Some((extra, at, offer)) = best else { return new().map(Step::New) };
         let another = new().filter(|new| extra > self.goods.cost(*new) && !self.manner.grow);
         Some(another.map_or(Step::Join(at, offer), Step::New))

@@ -166,6 +166,11 @@ impl Group {
         }
     }
 
+    /// Replaces the domains that a spread has to level, and returns those before.
+    pub(crate) fn level(&mut self, domains: Rc<BTreeSet<String>>) -> Rc<BTreeSet<String>> {
+        std::mem::replace(&mut self.universe, domains)
+    }
+
     /// Domains that a spread has to level.
     pub(crate) fn universe(&self) -> &BTreeSet<String> {
         &self.universe
