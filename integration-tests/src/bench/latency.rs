@@ -16,8 +16,8 @@ use longshore_core::plan::{Effort, PlanInput, plan};
 use longshore_core::resources::Resources;
 use longshore_core::world::shape::PodShape;
 use serde::{Deserialize, Serialize};
-use stats_alloc::{INSTRUMENTED_SYSTEM, Region};
 
+use super::allocated::allocated;
 use super::numbers::{count, percentile};
 use super::worlds;
 
@@ -54,7 +54,7 @@ pub struct Measured {
     pub p50_ms: f64,
     /// Of a hundred, 99 took no longer.
     pub p99_ms: f64,
-    /// Bytes held.
+    /// Most bytes held at once.
     pub bytes: u64,
 }
 
@@ -92,12 +92,8 @@ fn large(effort: Effort) -> Result<Measured> {
 }
 
 fn state() -> Measured {
-    let region = Region::new(&INSTRUMENTED_SYSTEM);
-    let view = worlds::resident();
-    let change = region.change();
-    let bytes = count(change.bytes_allocated.saturating_sub(change.bytes_deallocated));
-    drop(view);
-    Measured { runs: 1, bytes, ..Measured::default() }
+    let (_, allocated) = allocated(worlds::resident);
+    Measured { runs: 1, bytes: allocated.peak, ..Measured::default() }
 }
 
 /// The proof by resource prices of one plan's bound, checked as `core::check` does, against every offer

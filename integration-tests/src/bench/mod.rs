@@ -5,6 +5,7 @@
 //! judged by the same independent check.
 
 mod agreement;
+mod allocated;
 mod args;
 pub(crate) mod catalogues;
 mod chart;

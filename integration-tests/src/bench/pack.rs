@@ -9,8 +9,8 @@ use anyhow::Result;
 use longshore_core::bound::BoundKind;
 use longshore_core::check;
 use longshore_core::plan::{Plan, PlanInput, plan};
-use stats_alloc::{INSTRUMENTED_SYSTEM, Region};
 
+use super::allocated::allocated;
 use super::args::PackArgs;
 use super::machine;
 use super::numbers::{count, dollars};
@@ -23,11 +23,11 @@ use super::question;
 /// When a file cannot be read, or the system does not tell the memory in use.
 pub fn pack(args: &PackArgs) -> Result<Outcome> {
     let input = question::input(args)?;
-    let allocated = Region::new(&INSTRUMENTED_SYSTEM);
-    let started = Instant::now();
-    let plan = plan(&input);
-    let plan_seconds = started.elapsed().as_secs_f64();
-    let allocated_bytes = count(allocated.change().bytes_allocated);
+    let ((plan, plan_seconds), allocated) = allocated(|| {
+        let started = Instant::now();
+        let plan = plan(&input);
+        (plan, started.elapsed().as_secs_f64())
+    });
     let peak_rss_bytes = machine::peak_rss_bytes()?;
     let bound = (plan.bound.kind != BoundKind::None).then_some(&plan.bound);
     Ok(Outcome {
@@ -35,7 +35,7 @@ pub fn pack(args: &PackArgs) -> Result<Outcome> {
         certificate_checked: bound.map(|bound| bound.checked),
         plan_seconds,
         peak_rss_bytes,
-        allocated_bytes,
+        allocated_bytes: allocated.total,
         effort: Some(args.effort.name().to_owned()),
         ..judged(&plan, &input, args)?
     })

@@ -2,13 +2,13 @@
 
 use std::alloc::System;
 
+use alloc_tracker::Allocator;
 use clap::Parser;
 use longshore_it::bench::{self, Args};
-use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
-/// Counts what a plan allocates, at the cost of a few additions for each allocation.
+/// Counts what each thread allocates.
 #[global_allocator]
-static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+static ALLOCATOR: Allocator<System> = Allocator::system();
 
 fn main() -> anyhow::Result<()> {
     bench::run(&Args::parse())
