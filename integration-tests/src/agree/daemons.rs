@@ -23,11 +23,15 @@ pub(super) async fn settle(
 ) -> Result<()> {
     let world = &asked.input.world;
     // The bystander has no labels and never gets ready.
-    let not_ready =
-        [Taint { key: NOT_READY.to_owned(), value: String::new(), effect: TaintEffect::NoSchedule }];
+    let not_ready = [Taint {
+        key: NOT_READY.to_owned(),
+        value: String::new(),
+        effect: TaintEffect::NoSchedule,
+    }];
     let mut nodes: Vec<(Labels, &[Taint])> = vec![(Labels::default(), &not_ready)];
     nodes.extend(world.nodes.values().map(|node| (node.labels.clone(), node.taints.as_slice())));
-    let new = machines.iter().map(|it| (it.labels().into_iter().collect(), it.planned.taints.as_slice()));
+    let new =
+        machines.iter().map(|it| (it.labels().into_iter().collect(), it.planned.taints.as_slice()));
     nodes.extend(new);
     let sets = world.daemon_sets.values().map(|set| &world.shapes[&set.shape]);
     let expected: usize =
@@ -41,5 +45,6 @@ pub(super) async fn settle(
 
 fn runs_on(shape: &PodShape, (labels, taints): &(Labels, &[Taint])) -> bool {
     let admits = |terms: &Requirements| terms.allow(labels);
-    untolerated(taints, &shape.tolerations).is_none() && shape.node_alternatives().iter().any(admits)
+    untolerated(taints, &shape.tolerations).is_none()
+        && shape.node_alternatives().iter().any(admits)
 }

@@ -132,9 +132,10 @@ impl Trial<'_> {
     /// Nodes that are there open, and get the pods that are planned for them; those without any open
     /// last, as nominations find all of them open in production.
     async fn open_nodes(&self, cluster: &mut Cluster) -> Result<()> {
-        let (wanted, others): (Vec<String>, Vec<String>) = self.old_nodes().into_iter().partition(|name| {
-            self.asked.pods.values().any(|planned| planned.node.as_ref() == Some(name))
-        });
+        let (wanted, others): (Vec<String>, Vec<String>) =
+            self.old_nodes().into_iter().partition(|name| {
+                self.asked.pods.values().any(|planned| planned.node.as_ref() == Some(name))
+            });
         self.nominate(cluster, &wanted).await?;
         cluster.open(&wanted, &[UNREGISTERED_TAINT]).await?;
         self.settle(cluster, &wanted).await?;
@@ -151,9 +152,7 @@ impl Trial<'_> {
         cluster.direct(self.placement(), launches).await?;
         cluster.create_nodes(all.iter().map(Machine::node).collect::<Result<_>>()?).await?;
         cluster.open(&names, &[NOT_READY]).await?;
-        cluster
-            .see("the nodes have joined", |index| names.iter().all(|it| is_fit(index, it)))
-            .await
+        cluster.see("the nodes have joined", |index| names.iter().all(|it| is_fit(index, it))).await
     }
 
     /// Planned nodes are registered, those together that have room for each other's pods.

@@ -12,8 +12,11 @@ use super::say;
 use crate::agree::{self, Cluster, Found, Tally, Way};
 
 /// How plans are carried out.
-const WAYS: [(&str, Option<Placement>); 3] =
-    [("pinned", Some(Placement::Pin)), ("nominated", Some(Placement::Nominate)), ("left alone", None)];
+const WAYS: [(&str, Option<Placement>); 3] = [
+    ("pinned", Some(Placement::Pin)),
+    ("nominated", Some(Placement::Nominate)),
+    ("left alone", None),
+];
 /// Least share of planned places that a pinned pod of the shape has to have, in hundredths of a percent.
 const FLOOR_BASIS_POINTS: usize = 9_990;
 /// Most of the impossible pods that may be bound on new nodes, in hundredths of a percent; why there are

@@ -18,6 +18,7 @@ use crate::world::topology::{Group, GroupSpec};
 const SHAPES_MAX: usize = 64;
 /// Most nodes, there or bought, that each pod is tried on.
 const NODES_MAX: i64 = 512;
+
 impl Placer<'_, '_, '_> {
     /// Puts pods that found no place on hosts, on nodes that are to be bought or on more of them.
     pub(crate) fn glean(&self, scene: &mut Scene, placed: &mut Placed) {

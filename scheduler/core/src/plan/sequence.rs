@@ -126,7 +126,7 @@ impl<'s, 'g, 'm, 'a> Sequence<'s, 'g, 'm, 'a> {
         Self { model, goods, scene, manner, order, budgets, begun, drafts, hosts }
     }
 
-    /// Lets nodes that have been bought take more pods.
+    /// Lets nodes that have been bought take more pods. What is reserved for a node stays so.
     pub(super) fn with(mut self, nodes: &[Bought]) -> Self {
         for (at, node) in nodes.iter().enumerate() {
             let Some(offer) = node.offers.first().copied() else { continue };
@@ -136,8 +136,11 @@ impl<'s, 'g, 'm, 'a> Sequence<'s, 'g, 'm, 'a> {
                 vector::add(&mut weight, &self.model.requests[*shape], *count);
                 self.model.topology.node_rules.record(*shape, *count, &mut state);
             }
+            let reserved = |offer: &usize| self.goods.facts[*offer].reservation;
+            let like = |other: &usize| reserved(other) == reserved(&offer);
+            let offers: Vec<usize> = node.offers.iter().copied().filter(like).collect();
             for _ in 0..node.copies {
-                let (offers, weight, state) = (node.offers.clone(), weight.clone(), state.clone());
+                let (offers, weight, state) = (offers.clone(), weight.clone(), state.clone());
                 let (pins, load) = (Pins::new(), Vec::new());
                 let node = Some(at);
                 self.drafts.push(Draft { node, offer, offers, weight, state, pins, load });
@@ -193,8 +196,9 @@ impl<'s, 'g, 'm, 'a> Sequence<'s, 'g, 'm, 'a> {
         Guest { shape, count, admits, hosts, keys }
     }
 
-    /// The highest priority comes first, and followers last; then the manner decides. The larger are those that request more of `all` that
-    /// is wanted, every resource counted alike: what is scarce is requested most.
+    /// The highest priority comes first, and of each followers last; then the manner decides. The larger
+    /// are those that request more of `all` that is wanted, every resource counted alike: what is scarce
+    /// is requested most.
     fn rank(&self, guest: &Guest, all: &[i64]) -> impl Ord + use<> {
         let rules = &self.model.topology.node_rules;
         let mut companies = self.scene.topology.companies(guest.shape);
