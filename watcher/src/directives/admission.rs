@@ -101,7 +101,7 @@ impl Directives {
     /// wait for it.
     pub(super) async fn open_node(&self, node: Node, pods: &[String]) -> Outcome {
         let name = node.name_any();
-        self.pin(&node, pods).await;
+        Box::pin(self.pin(&node, pods)).await;
         let nominations = Nomination::all(&name, pods);
         let (answer, mut outcome) = oneshot::channel();
         self.admission.join(Opening { node, nominations: nominations.clone(), answer });

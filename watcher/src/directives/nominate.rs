@@ -46,7 +46,7 @@ impl Directives {
     /// A node that is closed yet gets its pods pinned: nominations would be cleared.
     pub(super) async fn nominate_pods(&self, nominate: &NominatePods) -> Outcome {
         if let Some(node) = self.known_node(&nominate.node).filter(|node| self.pins_to(node)) {
-            self.pin(&node, &nominate.pods).await;
+            Box::pin(self.pin(&node, &nominate.pods)).await;
             return Ok(());
         }
         self.nominate(&Nomination::all(&nominate.node, &nominate.pods)).await;
