@@ -100,7 +100,7 @@ differ: build-test ## let both planners plan seeded clusters with many constrain
 
 deep: differ fuzz agree ## what takes too long for every change: the three targets of these names
 
-agree: build-test ## carry out the plans of 300 random clusters on the real control plane (half an hour; AGREE_SEEDS=300..320 for others)
+agree: build-test ## carry out the plans of 300 random clusters on the real control plane (three quarters of an hour; AGREE_SEEDS=300..320 for others)
 	@$(MAKE) --no-print-directory setup-test
 	$(target)/debug/bench agree --seeds $(or $(AGREE_SEEDS),0..300)
 
