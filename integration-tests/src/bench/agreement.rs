@@ -1,6 +1,6 @@
 //! `bench agree`: seed after seed on the real control plane, pinned, nominated and left alone.
 //!
-//! Invariant: every pod that did not go where it was planned is named. Without nominations that is what
+//! Invariant: every pod that did not go where it was planned is named. Left alone, that is what
 //! kube-scheduler does by itself, and no miss.
 
 use anyhow::{Result, ensure};

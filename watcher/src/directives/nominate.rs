@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use longshore_proto::cluster::v1::NominatePods;
@@ -45,7 +45,8 @@ impl Nomination {
 impl Directives {
     /// A node that is closed yet gets its pods pinned: nominations would be cleared.
     pub(super) async fn nominate_pods(&self, nominate: &NominatePods) -> Outcome {
-        if let Some(node) = self.known_node(&nominate.node).filter(|node| self.pins_to(node)) {
+        let closed = |node: &Node| self.pass_to(node).is_some();
+        if let Some(node) = self.known_node(&nominate.node).filter(closed) {
             Box::pin(self.pin(&node, &nominate.pods)).await;
             return Ok(());
         }

@@ -48,14 +48,14 @@ fn pass(node: &Node) -> Option<Toleration> {
 }
 
 impl Directives {
-    /// True when pods of this node are pinned to it.
-    pub(super) fn pins_to(&self, node: &Node) -> bool {
-        self.placement == Placement::Pin && pass(node).is_some()
+    /// What a pod has to tolerate to be pinned to a node; nothing where none is.
+    pub(super) fn pass_to(&self, node: &Node) -> Option<Toleration> {
+        (self.placement == Placement::Pin).then(|| pass(node)).flatten()
     }
 
     /// Pins pods to a closed node and waits until they are bound, or until none of them was for a while.
     pub(super) async fn pin(&self, node: &Node, pods: &[String]) {
-        let Some(pass) = pass(node).filter(|_| self.pins_to(node)) else { return };
+        let Some(pass) = self.pass_to(node) else { return };
         let _pinning = self.admission.pins();
         let mut waiting = self.store.read(|index| pinnable(index, pods)).into_iter();
         // The first tells whether pods may be pinned at all.

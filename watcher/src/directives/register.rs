@@ -1,8 +1,8 @@
 //! Taking a new node into service.
 //!
-//! Invariant: the order. Labels and taints are synced and the waiting pods nominated while the node
-//! still repels them; only when the nominations are seen does karpenter.sh/unregistered go. So
-//! kube-scheduler binds what was planned where it was planned.
+//! Invariant: the order. Labels and taints are synced, and the planned pods let in or nominated, while the
+//! node still repels all others; only then does karpenter.sh/unregistered go. So kube-scheduler binds what
+//! was planned where it was planned.
 
 use k8s_openapi::api::core::v1::{Node, Taint as CoreTaint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;

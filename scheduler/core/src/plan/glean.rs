@@ -44,7 +44,7 @@ impl Placer<'_, '_, '_> {
         let level = |group: &mut Group| {
             let spec = Rc::clone(&group.spec);
             let standing = trim::standing(self.model, self.goods, &planned, &spec);
-            group.level(Rc::new(standing.collect()))
+            group.level(Rc::new(standing))
         };
         let sold: Vec<_> = scene.topology.groups.iter_mut().map(level).collect();
         self.glean_once(scene, placed, (left, false));
@@ -80,17 +80,14 @@ impl Placer<'_, '_, '_> {
 
     /// How many of each shape may find a place yet; none when that is not worth the work.
     fn gleanable(&self, scene: &Scene, placed: &Placed) -> Option<Vec<i64>> {
-        let mut left = vec![0; self.model.shapes.len()];
-        for refused in &placed.unplaced {
-            left[refused.shape] += refused.count;
-        }
+        let left = placed.left(self.model.shapes.len());
         let shapes = left.iter().filter(|count| **count > 0).count();
         let open = scene.open.iter().filter(|open| **open).count();
         let bought: i64 = placed.nodes.iter().map(|node| node.copies).sum();
         let nodes = bought.saturating_add(i64::try_from(open).unwrap_or(i64::MAX));
         let few = (1..=SHAPES_MAX).contains(&shapes) && nodes <= NODES_MAX;
         let plain = self.goods.flexible.iter().all(Option::is_none);
-        (few && plain && self.buy && self.effort > Effort::Greedy).then_some(left)
+        (few && plain && self.effort > Effort::Greedy).then_some(left)
     }
 
     /// Gives one of equal nodes more pods.

@@ -62,6 +62,13 @@ impl Placed {
         self.unplaced.extend(later.unplaced);
     }
 
+    /// Pods without a place, by shape.
+    pub(crate) fn left(&self, shapes: usize) -> Vec<i64> {
+        let mut left = vec![0; shapes];
+        self.unplaced.iter().for_each(|refused| left[refused.shape] += refused.count);
+        left
+    }
+
     /// Adds the pods on new nodes to counts by shape.
     pub(crate) fn count_launched(&self, launched: &mut [i64]) {
         for node in &self.nodes {

@@ -85,7 +85,7 @@ fn see_new_domains(
     let mut sold: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for group in spreads {
         let spec = std::rc::Rc::clone(&group.spec);
-        group.widen(standing(model, goods, &planned, &spec).collect());
+        group.widen(standing(model, goods, &planned, &spec).into_iter().collect());
         let sold = sold.entry(spec.key.clone()).or_insert_with(|| {
             (0..goods.offers.len()).filter_map(|offer| goods.label(offer, &spec.key)).collect()
         });
@@ -107,12 +107,11 @@ pub(super) fn standing(
     goods: &Goods<'_, '_>,
     planned: &BTreeSet<usize>,
     spec: &GroupSpec,
-) -> impl Iterator<Item = String> {
+) -> BTreeSet<String> {
     let counts = planned.iter().filter(|offer| goods.counts_for(**offer, &spec.filter));
     let new = counts.filter_map(|offer| goods.label(*offer, &spec.key)).map(str::to_owned);
     let counted = goods.places.counted(model, &spec.filter, &spec.key);
-    let all: BTreeSet<String> = new.chain(counted.iter().cloned()).collect();
-    all.into_iter()
+    new.chain(counted.iter().cloned()).collect()
 }
 
 /// Drops substitutes of a node where a spread would see the pods that it counts on that node, and on the

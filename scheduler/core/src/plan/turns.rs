@@ -170,10 +170,8 @@ impl Placer<'_, '_, '_> {
                 .collect();
             self.add(scene, &now, Wishes::All, &mut all);
         }
-        let mut again = vec![0; wanted.len()];
-        for refused in std::mem::take(&mut all.unplaced) {
-            again[refused.shape] += refused.count;
-        }
+        let again = all.left(wanted.len());
+        all.unplaced.clear();
         self.add(scene, &again, Wishes::All, &mut all);
         all
     }
