@@ -4,7 +4,7 @@
 
 pub use crate::api::keys::annotations::{
     DO_NOT_DISRUPT, DO_NOT_EVICT, LAUNCH_ID, MAX_PRICE, POD_DELETION_COST, REPLACED_BY,
-    TERMINATION_TIMESTAMP, TRACEPARENT,
+    SPREAD_DENSITY, TERMINATION_TIMESTAMP, TRACEPARENT,
 };
 pub use crate::api::keys::finalizers::TERMINATION;
 pub use crate::api::keys::labels::{

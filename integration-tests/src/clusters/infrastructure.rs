@@ -17,7 +17,7 @@ pub(super) const TAINT: &str = "example.com/dedicated";
 /// One to three pools; the first takes any pod that asks for nothing special.
 pub(super) fn pools(dice: &mut Dice) -> Vec<Value> {
     let more = dice.number(0, 2);
-    let mut all = vec![pool("main", json!([]), json!({}))];
+    let mut all = vec![new_pool("main", json!([]), json!({}))];
     for number in 0..more {
         let name = format!("pool-{number}");
         let mut requirements = Vec::new();
@@ -31,7 +31,7 @@ pub(super) fn pools(dice: &mut Dice) -> Vec<Value> {
         if dice.percent(50) {
             requirements.push(within(TEAM, &TEAMS));
         }
-        let mut found = pool(&name, json!(requirements), json!({}));
+        let mut found = new_pool(&name, json!(requirements), json!({}));
         if dice.percent(30) {
             found["spec"]["template"]["spec"]["taints"] =
                 json!([{"key": TAINT, "value": "yes", "effect": "NoSchedule"}]);
@@ -47,7 +47,7 @@ pub(super) fn pools(dice: &mut Dice) -> Vec<Value> {
     all
 }
 
-fn pool(name: &str, requirements: Value, labels: Value) -> Value {
+pub(super) fn new_pool(name: &str, requirements: Value, labels: Value) -> Value {
     json!({
         "apiVersion": "karpenter.sh/v1",
         "kind": "NodePool",

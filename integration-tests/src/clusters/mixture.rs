@@ -4,11 +4,13 @@
 //! Invariant: nothing preempts: no class of priority allows it, and none is below that of pods without
 //! a class.
 
-use longshore_watcher::api::keys::labels::{ARCH, CAPACITY_TYPE, HOSTNAME, ZONE};
+use longshore_watcher::api::keys::annotations::SPREAD_DENSITY;
+use longshore_watcher::api::keys::labels::{ARCH, CAPACITY_TYPE, HOSTNAME, NODE_POOL, ZONE};
 use serde_json::{Value, json};
 
 use super::Dice;
-use super::infrastructure::{TAINT, TEAM, TEAMS, container, within};
+use super::infrastructure::{TAINT, TEAM, TEAMS, container, new_pool, within};
+use super::pods::{pod, spread};
 
 const BOUGHT: [&str; 2] = ["spot", "on-demand"];
 /// Classes of priority with their values.
@@ -35,6 +37,27 @@ pub(super) fn mix(dice: &mut Dice, items: &mut Vec<Value>) {
     if dice.percent(30) {
         items.push(plain_daemon_set(dice));
     }
+    if dice.percent(25) {
+        items.extend(dense(dice));
+    }
+}
+
+/// A pool that packs spreads over hosts densely, and the pods it is for.
+fn dense(dice: &mut Dice) -> Vec<Value> {
+    let mut pool = new_pool("dense", json!([]), json!({}));
+    pool["metadata"]["annotations"] = json!({SPREAD_DENSITY: "dense"});
+    let app = "dense";
+    let mut spec = json!({
+        "containers": [container(dice.one(&[250, 500, 1000]), dice.one(&[512, 1024]))],
+        "nodeSelector": {NODE_POOL: "dense"},
+        "topologySpreadConstraints": [spread(HOSTNAME, app, dice.number(1, 2))],
+    });
+    if dice.percent(50) {
+        push(&mut spec["topologySpreadConstraints"], spread(ZONE, app, 1));
+    }
+    let mut all = vec![pool];
+    all.extend((0..dice.number(2, 14)).map(|number| pod(app, number, &spec)));
+    all
 }
 
 fn pool(dice: &mut Dice, pool: &mut Value) {
@@ -126,12 +149,7 @@ fn push(list: &mut Value, value: Value) {
 fn more_spread(dice: &mut Dice, spec: &mut Value, app: &str) {
     let key = dice.one(&[ZONE, HOSTNAME, CAPACITY_TYPE, ARCH]);
     let counted = if dice.percent(80) { app.to_owned() } else { other(dice) };
-    let mut spread = json!({
-        "maxSkew": dice.number(1, 2),
-        "topologyKey": key,
-        "whenUnsatisfiable": "DoNotSchedule",
-        "labelSelector": {"matchLabels": {"app": counted}},
-    });
+    let mut spread = spread(key, &counted, dice.number(1, 2));
     if dice.percent(30) {
         spread["minDomains"] = dice.number(1, 4).into();
     }

@@ -16,20 +16,23 @@ pub(super) fn waiting(dice: &mut Dice) -> Vec<Value> {
     for number in 0..groups {
         let app = format!("app-{number}");
         let spec = spec(dice, &app);
-        for pod in 0..dice.number(1, 12) {
-            all.push(json!({
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "metadata": {
-                    "name": format!("{app}-{pod:02}"),
-                    "namespace": "default",
-                    "labels": {"app": app},
-                },
-                "spec": spec,
-            }));
-        }
+        all.extend((0..dice.number(1, 12)).map(|number| pod(&app, number, &spec)));
     }
     all
+}
+
+/// A pod of a group.
+pub(super) fn pod(app: &str, number: u32, spec: &Value) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": format!("{app}-{number:02}"),
+            "namespace": "default",
+            "labels": {"app": app},
+        },
+        "spec": spec,
+    })
 }
 
 fn spec(dice: &mut Dice, app: &str) -> Value {
@@ -44,7 +47,7 @@ fn spec(dice: &mut Dice, app: &str) -> Value {
         spec["containers"][0]["ports"] = json!([{"containerPort": 80, "hostPort": 8080}]);
     }
     if dice.percent(35) {
-        spec["topologySpreadConstraints"] = json!([spread(dice, app)]);
+        spec["topologySpreadConstraints"] = json!([any_spread(dice, app)]);
     }
     match dice.number(0, 9) {
         0 | 1 => affinity(&mut spec, "podAffinity", app, ZONE),
@@ -83,12 +86,20 @@ fn required(spec: &mut Value, terms: Value) {
         json!({"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}});
 }
 
-fn spread(dice: &mut Dice, app: &str) -> Value {
+fn any_spread(dice: &mut Dice, app: &str) -> Value {
     let policy = if dice.percent(80) { "DoNotSchedule" } else { "ScheduleAnyway" };
+    let skew = dice.number(1, 3);
+    let mut spread = spread(dice.one(&[ZONE, HOSTNAME]), app, skew);
+    spread["whenUnsatisfiable"] = policy.into();
+    spread
+}
+
+/// A condition that pods of a group spread.
+pub(super) fn spread(key: &str, app: &str, skew: u32) -> Value {
     json!({
-        "maxSkew": dice.number(1, 3),
-        "topologyKey": dice.one(&[ZONE, HOSTNAME]),
-        "whenUnsatisfiable": policy,
+        "maxSkew": skew,
+        "topologyKey": key,
+        "whenUnsatisfiable": "DoNotSchedule",
         "labelSelector": {"matchLabels": {"app": app}},
     })
 }

@@ -53,6 +53,7 @@ fn read(wire: &v1::NodePool, supply: &Supply, now_ms: i64) -> Result<NodePool, W
         catalogue: supply.catalogue.as_str().into(),
         zones: zones.map(|zones| zones.iter().map(|zone| zone.as_str().into()).collect()),
         replicas: wire.replicas.map(|replicas| replicas.max(0)),
+        dense_spread: wire.dense_spread,
         not_ready: supply.not_ready.clone(),
     })
 }

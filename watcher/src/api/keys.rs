@@ -155,6 +155,9 @@ pub mod annotations {
     pub const REPLACED_BY: &str = "longshore.dev/replaced-by";
     /// Highest price that a pod's owner accepts for its node, in millionths of a dollar an hour.
     pub const MAX_PRICE: &str = "longshore.dev/max-price-micro-usd-per-hour";
+    /// `dense` on a NodePool: its nodes may hold more pods of a spread over hosts than the spread's skew, as
+    /// long as kube-scheduler allows it. `safe`, the default, never counts on that.
+    pub const SPREAD_DENSITY: &str = "longshore.dev/spread-density";
 }
 
 /// Taint keys.

@@ -36,7 +36,11 @@ pub fn provisioner(
 ) -> Result<LegacyPool, Fault> {
     let name = provisioner.metadata.name.clone().unwrap_or_default();
     let object = format!("Provisioner/{name}");
-    read(provisioner, &name, template).map_err(|fault| fault.within("spec").of(object))
+    let dense = pool::dense_spread(&provisioner.metadata).map_err(|fault| fault.of(&object))?;
+    let mut legacy = read(provisioner, &name, template)
+        .map_err(|fault| fault.within("spec").of(object))?;
+    legacy.pool.dense_spread = dense;
+    Ok(legacy)
 }
 
 /// Name of the template that a Provisioner refers to.
@@ -75,6 +79,7 @@ fn read(
         disruption: Some(disruption(spec)?),
         legacy: true,
         replicas: None,
+        dense_spread: false,
         generation: provisioner.metadata.generation.unwrap_or(0),
     };
     Ok(LegacyPool { pool, class })

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use longshore_proto::types::v1 as wire;
 use longshore_proto::types::v1::{Disruption, NodeBudget, PoolLimits, Requirement, Taint};
 use prost_types::Duration;
@@ -15,6 +16,7 @@ use super::quantity::{Rounding, integer};
 use super::requirement;
 use crate::api::node_pool::{Budget, ConsolidationPolicy, Disruption as ApiDisruption};
 use crate::api::{self, NodePool, ResourceList};
+use crate::names;
 
 /// A pool.
 ///
@@ -22,7 +24,10 @@ use crate::api::{self, NodePool, ResourceList};
 /// The first field that cannot be read.
 pub fn pool(pool: &NodePool) -> Result<wire::NodePool, Fault> {
     let name = pool.metadata.name.clone().unwrap_or_default();
-    read(pool, &name).map_err(|fault| fault.within("spec").of(format!("NodePool/{name}")))
+    let object = || format!("NodePool/{name}");
+    let spec = read(pool, &name).map_err(|fault| fault.within("spec").of(object()))?;
+    let dense_spread = dense_spread(&pool.metadata).map_err(|fault| fault.of(object()))?;
+    Ok(wire::NodePool { dense_spread, ..spec })
 }
 
 fn read(pool: &NodePool, name: &str) -> FieldResult<wire::NodePool> {
@@ -49,7 +54,25 @@ fn read(pool: &NodePool, name: &str) -> FieldResult<wire::NodePool> {
         legacy: false,
         generation: pool.metadata.generation.unwrap_or(0),
         replicas: spec.replicas,
+        dense_spread: false,
     })
+}
+
+/// Whether spreads over hosts may be packed closely on nodes of a pool.
+///
+/// # Errors
+/// A value of the annotation that has no meaning.
+pub fn dense_spread(metadata: &ObjectMeta) -> FieldResult<bool> {
+    let asked = metadata.annotations.as_ref().and_then(|all| all.get(names::SPREAD_DENSITY));
+    match asked.map(String::as_str) {
+        None | Some("safe") => Ok(false),
+        Some("dense") => Ok(true),
+        Some(value) => {
+            let problem = Problem::Unknown { value: value.to_owned(), allowed: "safe or dense" };
+            let field = format!("metadata.annotations[{}]", names::SPREAD_DENSITY);
+            Err(FieldFault::new(field, problem))
+        }
+    }
 }
 
 fn to_wire(duration: std::time::Duration) -> Option<Duration> {

@@ -11,7 +11,7 @@ use crate::plan::{
     CANDIDATES_MAX, Candidate, MinValuesPolicy, NewNode, Placement, Plan, PlanInput, Target,
 };
 use crate::vocabulary::catalogue::{CapacityType, InstanceType, Offering};
-use crate::vocabulary::ids::PodUid;
+use crate::vocabulary::ids::{PodUid, PoolName};
 use crate::vocabulary::labels::{self, Labels};
 use crate::vocabulary::pool::NodePool;
 use crate::vocabulary::resources::Resources;
@@ -43,6 +43,10 @@ pub(super) struct NodeAfter<'a> {
     pub(super) takes_pods: bool,
     /// True for nodes on their way out.
     pub(super) leaves: bool,
+    /// True for nodes that the plan takes out of service.
+    pub(super) is_disrupted: bool,
+    /// True when its pool packs spreads over hosts densely.
+    pub(super) is_dense: bool,
 }
 
 /// All nodes after the plan.
@@ -73,6 +77,10 @@ impl<'a> Nodes<'a> {
         }
         for (index, launch) in plan.launches.iter().enumerate() {
             nodes.all.insert(Target::New(index), launched(input, index, launch, findings));
+        }
+        for node in plan.disruptions.iter().flat_map(|disruption| &disruption.nodes) {
+            let node = nodes.all.get_mut(&Target::Node(node.clone()));
+            node.into_iter().for_each(|node| node.is_disrupted = true);
         }
         nodes.move_pods(plan, input, findings);
         nodes
@@ -182,6 +190,8 @@ fn existing<'a>(input: &PlanInput, node: &Node, claim: Option<&NodeClaim>) -> No
         ending: BTreeSet::new(),
         takes_pods: ready && !gone && !interrupted && !node.cordoned && !node.is_fargate(),
         leaves: gone || interrupted,
+        is_disrupted: false,
+        is_dense: claim.is_some_and(|claim| is_dense(input, &claim.pool)),
     }
 }
 
@@ -217,7 +227,13 @@ fn in_flight<'a>(input: &PlanInput, claim: &NodeClaim) -> NodeAfter<'a> {
         ending: BTreeSet::new(),
         takes_pods: !claim.is_leaving(),
         leaves: claim.is_leaving(),
+        is_disrupted: false,
+        is_dense: is_dense(input, &claim.pool),
     }
+}
+
+fn is_dense(input: &PlanInput, pool: &PoolName) -> bool {
+    input.world.pools.get(pool).is_some_and(|pool| pool.dense_spread)
 }
 
 fn may_be(claim: &NodeClaim, instance: &InstanceType, offering: &Offering) -> bool {
@@ -274,6 +290,8 @@ fn launched<'a>(
         ending: BTreeSet::new(),
         takes_pods: pool.is_some_and(|pool| pool.not_ready.is_none()),
         leaves: false,
+        is_disrupted: false,
+        is_dense: pool.is_some_and(|pool| pool.dense_spread),
     }
 }
 

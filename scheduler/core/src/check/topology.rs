@@ -70,11 +70,13 @@ fn spread(
     let (key, shape) = (rule.topology_key.as_str(), arrived[0].shape);
     let counts = counts(census, shape, rule);
     let few = rule.min_domains.is_some_and(|least| (counts.len() as u64) < least.unsigned_abs());
-    let zero = few || key == HOSTNAME;
-    let least = if zero { 0 } else { counts.values().map(|c| c.certain).min().unwrap_or(0) };
+    let emptiest = counts.values().map(|c| c.certain).min().unwrap_or(0);
     let domains = census.domains(key);
     for group in arrived {
         let domains = &domains[group.node];
+        // Only pools that say so count on it that no empty node appears.
+        let safe = key == HOSTNAME && !census.nodes[group.node].is_dense;
+        let least = if few || safe { 0 } else { emptiest };
         findings.require(!domains.is_empty(), Rule::Spread, || {
             format!("{} on {}: no label {key}", shape.id, census.name(group.node))
         });
@@ -113,7 +115,13 @@ fn counts<'c>(
         let crowd = census.crowds[at].iter().filter(|(kind, _)| selected[**kind]);
         // A spread does not count pods that are ending.
         let pods: i64 = crowd.map(|(_, count)| count.all - count.ending).sum();
-        let gone = node.leaves && census.crowds[at].is_empty();
+        // A node on its way out is gone once its pods are; over wider domains it is counted while any run.
+        let host = rule.topology_key == HOSTNAME;
+        let gone = if host {
+            (node.leaves || node.is_disrupted) && pods == 0
+        } else {
+            node.leaves && census.crowds[at].is_empty()
+        };
         if gone || !tolerated(node, shape, rule) || keyed.iter().any(|key| key[at].is_empty()) {
             continue;
         }

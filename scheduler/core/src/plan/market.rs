@@ -103,8 +103,7 @@ impl<'a> Stall<'a> {
         catalogue: Option<&'a Catalogue>,
         shapes: &[&PodShape],
     ) -> Self {
-        let mut requirements = pool.requirements.and(&Requirements::from_labels(&pool.labels));
-        requirements.add(labels::NODE_POOL, Requirement::equals(pool.name.as_str()));
+        let requirements = pool.offered();
         let mut stall = Self {
             pool,
             tier,

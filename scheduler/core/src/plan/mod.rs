@@ -8,6 +8,7 @@ pub(crate) mod buffers;
 pub(crate) mod candidates;
 mod circle;
 mod closed;
+mod density;
 mod explain;
 mod fill;
 pub(crate) mod flexibility;
@@ -56,6 +57,7 @@ use crate::disrupt;
 use crate::reason::{Obstacle, Reason};
 use crate::vocabulary::ids::{PodUid, ShapeId};
 use crate::world::pod::Pod;
+use crate::world::topology::Heights;
 use assemble::Queue;
 use explain::Explainer;
 use goods::Goods;
@@ -66,7 +68,12 @@ use scene::Scene;
 /// Decides what to launch, where pods go, and what to take out of service.
 #[must_use]
 pub fn plan(input: &PlanInput) -> Plan {
-    let model = Model::new(input);
+    density::choose(input, plan_at)
+}
+
+/// The plan with spreads over hosts of these heights.
+fn plan_at(input: &PlanInput, heights: &Heights) -> Plan {
+    let model = Model::with(input, heights);
     let goods = Goods::new(&model);
     let mut scene = Scene::new(&model, &goods);
     let placer = Placer { model: &model, goods: &goods, effort: input.effort, buy: true };

@@ -16,7 +16,7 @@ use crate::world::buffer::CapacityBuffer;
 use crate::world::claim::NodeClaim;
 use crate::world::pod::Pod;
 use crate::world::shape::PodShape;
-use crate::world::topology::Topology;
+use crate::world::topology::{Heights, Topology};
 use crate::world::view::World;
 
 /// The resolved world.
@@ -52,6 +52,11 @@ pub(crate) struct Model<'a> {
 impl<'a> Model<'a> {
     /// Resolves the input.
     pub(crate) fn new(input: &'a PlanInput) -> Self {
+        Self::with(input, &Heights::new())
+    }
+
+    /// Resolves the input, with spreads over hosts of these heights.
+    pub(crate) fn with(input: &'a PlanInput, heights: &Heights) -> Self {
         let world = input.world.as_ref();
         let shapes: Vec<&PodShape> = world.shapes.values().map(AsRef::as_ref).collect();
         let index: BTreeMap<&ShapeId, usize> =
@@ -66,7 +71,7 @@ impl<'a> Model<'a> {
             demand: vec![Vec::new(); shapes.len()],
             hosts: Vec::new(),
             market: Market { stalls: Vec::new(), tiers: 0 },
-            topology: Topology::of(&shapes),
+            topology: Topology::of(&shapes, heights),
             daemons: daemons.into_iter().collect(),
             buffered: buffered(world, &index),
             claim_of: world.claims_by_node(),

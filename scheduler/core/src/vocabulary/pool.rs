@@ -5,7 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::ids::{CatalogueId, PoolName, Zone};
-use super::labels::Labels;
+use super::labels::{Labels, NODE_POOL};
+use super::requirement::Requirement;
 use super::requirements::Requirements;
 use super::taint::Taint;
 
@@ -42,9 +43,22 @@ pub struct NodePool {
     pub zones: Option<BTreeSet<Zone>>,
     /// How many nodes it keeps, whatever pods want; none for a pool that grows and shrinks with them.
     pub replicas: Option<i64>,
+    /// True when its nodes may hold more pods of a spread over hosts than the spread's skew, as long as
+    /// kube-scheduler allows it.
+    pub dense_spread: bool,
     /// Why nothing may be launched for it (node class not ready, pool being deleted ...); none
     /// when it is ready.
     pub not_ready: Option<String>,
+}
+
+impl NodePool {
+    /// What is certain of its nodes: its requirements, its labels and its name in one.
+    #[must_use]
+    pub fn offered(&self) -> Requirements {
+        let mut offered = self.requirements.and(&Requirements::from_labels(&self.labels));
+        offered.add(NODE_POOL, Requirement::equals(self.name.as_str()));
+        offered
+    }
 }
 
 /// Which nodes may be removed to save money.

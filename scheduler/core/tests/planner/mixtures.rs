@@ -27,26 +27,32 @@ pub fn world(random: &mut Random) -> String {
     let replicas = random.below(5);
     let limit = ["", " limit nodes=4"][index(random, 2)];
     writeln!(text, "pool fixed after 0s replicas {replicas}{limit}").unwrap();
+    let density = ["", " spread dense"][index(random, 2)];
+    writeln!(text, "pool even after 0s{density}").unwrap();
     let shapes = [
         "a cpu 1 mem 2Gi",
         "b cpu 3 mem 1Gi spread zone:1",
         "c cpu 500m mem 6Gi apart host:c",
         "d cpu 2 mem 2Gi select karpenter.sh/nodepool=fixed",
         "e cpu 1 mem 1Gi use example.com/fuse=1",
+        "f cpu 700m mem 1Gi select karpenter.sh/nodepool=even spread host:1",
+        "g cpu 300m mem 1Gi select karpenter.sh/nodepool=even spread host:2 spread zone:1",
     ];
     for shape in shapes {
         writeln!(text, "shape {shape}").unwrap();
         let name = shape.split(' ').next().unwrap();
-        writeln!(text, "pods {name} {}", random.below(4)).unwrap();
+        let most = if "fg".contains(name) { 9 } else { 4 };
+        writeln!(text, "pods {name} {}", random.below(most)).unwrap();
     }
     for number in 0..random.below(7) {
-        let pool = ["open", "tight", "fixed"][index(random, 3)];
+        let pool = ["open", "tight", "fixed", "even"][index(random, 4)];
         let expire = ["", " expire 720h", " expire 900h"][index(random, 3)];
         let zone = ["a", "b"][index(random, 2)];
         writeln!(text, "node n{number} type m.large pool {pool} zone {zone}{expire}").unwrap();
         for _ in 0..random.below(3) {
             // Small enough for three of them, and for two of those that were there before.
-            writeln!(text, "pods a 1 on n{number}").unwrap();
+            let shape = if pool == "even" { "f" } else { "a" };
+            writeln!(text, "pods {shape} 1 on n{number}").unwrap();
         }
     }
     wishes_of_owners(random, &mut text);

@@ -147,6 +147,7 @@ impl Scenario {
                         _ => ConsolidationPolicy::WhenEmptyOrUnderutilized,
                     }
                 }
+                "spread" => pool.dense_spread = value == "dense",
                 "replicas" => pool.replicas = Some(value.parse().unwrap()),
                 "budget" => pool.disruption.budgets.push(budget(value)),
                 "not-ready" => pool.not_ready = Some(value.replace('_', " ")),

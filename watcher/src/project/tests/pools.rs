@@ -45,7 +45,10 @@ fn a_pool() {
     assert_eq!((budget.nodes.as_str(), &budget.reasons[..]), ("10%", &["Drifted".to_owned()][..]));
     assert_eq!(budget.duration.unwrap().seconds, 8 * 3600);
     assert_eq!((pool.weight, pool.legacy, pool.generation), (10, false, 3));
-    assert_eq!(pool.replicas, None);
+    assert_eq!((pool.replicas, pool.dense_spread), (None, false));
+    let note = "annotations: { longshore.dev/spread-density: dense }";
+    let dense = read::<NodePool>(&POOL.replace("generation: 3", note));
+    assert!(pool::pool(&dense).unwrap().dense_spread);
     let fixed = read::<NodePool>(&POOL.replace("weight: 10", "replicas: 0"));
     assert_eq!(pool::pool(&fixed).unwrap().replicas, Some(0), "none, and yet a number");
 }
@@ -97,6 +100,12 @@ fn a_pool_with_a_fault_is_a_fault_that_names_the_field() {
             "nodes: some",
             "NodePool/default: spec.disruption.budgets[0].nodes: \"some\" is neither a count like 5 nor \
              a percentage like 10%",
+        ),
+        (
+            "generation: 3",
+            "annotations: { longshore.dev/spread-density: high }",
+            "NodePool/default: metadata.annotations[longshore.dev/spread-density]: \"high\" is unknown; use \
+             safe or dense",
         ),
     ];
     for (from, to, expected) in table {

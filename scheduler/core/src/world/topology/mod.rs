@@ -7,7 +7,7 @@
 mod collect;
 mod group;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 pub(crate) use group::{Group, GroupRule, GroupSpec, NodeFilter, ShapeSet};
@@ -15,6 +15,10 @@ pub(crate) use group::{Group, GroupRule, GroupSpec, NodeFilter, ShapeSet};
 use super::shape::PodShape;
 use crate::pack::rules::{NodeRule, NodeRules, RuleKind};
 use crate::vocabulary::labels::HOSTNAME;
+
+/// How many of the pods that a spread over hosts counts one node may hold, by the spread's place among all
+/// rules; the others allow their skew.
+pub(crate) type Heights = BTreeMap<usize, i64>;
 
 /// All rules of a world's shapes.
 #[derive(Clone, Debug, Default)]
@@ -30,13 +34,21 @@ pub(crate) struct Topology {
 
 impl Topology {
     /// Collects the rules of the shapes; nothing is counted yet.
-    pub(crate) fn of(shapes: &[&PodShape]) -> Self {
+    pub(crate) fn of(shapes: &[&PodShape], heights: &Heights) -> Self {
         let mut groups = Vec::new();
         let (mut rules, mut wishes) = (host_port_rules(shapes), Vec::new());
-        for spec in collect::collect(shapes) {
+        for (at, spec) in collect::collect(shapes).into_iter().enumerate() {
             match (spec.key.as_str(), spec.wish) {
-                (HOSTNAME, None) => rules.push(node_rule(&spec, shapes.len())),
-                (HOSTNAME, Some(_)) => wishes.push(node_rule(&spec, shapes.len())),
+                (HOSTNAME, None) => {
+                    let kind = match heights.get(&at) {
+                        Some(height) => RuleKind::AtMost(*height),
+                        None => node_kind(spec.rule),
+                    };
+                    rules.push(node_rule(&spec, kind, shapes.len()));
+                }
+                (HOSTNAME, Some(_)) => {
+                    wishes.push(node_rule(&spec, node_kind(spec.rule), shapes.len()));
+                }
                 _ => groups.push(Group::new(spec)),
             }
         }
@@ -114,15 +126,25 @@ impl Topology {
     }
 }
 
-fn node_rule(spec: &GroupSpec, shapes: usize) -> NodeRule {
+/// Hard spreads over hosts, by their place among all rules.
+pub(crate) fn host_spreads(shapes: &[&PodShape]) -> Vec<(usize, GroupSpec)> {
+    let all = collect::collect(shapes).into_iter().enumerate();
+    let over_hosts = |spec: &GroupSpec| {
+        spec.rule.is_spread() && spec.wish.is_none() && spec.key == HOSTNAME
+    };
+    all.filter(|(_, spec)| over_hosts(spec)).collect()
+}
+
+fn node_rule(spec: &GroupSpec, kind: RuleKind, shapes: usize) -> NodeRule {
     NodeRule {
-        kind: node_kind(spec.rule),
+        kind,
         owners: spec.owners.flags(shapes),
         members: spec.members.flags(shapes),
     }
 }
 
-/// On a node the spread's minimum is zero, since an empty node can always be made.
+/// On a node the spread's minimum is zero, since an empty node can always be made. Whoever knows better
+/// gives a height.
 fn node_kind(rule: GroupRule) -> RuleKind {
     match rule {
         GroupRule::Spread { max_skew, .. } => RuleKind::AtMost(max_skew),

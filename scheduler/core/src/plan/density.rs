@@ -1,0 +1,175 @@
+//! How many pods of one spread over hosts a node may hold.
+//!
+//! On nodes that fill evenly a spread allows more pods than its skew, but only for as long as no empty node
+//! appears that it looks at. So a pool has to ask for it.
+//!
+//! Invariant: a plan that counts on it is kept only when it is better than the one that does not, and the check,
+//! which counts the pods of all nodes by itself, finds nothing wrong with it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::types::{Effort, Plan, PlanInput};
+use crate::check::check;
+use crate::vocabulary::ids::{NodeName, ShapeId};
+use crate::vocabulary::pool::NodePool;
+use crate::vocabulary::taint::untolerated;
+use crate::world::shape::PodShape;
+use crate::world::topology::{GroupRule, GroupSpec, Heights, host_spreads};
+
+/// Most spreads that are packed densely in one plan; those with most pods come first.
+const SPREADS_MAX: usize = 8;
+/// Most pods of all spreads that a plan may have to try it: every try is a plan.
+const PODS_MAX: i64 = 20_000;
+/// Numbers of nodes that the pods of one spread are tried on.
+const NODES: [i64; 12] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32];
+
+/// A spread whose pods may be packed densely.
+struct Spread {
+    /// Its place among all rules.
+    at: usize,
+    skew: i64,
+    /// Pods that it counts, wherever they are.
+    pods: i64,
+    /// Most of them on one node.
+    tallest: i64,
+    /// True when some of those who obey it wait.
+    waits: bool,
+}
+
+/// The best plan, with spreads over hosts as high as pools allow and prices want.
+pub(super) fn choose(input: &PlanInput, at: impl Fn(&PlanInput, &Heights) -> Plan) -> Plan {
+    let safe = at(input, &Heights::new());
+    let spreads = if is_idle(&safe) { Vec::new() } else { spreads(input) };
+    if spreads.is_empty() {
+        return safe;
+    }
+    let sketch = PlanInput { effort: Effort::Greedy, ..input.clone() };
+    let mut best = (worth(&at(&sketch, &Heights::new())), Heights::new());
+    let mut consider = |heights: Heights| {
+        let plan = at(&sketch, &heights);
+        let worth = worth(&plan);
+        if worth < best.0 && check(&plan, &sketch).is_empty() {
+            best = (worth, heights);
+        }
+        best.1.clone()
+    };
+    // What stands may stand again: a node that is replaced needs no more nodes than it was.
+    let high = spreads.iter().filter(|spread| spread.tallest > spread.skew);
+    let mut heights = high.map(|spread| (spread.at, spread.tallest)).collect::<Heights>();
+    if !heights.is_empty() {
+        heights = consider(heights);
+    }
+    for spread in spreads.iter().filter(|spread| spread.waits) {
+        for height in spread.heights() {
+            let mut tried = heights.clone();
+            tried.insert(spread.at, height);
+            heights = consider(tried);
+        }
+    }
+    if heights.is_empty() {
+        return safe;
+    }
+    let dense = at(input, &heights);
+    let better = worth(&dense) < worth(&safe) && check(&dense, input).is_empty();
+    if better { dense } else { safe }
+}
+
+/// True when a plan buys nothing and leaves nobody without a place.
+fn is_idle(plan: &Plan) -> bool {
+    plan.launches.is_empty() && plan.unplaced.is_empty()
+}
+
+/// What plans are compared by, less is better: pods without a place, then what the fleet costs.
+fn worth(plan: &Plan) -> (usize, i64) {
+    let left = plan.unplaced.iter().map(|unplaced| unplaced.pods.len()).sum();
+    let weights = plan.launch_cost_micro_usd_per_hour - plan.launch_price_micro_usd_per_hour;
+    (left, plan.fleet_price_micro_usd_per_hour + weights)
+}
+
+impl Spread {
+    /// Heights that put its pods evenly on one node, two and more.
+    fn heights(&self) -> BTreeSet<i64> {
+        let heights = NODES.iter().map(|nodes| (self.pods + nodes - 1) / nodes);
+        heights.filter(|height| *height > self.skew).collect()
+    }
+}
+
+/// Spreads all of whose pods can be only on nodes of pools that pack densely.
+fn spreads(input: &PlanInput) -> Vec<Spread> {
+    let world = input.world.as_ref();
+    let pools: Vec<&NodePool> = world.pools.values().map(AsRef::as_ref).collect();
+    if !pools.iter().any(|pool| pool.dense_spread) {
+        return Vec::new();
+    }
+    let shapes: Vec<&PodShape> = world.shapes.values().map(AsRef::as_ref).collect();
+    let counted = Counted::of(input);
+    let mut dense: Vec<Spread> = Vec::new();
+    for (at, spec) in host_spreads(&shapes) {
+        if spec.owners.iter().all(|owner| is_dense(shapes[owner], &pools)) {
+            dense.extend(counted.spread(at, &spec, &shapes));
+        }
+    }
+    dense.sort_by_key(|spread| (-spread.pods, spread.at));
+    dense.truncate(SPREADS_MAX);
+    let pods: i64 = dense.iter().map(|spread| spread.pods).sum();
+    if pods > PODS_MAX { Vec::new() } else { dense }
+}
+
+/// True when every pool that might make a node for the pods packs densely, and there is one.
+fn is_dense(shape: &PodShape, pools: &[&NodePool]) -> bool {
+    let alternatives = shape.node_alternatives();
+    let mut reached = pools.iter().filter(|pool| {
+        let offered = pool.offered();
+        untolerated(&pool.taints, &shape.tolerations).is_none()
+            && alternatives.iter().any(|wanted| wanted.conflict_with_offer(&offered).is_none())
+    });
+    let mut any = false;
+    reached.all(|pool| {
+        any = true;
+        pool.dense_spread
+    }) && any
+}
+
+/// Pods of the world.
+struct Counted<'a> {
+    /// By shape and node.
+    standing: BTreeMap<&'a ShapeId, BTreeMap<&'a NodeName, i64>>,
+    /// Those that wait, by shape.
+    waiting: BTreeMap<&'a ShapeId, i64>,
+}
+
+impl<'a> Counted<'a> {
+    fn of(input: &'a PlanInput) -> Self {
+        let mut counted = Self { standing: BTreeMap::new(), waiting: BTreeMap::new() };
+        for pod in input.world.pods.values().map(Arc::as_ref).filter(|pod| !pod.deleting) {
+            let count = match &pod.node {
+                Some(node) => counted.standing.entry(&pod.shape).or_default().entry(node),
+                None => {
+                    *counted.waiting.entry(&pod.shape).or_default() += 1;
+                    continue;
+                }
+            };
+            *count.or_default() += 1;
+        }
+        counted
+    }
+
+    /// A spread with its pods; none when it obliges nobody to more than its skew anyway.
+    fn spread(&self, at: usize, spec: &GroupSpec, shapes: &[&PodShape]) -> Option<Spread> {
+        let GroupRule::Spread { max_skew: skew, .. } = spec.rule else { return None };
+        let mut nodes: BTreeMap<&NodeName, i64> = BTreeMap::new();
+        let mut pods = 0;
+        for shape in spec.members.iter().map(|shape| &shapes[shape].id) {
+            pods += self.waiting.get(shape).copied().unwrap_or(0);
+            for (node, count) in self.standing.get(shape).into_iter().flatten() {
+                *nodes.entry(node).or_default() += count;
+            }
+        }
+        let waits = |shape: usize| self.waiting.contains_key(&shapes[shape].id);
+        let pods = pods + nodes.values().sum::<i64>();
+        let tallest = nodes.values().copied().max().unwrap_or(0);
+        let waits = spec.owners.iter().any(waits);
+        (pods > skew).then_some(Spread { at, skew, pods, tallest, waits })
+    }
+}
