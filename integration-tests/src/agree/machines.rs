@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result};
 use k8s_openapi::api::core::v1::Node;
+use longshore_core::capacity_group::CapacityGroup;
 use longshore_core::plan::{Candidate, NewNode};
 use longshore_core::resources::Resources as Amounts;
 use longshore_proto::cluster::v1::{CreateClaim, RecordLaunch};
@@ -80,15 +81,23 @@ impl<'a> Machine<'a> {
             capacity_type: capacity_type_to_wire(self.candidate.capacity_type).into(),
             capacity: self.kind.capacity.clone(),
             allocatable: Some(self.allocatable()),
-            labels: self.kind.labels.clone().into_iter().collect(),
+            labels: self.instance_labels(),
             ..RecordLaunch::default()
         }
+    }
+
+    /// Labels of its type, and of the capacity group of its type and zone.
+    fn instance_labels(&self) -> BTreeMap<String, String> {
+        let mut labels: BTreeMap<String, String> = self.kind.labels.clone().into_iter().collect();
+        let group = CapacityGroup::of(&self.kind.name, self.candidate.zone.as_str()).labels();
+        labels.extend(group.map(|(key, value)| (key.to_owned(), value.to_owned())));
+        labels
     }
 
     /// Labels of its Node.
     #[must_use]
     pub fn labels(&self) -> BTreeMap<String, String> {
-        let mut labels: BTreeMap<String, String> = self.kind.labels.clone().into_iter().collect();
+        let mut labels = self.instance_labels();
         labels.extend(self.planned.labels.clone());
         let own = [
             (HOSTNAME, self.name.as_str()),

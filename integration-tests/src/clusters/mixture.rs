@@ -4,6 +4,7 @@
 //! Invariant: nothing preempts: no class of priority allows it, and none is below that of pods without
 //! a class.
 
+use longshore_core::labels::{CAPACITY_EIGHTH, CAPACITY_HALF, CAPACITY_QUARTER};
 use longshore_watcher::api::keys::annotations::SPREAD_DENSITY;
 use longshore_watcher::api::keys::labels::{ARCH, CAPACITY_TYPE, HOSTNAME, NODE_POOL, ZONE};
 use serde_json::{Value, json};
@@ -40,6 +41,19 @@ pub(super) fn mix(dice: &mut Dice, items: &mut Vec<Value>) {
     if dice.percent(25) {
         items.extend(dense(dice));
     }
+    if dice.percent(25) {
+        items.extend(diverse(dice));
+    }
+}
+
+/// Pods that spread over groups of all pools of capacity.
+fn diverse(dice: &mut Dice) -> Vec<Value> {
+    let key = dice.one(&[CAPACITY_HALF, CAPACITY_QUARTER, CAPACITY_EIGHTH]);
+    let spec = json!({
+        "containers": [container(dice.one(&[250, 500, 1000]), dice.one(&[512, 1024]))],
+        "topologySpreadConstraints": [spread(key, "diverse", dice.number(1, 2))],
+    });
+    (0..dice.number(2, 14)).map(|number| pod("diverse", number, &spec)).collect()
 }
 
 /// A pool that packs spreads over hosts densely, and the pods it is for.

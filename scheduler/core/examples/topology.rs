@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::sync::Arc;
 
+use longshore_core::capacity_group::CapacityGroup;
 use longshore_core::catalogue::{CapacityType, Catalogue, InstanceType, Offering};
 use longshore_core::check::check;
 use longshore_core::labels::{self, Labels};
@@ -138,6 +139,7 @@ fn instance(size: i64) -> InstanceType {
         price_micro_usd_per_hour: 50_000 * size,
         available: true,
         reservation: None,
+        group: CapacityGroup::default(),
         interruptions_per_million_hours: None,
     };
     InstanceType {

@@ -18,5 +18,5 @@ pub mod vocabulary;
 pub mod world;
 
 pub use vocabulary::{
-    catalogue, ids, labels, overlay, pool, requirement, requirements, resources, selector, taint,
+    capacity_group, catalogue, ids, labels, overlay, pool, requirement, requirements, resources, selector, taint,
 };

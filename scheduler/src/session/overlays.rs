@@ -120,6 +120,7 @@ mod tests {
                 price_micro_usd_per_hour: 100,
                 available: true,
                 reservation: None,
+                group: longshore_core::capacity_group::CapacityGroup::default(),
                 interruptions_per_million_hours: None,
             });
             catalogue.put(kind);

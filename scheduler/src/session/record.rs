@@ -2,6 +2,7 @@
 //!
 //! Invariant: every fact comes from the instance or from the catalogue of the claim's node class.
 
+use longshore_core::capacity_group::CapacityGroup;
 use longshore_proto::capacity::v1::InstanceState;
 use longshore_proto::cluster::v1::RecordLaunch;
 use longshore_proto::types::v1::NodeClaim;
@@ -35,5 +36,26 @@ pub fn launch(
         record.allocatable = Some(wire::resources::to_wire(&kind.allocatable()));
         record.labels = kind.labels.clone();
     }
+    let group = CapacityGroup::of(&instance.instance_type, &instance.zone).labels();
+    record.labels.extend(group.map(|(key, value)| (key.to_owned(), value.to_owned())));
     record
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_gets_the_labels_of_its_capacity_group() {
+        let instance = InstanceState {
+            instance_type: "m7g.large".into(),
+            zone: "us-east-1a".into(),
+            ..InstanceState::default()
+        };
+        let record = launch("c", &NodeClaim::default(), &instance, &RegionState::default());
+        let group = CapacityGroup::of("m7g.large", "us-east-1a");
+        for (key, value) in group.labels() {
+            assert_eq!(record.labels.get(key).map(String::as_str), Some(value));
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! Catalogues, offerings and candidates on the wire and in the planner.
 
+use longshore_core::vocabulary::capacity_group::CapacityGroup;
 use longshore_core::vocabulary::catalogue::{
     CapacityType, Catalogue, InstanceType, Offering, Reservation,
 };
@@ -74,6 +75,7 @@ fn offering(wire: &v1::Offering) -> Result<Offering, WireError> {
         price_micro_usd_per_hour: wire.price_micro_usd_per_hour,
         available: wire.available,
         reservation,
+        group: CapacityGroup::default(),
         interruptions_per_million_hours: wire.interruptions_per_million_hours,
     })
 }

@@ -10,6 +10,7 @@ use super::{Findings, Rule, cost};
 use crate::plan::{
     CANDIDATES_MAX, Candidate, MinValuesPolicy, NewNode, Placement, Plan, PlanInput, Target,
 };
+use crate::vocabulary::capacity_group::CapacityGroup;
 use crate::vocabulary::catalogue::{CapacityType, InstanceType, Offering};
 use crate::vocabulary::ids::{PodUid, PoolName};
 use crate::vocabulary::labels::{self, Labels};
@@ -336,6 +337,8 @@ fn form(instance: &InstanceType, zone: &str, kind: CapacityType, own: &Labels) -
     labels.insert(labels::INSTANCE_TYPE.to_owned(), instance.name.to_string());
     labels.insert(labels::ZONE.to_owned(), zone.to_owned());
     labels.insert(labels::CAPACITY_TYPE.to_owned(), kind.label().to_owned());
+    let group = CapacityGroup::of(instance.name.as_str(), zone).labels();
+    labels.extend(group.map(|(key, value)| (key.to_owned(), value.to_owned())));
     let offering = instance.offerings.iter().find(|o| o.zone.as_str() == zone);
     if let Some(id) = offering.map(|o| o.zone_id.as_str()).filter(|id| !id.is_empty()) {
         labels.insert(labels::ZONE_ID.to_owned(), id.to_owned());

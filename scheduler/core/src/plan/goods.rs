@@ -14,6 +14,7 @@ use super::places::Places;
 use crate::pack::ledger::Budget;
 use crate::pack::rules::NodeState;
 use crate::pack::vector::{self, Vector};
+use crate::vocabulary::capacity_group::CapacityGroup;
 use crate::vocabulary::catalogue::{InstanceType, Offering};
 use crate::vocabulary::ids::ReservationId;
 use crate::vocabulary::labels::{HOSTNAME, RESERVATION_ID};
@@ -66,7 +67,7 @@ pub(crate) struct Facts {
     pub(crate) reservation: Option<usize>,
     /// Index of the state it starts with.
     pub(crate) start: usize,
-    /// Index of its offering's kind: zone, capacity type, reservation.
+    /// Index of its offering's kind: zone, capacity type, reservation, and capacity group where pods look at it.
     pub(crate) kind: usize,
     /// Requests of its DaemonSets, as shapes.
     pub(crate) daemons: Rc<Vec<usize>>,
@@ -224,11 +225,13 @@ impl<'m, 'a> Goods<'m, 'a> {
         let mut kinds = BTreeMap::new();
         let mut reservations = BTreeMap::new();
         let mut kind_of = Vec::with_capacity(self.offers.len());
+        let grouped = tells_groups_apart(self.model);
         for offer in &self.offers {
-            let Offering { zone, zone_id, capacity_type, reservation, .. } = offer.offering;
+            let Offering { zone, zone_id, capacity_type, reservation, group, .. } = offer.offering;
             let id = reservation.as_ref().map(|reservation| &reservation.id);
+            let group = grouped.then_some(group);
             let next = self.kinds.len();
-            let kind = *kinds.entry((zone, zone_id, *capacity_type, id)).or_insert(next);
+            let kind = *kinds.entry((zone, zone_id, *capacity_type, id, group)).or_insert(next);
             if kind == next {
                 self.kinds.push(offer.offering);
             }
@@ -309,6 +312,15 @@ impl DaemonSets {
         self.starts.push(state);
         self.sets.len() - 1
     }
+}
+
+/// True when some pods look at the capacity group of their node.
+fn tells_groups_apart(model: &Model<'_>) -> bool {
+    let is_key = CapacityGroup::is_key;
+    model.shapes.iter().zip(&model.alternatives).any(|(shape, alternatives)| {
+        let mut wanted = alternatives.iter().flat_map(Requirements::iter);
+        shape.topology_keys().into_iter().any(is_key) || wanted.any(|(key, _)| is_key(key))
+    })
 }
 
 /// Instances of a reservation that claims not launched yet will draw.

@@ -18,8 +18,15 @@ use crate::world::shape::PodShape;
 pub(crate) const FLAVOURS_MAX: usize = 64;
 
 /// Keys that an offering decides.
-pub(super) const OFFERING_KEYS: [&str; 4] =
-    [labels::ZONE, labels::ZONE_ID, labels::CAPACITY_TYPE, labels::RESERVATION_ID];
+pub(super) const OFFERING_KEYS: [&str; 7] = [
+    labels::ZONE,
+    labels::ZONE_ID,
+    labels::CAPACITY_TYPE,
+    labels::RESERVATION_ID,
+    labels::CAPACITY_HALF,
+    labels::CAPACITY_QUARTER,
+    labels::CAPACITY_EIGHTH,
+];
 
 /// All pools with what they can buy, heaviest weight first, then the later in the alphabet.
 #[derive(Debug)]
@@ -304,7 +311,8 @@ pub(super) fn offering_label<'a>(offering: &'a Offering, key: &str) -> Option<&'
         labels::ZONE => Some(offering.zone.as_str()),
         labels::ZONE_ID => Some(offering.zone_id.as_str()).filter(|id| !id.is_empty()),
         labels::CAPACITY_TYPE => Some(offering.capacity_type.label()),
-        _ => offering.reservation.as_ref().map(|reservation| reservation.id.as_str()),
+        labels::RESERVATION_ID => offering.reservation.as_ref().map(|it| it.id.as_str()),
+        _ => offering.group.label(key),
     }
 }
 

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::capacity_group::CapacityGroup;
 use super::ids::{CatalogueId, InstanceTypeName, ReservationId, Zone, ZoneId};
 use super::labels::{INSTANCE_FAMILY, Labels};
 use super::resources::Resources;
@@ -84,6 +85,8 @@ pub struct Offering {
     pub available: bool,
     /// Reservation it draws from.
     pub reservation: Option<Reservation>,
+    /// Group of its pool of capacity; [`Catalogue::put`] sets it.
+    pub group: CapacityGroup,
     /// How often an instance is interrupted in a million hours, where that is known.
     pub interruptions_per_million_hours: Option<i64>,
 }
@@ -109,6 +112,9 @@ impl Catalogue {
     /// Adds or replaces one type. Its offerings get an order of their own, so that a plan does not depend
     /// on the one they came in.
     pub fn put(&mut self, mut instance_type: InstanceType) {
+        for offering in &mut instance_type.offerings {
+            offering.group = CapacityGroup::of(instance_type.name.as_str(), offering.zone.as_str());
+        }
         instance_type.offerings.sort_by(|a, b| a.identity().cmp(&b.identity()));
         self.types.insert(instance_type.name.clone(), instance_type);
     }

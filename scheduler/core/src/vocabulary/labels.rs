@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+pub use super::capacity_group::{CAPACITY_EIGHTH, CAPACITY_HALF, CAPACITY_QUARTER};
+
 /// Label key to value.
 pub type Labels = BTreeMap<String, String>;
 
@@ -45,8 +47,20 @@ const PROVIDER_PREFIX: &str = "karpenter.k8s.aws/";
 /// Label prefix of the node class a node was made from; named by its user, not by the provider.
 const NODE_CLASS_PREFIX: &str = "karpenter.k8s.aws/ec2nodeclass";
 
-const WELL_KNOWN: [&str; 9] =
-    [NODE_POOL, CAPACITY_TYPE, ZONE, ZONE_ID, REGION, INSTANCE_TYPE, ARCH, OS, WINDOWS_BUILD];
+const WELL_KNOWN: [&str; 12] = [
+    NODE_POOL,
+    CAPACITY_TYPE,
+    ZONE,
+    ZONE_ID,
+    REGION,
+    INSTANCE_TYPE,
+    ARCH,
+    OS,
+    WINDOWS_BUILD,
+    CAPACITY_HALF,
+    CAPACITY_QUARTER,
+    CAPACITY_EIGHTH,
+];
 
 /// True for keys that a new node will define although nobody has written them down: a requirement
 /// on an undefined well-known key may still be met, one on any other undefined key may not.

@@ -2,6 +2,7 @@
 //!
 //! Invariant: plain values without behaviour that depends on the world, time or order of arrival.
 
+pub mod capacity_group;
 pub mod catalogue;
 pub mod ids;
 pub mod labels;

@@ -2,6 +2,7 @@
 //!
 //! Invariant: weights decide, prices are told; what weighs nothing changes nothing.
 
+use longshore_core::capacity_group::CapacityGroup;
 use longshore_core::catalogue::{CapacityType, InstanceType, Offering};
 use longshore_core::check::{Rule, check};
 use longshore_core::labels;
@@ -30,6 +31,7 @@ fn offering(capacity_type: CapacityType, price_micro_usd_per_hour: i64) -> Offer
         price_micro_usd_per_hour,
         available: true,
         reservation: None,
+        group: CapacityGroup::default(),
         interruptions_per_million_hours: None,
     }
 }

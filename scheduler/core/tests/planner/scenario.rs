@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use longshore_core::capacity_group::CapacityGroup;
 use longshore_core::catalogue::{CapacityType, Catalogue, InstanceType, Offering, Reservation};
 use longshore_core::labels;
 use longshore_core::plan::{MinValuesPolicy, PlanInput, overlaid};
@@ -276,6 +277,8 @@ impl Scenario {
             (labels::CAPACITY_TYPE, bought.label()),
             (labels::NODE_POOL, claim.pool.as_str()),
         ]));
+        let group: Vec<_> = CapacityGroup::of(kind.as_str(), zone.as_str()).labels().collect();
+        node.labels.extend(label_map(&group));
         claim.capacity_type = Some(bought);
         claim.allocatable = node.allocatable.clone();
     }
@@ -351,6 +354,7 @@ fn sold(
         price_micro_usd_per_hour: price,
         available,
         reservation: None,
+        group: CapacityGroup::default(),
         interruptions_per_million_hours: interruptions
             .filter(|_| capacity_type == CapacityType::Spot),
     }
@@ -368,6 +372,7 @@ fn reserved(text: &str) -> Offering {
         price_micro_usd_per_hour: price(price_there),
         available: true,
         reservation: Some(Reservation { id: id.into(), remaining: remaining.parse().unwrap() }),
+        group: CapacityGroup::default(),
         interruptions_per_million_hours: None,
     }
 }

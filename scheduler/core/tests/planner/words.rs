@@ -17,6 +17,9 @@ pub fn topology_key(short: &str) -> String {
         "bought" => labels::CAPACITY_TYPE,
         "arch" => labels::ARCH,
         "type" => labels::INSTANCE_TYPE,
+        "half" => labels::CAPACITY_HALF,
+        "quarter" => labels::CAPACITY_QUARTER,
+        "eighth" => labels::CAPACITY_EIGHTH,
         other => other,
     }
     .to_owned()
