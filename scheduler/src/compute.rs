@@ -2,6 +2,8 @@
 //!
 //! Invariant: no effect and no session; the service, the command line and tests all ask here.
 
+mod parts;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -13,6 +15,8 @@ use longshore_core::world::view::{Change, ClusterView};
 use longshore_proto::planning::v1 as planning;
 use longshore_proto::types::v1;
 use longshore_proto::types::v1::object::Kind;
+
+pub use parts::parts;
 
 use crate::settings::Settings;
 use crate::wire::pool::Supply;

@@ -4,20 +4,6 @@
 
 use std::process::Command;
 
-use anyhow::{Context, Result};
-
-/// Largest resident set of this process so far, in bytes.
-///
-/// # Errors
-/// Where the system does not tell.
-pub fn peak_rss_bytes() -> Result<u64> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
-    let kib: u64 = kib.context("no VmHWM in /proc/self/status")?.trim().parse()?;
-    Ok(kib << 10)
-}
-
 /// The processor, the number of its cores and the memory.
 #[must_use]
 pub fn describe() -> String {

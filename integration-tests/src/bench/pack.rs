@@ -12,10 +12,10 @@ use longshore_core::plan::{Plan, PlanInput, plan};
 
 use super::allocated::allocated;
 use super::args::PackArgs;
-use super::machine;
 use super::numbers::{count, dollars};
 use super::outcome::Outcome;
 use super::question;
+use crate::parts::process;
 
 /// Plans a pair of files.
 ///
@@ -28,7 +28,7 @@ pub fn pack(args: &PackArgs) -> Result<Outcome> {
         let plan = plan(&input);
         (plan, started.elapsed().as_secs_f64())
     });
-    let peak_rss_bytes = machine::peak_rss_bytes()?;
+    let peak_rss_bytes = process::peak_rss_bytes("self")?;
     let bound = (plan.bound.kind != BoundKind::None).then_some(&plan.bound);
     Ok(Outcome {
         lower_bound_usd_per_hour: bound.map(|bound| dollars(bound.cost_micro_usd_per_hour)),

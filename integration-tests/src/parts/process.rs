@@ -55,6 +55,14 @@ impl Process {
         Self::start(program, command, dir)
     }
 
+    /// Largest resident set of the process so far, in bytes.
+    ///
+    /// # Errors
+    /// Where the system does not tell.
+    pub fn peak_rss_bytes(&self) -> Result<u64> {
+        peak_rss_bytes(&self.child.id().to_string())
+    }
+
     /// The file that holds what the process wrote.
     #[must_use]
     pub fn log_path(&self) -> &Path {
@@ -179,4 +187,17 @@ impl Drop for Process {
         // It may have ended already: then there is nothing left to do.
         let _ = self.kill();
     }
+}
+
+/// Largest resident set of a process so far, in bytes; `self` for this one.
+///
+/// # Errors
+/// Where the system does not tell.
+pub fn peak_rss_bytes(process: &str) -> Result<u64> {
+    let path = format!("/proc/{process}/status");
+    let status = fs::read_to_string(&path)?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
+    let kib: u64 = kib.with_context(|| format!("no VmHWM in {path}"))?.trim().parse()?;
+    Ok(kib << 10)
 }

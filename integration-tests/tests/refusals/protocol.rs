@@ -2,6 +2,7 @@
 //! out. A bystander's session on the same process goes on as if nothing had happened.
 
 mod capacity;
+mod crowded;
 mod planning;
 mod sync;
 

@@ -18,5 +18,6 @@ pub mod vocabulary;
 pub mod world;
 
 pub use vocabulary::{
-    capacity_group, catalogue, ids, labels, overlay, pool, requirement, requirements, resources, selector, taint,
+    capacity_group, catalogue, ids, labels, overlay, pool, requirement, requirements, resources,
+    selector, taint,
 };

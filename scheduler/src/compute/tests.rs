@@ -73,3 +73,38 @@ fn a_count_without_its_shape_is_refused_by_name() {
     let error = compute(&question).unwrap_err().to_string();
     assert!(error.starts_with("PodCount other: shape_id"), "{error}");
 }
+
+#[test]
+fn the_parts_of_an_answer_merged_are_the_answer() {
+    let uids = |range: std::ops::Range<u32>| range.map(|n| format!("{n:036}")).collect::<Vec<_>>();
+    let placement = |pod: String| v1::Placement { pod, count: 1, ..Default::default() };
+    let group = |pods: Vec<String>| v1::Unplaced {
+        count: u32::try_from(pods.len()).unwrap(),
+        pods,
+        shape_id: "web".to_owned(),
+        ..Default::default()
+    };
+    let answer = planning::ComputePlanResponse {
+        nodes: vec![v1::PlannedNode { pool: "p".repeat(2_000), ..Default::default() }; 3_000],
+        placements: uids(0..60_000).into_iter().map(placement).collect(),
+        unplaced: vec![group(uids(0..70_000)), group(uids(0..3))],
+        price_micro_usd_per_hour: 7,
+        ..Default::default()
+    };
+    let parts = parts(answer.clone());
+    let mut merged = planning::ComputePlanResponse::default();
+    for part in &parts {
+        let bytes = prost::Message::encode_to_vec(part);
+        assert!(bytes.len() < longshore_proto::limits::MESSAGE_BYTES_MAX / 2);
+        prost::Message::merge(&mut merged, bytes.as_slice()).unwrap();
+    }
+    let named = |answer: &planning::ComputePlanResponse| {
+        let counts: u32 = answer.unplaced.iter().map(|group| group.count).sum();
+        let groups = answer.unplaced.iter().flat_map(|group| group.pods.clone());
+        (counts, groups.collect::<Vec<_>>())
+    };
+    assert_eq!(named(&merged), named(&answer));
+    merged.unplaced.clone_from(&answer.unplaced);
+    assert_eq!(merged, answer);
+    assert!(parts.len() > 10, "{} parts", parts.len());
+}

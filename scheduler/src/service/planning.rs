@@ -1,9 +1,12 @@
 //! PlanningService: what-if plans for any client, and explanations of live pods.
 
+use longshore_proto::limits::MESSAGE_BYTES_MAX;
 use longshore_proto::planning::v1 as planning;
 use longshore_proto::planning::v1::planning_service_server::PlanningService;
 use longshore_proto::reason::{self, Reason};
+use prost::Message as _;
 use tokio::sync::oneshot;
+use tokio_stream::{Stream, StreamExt as _};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::Sessions;
@@ -31,30 +34,34 @@ pub struct Service {
 
 #[tonic::async_trait]
 impl PlanningService for Service {
+    type StreamPlanStream = Parts;
+
     async fn compute_plan(
         &self,
         request: Request<Streaming<planning::ComputePlanRequest>>,
     ) -> Result<Response<planning::ComputePlanResponse>, Status> {
-        let mut question = Question { settings: self.settings.clone(), ..Question::default() };
-        let mut region = String::new();
-        let mut parts = request.into_inner();
-        let mut first = true;
-        while let Some(part) = parts.message().await.map_err(reason::of_receiving)? {
-            if let Some(options) = &part.options {
-                if !first {
-                    let message = "options belong in the first message of the stream only";
-                    return Err(Reason::ProtocolOrder.status(message));
-                }
-                choose(&mut question, options)?;
-                region.clone_from(&options.region);
-            }
-            first = false;
-            add(&mut question, part)?;
+        let answer = self.answer(request.into_inner()).await?;
+        let size = answer.encoded_len();
+        if size > MESSAGE_BYTES_MAX {
+            let message = format!(
+                "the answer takes {size} bytes, and a message {MESSAGE_BYTES_MAX} at most; ask StreamPlan, or send \
+                 pods as counts instead of names"
+            );
+            return Err(Reason::MessageTooLarge.status(message));
         }
-        self.fill_catalogue(&mut question, &region)?;
-        let computed = tokio::task::spawn_blocking(move || compute::compute(&question)).await;
-        let answer = computed.map_err(|error| Status::internal(format!("planner: {error}")))?;
-        answer.map(Response::new).map_err(|error| Reason::Malformed.status(error.to_string()))
+        Ok(Response::new(answer))
+    }
+
+    async fn stream_plan(
+        &self,
+        request: Request<Streaming<planning::StreamPlanRequest>>,
+    ) -> Result<Response<Self::StreamPlanStream>, Status> {
+        let parts = request.into_inner();
+        let parts = parts.map(|part| part.map(|part| part.part.unwrap_or_default()));
+        let answer = self.answer(parts).await?;
+        let part = |part| Ok(planning::StreamPlanResponse { part: Some(part) });
+        let parts: Vec<_> = compute::parts(answer).into_iter().map(part).collect();
+        Ok(Response::new(tokio_stream::iter(parts)))
     }
 
     async fn explain_pod(
@@ -76,7 +83,37 @@ impl PlanningService for Service {
     }
 }
 
+/// An answer in parts.
+type Parts = tokio_stream::Iter<std::vec::IntoIter<Result<planning::StreamPlanResponse, Status>>>;
+
 impl Service {
+    /// The answer to a question that comes in parts.
+    async fn answer(
+        &self,
+        mut parts: impl Stream<Item = Result<planning::ComputePlanRequest, Status>> + Unpin,
+    ) -> Result<planning::ComputePlanResponse, Status> {
+        let mut question = Question { settings: self.settings.clone(), ..Question::default() };
+        let mut region = String::new();
+        let mut first = true;
+        while let Some(part) = parts.next().await {
+            let part = part.map_err(reason::of_receiving)?;
+            if let Some(options) = &part.options {
+                if !first {
+                    let message = "options belong in the first message of the stream only";
+                    return Err(Reason::ProtocolOrder.status(message));
+                }
+                choose(&mut question, options)?;
+                region.clone_from(&options.region);
+            }
+            first = false;
+            add(&mut question, part)?;
+        }
+        self.fill_catalogue(&mut question, &region)?;
+        let computed = tokio::task::spawn_blocking(move || compute::compute(&question)).await;
+        let answer = computed.map_err(|error| Status::internal(format!("planner: {error}")))?;
+        answer.map_err(|error| Reason::Malformed.status(error.to_string()))
+    }
+
     /// Uses a region's live catalogue when the question brought none.
     fn fill_catalogue(&self, question: &mut Question, region: &str) -> Result<(), Status> {
         if !question.catalogue.types.is_empty() {

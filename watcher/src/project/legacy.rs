@@ -37,8 +37,8 @@ pub fn provisioner(
     let name = provisioner.metadata.name.clone().unwrap_or_default();
     let object = format!("Provisioner/{name}");
     let dense = pool::dense_spread(&provisioner.metadata).map_err(|fault| fault.of(&object))?;
-    let mut legacy = read(provisioner, &name, template)
-        .map_err(|fault| fault.within("spec").of(object))?;
+    let mut legacy =
+        read(provisioner, &name, template).map_err(|fault| fault.within("spec").of(object))?;
     legacy.pool.dense_spread = dense;
     Ok(legacy)
 }

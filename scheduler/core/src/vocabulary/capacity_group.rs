@@ -27,9 +27,9 @@ impl CapacityGroup {
     pub fn of(instance_type: &str, zone: &str) -> Self {
         let zone = zone.bytes().last().unwrap_or(0);
         // FNV-1a, folded: the low bits of the product alone mix too little.
-        let hash = instance_type.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
-            (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-        });
+        let hash = instance_type
+            .bytes()
+            .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
         let folded = (hash ^ (hash >> 16)).to_le_bytes();
         Self((folded[0] ^ folded[1]).wrapping_add(zone) % 8)
     }

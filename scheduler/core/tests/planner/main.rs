@@ -10,6 +10,7 @@
 
 mod bounds;
 mod checks;
+mod crowds;
 mod explanations;
 mod mixtures;
 mod objective;

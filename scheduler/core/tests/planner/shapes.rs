@@ -79,6 +79,7 @@ fn spread(value: &str, own: &str, schedule_anyway: bool) -> TopologySpread {
             ("min", least) => spread.min_domains = Some(least.parse().unwrap()),
             ("affinity", "ignore") => spread.honor_node_affinity = false,
             ("taints", "honor") => spread.honor_node_taints = true,
+            ("app", "*") => spread.selector = LabelSelector::default(),
             ("app", app) => spread.selector = LabelSelector::label("app", app),
             ("hash", hash) => {
                 let (key, hash) = requirement(&format!("hash={hash}"));

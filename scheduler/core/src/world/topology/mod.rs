@@ -129,18 +129,13 @@ impl Topology {
 /// Hard spreads over hosts, by their place among all rules.
 pub(crate) fn host_spreads(shapes: &[&PodShape]) -> Vec<(usize, GroupSpec)> {
     let all = collect::collect(shapes).into_iter().enumerate();
-    let over_hosts = |spec: &GroupSpec| {
-        spec.rule.is_spread() && spec.wish.is_none() && spec.key == HOSTNAME
-    };
+    let over_hosts =
+        |spec: &GroupSpec| spec.rule.is_spread() && spec.wish.is_none() && spec.key == HOSTNAME;
     all.filter(|(_, spec)| over_hosts(spec)).collect()
 }
 
 fn node_rule(spec: &GroupSpec, kind: RuleKind, shapes: usize) -> NodeRule {
-    NodeRule {
-        kind,
-        owners: spec.owners.flags(shapes),
-        members: spec.members.flags(shapes),
-    }
+    NodeRule { kind, owners: spec.owners.flags(shapes), members: spec.members.flags(shapes) }
 }
 
 /// On a node the spread's minimum is zero, since an empty node can always be made. Whoever knows better
