@@ -6,6 +6,7 @@
 
 pub mod budgets;
 pub mod buffers;
+pub mod devices;
 pub mod nodes;
 pub mod overlays;
 pub mod pods;
@@ -24,6 +25,7 @@ use longshore_proto::types::v1::{ClusterFacts, ObjectKind, PodShape};
 
 use crate::api::NodeClaim;
 use crate::project::attachments::Attachments;
+use crate::project::devices::slices::Slices;
 use crate::project::{Fault, Problem, Surroundings};
 use buffers::BufferEntry;
 pub use pods::PodEntry;
@@ -38,6 +40,9 @@ pub use view::{Key, Step, View};
 pub enum Source {
     Namespace,
     StorageClass,
+    DeviceClass,
+    ResourceClaimTemplate,
+    ResourceSlice,
     PersistentVolume,
     PersistentVolumeClaim,
     NodePool,
@@ -56,9 +61,12 @@ pub enum Source {
 
 impl Source {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 19] = [
         Self::Namespace,
         Self::StorageClass,
+        Self::DeviceClass,
+        Self::ResourceClaimTemplate,
+        Self::ResourceSlice,
         Self::PersistentVolume,
         Self::PersistentVolumeClaim,
         Self::NodePool,
@@ -129,6 +137,8 @@ pub struct Index {
     nodes: BTreeMap<String, Arc<Node>>,
     /// How many volumes each node can attach.
     attachable: BTreeMap<String, Attachments>,
+    /// The devices that drivers say nodes have.
+    slices: Slices,
     claims: BTreeMap<String, Arc<NodeClaim>>,
     pools: Pools,
     buffers: BTreeMap<Name, BufferEntry>,

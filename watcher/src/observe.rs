@@ -14,6 +14,7 @@ use k8s_openapi::api::core::v1::{
     Namespace, Node, ObjectReference, PersistentVolume, PersistentVolumeClaim, Pod,
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaimTemplate, ResourceSlice};
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use kube::api::ObjectMeta;
 use kube::core::DeserializeGuard;
@@ -40,6 +41,9 @@ pub fn spawn(supervisor: &Supervisor, client: &Client, store: &Store) {
     let watches = Watches { supervisor, client, store };
     watches.spawn::<Namespace>("watch namespaces");
     watches.spawn::<StorageClass>("watch storage classes");
+    watches.spawn::<DeviceClass>("watch device classes");
+    watches.spawn::<ResourceClaimTemplate>("watch claim templates");
+    watches.spawn::<ResourceSlice>("watch devices of nodes");
     watches.spawn::<PersistentVolume>("watch volumes");
     watches.spawn::<PersistentVolumeClaim>("watch volume claims");
     watches.spawn::<NodePool>("watch node pools");

@@ -2,7 +2,7 @@
 //!
 //! Invariant: nodes and claims are kept as they were read, because the loops and directives compare
 //! what is with what should be before they write. A node of the view has what its CSINode says it can
-//! attach, in whichever order the two come.
+//! attach and the devices of its ResourceSlices, in whichever order they come.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use longshore_proto::types::v1::object::Kind;
 
 use super::{Index, Key, Name, Source, Watched, name_of};
 use crate::api::NodeClaim;
-use crate::project::{Fault, attachments, claim, node};
+use crate::project::{Fault, attachments, claim, devices, node};
 
 impl Watched for Node {
     const SOURCE: Source = Source::Node;
@@ -75,13 +75,15 @@ impl Watched for NodeClaim {
 
 impl Index {
     fn show_node(&mut self, mut row: wire::Node) {
+        let devices = self.offered_devices(&row.name);
+        devices::offer(devices, row.allocatable.get_or_insert_default());
         if let Some(limits) = self.attachable.get(&row.name) {
             attachments::write(limits, row.allocatable.get_or_insert_default());
         }
         self.view.put(Kind::Node(row));
     }
 
-    fn show_node_again(&mut self, name: &str) {
+    pub(super) fn show_node_again(&mut self, name: &str) {
         // It was read before, so it can be read again.
         let row = self.nodes.get(name).and_then(|node| node::node(node).ok());
         if let Some(row) = row {

@@ -25,6 +25,8 @@ pub struct PodEntry {
     pub row: wire::Pod,
     /// What a drain must know of it.
     pub facts: PodFacts,
+    /// True when it has devices that its shape does not count.
+    pub uncounted: bool,
     /// The object, when its shape depends on its surroundings.
     source: Option<Arc<Pod>>,
 }
@@ -95,6 +97,9 @@ impl Watched for Pod {
         index.unbind(&entry.row);
         index.view.remove(&Key::new(ObjectKind::Pod, uid));
         index.drop_shape(&entry.row.shape_id);
+        if entry.uncounted {
+            index.show_node_again(&entry.row.node_name);
+        }
     }
 }
 
@@ -150,8 +155,8 @@ impl Index {
     }
 
     fn set_pod(&mut self, projection: Projection, facts: PodFacts, source: Option<Arc<Pod>>) {
-        let Projection { shape, row, .. } = projection;
-        let entry = PodEntry { row: row.clone(), facts, source };
+        let Projection { shape, row, uncounted, .. } = projection;
+        let entry = PodEntry { row: row.clone(), facts, uncounted, source };
         let waits = entry.waits() && !shape.daemon;
         let shape_id = row.shape_id.clone();
         let bound_to = |entry: &PodEntry| entry.row.node_name.clone();
@@ -173,6 +178,9 @@ impl Index {
         if !row.node_name.is_empty() {
             let bound = self.pods_by_node.entry(row.node_name.clone()).or_default();
             bound.insert(row.uid.clone());
+        }
+        if uncounted || old.as_ref().is_some_and(|old| old.uncounted) {
+            self.show_node_again(&row.node_name);
         }
         self.view.put(Kind::Pod(row));
         if let Some(old) = old.filter(|old| old.row.shape_id != shape_id) {

@@ -30,7 +30,7 @@ impl Default for Stale {
 }
 
 impl Stale {
-    fn add(&mut self, namespace: &str) {
+    pub(super) fn add(&mut self, namespace: &str) {
         if let Self::Namespaces(names) = self {
             names.insert(namespace.to_owned());
         }

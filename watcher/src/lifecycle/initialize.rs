@@ -34,7 +34,7 @@ fn step(index: &Index, claim: &NodeClaim) -> Option<Step> {
         let message = "the node of the claim does not exist".to_owned();
         return pending(claim, "NodeNotFound", message);
     };
-    match obstacle(claim, node) {
+    match obstacle(index, claim, node) {
         None => Some(Step::Initialize { claim: name, node: node.name_any() }),
         Some((reason, message)) => pending(claim, reason, message),
     }
@@ -58,7 +58,7 @@ pub fn has_started(claim: &NodeClaim, node: &Node) -> bool {
 }
 
 /// What keeps a node from taking pods.
-fn obstacle(claim: &NodeClaim, node: &Node) -> Option<(&'static str, String)> {
+fn obstacle(index: &Index, claim: &NodeClaim, node: &Node) -> Option<(&'static str, String)> {
     if !is_ready(node) {
         return Some(("NodeNotReady", format!("node {} is not ready", node.name_any())));
     }
@@ -71,8 +71,9 @@ fn obstacle(claim: &NodeClaim, node: &Node) -> Option<(&'static str, String)> {
         let message = format!("taint {} has not been removed", taint.key);
         return Some(("KnownEphemeralTaintsExist", message));
     }
-    missing_resource(claim, node).map(|name| {
-        let message = format!("resource {name} is not registered; does its device plugin run?");
+    missing_resource(index, claim, node).map(|name| {
+        let message =
+            format!("resource {name} is not registered; does its device plugin or driver run?");
         ("ResourceNotRegistered", message)
     })
 }
@@ -95,16 +96,18 @@ fn is_ephemeral(taint: &Taint) -> bool {
         || key.starts_with(names::READINESS_PREFIX)
 }
 
-/// A resource that the claim asks for and the node does not have. What volumes can be attached a node
-/// says elsewhere, or not at all.
-fn missing_resource<'a>(claim: &'a NodeClaim, node: &Node) -> Option<&'a str> {
+/// A resource that the claim asks for and the node does not have. Devices come with a plug-in or with
+/// the slices of a driver. What volumes can be attached a node says elsewhere, or not at all.
+fn missing_resource<'a>(index: &Index, claim: &'a NodeClaim, node: &Node) -> Option<&'a str> {
+    let devices = index.devices_on(&node.name_any());
     let allocatable = node.status.as_ref().and_then(|s| s.allocatable.as_ref());
     let is_zero = |text: &str| text.trim_start_matches('0').is_empty();
     let requests = claim.spec.resources.requests.iter();
     let mut asked = requests
         .filter(|(name, quantity)| !is_zero(&quantity.0) && !name.starts_with(attachments::PREFIX));
     let missing = asked.find(|(name, _)| {
-        allocatable.and_then(|a| a.get(*name)).is_none_or(|quantity| is_zero(&quantity.0))
+        let given = allocatable.and_then(|a| a.get(*name));
+        given.is_none_or(|quantity| is_zero(&quantity.0)) && !devices.contains_key(*name)
     });
     missing.map(|(name, _)| name.as_str())
 }

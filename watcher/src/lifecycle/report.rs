@@ -73,6 +73,9 @@ impl Directives {
             Source::NodeOverlay => ApiResource::erase::<crate::api::NodeOverlay>(&()),
             Source::Namespace
             | Source::StorageClass
+            | Source::DeviceClass
+            | Source::ResourceClaimTemplate
+            | Source::ResourceSlice
             | Source::PersistentVolume
             | Source::PersistentVolumeClaim
             | Source::AWSNodeTemplate

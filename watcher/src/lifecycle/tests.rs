@@ -1,6 +1,7 @@
 //! Draining, initialisation and activity, by table.
 
 use k8s_openapi::api::core::v1::{Node, ObjectReference, Pod};
+use k8s_openapi::api::resource::v1::{DeviceClass, ResourceSlice};
 use serde_json::{Value, json};
 
 use super::*;
@@ -219,6 +220,30 @@ fn what_a_node_waits_for_is_said() {
         let keys: Vec<_> = initialize::steps(&index).iter().map(Step::key).collect();
         assert_eq!(keys, [expected]);
     }
+}
+
+#[test]
+fn devices_come_with_the_slices_of_their_driver() {
+    let mut index = Index::default();
+    apply::<NodeClaim>(&mut index, claim(json!({})));
+    apply::<Node>(
+        &mut index,
+        node(json!({ "status": { "allocatable": { "nvidia.com/gpu": "0" } } })),
+    );
+    let class = json!({ "metadata": { "name": "gpu.nvidia.com" }, "spec": { "selectors": [
+        { "cel": { "expression": "device.driver == 'gpu.nvidia.com'" } }] } });
+    apply::<DeviceClass>(&mut index, class);
+    let keys = |index: &Index| initialize::steps(index).iter().map(Step::key).collect::<Vec<_>>();
+    assert_eq!(keys(&index), ["await/c1/ResourceNotRegistered"]);
+    let slice = |siblings: i64| {
+        json!({ "metadata": { "name": "s" }, "spec": {
+            "driver": "gpu.nvidia.com", "nodeName": "n1", "devices": [{ "name": "gpu-0" }],
+            "pool": { "name": "n1", "generation": 1, "resourceSliceCount": siblings } } })
+    };
+    apply::<ResourceSlice>(&mut index, slice(2));
+    assert_eq!(keys(&index), ["await/c1/ResourceNotRegistered"], "a slice is missing");
+    apply::<ResourceSlice>(&mut index, slice(1));
+    assert_eq!(keys(&index), ["initialize/c1"]);
 }
 
 #[test]

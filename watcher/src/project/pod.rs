@@ -8,11 +8,10 @@ use longshore_proto::types::v1 as wire;
 use longshore_proto::types::v1::{PodPhase, PodShape};
 use prost_types::Timestamp;
 
-use super::duration;
 use super::fault::Fault;
 use super::shape::{self, Source};
 use super::surroundings::Surroundings;
-use super::volumes;
+use super::{devices, duration, volumes};
 use crate::names;
 
 /// Annotation of static pods.
@@ -27,6 +26,8 @@ pub struct Projection {
     pub row: wire::Pod,
     /// True when the shape changes with the pod's surroundings.
     pub contextual: bool,
+    /// True when the pod has devices that its shape does not count.
+    pub uncounted: bool,
 }
 
 /// A pod and its shape.
@@ -37,6 +38,8 @@ pub fn pod(pod: &Pod, around: &Surroundings) -> Result<Projection, Fault> {
     let namespace = pod.metadata.namespace.as_deref().unwrap_or("default");
     let name = pod.metadata.name.as_deref().unwrap_or_default();
     let spec = pod.spec.clone().unwrap_or_default();
+    let devices = devices::wanted(namespace, &spec, around);
+    let uncounted = devices.uncounted;
     let source = Source {
         namespace,
         labels: pod.metadata.labels.as_ref(),
@@ -45,12 +48,14 @@ pub fn pod(pod: &Pod, around: &Surroundings) -> Result<Projection, Fault> {
         owner: owner(pod),
         daemon: is_daemon(pod) || is_mirror(pod),
         demand: volumes::demand(namespace, name, &spec, around),
+        devices,
     };
     let shape = shape::shape(source, around)
         .map_err(|fault| fault.of(format!("Pod/{namespace}/{name}")))?;
     let row = row(pod, &shape.shape_id);
-    let contextual = volumes::has_claims(&spec) || selects_namespaces(&spec);
-    Ok(Projection { shape, row, contextual })
+    let refers = volumes::has_claims(&spec) || devices::are_claimed(&spec);
+    let contextual = refers || selects_namespaces(&spec);
+    Ok(Projection { shape, row, contextual, uncounted })
 }
 
 /// True for a pod that has run its course: it takes no room any more.

@@ -14,11 +14,12 @@ use prost::Message as _;
 use sha2::{Digest as _, Sha256};
 
 use super::affinity::{self, Scope};
+use super::devices::{self, Wanted};
 use super::fault::{Fault, FieldResult};
 use super::requests::{is_sidecar, requests};
 use super::surroundings::Surroundings;
 use super::volumes::{self, Demand};
-use super::{attachments, devices, labels, requirement};
+use super::{attachments, labels, requirement};
 use crate::names;
 
 /// What a shape is made from: a pod, or the pod of a template.
@@ -37,6 +38,8 @@ pub struct Source<'a> {
     pub daemon: bool,
     /// What its volumes demand.
     pub demand: Demand,
+    /// What its claims of devices ask for.
+    pub devices: Wanted,
 }
 
 /// Shape of the pods of a workload's template. `kind` and `name` are the workload's.
@@ -59,6 +62,7 @@ pub fn template(
         owner: format!("{kind}/{name}"),
         daemon: *kind == "DaemonSet",
         demand,
+        devices: devices::wanted(namespace, &spec, around),
     };
     shape(source, around).map_err(|fault| fault.of(format!("{kind}/{namespace}/{name}")))
 }
@@ -109,6 +113,7 @@ pub fn shape(source: Source<'_>, around: &Surroundings) -> FieldResult<PodShape>
     let spec = source.spec;
     let mut requests = requests(spec, source.status)?;
     attachments::write(&source.demand.attachments, &mut requests);
+    devices::request(&source.devices.devices, &mut requests);
     let mut shape = PodShape {
         namespace: source.namespace.to_owned(),
         labels: labels::lasting(source.labels, spec),
@@ -128,8 +133,8 @@ pub fn shape(source: Source<'_>, around: &Surroundings) -> FieldResult<PodShape>
     if let Err(fault) = constraints(&mut shape, spec, &scope) {
         shape.unschedulable_reason = fault.to_string();
     }
-    if let Some(refusal) = devices::refusal(spec) {
-        shape.unschedulable_reason = refusal;
+    if let Some(refusal) = &source.devices.refusal {
+        shape.unschedulable_reason = refusal.to_string();
     }
     if let Some(gate) = spec.scheduling_gates.iter().flatten().next() {
         shape.unschedulable_reason = format!("scheduling gate {} has not been lifted", gate.name);

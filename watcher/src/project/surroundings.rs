@@ -1,13 +1,16 @@
-//! What a pod's projection depends on besides the pod: namespace labels and volumes.
+//! What a pod's projection depends on besides the pod: namespace labels, volumes and devices.
 //!
 //! Invariant: holds only the few fields that placement needs, so that a big cluster stays small here.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Namespace, PersistentVolume, PersistentVolumeClaim};
+use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaimTemplate};
 use k8s_openapi::api::storage::v1::StorageClass;
 use longshore_proto::types::v1::RequirementTerm;
 
+use super::devices::class::Class as DeviceKind;
+use super::devices::template::Template;
 use super::{attachments, volumes};
 
 /// Namespace and name.
@@ -24,6 +27,10 @@ pub struct Surroundings {
     pub volumes: BTreeMap<String, Volume>,
     /// Storage classes.
     pub classes: BTreeMap<String, Class>,
+    /// Device classes.
+    pub device_classes: BTreeMap<String, DeviceKind>,
+    /// Templates of claims of devices.
+    pub claim_templates: BTreeMap<NamespacedName, Template>,
 }
 
 /// The part of a PersistentVolumeClaim that placement needs.
@@ -111,6 +118,22 @@ impl Surroundings {
     pub fn set_namespace(&mut self, namespace: &Namespace) {
         let name = namespace.metadata.name.clone().unwrap_or_default();
         self.namespaces.insert(name, namespace.metadata.labels.clone().unwrap_or_default());
+    }
+
+    /// Adds or replaces a DeviceClass; true when that may change a pod or a node.
+    pub fn set_device_class(&mut self, class: &DeviceClass) -> bool {
+        let name = class.metadata.name.clone().unwrap_or_default();
+        let kind = DeviceKind::from(class);
+        self.device_classes.insert(name, kind.clone()) != Some(kind)
+    }
+
+    /// Adds or replaces a ResourceClaimTemplate; true when that may change a pod.
+    pub fn set_claim_template(&mut self, template: &ResourceClaimTemplate) -> bool {
+        let meta = &template.metadata;
+        let namespace = meta.namespace.clone().unwrap_or_default();
+        let name = (namespace, meta.name.clone().unwrap_or_default());
+        let template = Template::from(template);
+        self.claim_templates.insert(name, template.clone()) != Some(template)
     }
 
     /// The class of a claim that names `class`; for one that names none the default one, of several

@@ -1,6 +1,7 @@
 //! Projections by table: manifests in, wire types out.
 
 mod buffers;
+mod devices;
 mod legacy;
 mod overlays;
 mod pods;

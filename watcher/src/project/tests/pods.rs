@@ -259,16 +259,6 @@ fn a_spread_without_a_selector_bounds_nothing() {
 }
 
 #[test]
-fn a_pod_that_claims_devices_is_refused_in_words() {
-    let spec =
-        "{ containers: [], resourceClaims: [{ name: gpu, resourceClaimTemplateName: one }] }";
-    let reason = project("{}", spec).shape.unschedulable_reason;
-    assert!(reason.contains("a device as gpu (ResourceClaimTemplate one)"), "{reason}");
-    assert!(reason.contains("extended resource"), "the way out: {reason}");
-    assert_eq!(project("{}", "{ containers: [] }").shape.unschedulable_reason, "");
-}
-
-#[test]
 fn an_empty_namespace_selector_is_every_namespace() {
     let mut around = Surroundings::default();
     let namespace: Namespace = read("metadata: { name: x, labels: { team: t } }");
