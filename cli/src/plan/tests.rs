@@ -52,6 +52,11 @@ fn a_provider_in_line() {
 }
 
 #[test]
+fn claims_of_devices_buy_nodes_that_have_them() {
+    golden(&args("devices"), &expect_file!["tests/golden/devices.txt"], Ending::Well);
+}
+
+#[test]
 fn nodes_that_stand_without_pods_are_in_the_price_and_not_in_the_gap() {
     golden(&args("objects"), &expect_file!["tests/golden/objects.txt"], Ending::Well);
     let json = PlanArgs { output: Output::Json, ..args("objects") };

@@ -36,6 +36,8 @@ pub struct WorldConfig {
     pub real: bool,
     /// Access key of the controller: decides which role it acts as.
     pub access_key: String,
+    /// True when nodes run a driver that lists their devices.
+    pub lists_devices: bool,
     /// Name of the interruption queue; empty for none.
     pub queue: String,
     /// Further flags of the watcher.
@@ -55,6 +57,7 @@ impl WorldConfig {
             cluster: cluster.to_owned(),
             real: false,
             access_key: CONTROLLER_KEY.to_owned(),
+            lists_devices: false,
             queue: cluster.to_owned(),
             watcher_flags: Vec::new(),
             more_actuators: Vec::new(),
@@ -96,7 +99,8 @@ impl World {
         let client = home.client.clone();
         hands::apply(&client, &hands::manifests(&Path::new(ROOT).join("deploy/crds"))?).await?;
         hands::established(&client).await?;
-        let kubelet = KubeletConfig::new(&config.cluster, &region_name);
+        let mut kubelet = KubeletConfig::new(&config.cluster, &region_name);
+        kubelet.lists_devices = config.lists_devices;
         let kubelets = Kubelets::start(client.clone(), Arc::clone(&region) as _, kubelet);
         let traces = TraceReceiver::start().await?;
         let surroundings = Surroundings {

@@ -16,7 +16,7 @@ const POLICY_WITHIN: Duration = Duration::from_secs(30);
 /// Values of the walkthroughs, and both modes of installation.
 const VALUES: [&str; 4] = ["w0-values", "w1-values", "w3-values", "split-values"];
 /// Examples, most of them as the walkthroughs apply them.
-const EXAMPLES: [&str; 7] = ["w0", "w1", "w1-fixed", "w2", "w2-v1", "w3", "objects"];
+const EXAMPLES: [&str; 8] = ["w0", "w1", "w1-fixed", "w2", "w2-v1", "w3", "objects", "devices"];
 
 fn deploy() -> PathBuf {
     Path::new(ROOT).join("deploy")

@@ -3,6 +3,7 @@
 //! Invariant: the manifests are those of `deploy/examples`, unchanged; what is asserted is what a
 //! user would see with kubectl and in the EC2 console.
 
+mod devices;
 mod objects;
 mod scene;
 mod w0;

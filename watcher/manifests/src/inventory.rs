@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{self as core, ObjectReference};
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
-use k8s_openapi::api::{apps::v1 as apps, policy::v1 as policy};
+use k8s_openapi::api::{apps::v1 as apps, policy::v1 as policy, resource::v1 as resource};
 use longshore_proto::types::v1::object::Kind;
 use longshore_proto::types::v1::object_change::Change;
 use longshore_proto::types::v1::{Object, PodCount};
@@ -114,6 +114,7 @@ impl Reader {
             "CapacityBuffer" => self.watched::<api::CapacityBuffer>(value).map(drop),
             "PodTemplate" => decode(value).map(|it| buffers::note(&mut self.templates, *it)),
             "CSINode" => self.watched::<CSINode>(value).map(drop),
+            "ResourceSlice" => self.watched::<resource::ResourceSlice>(value).map(drop),
             "NodeClaim" => self.watched::<api::NodeClaim>(value).map(drop),
             "DaemonSet" => self.watched::<apps::DaemonSet>(value).map(drop),
             "PodDisruptionBudget" => self.watched::<policy::PodDisruptionBudget>(value).map(drop),
@@ -139,6 +140,14 @@ impl Reader {
                 let volume = self.watched::<core::PersistentVolume>(value)?;
                 let (_, name) = name_of(&volume.metadata);
                 self.around.volumes.insert(name, (&volume).into());
+            }
+            "DeviceClass" => {
+                let class = self.watched::<resource::DeviceClass>(value)?;
+                self.around.set_device_class(&class);
+            }
+            "ResourceClaimTemplate" => {
+                let template = self.watched::<resource::ResourceClaimTemplate>(value)?;
+                self.around.set_claim_template(&template);
             }
             _ => {
                 let class = self.watched::<StorageClass>(value)?;

@@ -20,7 +20,7 @@ const fn known(kind: &'static str, version: &'static str, namespaced: bool) -> K
 }
 
 /// All of them.
-pub const KNOWN: [Known; 21] = [
+pub const KNOWN: [Known; 24] = [
     known("NodePool", "karpenter.sh/v1", false),
     known("Provisioner", "karpenter.sh/v1alpha5", false),
     known("EC2NodeClass", "karpenter.k8s.aws/v1", false),
@@ -41,17 +41,21 @@ pub const KNOWN: [Known; 21] = [
     known("PersistentVolume", "v1", false),
     known("StorageClass", "storage.k8s.io/v1", false),
     known("CSINode", "storage.k8s.io/v1", false),
+    known("DeviceClass", "resource.k8s.io/v1", false),
+    known("ResourceClaimTemplate", "resource.k8s.io/v1", true),
+    known("ResourceSlice", "resource.k8s.io/v1", false),
     known("PodDisruptionBudget", "policy/v1", true),
 ];
 
 /// Groups in which kinds of the same name are the same thing in another version.
-const GROUPS: [&str; 9] = [
+const GROUPS: [&str; 10] = [
     "",
     "apps",
     "batch",
     "extensions",
     "policy",
     "storage.k8s.io",
+    "resource.k8s.io",
     "autoscaling.x-k8s.io",
     "karpenter.sh",
     "karpenter.k8s.aws",

@@ -10,6 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::resource::v1::ResourceSlice;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -79,6 +80,22 @@ impl KubeletClient {
     pub async fn delete_node(&self, name: &str) {
         self.insist("delete node", || async {
             self.nodes().delete(name, &DeleteParams::default()).await.map(drop)
+        })
+        .await;
+    }
+
+    /// UID of a node; none when it is not there.
+    pub async fn node_uid(&self, name: &str) -> Option<String> {
+        self.nodes().get_opt(name).await.ok().flatten()?.metadata.uid
+    }
+
+    /// Creates or replaces a ResourceSlice.
+    pub async fn publish(&self, slice: &Value) {
+        let slices: Api<ResourceSlice> = Api::all(self.client.clone());
+        let name = slice["metadata"]["name"].as_str().unwrap_or_default();
+        let params = PatchParams::apply("driver").force();
+        self.insist("publish devices", || async {
+            slices.patch(name, &params, &Patch::Apply(slice)).await.map(drop)
         })
         .await;
     }

@@ -8,6 +8,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 
 use super::client::{KubeletClient, now};
+use super::devices;
 use super::dispatch::Served;
 use super::handle::Refusals;
 use super::node::{bootstrap, object, readiness};
@@ -37,8 +38,15 @@ pub async fn live(mut instance: watch::Receiver<Instance>, around: Surroundings)
     let joined = match bootstrap(&machine, &around.config) {
         Ok(bootstrap) => {
             let object = object(&machine, &bootstrap, &around.config);
+            let life = async {
+                join(&around, &object).await;
+                if around.config.lists_devices {
+                    list_devices(&around, &node, &machine.instance_type).await;
+                }
+                serve(&around, &node, &machine.private_ip).await;
+            };
             tokio::select! {
-                () = serve(&around, &node, &machine.private_ip, &object) => true,
+                () = life => true,
                 _ = reached(&mut instance, InstanceState::ShuttingDown) => true,
             }
         }
@@ -61,7 +69,8 @@ pub async fn live(mut instance: watch::Receiver<Instance>, around: Surroundings)
 /// Keeps a node that is no instance, until the task is ended.
 pub async fn live_static(node: StaticNode, around: Surroundings) {
     let object = node.object(&around.config.kubelet_version);
-    serve(&around, &node.name, &node.ip, &object).await;
+    join(&around, &object).await;
+    serve(&around, &node.name, &node.ip).await;
 }
 
 /// Waits until the state is at least this; none when the instance is not listed any more.
@@ -72,10 +81,22 @@ async fn reached(
     instance.wait_for(|instance| instance.state >= state).await.ok().map(|found| found.state)
 }
 
-/// Joins and serves; ends only by being dropped.
-async fn serve(around: &Surroundings, node: &str, ip: &str, object: &serde_json::Value) {
+/// Makes the node known.
+async fn join(around: &Surroundings, object: &serde_json::Value) {
     sleep(around.config.register_delay).await;
     around.client.register(object).await;
+}
+
+/// Lists the devices of a node that is known, as the driver on it would.
+async fn list_devices(around: &Surroundings, node: &str, instance_type: &str) {
+    let Some(uid) = around.client.node_uid(node).await else { return };
+    if let Some(slice) = devices::slice(instance_type, node, &uid) {
+        around.client.publish(&slice).await;
+    }
+}
+
+/// Serves; ends only by being dropped.
+async fn serve(around: &Surroundings, node: &str, ip: &str) {
     around.client.renew_lease(node).await;
     sleep(around.config.ready_delay).await;
     let message = "kubelet is posting ready status";

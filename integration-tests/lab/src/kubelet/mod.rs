@@ -5,6 +5,7 @@
 
 pub mod capacity;
 mod client;
+mod devices;
 mod dispatch;
 mod handle;
 mod machine;
@@ -53,6 +54,8 @@ pub struct KubeletConfig {
     pub root_volume_bytes: i64,
     /// True to play the cloud controller: Node objects of terminated instances are removed.
     pub removes_nodes_of_terminated_instances: bool,
+    /// True when a driver lists the devices of nodes in ResourceSlices.
+    pub lists_devices: bool,
     /// Most requests to the API server at a time.
     pub requests_in_flight_max: usize,
 }
@@ -73,6 +76,7 @@ impl KubeletConfig {
             lease_interval: Duration::from_secs(10),
             root_volume_bytes: 20 << 30,
             removes_nodes_of_terminated_instances: true,
+            lists_devices: false,
             requests_in_flight_max: 32,
         }
     }

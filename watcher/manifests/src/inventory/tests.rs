@@ -160,3 +160,31 @@ fn buffers_that_cannot_be_used_are_told_of() {
     let found = faults(&[buffer(WEB, "limits: {pods: -1}"), deployment("web", 1)].concat());
     assert!(found[0].contains("CapacityBuffer/default/room: spec.limits"), "{found:?}");
 }
+
+#[test]
+fn claims_of_devices_are_read_wherever_their_template_stands() {
+    let claims = "resourceClaims: [{name: gpu, resourceClaimTemplateName: one}], containers:";
+    let job = deployment("train", 2).replace("containers:", claims);
+    let class = "---\napiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: gpu.amd.com}\n\
+                 spec: {selectors: [{cel: {expression: device.driver == 'gpu.amd.com'}}]}\n";
+    let template = "---\napiVersion: resource.k8s.io/v1\nkind: ResourceClaimTemplate\nmetadata: {name: one}\n\
+                    spec: {spec: {devices: {requests: [{name: a, exactly: {deviceClassName: gpu.amd.com}}]}}}\n";
+    let slice = "---\napiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {name: s}\n\
+                 spec: {driver: gpu.amd.com, nodeName: node-1, devices: [{name: a}, {name: b}],\n\
+                 \x20 pool: {name: node-1, generation: 1, resourceSliceCount: 1}}\n";
+    let node = "---\napiVersion: v1\nkind: Node\nmetadata: {name: node-1}\n";
+    let found = taken(&[&job, class, template, slice, node].concat()).unwrap();
+    let gpus = |resources: &Option<longshore_proto::types::v1::Resources>| {
+        resources.as_ref().unwrap().extended.get("amd.com/gpu").copied()
+    };
+    let kinds: Vec<_> = found.objects.iter().filter_map(|object| object.kind.as_ref()).collect();
+    let asked = kinds.iter().find_map(|kind| {
+        if let Kind::PodShape(shape) = kind { gpus(&shape.requests) } else { None }
+    });
+    let had = kinds
+        .iter()
+        .find_map(|kind| if let Kind::Node(node) = kind { gpus(&node.allocatable) } else { None });
+    assert_eq!((asked, had), (Some(1), Some(2)));
+    let old = class.replace("/v1\n", "/v1beta1\n");
+    assert!(faults(&old)[0].contains("write the object as resource.k8s.io/v1"), "{old}");
+}
