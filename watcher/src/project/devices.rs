@@ -56,7 +56,10 @@ pub enum Problem {
     #[error("it has no resourceClaimTemplateName; set it")]
     NoSource,
     /// Its template is not there.
-    #[error("ResourceClaimTemplate {0} does not exist; create it")]
+    #[error(
+        "ResourceClaimTemplate {0} does not exist in resource.k8s.io/v1; create it, with Kubernetes \
+         1.34 or later"
+    )]
     NoTemplate(String),
     /// Its template asks for more than a count.
     #[error("ResourceClaimTemplate {0}: {1}")]

@@ -173,7 +173,7 @@ fn claims_from_elsewhere_are_refused() {
         ("resourceClaimName: shared", "ResourceClaim default/shared may be shared"),
         (
             "resourceClaimTemplateName: two",
-            "ResourceClaimTemplate default/two does not exist; create it",
+            "ResourceClaimTemplate default/two does not exist in resource.k8s.io/v1; create it",
         ),
         ("", "it has no resourceClaimTemplateName; set it"),
     ];
