@@ -7,6 +7,7 @@ use kube::api::ListParams;
 use kube::{Api, ResourceExt as _};
 use longshore_it::parts::poll;
 use longshore_it::stage::eyes;
+use longshore_lab::region::nvidia_images;
 
 use super::scene::{self, LIMIT, Scene};
 
@@ -18,6 +19,10 @@ const PODS: usize = 3;
 async fn pods_that_claim_devices_from_a_template() -> Result<()> {
     let mut config = scene::region(REGION, "devices")?;
     scene::rename_node_role(&mut config, "KarpenterNodeRole-devices");
+    for (image, parameter) in nvidia_images() {
+        config.parameters.insert(parameter, image.id.clone());
+        config.images.push(image);
+    }
     let mut scene = Scene::start(config, "devices", |world| world.lists_devices = true).await?;
     let example = scene.example("devices")?;
     scene.apply(&example).await?;

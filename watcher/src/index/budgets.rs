@@ -1,7 +1,7 @@
 //! Disruption budgets and DaemonSets in the index.
 //!
 //! Invariant: a DaemonSet holds on to the shape of its pods as a pod would. One whose pods claim
-//! devices is not in the view: they run where a driver is, which no node to come is known to have.
+//! devices is not in the view: they run where a driver is, and not every node to come has one.
 
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;

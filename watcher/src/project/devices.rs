@@ -9,7 +9,7 @@ pub mod expression;
 pub mod slices;
 pub mod template;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{PodResourceClaim, PodSpec};
 use longshore_proto::types::v1::Resources;
@@ -129,7 +129,12 @@ impl Wanted {
         };
         match (&class.standing, ask.count) {
             (_, Some(0)) => {}
-            (Ok(standing), Some(count)) => add(&mut self.devices, &standing.resource, count),
+            (Ok(standing), Some(count)) => {
+                // A device that counts as several resources is taken from all of them.
+                let within = standings(around).filter(|other| standing.is_within(other));
+                let resources: BTreeSet<&str> = within.map(|s| s.resource.as_str()).collect();
+                resources.into_iter().for_each(|it| add(&mut self.devices, it, count));
+            }
             (Ok(_), None) => self.uncounted = true,
             (Err(_), _) => self.uncounted |= is_counted(class.driver.as_deref(), around),
         }

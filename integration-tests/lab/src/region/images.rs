@@ -75,6 +75,18 @@ pub fn parameters_of(release: &Release) -> Vec<(String, String)> {
         .collect()
 }
 
+/// The newest AL2023 images for machines with NVIDIA's GPUs, each with the moving parameter that points
+/// at it. A region has them only when it is given them.
+pub fn nvidia() -> Vec<(ImageConfig, String)> {
+    let [.., release] = &RELEASES;
+    let each = variants().map(|(version, arch)| {
+        let name = al2023_name(version, arch, release).replace("-standard-", "-nvidia-");
+        let family = format!("/aws/service/eks/optimized-ami/{version}/amazon-linux-2023/{arch}");
+        (image(name, EKS_OWNER, arch, release), format!("{family}/nvidia/recommended/image_id"))
+    });
+    each.collect()
+}
+
 fn variants() -> impl Iterator<Item = (&'static str, &'static str)> {
     KUBERNETES_VERSIONS
         .into_iter()

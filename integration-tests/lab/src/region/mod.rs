@@ -37,7 +37,7 @@ pub use config::{
 pub use faults::{Fault, LaunchFault};
 pub use handle::{Region, RegionError, RegionHandle};
 pub use iam::PolicyError;
-pub use images::{KUBERNETES_VERSIONS, RELEASES, Release};
+pub use images::{KUBERNETES_VERSIONS, RELEASES, Release, nvidia as nvidia_images};
 pub use simple::{
     CLUSTER, CONTROLLER_KEY, CONTROLLER_ROLE, NODE_KEY, NODE_PROFILE, NODE_ROLE, SPOT_ROLE,
 };

@@ -94,6 +94,21 @@ fn standing(selection: Selection, named: Option<&str>) -> Result<Standing, Class
     Ok(Standing { resource: resource.to_owned(), selection })
 }
 
+impl Standing {
+    /// True when a device of this class is one of the other class, too. Where neither names all
+    /// attributes of the other, the devices of a common resource are taken to be all there are.
+    #[must_use]
+    pub fn is_within(&self, other: &Self) -> bool {
+        let (own, others) = (&self.selection, &other.selection);
+        let common = COMMON.iter().any(|common| common.resource == other.resource);
+        let agrees = |(key, text): (&Attribute, &String)| match own.attributes.get(key) {
+            Some(own) => own == text,
+            None => common,
+        };
+        own.driver == others.driver && others.attributes.iter().all(agrees)
+    }
+}
+
 impl Common {
     /// True when the selection is of all the devices that the resource counts.
     fn covers(&self, selection: &Selection) -> bool {

@@ -97,7 +97,10 @@ fn counts_of_common_devices_are_requests() {
     let table = [
         (exactly("gpu.nvidia.com", ""), vec![("nvidia.com/gpu", 1)]),
         (exactly("gpu.nvidia.com", ", count: 3"), vec![("nvidia.com/gpu", 3)]),
-        (exactly("t4", ", selectors: []"), vec![("example.com/t4", 1)]),
+        (
+            exactly("t4", ", count: 2, selectors: []"),
+            vec![("example.com/t4", 2), ("nvidia.com/gpu", 2)],
+        ),
         (two.to_owned(), vec![("aws.amazon.com/neuron", 3), ("amd.com/gpu", 1)]),
         (configured.to_owned(), vec![("nvidia.com/gpu", 1)]),
         ("{}".to_owned(), vec![]),
