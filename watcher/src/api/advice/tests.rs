@@ -106,6 +106,7 @@ fn examples_earn_the_warnings_they_are_there_to_show() {
         |field| format!("this pool has no limit; set spec.{field} to bound what it may cost");
     let limit = "spec.limit is unknown and will be ignored; did you mean limits?".to_owned();
     let expected = [
+        ("devices", vec![]),
         ("objects", vec![]),
         ("w0", vec![no_limit("limits.resources")]),
         ("w1", vec![limit, no_limit("limits")]),
