@@ -116,11 +116,14 @@ fn proofs() -> Result<Measured> {
             price_micro_usd_per_hour: offering.price_micro_usd_per_hour,
         })
         .collect();
-    let (classes, rooms) = shared(&counts, &offers);
+    let names: BTreeSet<&str> = counts.values().flat_map(|(s, _)| s.requests.names()).collect();
+    let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
+    let (classes, rooms) = shared(&names, &counts, &offers);
     let demand = counts.values().map(|(shape, count)| shape.requests.times(*count));
     let demand = demand.fold(Resources::default(), |sum, amount| sum.plus(&amount));
     let verify = || match found.bound.kind {
         BoundKind::ClassValues => certificate::verify_classes(&found.bound, &classes, &rooms),
+        BoundKind::PriceSets => certificate::verify_sets(&found.bound, &names, &classes, &rooms),
         BoundKind::ResourcePrices | BoundKind::None => {
             certificate::verify(&found.bound, &demand, offers.iter().cloned())
         }
@@ -135,10 +138,10 @@ fn proofs() -> Result<Measured> {
 
 /// The same question for a proof by values of pods: no pod of these worlds refuses a type.
 fn shared(
+    names: &[String],
     counts: &BTreeMap<&ShapeId, (&PodShape, i64)>,
     offers: &[PricedRoom],
 ) -> (Vec<PodClass>, Vec<SharedRoom>) {
-    let names: BTreeSet<&str> = counts.values().flat_map(|(s, _)| s.requests.names()).collect();
     let vector = |amount: &Resources| names.iter().map(|name| amount.get(name)).collect();
     let class = |(id, (shape, count)): (&&ShapeId, &(&PodShape, i64))| PodClass {
         shape: (*id).clone(),

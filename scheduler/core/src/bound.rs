@@ -17,10 +17,17 @@ pub enum BoundKind {
     /// LB1: a price for each unit of each resource, such that no offering sells its allocatable
     /// resources for less than those prices say.
     ResourcePrices,
+    /// LB2: several sets of resource prices. For each offering one of them says no more of it than it costs,
+    /// and of each pod that may be there no less than its value. Says more than LB1 where some pods may
+    /// not use what is cheapest.
+    PriceSets,
     /// LB3: a value for one pod of each class, such that no pods that share a node are worth more than
     /// any offering that holds them costs (the dual of the configuration programme).
     ClassValues,
 }
+
+/// Price in nano-dollars per hour of [`units`] of each resource by name, rounded down.
+pub type ResourcePrices = BTreeMap<String, i64>;
 
 /// No set of nodes that carries the launched pods costs less than this.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,8 +36,10 @@ pub struct LowerBound {
     pub kind: BoundKind,
     /// The bound by the objective, rounded down.
     pub cost_micro_usd_per_hour: i64,
-    /// Price in nano-dollars per hour of [`units`] of each resource by name, rounded down.
-    pub prices_nano_usd_per_hour: BTreeMap<String, i64>,
+    /// The prices of LB1.
+    pub prices_nano_usd_per_hour: ResourcePrices,
+    /// The sets of prices of LB2.
+    pub price_sets: Vec<ResourcePrices>,
     /// Value in nano-dollars per hour of one pod of each class, rounded down: what one more pod costs where
     /// there are many.
     pub values_nano_usd_per_hour: BTreeMap<ShapeId, i64>,
@@ -86,19 +95,64 @@ pub(crate) fn from_values(
             (class.shape.clone(), whole_nano(value * lowering * 1_000.0))
         };
         let values: BTreeMap<ShapeId, i64> = classes.iter().zip(values).map(nano).collect();
-        let worth = |class: &PodClass| {
-            values.get(&class.shape).map_or(0, |value| i128::from(*value) * i128::from(class.count))
-        };
-        let worth: i128 = classes.iter().map(worth).sum();
         let bound = LowerBound {
             kind: BoundKind::ClassValues,
-            cost_micro_usd_per_hour: i64::try_from(worth / 1_000).unwrap_or(0),
+            cost_micro_usd_per_hour: worth_of_all(&values, classes),
             values_nano_usd_per_hour: values,
             checked: true,
             ..LowerBound::default()
         };
         certificate::verify_classes(&bound, classes, rooms).is_ok().then_some(bound)
     })
+}
+
+/// The bound that sets of resource prices prove, in micro-dollars per hour of one unit as counted in
+/// [`Resources`] and in the order of `names`. `open` says of each class which sets are of nodes that it may be on.
+/// Rounded and lowered like those of [`from_prices`].
+pub(crate) fn from_sets(
+    sets: &[Vec<f64>],
+    names: &[String],
+    (classes, open): (&[PodClass], &[Vec<bool>]),
+    rooms: &[SharedRoom],
+) -> Option<LowerBound> {
+    const LOWERINGS: [f64; 3] = [1.0, 1.0 - 1e-9, 1.0 - 1e-6];
+    LOWERINGS.into_iter().find_map(|lowering| {
+        let nano = |(name, price): (&String, &f64)| (name.clone(), to_nano(name, price * lowering));
+        let set = |prices: &Vec<f64>| names.iter().zip(prices).map(nano).collect();
+        let price_sets: Vec<ResourcePrices> = sets.iter().map(set).collect();
+        let value = |(class, open): (&PodClass, &Vec<bool>)| {
+            let sets = price_sets.iter().zip(open).filter(|(_, open)| **open);
+            let least = sets.map(|(set, _)| worth_of(set, names, &class.request)).min();
+            (class.shape.clone(), least.unwrap_or(0))
+        };
+        let values: BTreeMap<ShapeId, i64> = classes.iter().zip(open).map(value).collect();
+        let bound = LowerBound {
+            kind: BoundKind::PriceSets,
+            cost_micro_usd_per_hour: worth_of_all(&values, classes),
+            values_nano_usd_per_hour: values,
+            price_sets,
+            checked: true,
+            ..LowerBound::default()
+        };
+        certificate::verify_sets(&bound, names, classes, rooms).is_ok().then_some(bound)
+    })
+}
+
+/// What a request is worth at a set of prices, in nano-dollars per hour, rounded down.
+fn worth_of(set: &ResourcePrices, names: &[String], request: &[i64]) -> i64 {
+    let each = names.iter().zip(request).map(|(name, amount)| {
+        let price = set.get(name).copied().unwrap_or(0);
+        i128::from(price) * i128::from((*amount).max(0)) / i128::from(units(name))
+    });
+    i64::try_from(each.sum::<i128>()).unwrap_or(i64::MAX)
+}
+
+/// What all pods are worth, in micro-dollars per hour, rounded down.
+fn worth_of_all(values: &BTreeMap<ShapeId, i64>, classes: &[PodClass]) -> i64 {
+    let worth = |class: &PodClass| {
+        values.get(&class.shape).map_or(0, |value| i128::from(*value) * i128::from(class.count))
+    };
+    i64::try_from(classes.iter().map(worth).sum::<i128>() / 1_000).unwrap_or(0)
 }
 
 /// What a demand is worth at the bound's prices, rounded down.

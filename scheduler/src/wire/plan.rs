@@ -1,6 +1,6 @@
 //! Plans on their way out: nodes, placements, reasons and the bound.
 
-use longshore_core::bound::{BoundKind, LowerBound};
+use longshore_core::bound::{BoundKind, LowerBound, ResourcePrices};
 use longshore_core::plan::{Candidate, NewNode, Plan, Target, Unplaced};
 use longshore_core::reason::Reason;
 use longshore_proto::types::v1;
@@ -111,18 +111,25 @@ pub fn reason(reason: &Reason) -> v1::Reason {
     }
 }
 
+/// Writes prices of resources.
+fn resource_prices(prices: &ResourcePrices) -> Vec<v1::ResourcePrice> {
+    let price = |(resource, price): (&String, &i64)| v1::ResourcePrice {
+        resource: resource.clone(),
+        nano_usd_per_hour: *price,
+    };
+    prices.iter().map(price).collect()
+}
+
 /// Writes a bound.
 #[must_use]
 pub fn bound(bound: &LowerBound) -> v1::LowerBound {
     let kind = match bound.kind {
         BoundKind::None => v1::BoundKind::Unspecified,
         BoundKind::ResourcePrices => v1::BoundKind::ResourcePrices,
+        BoundKind::PriceSets => v1::BoundKind::PriceSets,
         BoundKind::ClassValues => v1::BoundKind::ClassValues,
     };
-    let prices = bound.prices_nano_usd_per_hour.iter().map(|(resource, price)| v1::ResourcePrice {
-        resource: resource.clone(),
-        nano_usd_per_hour: *price,
-    });
+    let sets = bound.price_sets.iter().map(|set| v1::PriceSet { prices: resource_prices(set) });
     let values = bound.values_nano_usd_per_hour.iter().map(|(shape, value)| v1::ClassValue {
         shape_id: shape.to_string(),
         nano_usd_per_hour: *value,
@@ -130,7 +137,8 @@ pub fn bound(bound: &LowerBound) -> v1::LowerBound {
     v1::LowerBound {
         kind: kind.into(),
         price_micro_usd_per_hour: bound.cost_micro_usd_per_hour,
-        resource_prices: prices.collect(),
+        resource_prices: resource_prices(&bound.prices_nano_usd_per_hour),
+        price_sets: sets.collect(),
         certificate_checked: bound.checked,
         class_values: values.collect(),
     }

@@ -47,21 +47,31 @@ pub fn verify_classes(
     classes: &[PodClass],
     rooms: &[SharedRoom],
 ) -> Result<(), CertificateError> {
-    let mut values = Vec::with_capacity(classes.len());
-    for class in classes {
-        match bound.values_nano_usd_per_hour.get(&class.shape) {
-            Some(value) if *value >= 0 => values.push(i128::from(*value)),
-            _ => return Err(CertificateError::ValueMissing { shape: class.shape.to_string() }),
-        }
-    }
+    let values = values(bound, classes)?;
     for (at, room) in rooms.iter().enumerate() {
         let covered = rooms[..at].iter().any(|other| other.stands_for(room));
         if !covered {
             Search::new(classes, &values, room).run()?;
         }
     }
-    let worth = classes.iter().zip(values).map(|(class, value)| i128::from(class.count) * value);
-    covers(bound, worth.sum())
+    covers(bound, worth(classes, &values))
+}
+
+/// The value of one pod of each class, in nano-dollars per hour.
+pub(super) fn values(
+    bound: &LowerBound,
+    classes: &[PodClass],
+) -> Result<Vec<i128>, CertificateError> {
+    let value = |class: &PodClass| match bound.values_nano_usd_per_hour.get(&class.shape) {
+        Some(value) if *value >= 0 => Ok(i128::from(*value)),
+        _ => Err(CertificateError::ValueMissing { shape: class.shape.to_string() }),
+    };
+    classes.iter().map(value).collect()
+}
+
+/// What all pods are worth.
+pub(super) fn worth(classes: &[PodClass], values: &[i128]) -> i128 {
+    classes.iter().zip(values).map(|(class, value)| i128::from(class.count) * value).sum()
 }
 
 impl SharedRoom {

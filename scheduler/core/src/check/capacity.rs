@@ -114,7 +114,7 @@ fn bound(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
         counts.entry(&shape.id).or_insert((shape, 0)).1 += 1;
     }
     let proof = match bound.kind {
-        BoundKind::ClassValues => by_classes(bound, &counts, input),
+        BoundKind::ClassValues | BoundKind::PriceSets => by_values(bound, &counts, input),
         BoundKind::ResourcePrices | BoundKind::None => {
             let all = counts.values().map(|(shape, count)| shape.requests.times(*count));
             let demand = all.fold(Resources::default(), |sum, amount| sum.plus(&amount));
@@ -128,7 +128,7 @@ fn bound(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
 }
 
 /// Proves values of pods, with everything in vectors over the resources that are requested.
-fn by_classes(
+fn by_values(
     bound: &LowerBound,
     counts: &BTreeMap<&ShapeId, (&PodShape, i64)>,
     input: &PlanInput,
@@ -143,13 +143,40 @@ fn by_classes(
             count: *count,
         })
         .collect();
-    let shared = |offer: Offer<'_>| SharedRoom {
-        price_micro_usd_per_hour: offer.room.price_micro_usd_per_hour,
-        room: vector(&offer.room.room),
-        admits: counts.values().map(|(shape, _)| may_run(&offer, shape)).collect(),
+    // Most shapes ask the same of a node: each such question is put to each offer once.
+    let mut askers: Vec<&PodShape> = Vec::new();
+    let asked: Vec<usize> = counts
+        .values()
+        .map(|(shape, _)| {
+            askers.iter().position(|other| asks_the_same(shape, other)).unwrap_or_else(|| {
+                askers.push(shape);
+                askers.len() - 1
+            })
+        })
+        .collect();
+    let shared = |offer: Offer<'_>| {
+        let may: Vec<bool> = askers.iter().map(|shape| may_run(&offer, shape)).collect();
+        SharedRoom {
+            price_micro_usd_per_hour: offer.room.price_micro_usd_per_hour,
+            room: vector(&offer.room.room),
+            admits: asked.iter().map(|asker| may[*asker]).collect(),
+        }
     };
     let rooms: BTreeSet<SharedRoom> = offers(input).into_iter().map(shared).collect();
-    certificate::verify_classes(bound, &classes, &rooms.into_iter().collect::<Vec<_>>())
+    let rooms: Vec<SharedRoom> = rooms.into_iter().collect();
+    if bound.kind == BoundKind::PriceSets {
+        let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
+        return certificate::verify_sets(bound, &names, &classes, &rooms);
+    }
+    certificate::verify_classes(bound, &classes, &rooms)
+}
+
+/// True when two shapes look at the same of a node.
+fn asks_the_same(one: &PodShape, other: &PodShape) -> bool {
+    one.node_selector == other.node_selector
+        && one.required_node_terms == other.required_node_terms
+        && one.volume_terms == other.volume_terms
+        && one.tolerations == other.tolerations
 }
 
 /// True unless a taint or a label that the node will have keeps the pod away.

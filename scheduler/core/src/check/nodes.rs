@@ -12,7 +12,7 @@ use crate::plan::{
 };
 use crate::vocabulary::capacity_group::CapacityGroup;
 use crate::vocabulary::catalogue::{CapacityType, InstanceType, Offering};
-use crate::vocabulary::ids::{PodUid, PoolName};
+use crate::vocabulary::ids::PodUid;
 use crate::vocabulary::labels::{self, Labels};
 use crate::vocabulary::pool::NodePool;
 use crate::vocabulary::resources::Resources;
@@ -46,8 +46,6 @@ pub(super) struct NodeAfter<'a> {
     pub(super) leaves: bool,
     /// True for nodes that the plan takes out of service.
     pub(super) is_disrupted: bool,
-    /// True when its pool packs spreads over hosts densely.
-    pub(super) is_dense: bool,
 }
 
 /// All nodes after the plan.
@@ -192,7 +190,6 @@ fn existing<'a>(input: &PlanInput, node: &Node, claim: Option<&NodeClaim>) -> No
         takes_pods: ready && !gone && !interrupted && !node.cordoned && !node.is_fargate(),
         leaves: gone || interrupted,
         is_disrupted: false,
-        is_dense: claim.is_some_and(|claim| is_dense(input, &claim.pool)),
     }
 }
 
@@ -229,12 +226,7 @@ fn in_flight<'a>(input: &PlanInput, claim: &NodeClaim) -> NodeAfter<'a> {
         takes_pods: !claim.is_leaving(),
         leaves: claim.is_leaving(),
         is_disrupted: false,
-        is_dense: is_dense(input, &claim.pool),
     }
-}
-
-fn is_dense(input: &PlanInput, pool: &PoolName) -> bool {
-    input.world.pools.get(pool).is_some_and(|pool| pool.dense_spread)
 }
 
 fn may_be(claim: &NodeClaim, instance: &InstanceType, offering: &Offering) -> bool {
@@ -292,7 +284,6 @@ fn launched<'a>(
         takes_pods: pool.is_some_and(|pool| pool.not_ready.is_none()),
         leaves: false,
         is_disrupted: false,
-        is_dense: pool.is_some_and(|pool| pool.dense_spread),
     }
 }
 

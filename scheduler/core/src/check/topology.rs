@@ -71,12 +71,10 @@ fn spread(
     let counts = counts(census, shape, rule);
     let few = rule.min_domains.is_some_and(|least| (counts.len() as u64) < least.unsigned_abs());
     let emptiest = counts.values().map(|c| c.certain).min().unwrap_or(0);
+    let least = if few { 0 } else { emptiest };
     let domains = census.domains(key);
     for group in arrived {
         let domains = &domains[group.node];
-        // Only pools that say so count on it that no empty node appears.
-        let safe = key == HOSTNAME && !census.nodes[group.node].is_dense;
-        let least = if few || safe { 0 } else { emptiest };
         findings.require(!domains.is_empty(), Rule::Spread, || {
             format!("{} on {}: no label {key}", shape.id, census.name(group.node))
         });

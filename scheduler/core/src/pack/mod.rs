@@ -18,6 +18,7 @@ pub(crate) mod ledger;
 pub(crate) mod lp;
 pub(crate) mod part;
 pub(crate) mod pattern;
+pub(crate) mod price_sets;
 pub(crate) mod prices;
 pub(crate) mod problem;
 pub(crate) mod rules;

@@ -1,7 +1,7 @@
 //! How many pods of one spread over hosts a node may hold.
 //!
 //! On nodes that fill evenly a spread allows more pods than its skew, but only for as long as no empty node
-//! appears that it looks at. So a pool has to ask for it.
+//! appears that it looks at. So it is done for pods that have no place otherwise, and where a pool asks for it.
 //!
 //! Invariant: a plan that counts on it is kept only when it is better than the one that does not, and the check,
 //! which counts the pods of all nodes by itself, finds nothing wrong with it.
@@ -24,7 +24,7 @@ const PODS_MAX: i64 = 20_000;
 /// Numbers of nodes that the pods of one spread are tried on.
 const NODES: [i64; 12] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32];
 
-/// A spread whose pods may be packed densely.
+/// A spread over hosts.
 struct Spread {
     /// Its place among all rules.
     at: usize,
@@ -35,12 +35,52 @@ struct Spread {
     tallest: i64,
     /// True when some of those who obey it wait.
     waits: bool,
+    /// Those who obey it.
+    owners: Vec<ShapeId>,
+    /// True when they can be only on nodes of pools that pack densely.
+    dense: bool,
 }
 
 /// The best plan, with spreads over hosts as high as pools allow and prices want.
 pub(super) fn choose(input: &PlanInput, at: impl Fn(&PlanInput, &Heights) -> Plan) -> Plan {
     let safe = at(input, &Heights::new());
-    let spreads = if is_idle(&safe) { Vec::new() } else { spreads(input) };
+    let dense = input.world.pools.values().any(|pool| pool.dense_spread);
+    if safe.unplaced.is_empty() && (!dense || safe.launches.is_empty()) {
+        return safe;
+    }
+    let spreads = spreads(input);
+    let safe = place_left(input, &at, &spreads, safe);
+    place_densely(input, &at, &spreads, safe)
+}
+
+/// The plan in which pods without a place may stand one higher than their skew: where every node that their
+/// spread looks at holds one of them, kube-scheduler binds them there anyway.
+fn place_left(
+    input: &PlanInput,
+    at: &impl Fn(&PlanInput, &Heights) -> Plan,
+    spreads: &[Spread],
+    safe: Plan,
+) -> Plan {
+    let left: BTreeSet<&ShapeId> = safe.unplaced.iter().map(|unplaced| &unplaced.shape).collect();
+    let waits = |spread: &&Spread| spread.owners.iter().any(|owner| left.contains(owner));
+    let raised = spreads.iter().filter(waits).map(|spread| (spread.at, spread.skew + 1));
+    let heights: Heights = raised.collect();
+    if heights.is_empty() {
+        return safe;
+    }
+    let raised = at(input, &heights);
+    let better = worth(&raised) < worth(&safe) && check(&raised, input).is_empty();
+    if better { raised } else { safe }
+}
+
+/// The plan in which pods of dense pools stand as high as is cheapest.
+fn place_densely(
+    input: &PlanInput,
+    at: &impl Fn(&PlanInput, &Heights) -> Plan,
+    spreads: &[Spread],
+    safe: Plan,
+) -> Plan {
+    let spreads: Vec<&Spread> = spreads.iter().filter(|s| s.dense).take(SPREADS_MAX).collect();
     if spreads.is_empty() {
         return safe;
     }
@@ -75,11 +115,6 @@ pub(super) fn choose(input: &PlanInput, at: impl Fn(&PlanInput, &Heights) -> Pla
     if better { dense } else { safe }
 }
 
-/// True when a plan buys nothing and leaves nobody without a place.
-fn is_idle(plan: &Plan) -> bool {
-    plan.launches.is_empty() && plan.unplaced.is_empty()
-}
-
 /// What plans are compared by, less is better: pods without a place, then what the fleet costs.
 fn worth(plan: &Plan) -> (usize, i64) {
     let left = plan.unplaced.iter().map(|unplaced| unplaced.pods.len()).sum();
@@ -95,25 +130,18 @@ impl Spread {
     }
 }
 
-/// Spreads all of whose pods can be only on nodes of pools that pack densely.
+/// Spreads over hosts that limit their pods, those with most pods first.
 fn spreads(input: &PlanInput) -> Vec<Spread> {
     let world = input.world.as_ref();
     let pools: Vec<&NodePool> = world.pools.values().map(AsRef::as_ref).collect();
-    if !pools.iter().any(|pool| pool.dense_spread) {
-        return Vec::new();
-    }
     let shapes: Vec<&PodShape> = world.shapes.values().map(AsRef::as_ref).collect();
     let counted = Counted::of(input);
-    let mut dense: Vec<Spread> = Vec::new();
-    for (at, spec) in host_spreads(&shapes) {
-        if spec.owners.iter().all(|owner| is_dense(shapes[owner], &pools)) {
-            dense.extend(counted.spread(at, &spec, &shapes));
-        }
-    }
-    dense.sort_by_key(|spread| (-spread.pods, spread.at));
-    dense.truncate(SPREADS_MAX);
-    let pods: i64 = dense.iter().map(|spread| spread.pods).sum();
-    if pods > PODS_MAX { Vec::new() } else { dense }
+    let all = host_spreads(&shapes).into_iter();
+    let mut spreads: Vec<Spread> =
+        all.filter_map(|(at, spec)| counted.spread(at, &spec, (&shapes, &pools))).collect();
+    spreads.sort_by_key(|spread| (-spread.pods, spread.at));
+    let pods: i64 = spreads.iter().map(|spread| spread.pods).sum();
+    if pods > PODS_MAX { Vec::new() } else { spreads }
 }
 
 /// True when every pool that might make a node for the pods packs densely, and there is one.
@@ -155,8 +183,13 @@ impl<'a> Counted<'a> {
         counted
     }
 
-    /// A spread with its pods; none when it obliges nobody to more than its skew anyway.
-    fn spread(&self, at: usize, spec: &GroupSpec, shapes: &[&PodShape]) -> Option<Spread> {
+    /// A spread with its pods; none when they are no more than its skew.
+    fn spread(
+        &self,
+        at: usize,
+        spec: &GroupSpec,
+        (shapes, pools): (&[&PodShape], &[&NodePool]),
+    ) -> Option<Spread> {
         let GroupRule::Spread { max_skew: skew, .. } = spec.rule else { return None };
         let mut nodes: BTreeMap<&NodeName, i64> = BTreeMap::new();
         let mut pods = 0;
@@ -166,10 +199,15 @@ impl<'a> Counted<'a> {
                 *nodes.entry(node).or_default() += count;
             }
         }
-        let waits = |shape: usize| self.waiting.contains_key(&shapes[shape].id);
         let pods = pods + nodes.values().sum::<i64>();
         let tallest = nodes.values().copied().max().unwrap_or(0);
-        let waits = spec.owners.iter().any(waits);
-        (pods > skew).then_some(Spread { at, skew, pods, tallest, waits })
+        if pods <= skew {
+            return None;
+        }
+        let owners: Vec<ShapeId> =
+            spec.owners.iter().map(|shape| shapes[shape].id.clone()).collect();
+        let waits = owners.iter().any(|owner| self.waiting.contains_key(owner));
+        let dense = spec.owners.iter().all(|owner| is_dense(shapes[owner], pools));
+        Some(Spread { at, skew, pods, tallest, waits, owners, dense })
     }
 }

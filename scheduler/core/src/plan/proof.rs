@@ -5,20 +5,25 @@
 //! low.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
-use super::goods::Goods;
+use super::goods::{Answer, Goods};
 use super::model::Model;
 use super::types::{Effort, NewNode, Plan};
 use crate::bound::{self, LowerBound};
 use crate::certificate::{PodClass, SharedRoom};
 use crate::pack::ledger::Budget;
+use crate::pack::price_sets::{self, Group, Pods};
 use crate::pack::problem::{Bin, Load, Problem, Row};
 use crate::pack::rules::{NodeRules, NodeState};
 use crate::pack::skyline::skylines;
 use crate::pack::values::{self, Patience};
+use crate::pack::vector;
 
-/// Most classes for which values are sought; the programme is dense.
+/// Most classes for which values are sought one by one; the programme is dense.
 const CLASSES_MAX: usize = 256;
+/// Most groups of rooms that admit the same pods for which prices are sought.
+const GROUPS_MAX: usize = 12;
 /// Work when a plan is due.
 const DEFAULT_PATIENCE: Patience =
     Patience { rounds: 24, work: 10_000_000, above: 0, barren: 5, steps: 200, gain_min: 1e-4 };
@@ -26,32 +31,96 @@ const DEFAULT_PATIENCE: Patience =
 const MAX_PATIENCE: Patience =
     Patience { rounds: 400, work: u64::MAX, above: 0, barren: 400, steps: 5_000, gain_min: 1e-6 };
 
-/// The bound that values of pods prove; none when there are too many classes, when it says no more than
-/// is known, or when the check refuses it.
-pub(super) fn by_classes(
+/// The bound that values of pods prove; none when it says no more than is known, or when the check refuses
+/// it.
+pub(super) fn by_values(
     model: &Model<'_>,
     goods: &Goods<'_, '_>,
     launched: &[i64],
     plan: &Plan,
 ) -> Option<LowerBound> {
-    let effort = model.input.effort;
     let shapes: Vec<usize> = (0..launched.len()).filter(|shape| launched[*shape] > 0).collect();
-    let few = (1..=CLASSES_MAX).contains(&shapes.len());
-    if effort == Effort::Greedy || !few {
+    if model.input.effort == Effort::Greedy || shapes.is_empty() {
         return None;
     }
-    let rooms = rooms(model, goods, &shapes);
     let class = |shape: &usize| PodClass {
         shape: model.shapes[*shape].id.clone(),
         request: model.requests[*shape].clone(),
         count: launched[*shape],
     };
     let classes: Vec<PodClass> = shapes.iter().map(class).collect();
-    let problem = problem(&classes, &rooms);
+    if shapes.len() > CLASSES_MAX {
+        return by_price_sets(model, goods, &shapes, &classes);
+    }
+    by_classes(model, goods, (&shapes, &classes), plan)
+}
+
+/// The bound that values of pods prove which are sought one by one.
+fn by_classes(
+    model: &Model<'_>,
+    goods: &Goods<'_, '_>,
+    (shapes, classes): (&[usize], &[PodClass]),
+    plan: &Plan,
+) -> Option<LowerBound> {
+    let effort = model.input.effort;
+    let answers: Vec<_> = shapes.iter().map(|shape| answers(model, goods, *shape)).collect();
+    let rooms = rooms(goods, &answers);
+    let problem = problem(classes, &rooms);
     let patience = if effort == Effort::Max { MAX_PATIENCE } else { DEFAULT_PATIENCE };
     let patience = Patience { above: plan.bound.cost_micro_usd_per_hour, ..patience };
-    let values = values::of_rows(&problem, planned(model, &shapes, &plan.launches), patience)?;
-    bound::from_values(&values, &classes, &rooms)
+    let values = values::of_rows(&problem, planned(model, shapes, &plan.launches), patience)?;
+    bound::from_values(&values, classes, &rooms)
+}
+
+/// The bound that values of pods prove which follow from a set of resource prices for each group of rooms that
+/// admit the same pods; none when all are one group, or too many.
+fn by_price_sets(
+    model: &Model<'_>,
+    goods: &Goods<'_, '_>,
+    shapes: &[usize],
+    classes: &[PodClass],
+) -> Option<LowerBound> {
+    // Many shapes ask the same of a node: each question is put to each offer once.
+    let mut questions = indexmap::IndexMap::new();
+    let ask = |shape: &usize| {
+        let answers = answers(model, goods, *shape);
+        let same: Vec<_> = answers.iter().map(Rc::as_ptr).collect();
+        questions.insert_full(same, answers).0
+    };
+    let asked: Vec<usize> = shapes.iter().map(ask).collect();
+    let rooms = rooms(goods, &questions.into_values().collect::<Vec<_>>());
+    let mut groups: BTreeMap<&[bool], Group<'_>> = BTreeMap::new();
+    for room in &rooms {
+        let group = groups.entry(&room.admits).or_insert_with(Group::default);
+        let beaten = |(_, other): &(i64, &[i64])| vector::fits(&room.room, other);
+        // Rooms come in order of price.
+        if !group.rooms.iter().any(beaten) {
+            group.rooms.push((room.price_micro_usd_per_hour, &room.room));
+        }
+    }
+    if !(2..=GROUPS_MAX).contains(&groups.len()) {
+        return None;
+    }
+    let open: Vec<Vec<bool>> =
+        asked.iter().map(|asked| groups.keys().map(|admits| admits[*asked]).collect()).collect();
+    let pods = classes.iter().zip(&open).map(|(class, open)| Pods {
+        request: &class.request,
+        count: class.count,
+        open: open.clone(),
+    });
+    let pods: Vec<Pods<'_>> = pods.collect();
+    let sets = price_sets::of(&pods, &groups.into_values().collect::<Vec<_>>());
+    let by_class = |room: &SharedRoom| SharedRoom {
+        admits: asked.iter().map(|asked| room.admits[*asked]).collect(),
+        ..room.clone()
+    };
+    let rooms: Vec<SharedRoom> = rooms.iter().map(by_class).collect();
+    bound::from_sets(&sets, model.dims.names(), (classes, &open), &rooms)
+}
+
+/// Answers for each alternative of a shape by itself.
+fn answers(model: &Model<'_>, goods: &Goods<'_, '_>, shape: usize) -> Vec<Rc<Answer>> {
+    goods.ask_all(shape, &model.shapes[shape].node_alternatives())
 }
 
 /// What planned nodes cost and hold of the classes, each kind once.
@@ -62,11 +131,9 @@ fn planned(model: &Model<'_>, shapes: &[usize], nodes: &[NewNode]) -> BTreeSet<(
     nodes.iter().filter(|node| !node.standing).map(node).collect()
 }
 
-/// Everything on offer, once for each price, room and set of classes that it admits. Labels that a pool
-/// leaves open keep nobody apart here.
-fn rooms(model: &Model<'_>, goods: &Goods<'_, '_>, shapes: &[usize]) -> Vec<SharedRoom> {
-    let ask = |shape: &usize| goods.ask_all(*shape, &model.shapes[*shape].node_alternatives());
-    let answers: Vec<_> = shapes.iter().map(ask).collect();
+/// Everything on offer, once for each price, room and set of those that it admits, in order of price. Labels
+/// that a pool leaves open keep nobody apart here.
+fn rooms(goods: &Goods<'_, '_>, answers: &[Vec<Rc<Answer>>]) -> Vec<SharedRoom> {
     let mut sold: BTreeMap<(usize, usize, usize), SharedRoom> = BTreeMap::new();
     for (at, offer) in goods.offers.iter().enumerate() {
         let facts = &goods.facts[at];
@@ -74,10 +141,10 @@ fn rooms(model: &Model<'_>, goods: &Goods<'_, '_>, shapes: &[usize]) -> Vec<Shar
             sold.entry((offer.stall, offer.kind, facts.kind)).or_insert_with(|| SharedRoom {
                 price_micro_usd_per_hour: goods.cost(at),
                 room: facts.room.clone(),
-                admits: vec![false; shapes.len()],
+                admits: vec![false; answers.len()],
             });
         room.room.iter_mut().zip(&facts.room).for_each(|(most, here)| *most = (*most).max(*here));
-        for (admits, answer) in room.admits.iter_mut().zip(&answers) {
+        for (admits, answer) in room.admits.iter_mut().zip(answers) {
             *admits |= goods.admits(answer, at);
         }
     }

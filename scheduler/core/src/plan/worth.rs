@@ -29,10 +29,10 @@ pub(crate) fn add(model: &Model<'_>, goods: &Goods<'_, '_>, launched: &[i64], pl
     // Nodes that no pod waits for are no part of what the bound speaks of.
     let for_pods: i64 = plan.launches.iter().filter(|node| !node.standing).map(NewNode::cost).sum();
     if is_wide(for_pods, &plan.bound)
-        && let Some(by_classes) = proof::by_classes(model, goods, launched, plan)
-        && by_classes.cost_micro_usd_per_hour > plan.bound.cost_micro_usd_per_hour
+        && let Some(by_values) = proof::by_values(model, goods, launched, plan)
+        && by_values.cost_micro_usd_per_hour > plan.bound.cost_micro_usd_per_hour
     {
-        plan.bound = by_classes;
+        plan.bound = by_values;
     }
     let bound = i128::from(plan.bound.cost_micro_usd_per_hour);
     let over = i128::from(for_pods) - bound;

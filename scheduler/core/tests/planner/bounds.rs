@@ -2,8 +2,11 @@
 //!
 //! Invariant: bound <= optimum <= price, for every world.
 
+use std::fmt::Write;
+
+use longshore_core::bound::BoundKind;
 use longshore_core::certificate::{self, PricedRoom};
-use longshore_core::check::check;
+use longshore_core::check::{Rule, check};
 use longshore_core::plan::plan;
 use longshore_core::resources::Resources;
 
@@ -138,4 +141,32 @@ fn a_forged_certificate_is_refused() {
     let mut dearer = answer.bound.clone();
     dearer.prices_nano_usd_per_hour.values_mut().for_each(|price| *price = *price * 2 + 1);
     assert!(certificate::verify(&dearer, &demand, offers).is_err());
+}
+
+#[test]
+fn many_kinds_of_pods_that_may_not_use_what_is_cheap_are_worth_what_they_must_pay() {
+    // Half of 400 kinds run on one architecture only, which costs a quarter more.
+    let mut text = String::from(
+        "type a.large cpu 16 mem 64Gi pods 100 od 0.64 arch arm64\n\
+         type a.small cpu 4 mem 16Gi pods 30 od 0.16 arch arm64\n\
+         type m.large cpu 16 mem 64Gi pods 100 od 0.80 arch amd64\n\
+         type m.small cpu 4 mem 16Gi pods 30 od 0.20 arch amd64\n\
+         pool default\n",
+    );
+    for shape in 0..400 {
+        let picky = if shape % 2 == 0 { " select kubernetes.io/arch=amd64" } else { "" };
+        let (cpu, memory) = (100 + shape % 97 * 10, 128 + shape % 89 * 40);
+        writeln!(text, "shape s{shape} cpu {cpu}m mem {memory}Mi{picky}\npods s{shape} 3").unwrap();
+    }
+    let read = scenario::read(&text);
+    let input = read.input(0..read.changes.len());
+    let plan = plan(&input);
+    assert_eq!(check(&plan, &input), Vec::new());
+    assert_eq!((plan.bound.kind, plan.unplaced.len()), (BoundKind::PriceSets, 0));
+    assert!(plan.gap_ppm < 20_000, "{} above the bound", plan.gap_ppm);
+    let mut dearer = plan.clone();
+    let set = dearer.bound.price_sets.first_mut().unwrap();
+    set.values_mut().for_each(|price| *price = *price * 2 + 1);
+    let found = check(&dearer, &input);
+    assert!(found.iter().any(|violation| violation.rule == Rule::Bound), "{found:?}");
 }
