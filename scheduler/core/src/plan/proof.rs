@@ -91,7 +91,7 @@ fn by_price_sets(
     let rooms = rooms(goods, &questions.into_values().collect::<Vec<_>>());
     let mut groups: BTreeMap<&[bool], Group<'_>> = BTreeMap::new();
     for room in &rooms {
-        let group = groups.entry(&room.admits).or_insert_with(Group::default);
+        let group = groups.entry(&room.admits).or_default();
         let beaten = |(_, other): &(i64, &[i64])| vector::fits(&room.room, other);
         // Rooms come in order of price.
         if !group.rooms.iter().any(beaten) {
