@@ -144,6 +144,13 @@ fn spreads(input: &PlanInput) -> Vec<Spread> {
     if pods > PODS_MAX { Vec::new() } else { spreads }
 }
 
+/// True when the pods obey no other rule by which they might have to wait. Those of one spread can always go to its
+/// emptiest node; with a second rule they could come in an order in which each waits for another.
+fn obeys_it_alone(shape: &PodShape) -> bool {
+    let hard = shape.topology_spread.iter().filter(|spread| !spread.schedule_anyway);
+    hard.count() == 1 && shape.required_affinity.is_empty()
+}
+
 /// True when every pool that might make a node for the pods packs densely, and there is one.
 fn is_dense(shape: &PodShape, pools: &[&NodePool]) -> bool {
     let alternatives = shape.node_alternatives();
@@ -183,7 +190,7 @@ impl<'a> Counted<'a> {
         counted
     }
 
-    /// A spread with its pods; none when they are no more than its skew.
+    /// A spread with its pods; none when they are no more than its skew, or might wait for each other.
     fn spread(
         &self,
         at: usize,
@@ -201,7 +208,7 @@ impl<'a> Counted<'a> {
         }
         let pods = pods + nodes.values().sum::<i64>();
         let tallest = nodes.values().copied().max().unwrap_or(0);
-        if pods <= skew {
+        if pods <= skew || !spec.owners.iter().all(|owner| obeys_it_alone(shapes[owner])) {
             return None;
         }
         let owners: Vec<ShapeId> =
