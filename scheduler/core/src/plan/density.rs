@@ -154,16 +154,13 @@ fn obeys_it_alone(shape: &PodShape) -> bool {
 /// True when every pool that might make a node for the pods packs densely, and there is one.
 fn is_dense(shape: &PodShape, pools: &[&NodePool]) -> bool {
     let alternatives = shape.node_alternatives();
-    let mut reached = pools.iter().filter(|pool| {
+    let is_reached = |pool: &&&NodePool| {
         let offered = pool.offered();
         untolerated(&pool.taints, &shape.tolerations).is_none()
             && alternatives.iter().any(|wanted| wanted.conflict_with_offer(&offered).is_none())
-    });
-    let mut any = false;
-    reached.all(|pool| {
-        any = true;
-        pool.dense_spread
-    }) && any
+    };
+    let reached: Vec<&&NodePool> = pools.iter().filter(is_reached).collect();
+    !reached.is_empty() && reached.iter().all(|pool| pool.dense_spread)
 }
 
 /// Pods of the world.
@@ -179,13 +176,12 @@ impl<'a> Counted<'a> {
         let mut counted = Self { standing: BTreeMap::new(), waiting: BTreeMap::new() };
         for pod in input.world.pods.values().map(Arc::as_ref).filter(|pod| !pod.deleting) {
             let count = match &pod.node {
-                Some(node) => counted.standing.entry(&pod.shape).or_default().entry(node),
-                None => {
-                    *counted.waiting.entry(&pod.shape).or_default() += 1;
-                    continue;
+                Some(node) => {
+                    counted.standing.entry(&pod.shape).or_default().entry(node).or_default()
                 }
+                None => counted.waiting.entry(&pod.shape).or_default(),
             };
-            *count.or_default() += 1;
+            *count += 1;
         }
         counted
     }

@@ -4,7 +4,7 @@
 //! plan; an offer admits a question exactly when flavour, type and offering all do.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::flexibility::{self, Share};
@@ -36,6 +36,8 @@ pub(crate) struct Goods<'m, 'a> {
     /// Limits of each stall, then reservations.
     pub(crate) budgets: Vec<Budget>,
     kinds: Vec<&'a Offering>,
+    /// Labels of capacity groups that pods look at.
+    pub(crate) group_keys: BTreeSet<&'static str>,
     known: RefCell<BTreeMap<Question, Rc<Answer>>>,
     /// What topology keys tell apart.
     pub(crate) places: Places,
@@ -104,6 +106,7 @@ impl<'m, 'a> Goods<'m, 'a> {
             starts: Vec::new(),
             budgets: model.market.stalls.iter().map(|stall| limit(model, stall)).collect(),
             kinds: Vec::new(),
+            group_keys: group_keys(model),
             known: RefCell::default(),
             places: Places::default(),
             flexible: Vec::new(),
@@ -225,7 +228,7 @@ impl<'m, 'a> Goods<'m, 'a> {
         let mut kinds = BTreeMap::new();
         let mut reservations = BTreeMap::new();
         let mut kind_of = Vec::with_capacity(self.offers.len());
-        let grouped = tells_groups_apart(self.model);
+        let grouped = !self.group_keys.is_empty();
         for offer in &self.offers {
             let Offering { zone, zone_id, capacity_type, reservation, group, .. } = offer.offering;
             let id = reservation.as_ref().map(|reservation| &reservation.id);
@@ -314,13 +317,14 @@ impl DaemonSets {
     }
 }
 
-/// True when some pods look at the capacity group of their node.
-fn tells_groups_apart(model: &Model<'_>) -> bool {
-    let is_key = CapacityGroup::is_key;
-    model.shapes.iter().zip(&model.alternatives).any(|(shape, alternatives)| {
-        let mut wanted = alternatives.iter().flat_map(Requirements::iter);
-        shape.topology_keys().into_iter().any(is_key) || wanted.any(|(key, _)| is_key(key))
-    })
+/// Labels of capacity groups that some pods look at.
+fn group_keys(model: &Model<'_>) -> BTreeSet<&'static str> {
+    let shapes = model.shapes.iter().zip(&model.alternatives);
+    let keys = shapes.flat_map(|(shape, alternatives)| {
+        let wanted = alternatives.iter().flat_map(Requirements::iter).map(|(key, _)| key);
+        shape.topology_keys().into_iter().chain(wanted)
+    });
+    keys.filter_map(CapacityGroup::key).collect()
 }
 
 /// Instances of a reservation that claims not launched yet will draw.

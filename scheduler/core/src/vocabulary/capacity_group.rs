@@ -41,10 +41,10 @@ impl CapacityGroup {
         VALUES.get(usize::from(self.0 % groups)).copied()
     }
 
-    /// True for the key of one of the labels.
+    /// The key, if it is that of one of the labels.
     #[must_use]
-    pub fn is_key(key: &str) -> bool {
-        KEYS.iter().any(|(known, _)| *known == key)
+    pub fn key(key: &str) -> Option<&'static str> {
+        KEYS.iter().map(|(known, _)| *known).find(|known| *known == key)
     }
 
     /// All labels with their values.

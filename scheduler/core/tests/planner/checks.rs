@@ -2,9 +2,12 @@
 //!
 //! Invariant: each planted mistake is the only one of its plan.
 
+use longshore_core::capacity_group::CapacityGroup;
 use longshore_core::check::{Rule, check};
+use longshore_core::labels;
 use longshore_core::plan::{
-    MinValuesPolicy, Plan, PlanInput, Target, closed_pools, explain_pod, plan,
+    Candidate, LaunchQuery, MinValuesPolicy, Plan, PlanInput, Target, closed_pools, explain_pod,
+    launch_candidates, plan,
 };
 use longshore_core::reason::Obstacle;
 
@@ -354,5 +357,32 @@ fn random_plans_pass_and_do_not_depend_on_order() {
         let mut order: Vec<usize> = (0..scenario.changes.len()).collect();
         random.shuffle(&mut order);
         assert_eq!(plan(&scenario.input(order.into_iter())), answer, "round {round}\n{text}");
+    }
+}
+
+#[test]
+fn the_list_of_a_launch_made_anew_stays_in_its_capacity_group() {
+    let text = include_str!("../scenarios/diversity_quarters.txt");
+    let read = scenario::read(text.split("===").next().unwrap());
+    let input = read.input(0..read.changes.len());
+    let plan = plan(&input);
+    let group = |candidate: &Candidate| {
+        let Candidate { instance_type, zone, .. } = candidate;
+        CapacityGroup::of(instance_type.as_str(), zone.as_str()).label(labels::CAPACITY_QUARTER)
+    };
+    assert!(plan.launches.iter().any(|launch| launch.candidates.len() > 1));
+    for launch in &plan.launches {
+        let query = LaunchQuery {
+            requirements: &launch.requirements,
+            requests: &launch.requests,
+            zones: None,
+            max_price_micro_usd_per_hour: None,
+            objective: &input.objective,
+        };
+        let pool = input.world.pools.get(&launch.pool).unwrap();
+        let anew = launch_candidates(query, input.catalogue_of(pool).unwrap());
+        let wanted = group(&launch.candidates[0]);
+        assert!(anew.len() >= launch.candidates.len());
+        assert!(anew.iter().all(|candidate| group(candidate) == wanted), "{anew:?}");
     }
 }
