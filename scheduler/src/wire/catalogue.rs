@@ -2,7 +2,7 @@
 
 use longshore_core::vocabulary::capacity_group::CapacityGroup;
 use longshore_core::vocabulary::catalogue::{
-    CapacityType, Catalogue, InstanceType, Offering, Reservation,
+    CapacityType, Catalogue, InstanceType, Offering, PRICE_MAX, Reservation,
 };
 use longshore_proto::types::v1;
 
@@ -29,7 +29,7 @@ pub fn update(catalogue: &mut Catalogue, updates: &[v1::OfferingUpdate]) {
         let found = catalogue.offering_mut(&update.instance_type, &update.zone, kind);
         let Some(offering) = found else { continue };
         offering.available = update.available;
-        if update.price_micro_usd_per_hour > 0 {
+        if (1..=PRICE_MAX).contains(&update.price_micro_usd_per_hour) {
             offering.price_micro_usd_per_hour = update.price_micro_usd_per_hour;
         }
     }
@@ -58,6 +58,10 @@ fn offering(wire: &v1::Offering) -> Result<Offering, WireError> {
     })?;
     if wire.price_micro_usd_per_hour < 0 {
         return Err(WireError::field("offerings.price_micro_usd_per_hour", "is negative"));
+    }
+    if wire.price_micro_usd_per_hour > PRICE_MAX {
+        let problem = format!("is over {PRICE_MAX}; give millionths of a dollar an hour");
+        return Err(WireError::field("offerings.price_micro_usd_per_hour", &problem));
     }
     let rate = wire.interruptions_per_million_hours;
     if rate.is_some_and(|rate| !(0..=INTERRUPTIONS_MAX).contains(&rate)) {
@@ -134,6 +138,9 @@ mod tests {
         update(&mut read, &[update_of(0)]);
         let offering = read.offering("t3.small", "a", CapacityType::Spot).unwrap().clone();
         assert_eq!((offering.available, offering.price_micro_usd_per_hour), (false, 7));
+        update(&mut read, &[update_of(i64::MAX)]);
+        let offering = read.offering("t3.small", "a", CapacityType::Spot).unwrap();
+        assert_eq!(offering.price_micro_usd_per_hour, 7);
         update(&mut read, &[update_of(9)]);
         let offering = read.offering("t3.small", "a", CapacityType::Spot).unwrap();
         assert_eq!(offering.price_micro_usd_per_hour, 9);
@@ -145,5 +152,16 @@ mod tests {
         wrong.types[0].offerings[0].capacity_type = 0;
         let error = catalogue(&wrong).unwrap_err();
         assert!(error.to_string().starts_with("instance type t3.small: offerings"), "{error}");
+    }
+
+    #[test]
+    fn prices_that_could_not_be_summed_up_are_refused() {
+        let mut absurd = wire();
+        absurd.types[0].offerings[0].price_micro_usd_per_hour = PRICE_MAX + 1;
+        let error = catalogue(&absurd).unwrap_err().to_string();
+        assert!(
+            error.contains("offerings.price_micro_usd_per_hour: is over 100000000000; give"),
+            "{error}"
+        );
     }
 }

@@ -11,6 +11,10 @@ use super::ids::{CatalogueId, InstanceTypeName, ReservationId, Zone, ZoneId};
 use super::labels::{INSTANCE_FAMILY, Labels};
 use super::resources::Resources;
 
+/// Highest price of an instance, in micro-dollars per hour: a hundred thousand dollars an hour. Millions of
+/// nodes at ten times as much, which is what weights can make of it, still sum up to less than an `i64` holds.
+pub const PRICE_MAX: i64 = 100_000_000_000;
+
 /// How an instance is bought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CapacityType {

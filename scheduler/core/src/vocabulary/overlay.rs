@@ -6,6 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use super::catalogue::PRICE_MAX;
 use super::ids::OverlayName;
 use super::requirements::Requirements;
 
@@ -36,7 +37,7 @@ pub enum PriceChange {
 }
 
 impl PriceChange {
-    /// The price after the change; never below zero.
+    /// The price after the change; never below zero or over the highest there may be.
     #[must_use]
     pub fn of(self, price_micro_usd_per_hour: i64) -> i64 {
         let price = price_micro_usd_per_hour;
@@ -48,7 +49,7 @@ impl PriceChange {
                 i64::try_from(i128::from(price) + more).unwrap_or(i64::MAX)
             }
         };
-        changed.max(0)
+        changed.clamp(0, PRICE_MAX)
     }
 }
 
@@ -74,11 +75,12 @@ mod tests {
             (PriceChange::AddedPpm(100_000), 1_100),
             (PriceChange::AddedPpm(-255_000), 745),
             (PriceChange::AddedPpm(-1_000_000), 0),
-            (PriceChange::AddedPpm(i64::MAX), i64::MAX),
+            (PriceChange::AddedPpm(i64::MAX), PRICE_MAX),
+            (PriceChange::Fixed(i64::MAX), PRICE_MAX),
+            (PriceChange::Added(i64::MAX), PRICE_MAX),
         ];
         for (change, expected) in table {
-            let price = if expected == i64::MAX { i64::MAX } else { 1_000 };
-            assert_eq!(change.of(price), expected, "{change:?}");
+            assert_eq!(change.of(1_000), expected, "{change:?}");
         }
     }
 }
