@@ -87,6 +87,10 @@ impl Explainer<'_, '_, '_> {
             let (key, wanted, offered) = (conflict.key, conflict.wanted, conflict.offered);
             return (2, Obstacle::Requirement { key, wanted, offered });
         }
+        if let Some((key, wanted)) = stall.undefined(wanted) {
+            let (key, wanted) = (key.to_owned(), wanted.clone());
+            return (2, Obstacle::Requirement { key, wanted, offered: None });
+        }
         let sizes = self.goods.sizes(at, wanted);
         if sizes.types.is_empty() {
             return (3, no_type(stall, wanted));

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::types::PlanInput;
 use crate::reason::Obstacle;
 use crate::vocabulary::catalogue::{Catalogue, InstanceType, Offering};
-use crate::vocabulary::labels::{self, Labels, is_well_known};
+use crate::vocabulary::labels::{self, Labels};
 use crate::vocabulary::pool::NodePool;
 use crate::vocabulary::requirement::Requirement;
 use crate::vocabulary::requirements::Requirements;
@@ -179,8 +179,19 @@ impl<'a> Stall<'a> {
         let labels = &self.flavours[flavour];
         self.open_keys(wanted).all(|(key, wanted)| match labels.get(key) {
             Some(value) => wanted.allows(Some(value)),
-            None => wanted.allows_absent() || is_well_known(key),
+            None => wanted.allows_absent(),
         })
+    }
+
+    /// The first requirement on a label that neither pool nor types nor offerings define.
+    pub(crate) fn undefined<'w>(
+        &self,
+        wanted: &'w Requirements,
+    ) -> Option<(&'w str, &'w Requirement)> {
+        let missing = |(key, wanted): &(&str, &Requirement)| {
+            self.requirements.get(key).is_none() && !wanted.allows_absent()
+        };
+        self.open_keys(wanted).find(missing)
     }
 
     /// The label of an offer for a key.
