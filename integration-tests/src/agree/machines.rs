@@ -89,8 +89,7 @@ impl<'a> Machine<'a> {
     /// Labels of its type, and of the capacity group of its type and zone.
     fn instance_labels(&self) -> BTreeMap<String, String> {
         let mut labels: BTreeMap<String, String> = self.kind.labels.clone().into_iter().collect();
-        let group = CapacityGroup::of(&self.kind.name, self.candidate.zone.as_str()).labels();
-        labels.extend(group.map(|(key, value)| (key.to_owned(), value.to_owned())));
+        labels.extend(CapacityGroup::of(&self.kind.name, self.candidate.zone.as_str()).labels());
         labels
     }
 

@@ -47,6 +47,9 @@ pub struct LowerBound {
     pub checked: bool,
 }
 
+/// By how much prices of resources are lowered, one after the other, while the integer check refuses them.
+const PRICE_LOWERINGS: [f64; 3] = [1.0, 1.0 - 1e-9, 1.0 - 1e-6];
+
 /// Amount of a resource that one dual price buys: a MiB of what is counted in bytes, one of all else.
 #[must_use]
 pub fn units(resource: &str) -> i64 {
@@ -63,13 +66,12 @@ pub(crate) fn from_prices(
     demand: &Resources,
     offers: &[PricedRoom],
 ) -> LowerBound {
-    const LOWERINGS: [f64; 3] = [1.0, 1.0 - 1e-9, 1.0 - 1e-6];
-    for lowering in LOWERINGS {
-        let nano = |(name, price): &(String, f64)| (name.clone(), to_nano(name, price * lowering));
+    for lowering in PRICE_LOWERINGS {
+        let prices = prices.iter().map(|(name, price)| (name, price));
         let mut bound = LowerBound {
             kind: BoundKind::ResourcePrices,
             cost_micro_usd_per_hour: 0,
-            prices_nano_usd_per_hour: prices.iter().map(nano).collect(),
+            prices_nano_usd_per_hour: in_nano(prices, lowering),
             checked: true,
             ..LowerBound::default()
         };
@@ -115,10 +117,8 @@ pub(crate) fn from_sets(
     (classes, open): (&[PodClass], &[Vec<bool>]),
     rooms: &[SharedRoom],
 ) -> Option<LowerBound> {
-    const LOWERINGS: [f64; 3] = [1.0, 1.0 - 1e-9, 1.0 - 1e-6];
-    LOWERINGS.into_iter().find_map(|lowering| {
-        let nano = |(name, price): (&String, &f64)| (name.clone(), to_nano(name, price * lowering));
-        let set = |prices: &Vec<f64>| names.iter().zip(prices).map(nano).collect();
+    PRICE_LOWERINGS.into_iter().find_map(|lowering| {
+        let set = |prices: &Vec<f64>| in_nano(names.iter().zip(prices), lowering);
         let price_sets: Vec<ResourcePrices> = sets.iter().map(set).collect();
         let value = |(class, open): (&PodClass, &Vec<bool>)| {
             let sets = price_sets.iter().zip(open).filter(|(_, open)| **open);
@@ -140,11 +140,15 @@ pub(crate) fn from_sets(
 
 /// What a request is worth at a set of prices, in nano-dollars per hour, rounded down.
 fn worth_of(set: &ResourcePrices, names: &[String], request: &[i64]) -> i64 {
-    let each = names.iter().zip(request).map(|(name, amount)| {
-        let price = set.get(name).copied().unwrap_or(0);
-        i128::from(price) * i128::from((*amount).max(0)) / i128::from(units(name))
-    });
+    let amounts = names.iter().zip(request.iter().copied());
+    let each =
+        amounts.map(|(name, amount)| worth(name, set.get(name).copied().unwrap_or(0), amount));
     i64::try_from(each.sum::<i128>()).unwrap_or(i64::MAX)
+}
+
+/// What an amount of a resource is worth at a price, in nano-dollars per hour, rounded down.
+fn worth(name: &str, price: i64, amount: i64) -> i128 {
+    i128::from(price) * i128::from(amount.max(0)) / i128::from(units(name))
 }
 
 /// What all pods are worth, in micro-dollars per hour, rounded down.
@@ -157,10 +161,17 @@ fn worth_of_all(values: &BTreeMap<ShapeId, i64>, classes: &[PodClass]) -> i64 {
 
 /// What a demand is worth at the bound's prices, rounded down.
 fn value(bound: &LowerBound, demand: &Resources) -> i64 {
-    let each = bound.prices_nano_usd_per_hour.iter().map(|(name, price)| {
-        i128::from(*price) * i128::from(demand.get(name).max(0)) / i128::from(units(name))
-    });
+    let prices = bound.prices_nano_usd_per_hour.iter();
+    let each = prices.map(|(name, price)| worth(name, *price, demand.get(name)));
     i64::try_from(each.sum::<i128>() / 1_000).unwrap_or(0)
+}
+
+/// Prices in micro-dollars per hour of one unit, lowered and rounded down.
+fn in_nano<'p>(
+    prices: impl Iterator<Item = (&'p String, &'p f64)>,
+    lowering: f64,
+) -> ResourcePrices {
+    prices.map(|(name, price)| (name.clone(), to_nano(name, price * lowering))).collect()
 }
 
 /// Price of `units` of a resource in whole nano-dollars, rounded down.

@@ -36,8 +36,7 @@ pub fn launch(
         record.allocatable = Some(wire::resources::to_wire(&kind.allocatable()));
         record.labels = kind.labels.clone();
     }
-    let group = CapacityGroup::of(&instance.instance_type, &instance.zone).labels();
-    record.labels.extend(group.map(|(key, value)| (key.to_owned(), value.to_owned())));
+    record.labels.extend(CapacityGroup::of(&instance.instance_type, &instance.zone).labels());
     record
 }
 
@@ -55,7 +54,7 @@ mod tests {
         let record = launch("c", &NodeClaim::default(), &instance, &RegionState::default());
         let group = CapacityGroup::of("m7g.large", "us-east-1a");
         for (key, value) in group.labels() {
-            assert_eq!(record.labels.get(key).map(String::as_str), Some(value));
+            assert_eq!(record.labels.get(&key), Some(&value));
         }
     }
 }

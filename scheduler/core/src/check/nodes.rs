@@ -328,8 +328,7 @@ fn form(instance: &InstanceType, zone: &str, kind: CapacityType, own: &Labels) -
     labels.insert(labels::INSTANCE_TYPE.to_owned(), instance.name.to_string());
     labels.insert(labels::ZONE.to_owned(), zone.to_owned());
     labels.insert(labels::CAPACITY_TYPE.to_owned(), kind.label().to_owned());
-    let group = CapacityGroup::of(instance.name.as_str(), zone).labels();
-    labels.extend(group.map(|(key, value)| (key.to_owned(), value.to_owned())));
+    labels.extend(CapacityGroup::of(instance.name.as_str(), zone).labels());
     let offering = instance.offerings.iter().find(|o| o.zone.as_str() == zone);
     if let Some(id) = offering.map(|o| o.zone_id.as_str()).filter(|id| !id.is_empty()) {
         labels.insert(labels::ZONE_ID.to_owned(), id.to_owned());

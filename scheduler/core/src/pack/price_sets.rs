@@ -32,7 +32,7 @@ pub(crate) struct Pods<'r> {
     /// How many there are.
     pub(crate) count: i64,
     /// Whether they may use each group; at least one.
-    pub(crate) open: Vec<bool>,
+    pub(crate) open: &'r [bool],
 }
 
 /// Prices of one unit of each resource in each group, in micro-dollars per hour.
@@ -161,8 +161,8 @@ mod tests {
         // A core costs 25 on nodes that only the first may use, and 50 on those that all may use.
         let rooms: [&[i64]; 1] = [&[4_000, 16]];
         let group = |price| Group { rooms: vec![(price, rooms[0])] };
-        let pods = |open: [bool; 2]| Pods { request: &[1_000, 1], count: 10, open: open.to_vec() };
-        let sets = of(&[pods([true, true]), pods([false, true])], &[group(100), group(200)]);
+        let pods = |open: &'static [bool]| Pods { request: &[1_000, 1], count: 10, open };
+        let sets = of(&[pods(&[true, true]), pods(&[false, true])], &[group(100), group(200)]);
         let worth = |set: &[f64]| set[0] * 1_000.0 + set[1];
         assert!((worth(&sets[0]) - 25.0).abs() < 0.1, "{sets:?}");
         assert!((worth(&sets[1]) - 50.0).abs() < 0.1, "{sets:?}");

@@ -13,7 +13,6 @@ use super::model::Model;
 use super::place::Bought;
 use super::scene::OnHost;
 use super::types::{Candidate, NewNode, Placement, Target};
-use crate::vocabulary::capacity_group::CapacityGroup;
 use crate::vocabulary::labels::{CAPACITY_TYPE, INSTANCE_TYPE, RESERVATION_ID, ZONE};
 use crate::vocabulary::requirement::Requirement;
 use crate::vocabulary::resources::Resources;
@@ -161,12 +160,14 @@ fn new_node(model: &Model<'_>, goods: &Goods<'_, '_>, group: &Bought) -> Option<
         })
         .collect();
     let requests = requests(model, goods, planned, &group.load);
-    // Types and zones apart could be combined to candidates of other groups when the list is made anew.
-    let groups = goods.group_keys.iter().filter_map(|key| Some((*key, common(key, &candidates)?)));
-    let groups: Vec<_> = groups.collect();
     let mut node = node_of(stall, offer.flavour, candidates, requests)?;
-    for (key, value) in groups {
-        node.requirements.add(key, Requirement::equals(value));
+    // Types and zones apart could be combined to candidates of other groups when the list is made anew.
+    for key in &goods.group_keys {
+        let value = goods.label(planned, key);
+        let common = group.offers.iter().all(|at| goods.label(*at, key) == value);
+        if let Some(value) = value.filter(|_| common) {
+            node.requirements.add(key, Requirement::equals(value));
+        }
     }
     let reservations =
         group.offers.iter().map(|at| goods.offers[*at].offering.reservation.as_ref());
@@ -175,16 +176,6 @@ fn new_node(model: &Model<'_>, goods: &Goods<'_, '_>, group: &Bought) -> Option<
         node.requirements.add(RESERVATION_ID, Requirement::one_of(ids));
     }
     Some(node)
-}
-
-/// The value of a capacity group's label that all candidates have.
-fn common(key: &str, candidates: &[Candidate]) -> Option<&'static str> {
-    let value = |candidate: &Candidate| {
-        let Candidate { instance_type, zone, .. } = candidate;
-        CapacityGroup::of(instance_type.as_str(), zone.as_str()).label(key)
-    };
-    let first = value(candidates.first()?)?;
-    candidates.iter().all(|candidate| value(candidate) == Some(first)).then_some(first)
 }
 
 /// A node of a pool, without pods, that may become any of the candidates.

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use super::types::{Effort, Plan, PlanInput};
 use crate::check::check;
 use crate::vocabulary::ids::{NodeName, ShapeId};
+use crate::vocabulary::labels::HOSTNAME;
 use crate::vocabulary::pool::NodePool;
 use crate::vocabulary::taint::untolerated;
 use crate::world::shape::PodShape;
@@ -45,12 +46,22 @@ struct Spread {
 pub(super) fn choose(input: &PlanInput, at: impl Fn(&PlanInput, &Heights) -> Plan) -> Plan {
     let safe = at(input, &Heights::new());
     let dense = input.world.pools.values().any(|pool| pool.dense_spread);
-    if safe.unplaced.is_empty() && (!dense || safe.launches.is_empty()) {
+    let idle = safe.unplaced.is_empty() && safe.launches.is_empty();
+    if (!dense || idle) && !leaves_spread(input, &safe) {
         return safe;
     }
     let spreads = spreads(input);
     let safe = place_left(input, &at, &spreads, safe);
     place_densely(input, &at, &spreads, safe)
+}
+
+/// True when a pod without a place may owe that to a spread over hosts.
+fn leaves_spread(input: &PlanInput, plan: &Plan) -> bool {
+    let mut shapes = plan.unplaced.iter().filter_map(|left| input.world.shapes.get(&left.shape));
+    shapes.any(|shape| {
+        let mut spreads = shape.topology_spread.iter();
+        obeys_it_alone(shape) && spreads.any(|spread| spread.topology_key == HOSTNAME)
+    })
 }
 
 /// The plan in which pods without a place may stand one higher than their skew: where every node that their

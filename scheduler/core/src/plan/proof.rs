@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use super::goods::{Answer, Goods};
+use super::goods::Goods;
 use super::model::Model;
 use super::types::{Effort, NewNode, Plan};
 use crate::bound::{self, LowerBound};
@@ -49,48 +49,36 @@ pub(super) fn by_values(
         count: launched[*shape],
     };
     let classes: Vec<PodClass> = shapes.iter().map(class).collect();
+    let rooms = rooms(model, goods, &shapes);
     if shapes.len() > CLASSES_MAX {
-        return by_price_sets(model, goods, &shapes, &classes);
+        return by_price_sets(model.dims.names(), &classes, &rooms);
     }
-    by_classes(model, goods, (&shapes, &classes), plan)
+    by_classes(model, (&shapes, &classes, &rooms), plan)
 }
 
 /// The bound that values of pods prove which are sought one by one.
 fn by_classes(
     model: &Model<'_>,
-    goods: &Goods<'_, '_>,
-    (shapes, classes): (&[usize], &[PodClass]),
+    (shapes, classes, rooms): (&[usize], &[PodClass], &[SharedRoom]),
     plan: &Plan,
 ) -> Option<LowerBound> {
     let effort = model.input.effort;
-    let answers: Vec<_> = shapes.iter().map(|shape| answers(model, goods, *shape)).collect();
-    let rooms = rooms(goods, &answers);
-    let problem = problem(classes, &rooms);
+    let problem = problem(classes, rooms);
     let patience = if effort == Effort::Max { MAX_PATIENCE } else { DEFAULT_PATIENCE };
     let patience = Patience { above: plan.bound.cost_micro_usd_per_hour, ..patience };
     let values = values::of_rows(&problem, planned(model, shapes, &plan.launches), patience)?;
-    bound::from_values(&values, classes, &rooms)
+    bound::from_values(&values, classes, rooms)
 }
 
 /// The bound that values of pods prove which follow from a set of resource prices for each group of rooms that
 /// admit the same pods; none when all are one group, or too many.
 fn by_price_sets(
-    model: &Model<'_>,
-    goods: &Goods<'_, '_>,
-    shapes: &[usize],
+    names: &[String],
     classes: &[PodClass],
+    rooms: &[SharedRoom],
 ) -> Option<LowerBound> {
-    // Many shapes ask the same of a node: each question is put to each offer once.
-    let mut questions = indexmap::IndexMap::new();
-    let ask = |shape: &usize| {
-        let answers = answers(model, goods, *shape);
-        let same: Vec<_> = answers.iter().map(Rc::as_ptr).collect();
-        questions.insert_full(same, answers).0
-    };
-    let asked: Vec<usize> = shapes.iter().map(ask).collect();
-    let rooms = rooms(goods, &questions.into_values().collect::<Vec<_>>());
     let mut groups: BTreeMap<&[bool], Group<'_>> = BTreeMap::new();
-    for room in &rooms {
+    for room in rooms {
         let group = groups.entry(&room.admits).or_default();
         let beaten = |(_, other): &(i64, &[i64])| vector::fits(&room.room, other);
         // Rooms come in order of price.
@@ -101,26 +89,16 @@ fn by_price_sets(
     if !(2..=GROUPS_MAX).contains(&groups.len()) {
         return None;
     }
-    let open: Vec<Vec<bool>> =
-        asked.iter().map(|asked| groups.keys().map(|admits| admits[*asked]).collect()).collect();
+    let open = |class: usize| groups.keys().map(|admits| admits[class]).collect();
+    let open: Vec<Vec<bool>> = (0..classes.len()).map(open).collect();
     let pods = classes.iter().zip(&open).map(|(class, open)| Pods {
         request: &class.request,
         count: class.count,
-        open: open.clone(),
+        open,
     });
     let pods: Vec<Pods<'_>> = pods.collect();
     let sets = price_sets::of(&pods, &groups.into_values().collect::<Vec<_>>());
-    let by_class = |room: &SharedRoom| SharedRoom {
-        admits: asked.iter().map(|asked| room.admits[*asked]).collect(),
-        ..room.clone()
-    };
-    let rooms: Vec<SharedRoom> = rooms.iter().map(by_class).collect();
-    bound::from_sets(&sets, model.dims.names(), (classes, &open), &rooms)
-}
-
-/// Answers for each alternative of a shape by itself.
-fn answers(model: &Model<'_>, goods: &Goods<'_, '_>, shape: usize) -> Vec<Rc<Answer>> {
-    goods.ask_all(shape, &model.shapes[shape].node_alternatives())
+    bound::from_sets(&sets, names, (classes, &open), rooms)
 }
 
 /// What planned nodes cost and hold of the classes, each kind once.
@@ -131,9 +109,17 @@ fn planned(model: &Model<'_>, shapes: &[usize], nodes: &[NewNode]) -> BTreeSet<(
     nodes.iter().filter(|node| !node.standing).map(node).collect()
 }
 
-/// Everything on offer, once for each price, room and set of those that it admits, in order of price. Labels
+/// Everything on offer, once for each price, room and set of classes that it admits, in order of price. Labels
 /// that a pool leaves open keep nobody apart here.
-fn rooms(goods: &Goods<'_, '_>, answers: &[Vec<Rc<Answer>>]) -> Vec<SharedRoom> {
+fn rooms(model: &Model<'_>, goods: &Goods<'_, '_>, shapes: &[usize]) -> Vec<SharedRoom> {
+    // Many shapes ask the same of a node: each question is put to each offer once.
+    let mut questions = indexmap::IndexMap::new();
+    let ask = |shape: &usize| {
+        let answers = goods.ask_all(*shape, &model.shapes[*shape].node_alternatives());
+        let same: Vec<_> = answers.iter().map(Rc::as_ptr).collect();
+        questions.insert_full(same, answers).0
+    };
+    let asked: Vec<usize> = shapes.iter().map(ask).collect();
     let mut sold: BTreeMap<(usize, usize, usize), SharedRoom> = BTreeMap::new();
     for (at, offer) in goods.offers.iter().enumerate() {
         let facts = &goods.facts[at];
@@ -141,14 +127,18 @@ fn rooms(goods: &Goods<'_, '_>, answers: &[Vec<Rc<Answer>>]) -> Vec<SharedRoom> 
             sold.entry((offer.stall, offer.kind, facts.kind)).or_insert_with(|| SharedRoom {
                 price_micro_usd_per_hour: goods.cost(at),
                 room: facts.room.clone(),
-                admits: vec![false; answers.len()],
+                admits: vec![false; questions.len()],
             });
         room.room.iter_mut().zip(&facts.room).for_each(|(most, here)| *most = (*most).max(*here));
-        for (admits, answer) in room.admits.iter_mut().zip(answers) {
-            *admits |= goods.admits(answer, at);
+        for (admits, answers) in room.admits.iter_mut().zip(questions.values()) {
+            *admits |= goods.admits(answers, at);
         }
     }
-    let distinct: BTreeSet<SharedRoom> = sold.into_values().collect();
+    let by_class = |room: SharedRoom| SharedRoom {
+        admits: asked.iter().map(|question| room.admits[*question]).collect(),
+        ..room
+    };
+    let distinct: BTreeSet<SharedRoom> = sold.into_values().map(by_class).collect();
     distinct.into_iter().filter(|room| room.admits.contains(&true)).collect()
 }
 

@@ -48,8 +48,9 @@ impl CapacityGroup {
     }
 
     /// All labels with their values.
-    pub fn labels(self) -> impl Iterator<Item = (&'static str, &'static str)> {
-        KEYS.iter().filter_map(move |(key, _)| Some((*key, self.label(key)?)))
+    pub fn labels(self) -> impl Iterator<Item = (String, String)> {
+        KEYS.iter()
+            .filter_map(move |(key, _)| Some(((*key).to_owned(), self.label(key)?.to_owned())))
     }
 }
 
@@ -85,7 +86,7 @@ mod tests {
         let group = CapacityGroup(6);
         let labels: Vec<_> = group.labels().collect();
         let expected = [(CAPACITY_HALF, "0"), (CAPACITY_QUARTER, "2"), (CAPACITY_EIGHTH, "6")];
-        assert_eq!(labels, expected);
+        assert_eq!(labels, expected.map(|(key, value)| (key.to_owned(), value.to_owned())));
         assert_eq!(group.label("topology.kubernetes.io/zone"), None);
     }
 }

@@ -277,8 +277,7 @@ impl Scenario {
             (labels::CAPACITY_TYPE, bought.label()),
             (labels::NODE_POOL, claim.pool.as_str()),
         ]));
-        let group: Vec<_> = CapacityGroup::of(kind.as_str(), zone.as_str()).labels().collect();
-        node.labels.extend(label_map(&group));
+        node.labels.extend(CapacityGroup::of(kind.as_str(), zone.as_str()).labels());
         claim.capacity_type = Some(bought);
         claim.allocatable = node.allocatable.clone();
     }
