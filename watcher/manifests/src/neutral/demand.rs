@@ -16,7 +16,8 @@ use crate::manifest;
 pub const POOL: &str = "catalogue";
 
 const FORMAT: &str = "a workload is [[CPU in thousandths, memory in MiB, count], …], each zero or \
-                      more, or a trace in CSV with the columns cpu_milli and memory_mib";
+                      more, or a trace in CSV with the columns cpu_milli and memory_mib; \
+                      manifests are given with --filename";
 
 /// Pods of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -19,7 +19,15 @@ struct Line {
 /// Rows of a trace, in order of their requests.
 pub(super) fn demand(text: &str) -> Result<Vec<Demand>, String> {
     let mut rows: BTreeMap<(i64, i64), u32> = BTreeMap::new();
-    for line in csv::Reader::from_reader(text.as_bytes()).deserialize() {
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    // Also where no line follows: a file of another form would otherwise be a trace of no pods.
+    let titles = reader.headers().map_err(|error| error.to_string())?;
+    for title in ["cpu_milli", "memory_mib"] {
+        if titles.iter().all(|found| found != title) {
+            return Err(format!("its first line names no column {title}"));
+        }
+    }
+    for line in reader.deserialize() {
         let Line { cpu_milli, memory_mib } = line.map_err(|error| error.to_string())?;
         if cpu_milli < 0 || memory_mib < 0 {
             return Err(format!("a pod requests {cpu_milli}m and {memory_mib} MiB"));
@@ -48,6 +56,9 @@ mod tests {
     #[test]
     fn a_file_of_another_form_is_refused_by_what_it_lacks() {
         assert!(demand("name,cpu\na,1\n").unwrap_err().contains("cpu_milli"));
+        assert!(demand("{\"kind\": \"List\", \"items\": []}").unwrap_err().contains("cpu_milli"));
+        assert!(demand("").unwrap_err().contains("cpu_milli"));
+        assert_eq!(demand("cpu_milli,memory_mib\n").unwrap(), []);
         assert!(demand("cpu_milli,memory_mib\n-1,4\n").unwrap_err().contains("-1m"));
         assert!(demand("cpu_milli,memory_mib\nx,4\n").unwrap_err().contains("line: 2"));
     }
