@@ -4,11 +4,12 @@
 //! Invariant: each set of rows that the same bins admit is dealt by itself, and node rules and limits hold
 //! for what is dealt; work grows with pods times nodes, not with kinds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use super::cover::Cover;
 use super::greedy::{self, Solution, Task};
 use super::ledger::Ledger;
+use super::next::Next;
 use super::problem::{Load, Packed};
 use super::rules::NodeState;
 use super::shelf::{Lanes, Shelf};
@@ -201,20 +202,31 @@ impl Table<'_> {
         Solution { packed, left: end.left }
     }
 
-    /// Deals pods of a row to some seats and says how many.
+    /// Deals pods of a row to some seats and says how many: each time to the seat with the most room of
+    /// the kind that they take.
     fn serve(&self, seats: &mut [Seat], row: usize, count: i64) -> i64 {
-        let request = &self.task.problem.rows[row].request;
+        if count == 0 {
+            return 0;
+        }
+        let spec = &self.task.problem.rows[row];
+        let need = self.need(&spec.request);
+        let suits = |(at, seat): (usize, &Seat)| Next { rank: seat.score(&need), at };
+        let mut queue: BinaryHeap<Next> = seats.iter().enumerate().map(suits).collect();
+        // Many equal pods are dealt a few at a time.
+        let turns = 2 * i64::try_from(seats.len()).unwrap_or(1);
         let mut rest = count;
         while rest > 0 {
-            let Some(at) = self.suits(seats, row) else { break };
-            // Many equal pods are dealt a few at a time.
-            let share = rest / (2 * i64::try_from(seats.len()).unwrap_or(1)) + 1;
-            let allowed = self.allowance(&seats[at], row);
-            let fit = vector::copies(request, &seats[at].room).min(allowed);
-            let count = share.min(fit).min(rest);
-            seats[at].take(row, request, count, &self.shelves[0].lanes);
-            let shape = self.task.problem.rows[row].shape;
-            self.task.problem.rules.record(shape, count, &mut seats[at].state);
+            let Some(Next { at, .. }) = queue.pop() else { break };
+            let seat = &mut seats[at];
+            let fit = vector::copies(&spec.request, &seat.room).min(self.allowance(seat, row));
+            if fit <= 0 {
+                // Nor later: pods only take room.
+                continue;
+            }
+            let count = (rest / turns + 1).min(fit).min(rest);
+            seat.take(row, &spec.request, count, &self.shelves[0].lanes);
+            self.task.problem.rules.record(spec.shape, count, &mut seat.state);
+            queue.push(suits((at, seat)));
             rest -= count;
         }
         count - rest
@@ -232,24 +244,13 @@ impl Table<'_> {
         Seat { bin, room, scale, free, state, load: Load::new() }
     }
 
-    /// The seat with the most room of the kind that a pod takes.
-    fn suits(&self, seats: &[Seat], row: usize) -> Option<usize> {
-        let request = &self.task.problem.rows[row].request;
+    /// What one pod takes, in the resources that guide.
+    fn need(&self, request: &[i64]) -> Lanes {
         let mut need = Lanes::default();
         for (lane, dim) in self.shelves[0].lanes.iter().enumerate() {
             need[lane] = float(request[*dim]);
         }
-        let mut best: Option<(f64, usize)> = None;
-        for (at, seat) in seats.iter().enumerate() {
-            let score = seat.score(&need);
-            if best.is_none_or(|(most, _)| score > most)
-                && vector::fits(request, &seat.room)
-                && self.allowance(seat, row) > 0
-            {
-                best = Some((score, at));
-            }
-        }
-        best.map(|(_, at)| at)
+        need
     }
 
     /// Most pods of a row that the rules let a seat take.

@@ -4,7 +4,10 @@
 //! valid floor and only those that lost a row are computed again. Most bins are never bought: until its
 //! floor is the lowest, no pattern of a bin is looked for.
 
+use std::collections::BinaryHeap;
+
 use super::ledger::Ledger;
+use super::next::Next;
 use super::part::Part;
 use super::pattern::{self, Care, Pattern, Supply};
 use super::problem::{Packed, Problem};
@@ -68,9 +71,14 @@ fn pack_part(task: Task<'_>, left: Vec<i64>, ledger: &mut Ledger, limit: i64) ->
     let all = task.shelves.iter().zip(&mut weights);
     let mut offers: Vec<Option<Offer>> =
         all.map(|(shelf, weights)| task.floor(shelf, &solution.left, weights, ledger)).collect();
+    let next = |at: usize, offer: &Option<Offer>| {
+        offer.as_ref().map(|offer| Next { rank: -offer.ratio(), at })
+    };
+    let mut queue: BinaryHeap<Next> =
+        offers.iter().enumerate().filter_map(|(at, offer)| next(at, offer)).collect();
     let mut best: Option<(i64, Solution)> = None;
     let mut spent = 0;
-    while let Some(at) = cheapest(&offers) {
+    while let Some(turn @ Next { at, .. }) = queue.pop() {
         let found = offers[at].as_ref().and_then(Offer::found);
         let bought = found.and_then(|found| task.buy(found, &solution.left, ledger));
         let Some(packed) = bought else {
@@ -80,8 +88,10 @@ fn pack_part(task: Task<'_>, left: Vec<i64>, ledger: &mut Ledger, limit: i64) ->
                 Some(_) => task.floor(shelf, &solution.left, weights, ledger),
                 None => task.pattern(shelf, &solution.left, weights, ledger).map(Offer::Found),
             };
+            queue.extend(next(at, &offers[at]));
             continue;
         };
+        queue.push(turn);
         let known = best.as_ref().map_or(limit, |(price, _)| *price);
         if let Some(ended) = end(task, &solution, ledger, (spent, known)) {
             best = Some(ended);
@@ -179,11 +189,6 @@ impl Task<'_> {
         let copies = rows.min(ledger.copies(&self.problem.bins[*bin]));
         (copies > 0).then(|| Packed { bin: *bin, load: load.clone(), copies })
     }
-}
-
-fn cheapest(offers: &[Option<Offer>]) -> Option<usize> {
-    let known = offers.iter().enumerate().filter_map(|(at, o)| Some((at, o.as_ref()?.ratio())));
-    known.min_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0))).map(|(at, _)| at)
 }
 
 /// Number of nodes.

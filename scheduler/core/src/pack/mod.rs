@@ -16,6 +16,7 @@ pub(crate) mod improve;
 pub(crate) mod insert;
 pub(crate) mod ledger;
 pub(crate) mod lp;
+pub(crate) mod next;
 pub(crate) mod part;
 pub(crate) mod pattern;
 pub(crate) mod price_sets;

@@ -3,6 +3,7 @@
 //! Invariant: whatever the pods that are left can be packed into at some price, the bins of the part can
 //! hold for no more, whatever limits there are.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::greedy::Task;
@@ -12,25 +13,37 @@ use super::vector::{self, Vector};
 
 /// Bins with the rows that are left.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct Part<'s> {
     bins: Vec<usize>,
     /// The same with the rows that fit them, in the same order.
-    pub(crate) shelves: Vec<Shelf>,
+    pub(crate) shelves: Cow<'s, [Shelf]>,
 }
 
-impl Part {
-    /// The shelves that are worth a look, with the rows that are left.
-    pub(crate) fn of(problem: &Problem, shelves: &[Shelf], left: &[i64]) -> Self {
+impl<'s> Part<'s> {
+    /// The shelves that are worth a look, with the rows that are left. Shelves are many, and large: they are
+    /// copied only where something is to be dropped.
+    pub(crate) fn of(problem: &Problem, shelves: &'s [Shelf], left: &[i64]) -> Self {
         let mut enough = Enough::new(problem, left);
-        let mut part = Self { bins: Vec::new(), shelves: Vec::new() };
-        for shelf in shelves.iter().filter(|shelf| enough.needs(shelf.bin)) {
-            let shelf = shelf.with(left);
-            if !shelf.items.is_empty() || !shelf.followers.is_empty() {
-                part.bins.push(shelf.bin);
-                part.shelves.push(shelf);
-            }
+        let needed: Vec<&Shelf> = shelves.iter().filter(|s| enough.needs(s.bin)).collect();
+        if needed.len() == shelves.len() && shelves.iter().all(|shelf| shelf.is_whole(left)) {
+            return Self::new(Cow::Borrowed(shelves));
         }
-        part
+        let with_rows = needed.into_iter().map(|shelf| shelf.with(left));
+        Self::new(Cow::Owned(with_rows.filter(|shelf| !shelf.is_empty()).collect()))
+    }
+
+    /// The same of shelves that nothing else needs.
+    pub(crate) fn keep(problem: &Problem, mut shelves: Vec<Shelf>, left: &[i64]) -> Self {
+        let mut enough = Enough::new(problem, left);
+        shelves.retain_mut(|shelf| {
+            shelf.keep(left);
+            enough.needs(shelf.bin) && !shelf.is_empty()
+        });
+        Self::new(Cow::Owned(shelves))
+    }
+
+    fn new(shelves: Cow<'s, [Shelf]>) -> Self {
+        Self { bins: shelves.iter().map(|shelf| shelf.bin).collect(), shelves }
     }
 
     /// Indexes of the bins.

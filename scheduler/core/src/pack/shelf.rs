@@ -79,6 +79,23 @@ impl Shelf {
         }
     }
 
+    /// Drops the rows of which nothing is left.
+    pub(crate) fn keep(&mut self, left: &[i64]) {
+        self.items.retain(|item| left[item.row] > 0);
+        self.followers.retain(|row| left[*row] > 0);
+    }
+
+    /// True when there is something to pack of it, and something is left of each of its rows.
+    pub(crate) fn is_whole(&self, left: &[i64]) -> bool {
+        let mut rows = self.items.iter().map(|item| item.row).chain(self.followers.iter().copied());
+        !self.is_empty() && rows.all(|row| left[row] > 0)
+    }
+
+    /// True when none of its rows can be packed.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.items.is_empty() && self.followers.is_empty()
+    }
+
     /// What an amount is of a room, in the resources that guide.
     pub(crate) fn shares(&self, amount: &[i64], room: &[i64]) -> Lanes {
         let mut shares = Lanes::default();

@@ -146,12 +146,12 @@ impl Solver<'_> {
         let shelves: Vec<Shelf> = bins.map(|bin| Shelf::new(self.problem, bin)).collect();
         let hopeless = set_aside(&shelves, &mut outcome.left);
         if !greedy::is_done(&outcome.left) {
-            self.pack(&Part::of(self.problem, &shelves, &outcome.left), outcome);
+            self.pack(&Part::keep(self.problem, shelves, &outcome.left), outcome);
         }
         outcome.left.iter_mut().zip(hopeless).for_each(|(left, more)| *left += more);
     }
 
-    fn pack(&mut self, part: &Part, outcome: &mut Outcome) {
+    fn pack(&mut self, part: &Part<'_>, outcome: &mut Outcome) {
         let prices = prices::resource_prices(self.problem, &outcome.left, part.bins());
         let values = prices::row_values(self.problem, &prices);
         let task = part.task(self.problem, &values);

@@ -55,7 +55,7 @@ pub(crate) fn of_rows(
     let values = prices::row_values(problem, &resources);
     let worth = worth(&counts, &values);
     let all: Vec<Shelf> = bins.iter().map(|bin| Shelf::new(problem, *bin)).collect();
-    let shelves = Part::of(problem, &all, &counts).shelves;
+    let shelves = Part::keep(problem, all, &counts).shelves.into_owned();
     let demands: Vec<f64> = counts.iter().map(|count| float(*count)).collect();
     let mut cover = Cover::new(&demands, &penalties(problem, &shelves)?, &[]);
     for (row, (price, most)) in alone(problem, &shelves, &counts).into_iter().enumerate() {

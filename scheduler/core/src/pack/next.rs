@@ -1,0 +1,51 @@
+//! Which of many comes next, when one at a time changes: an entry of a heap for each.
+//!
+//! Invariant: the greatest has the highest rank and is the first of equals, so that a heap gives what a
+//! look at all of them would.
+
+use std::cmp::Ordering;
+
+/// One of a list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Next {
+    /// The higher, the sooner.
+    pub(crate) rank: f64,
+    /// Its index.
+    pub(crate) at: usize,
+}
+
+impl Ord for Next {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.rank.total_cmp(&other.rank).then(other.at.cmp(&self.at))
+    }
+}
+
+impl PartialOrd for Next {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Next {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Next {}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BinaryHeap;
+
+    use super::*;
+
+    #[test]
+    fn the_highest_comes_first_and_of_equals_the_first() {
+        let ranks = [1.0, 3.0, 2.0, 3.0];
+        let all = ranks.iter().enumerate().map(|(at, rank)| Next { rank: *rank, at });
+        let mut heap: BinaryHeap<Next> = all.collect();
+        let order: Vec<usize> = std::iter::from_fn(|| heap.pop()).map(|next| next.at).collect();
+        assert_eq!(order, [1, 3, 2, 0]);
+    }
+}
