@@ -155,15 +155,16 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
         moves.extend(new);
         moves.sort_unstable();
         let spent: i64 = launches.iter().map(|node| node.price()).sum();
+        self.plan.launches.extend(launches);
+        assemble::list_pods(&moves, &mut self.plan.launches);
         let freed: i64 = gone.iter().filter_map(|c| model.hosts[c.host].price).sum();
         self.plan.disruptions.push(Disruption {
             claims: gone.iter().map(|candidate| candidate.claim.name.clone()).collect(),
             nodes: gone.iter().map(|candidate| candidate.node.name.clone()).collect(),
             reason,
-            replacements: (first..first + launches.len()).collect(),
+            replacements: (first..self.plan.launches.len()).collect(),
             moves,
             saving_micro_usd_per_hour: freed - spent,
         });
-        self.plan.launches.extend(launches);
     }
 }

@@ -119,7 +119,8 @@ pub(crate) fn sort(placements: &mut Vec<Placement>) {
     placements.extend(numbered.into_iter().map(|(_, placement)| placement));
 }
 
-/// Names the pods on new nodes and spells each node out; indexes of targets start at `first`.
+/// Spells out new nodes, which do not list their pods yet, and names the pods on each; indexes of targets
+/// start at `first`.
 pub(crate) fn launches(
     model: &Model<'_>,
     goods: &Goods<'_, '_>,
@@ -131,19 +132,24 @@ pub(crate) fn launches(
     for group in bought {
         let Some(template) = new_node(model, goods, group) else { continue };
         for _ in 0..group.copies {
-            let mut node = template.clone();
-            for (shape, count) in &group.load {
-                let pods = queue.take(*shape, *count, None);
-                node.pods.extend(pods.iter().map(|pod| pod.uid.clone()));
-            }
-            node.pods.sort_unstable();
             let target = Target::New(first + nodes.len());
-            let place = |pod: &_| Placement { pod: Clone::clone(pod), target: target.clone() };
-            placements.extend(node.pods.iter().map(place));
-            nodes.push(node);
+            let place = |pod: &Arc<Pod>| Placement { pod: pod.uid.clone(), target: target.clone() };
+            for (shape, count) in &group.load {
+                placements.extend(queue.take(*shape, *count, None).into_iter().map(place));
+            }
+            nodes.push(template.clone());
         }
     }
     (nodes, placements)
+}
+
+/// Lists its pods on each new node, in the order of the placements.
+pub(crate) fn list_pods(placements: &[Placement], nodes: &mut [NewNode]) {
+    for placement in placements {
+        if let Target::New(at) = placement.target {
+            nodes[at].pods.push(placement.pod.clone());
+        }
+    }
 }
 
 /// A node as its launch describes it, without pods.

@@ -142,9 +142,8 @@ pub(crate) fn has_host_alone(model: &Model<'_>, scene: &Scene, host: usize) -> b
 /// Launches that stand for buffers, spelt out without pods.
 pub(crate) fn launches(model: &Model<'_>, goods: &Goods<'_, '_>, room: &Room, plan: &mut Plan) {
     let mut nobody = super::assemble::Queue::new(model, &vec![Vec::new(); model.shapes.len()]);
-    let first = plan.launches.len();
-    let (nodes, _) =
-        super::assemble::launches(model, goods, &room.placed.nodes, &mut nobody, first);
+    let bought = &room.placed.nodes;
+    let (nodes, _) = super::assemble::launches(model, goods, bought, &mut nobody, 0);
     let standing = |node| super::NewNode { standing: true, ..node };
     plan.launches.extend(nodes.into_iter().map(standing));
 }

@@ -3,9 +3,11 @@
 //! Invariant: hosts that have room now come before those that will, and stronger titles before weaker ones; a
 //! host that is full is not asked again.
 
+use std::collections::BTreeSet;
+
 use super::place::{Placed, Placer};
 use super::rows::RowSpec;
-use super::scene::{Scene, Title};
+use super::scene::{OnHost, Scene, Title};
 use crate::pack::prices;
 use crate::pack::problem::Problem;
 use crate::pack::vector::{self, Vector, float};
@@ -45,8 +47,8 @@ impl Placer<'_, '_, '_> {
                     }
                     rows[*row].count -= there.iter().map(|on| on.count).sum::<i64>();
                     there.iter_mut().for_each(|on| scene.correct(self.model, on));
+                    drop_full(&mut titled, scene, &there, &least);
                     placed.hosts.extend(there);
-                    titled.retain(|host| scene.has_room(*host, &least));
                 }
             }
         }
@@ -71,6 +73,15 @@ impl Placer<'_, '_, '_> {
             company(*a).cmp(&company(*b)).then(urgent).then(value).then(a.cmp(b))
         });
         order
+    }
+}
+
+/// Leaves out the hosts that have just become full; the others are as they were.
+fn drop_full(hosts: &mut Vec<usize>, scene: &Scene, filled: &[OnHost], least: &[i64]) {
+    let full = filled.iter().map(|on| on.host).filter(|host| !scene.has_room(*host, least));
+    let full: BTreeSet<usize> = full.collect();
+    if !full.is_empty() {
+        hosts.retain(|host| !full.contains(host));
     }
 }
 

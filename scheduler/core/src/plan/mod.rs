@@ -162,6 +162,7 @@ fn answer_pods(explainer: &Explainer<'_, '_, '_>, placed: &Placed, plan: &mut Pl
     plan.launches = launches;
     plan.placements.extend(new);
     assemble::sort(&mut plan.placements);
+    assemble::list_pods(&plan.placements, &mut plan.launches);
     for shape in 0..model.shapes.len() {
         let rest = queue.take(shape, i64::MAX, None);
         if rest.is_empty() {

@@ -80,8 +80,9 @@ impl<'a> Model<'a> {
             dims,
         };
         model.add_pending();
+        let waiting: Vec<usize> = model.demand.iter().map(Vec::len).collect();
         model.hosts = hosts::all(&mut model);
-        model.sort_demand();
+        model.sort_demand(&waiting);
         let buyers: Vec<&PodShape> = model.buyers().map(|shape| model.shapes[shape]).collect();
         model.market = Market::open(input, &buyers);
         model
@@ -138,8 +139,11 @@ impl<'a> Model<'a> {
         }
     }
 
-    fn sort_demand(&mut self) {
-        for pods in &mut self.demand {
+    /// Puts pods in order of UID. Those that wait are, `waiting` of each shape; those of leaving hosts came
+    /// after them.
+    fn sort_demand(&mut self, waiting: &[usize]) {
+        let all = self.demand.iter_mut().zip(waiting);
+        for (pods, _) in all.filter(|(pods, waiting)| pods.len() > **waiting) {
             pods.sort_by(|a, b| a.uid.cmp(&b.uid));
         }
     }
