@@ -15,7 +15,7 @@ use crate::vocabulary::ids::{ReservationId, ShapeId};
 use crate::vocabulary::labels::{self, Labels};
 use crate::vocabulary::pool::NodePool;
 use crate::vocabulary::requirements::Requirements;
-use crate::vocabulary::resources::Resources;
+use crate::vocabulary::resources::{Resources, total};
 use crate::world::claim::NodeClaim;
 use crate::world::shape::PodShape;
 
@@ -23,24 +23,14 @@ pub(super) fn check(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
     for pool in input.world.pools.values() {
         let Some(catalogue) = input.catalogue_of(pool) else { continue };
         for (resource, limit) in &pool.limits {
-            let added: i64 = plan
-                .launches
-                .iter()
-                .filter(|launch| launch.pool == pool.name)
-                .map(|launch| {
-                    let types = launch.candidates.iter().map(|c| &c.instance_type);
-                    let types = types.filter_map(|name| catalogue.types.get(name));
-                    amount(types, resource)
-                })
-                .sum();
-            let used: i64 = input
-                .world
-                .claims
-                .values()
-                .filter(|claim| claim.pool == pool.name)
-                .map(|claim| amount(types_of(claim, catalogue), resource))
-                .sum();
-            findings.require(added == 0 || used + added <= *limit, Rule::Limits, || {
+            let launches = plan.launches.iter().filter(|launch| launch.pool == pool.name);
+            let added = total(launches.map(|launch| {
+                let types = launch.candidates.iter().map(|c| &c.instance_type);
+                amount(types.filter_map(|name| catalogue.types.get(name)), resource)
+            }));
+            let claims = input.world.claims.values().filter(|claim| claim.pool == pool.name);
+            let used = total(claims.map(|claim| amount(types_of(claim, catalogue), resource)));
+            findings.require(added == 0 || total([used, added]) <= *limit, Rule::Limits, || {
                 format!("{}: {resource} {used} + {added} exceeds {limit}", pool.name)
             });
         }

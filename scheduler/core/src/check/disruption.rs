@@ -10,6 +10,7 @@ use super::{Findings, Rule, cost};
 use crate::plan::{Disruption, Plan, PlanInput};
 use crate::vocabulary::ids::{NodeName, PodUid, PoolName};
 use crate::vocabulary::pool::{ConsolidationPolicy, DisruptionReason};
+use crate::vocabulary::resources::total;
 use crate::world::claim::NodeClaim;
 use crate::world::pod::Pod;
 
@@ -104,7 +105,7 @@ fn saving(plan: &Plan, input: &PlanInput, disruption: &Disruption, findings: &mu
     let costs = launches.map(|launch| {
         launch.candidates.iter().map(|candidate| candidate.cost_micro_usd_per_hour).max()
     });
-    let dearest: i64 = costs.map(|cost| cost.unwrap_or(i64::MAX)).sum();
+    let dearest = total(costs.map(|cost| cost.unwrap_or(i64::MAX)));
     let cost: i64 = disruption.claims.iter().filter_map(|name| cost_of(input, name)).sum();
     let free = disruption.replacements.is_empty();
     findings.require(free || dearest < cost, Rule::Saving, || {

@@ -5,6 +5,7 @@
 use super::ledger::Budget;
 use super::rules::{NodeRules, NodeState};
 use super::vector::Vector;
+use crate::vocabulary::resources::total;
 
 /// Equal pods that wait for a place.
 #[derive(Clone, Debug)]
@@ -101,7 +102,7 @@ impl Problem {
 
     /// Price of a solution.
     pub(crate) fn price(&self, packed: &[Packed]) -> i64 {
-        packed.iter().map(|p| self.bins[p.bin].price.saturating_mul(p.copies)).sum()
+        total(packed.iter().map(|p| self.bins[p.bin].price.saturating_mul(p.copies)))
     }
 }
 

@@ -19,7 +19,7 @@ use crate::vocabulary::catalogue::{InstanceType, Offering};
 use crate::vocabulary::ids::ReservationId;
 use crate::vocabulary::labels::{HOSTNAME, RESERVATION_ID};
 use crate::vocabulary::requirements::Requirements;
-use crate::vocabulary::resources::Resources;
+use crate::vocabulary::resources::{Resources, total};
 use crate::vocabulary::taint::{Toleration, untolerated};
 use crate::world::claim::NodeClaim;
 use crate::world::topology::NodeFilter;
@@ -359,5 +359,5 @@ pub(crate) fn used(model: &Model<'_>, stall: &Stall<'_>, name: &str) -> i64 {
         host.claim.as_ref().is_some_and(|claim| claim.pool == stall.pool.name)
     };
     let hosts = model.hosts.iter().filter(owned);
-    hosts.map(|host| if name == "nodes" { 1 } else { host.capacity.get(name) }).sum()
+    total(hosts.map(|host| if name == "nodes" { 1 } else { host.capacity.get(name) }))
 }

@@ -210,6 +210,12 @@ impl fmt::Display for Resources {
     }
 }
 
+/// The sum of amounts of one kind, as much as can be said when they are absurd.
+#[must_use]
+pub fn total(amounts: impl IntoIterator<Item = i64>) -> i64 {
+    amounts.into_iter().fold(0, i64::saturating_add)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -244,6 +250,7 @@ mod tests {
         let huge = Resources::pod(i64::MAX, i64::MAX);
         assert_eq!(huge.plus(&huge).cpu_millis, i64::MAX);
         assert_eq!(huge.times(3).memory_bytes, i64::MAX);
+        assert_eq!(total([huge.cpu_millis, huge.cpu_millis]), i64::MAX);
     }
 
     #[test]

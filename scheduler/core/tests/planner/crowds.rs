@@ -106,3 +106,16 @@ fn nothing_is_sold() {
     assert_eq!(check(&plan, &input), Vec::new());
     assert_eq!((plan.launches.len(), plan.unplaced.len()), (0, 1));
 }
+
+#[test]
+fn nodes_of_absurd_size_use_a_limit_up() {
+    let text = "now 60s\n\
+        type m.huge cpu 4 mem 8000000000Gi pods 20 od 0.20\n\
+        pool default limit memory=8000000000Gi\n\
+        shape web cpu 4 mem 1Gi\n\
+        pods web 3\n\
+        node n1 type m.huge pool default\n\
+        node n2 type m.huge pool default\n";
+    // Two nodes together have more bytes than can be counted; the third is not to be had.
+    assert_eq!(sound(text), (2, 1, 0));
+}

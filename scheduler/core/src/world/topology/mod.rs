@@ -15,6 +15,7 @@ pub(crate) use group::{Group, GroupRule, GroupSpec, NodeFilter, ShapeSet};
 use super::shape::PodShape;
 use crate::pack::rules::{NodeRule, NodeRules, RuleKind};
 use crate::vocabulary::labels::HOSTNAME;
+use crate::vocabulary::resources::total;
 
 /// How many of the pods that a spread over hosts counts one node may hold, by the spread's place among all
 /// rules; the others allow their skew.
@@ -73,7 +74,7 @@ impl Topology {
     /// How far wishes over wide domains are from being granted; smaller is better, for equal pods.
     pub(crate) fn ungranted(&self) -> i64 {
         let wishes = self.groups.iter().filter_map(|group| Some((group.spec.wish?, group)));
-        wishes.map(|(weight, group)| weight.saturating_mul(group.ungranted())).sum()
+        total(wishes.map(|(weight, group)| weight.saturating_mul(group.ungranted())))
     }
 
     /// Conditions by which pods of a shape need company.
