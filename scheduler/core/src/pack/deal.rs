@@ -2,7 +2,7 @@
 //! to the node whose free room it suits best. For many kinds of pods, of which patterns say little.
 //!
 //! Invariant: each set of rows that the same bins admit is dealt by itself, and node rules and limits hold
-//! for what is dealt; work grows with pods times nodes, not with kinds.
+//! for what is dealt; work grows with rows times the nodes of a table, and with pods.
 
 use std::collections::{BTreeMap, BinaryHeap};
 
