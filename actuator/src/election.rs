@@ -72,7 +72,10 @@ pub enum ElectionError {
 
 /// Campaigns, leads and campaigns again until the token is cancelled; `standing` follows.
 pub async fn run(campaign: Campaign, standing: watch::Sender<Standing>, token: CancellationToken) {
-    let mut backoff = Backoff::new(BackoffPolicy::NETWORK);
+    let mut backoff = Backoff::new(
+        BackoffPolicy::NETWORK,
+        longshore_runtime::platform::Platform::system().entropy,
+    );
     while !token.is_cancelled() {
         // Boxed: clients of etcd are large.
         let Err(error) = Box::pin(one_term(&campaign, &standing, &token)).await else {

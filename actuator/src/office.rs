@@ -46,7 +46,10 @@ pub async fn run(
     office: watch::Sender<Office>,
     token: CancellationToken,
 ) {
-    let mut backoff = Backoff::new(BackoffPolicy::NETWORK);
+    let mut backoff = Backoff::new(
+        BackoffPolicy::NETWORK,
+        longshore_runtime::platform::Platform::system().entropy,
+    );
     while !token.is_cancelled() {
         let now = standing.borrow_and_update().clone();
         let ended = match now {
@@ -114,7 +117,8 @@ impl Tenure<'_> {
         standing: &mut watch::Receiver<Standing>,
         token: &CancellationToken,
     ) -> Result<(), StoreError> {
-        let supervisor = Supervisor::new(token.child_token());
+        let supervisor =
+            Supervisor::new(token.child_token(), longshore_runtime::platform::Platform::system());
         let premises = self.premises.clone();
         let leader = Leader::begin(premises, self.term, self.store.clone(), &supervisor).await?;
         work::start(&leader, &supervisor);

@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use longshore_proto::capacity::v1::capacity_service_server::CapacityService;
 use longshore_proto::capacity::v1::{
-    ApplyPlanRequest, ApplyPlanResponse, Fence, PutClusterRequest, PutClusterResponse, WatchRequest,
+    ApplyPlanRequest, ApplyPlanResponse, Fence, ForgetClusterRequest, ForgetClusterResponse,
+    PutClusterRequest, PutClusterResponse, WatchRequest,
 };
 use longshore_proto::reason::Reason;
 use longshore_runtime::propagate;
@@ -82,6 +83,13 @@ impl CapacityService for Capacity {
         );
         propagate::set_parent_from(&span, request.metadata());
         apply::apply(&leader, request.into_inner()).instrument(span).await.map(Response::new)
+    }
+
+    async fn forget_cluster(
+        &self,
+        _request: Request<ForgetClusterRequest>,
+    ) -> Result<Response<ForgetClusterResponse>, Status> {
+        Err(Status::unimplemented("clusters cannot be forgotten yet"))
     }
 
     type WatchStream = watch::Changes;

@@ -124,7 +124,10 @@ impl Body {
 
     /// Who we are; asked for until AWS answers.
     async fn caller(&self) -> Caller {
-        let mut backoff = Backoff::new(BackoffPolicy::NETWORK);
+        let mut backoff = Backoff::new(
+            BackoffPolicy::NETWORK,
+            longshore_runtime::platform::Platform::system().entropy,
+        );
         loop {
             match self.cloud.caller().await {
                 Ok(caller) => {

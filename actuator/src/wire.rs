@@ -59,6 +59,8 @@ fn instance_state(instance: &Instance) -> InstanceState {
         private_dns_name: instance.private_dns_name.clone(),
         image_id: instance.image_id.clone(),
         launch_time: Some(timestamp(instance.launch_ms)),
+        vanished: false,
+        adopted: false,
     }
 }
 

@@ -48,7 +48,8 @@ async fn ask(args: &ExplainPodArgs) -> Result<Answer, Error> {
         namespace: namespace.to_owned(),
         name: name.to_owned(),
     };
-    let channel = client::channel(&args.scheduler).map_err(Error::Endpoint)?;
+    let channel = client::channel(&args.scheduler, &longshore_runtime::net::Network::System)
+        .map_err(Error::Endpoint)?;
     let answer = PlanningServiceClient::new(channel)
         .explain_pod(client::with_deadline(request, DEADLINE))
         .await

@@ -5,6 +5,13 @@
 /// Version of the Sync protocol that this build speaks.
 pub const PROTOCOL_VERSION: u32 = 1;
 
+/// True for a peer's version that this build works with: its own, the one before and the one after, so that
+/// either side may be upgraded first. Each side speaks the smaller of the two.
+#[must_use]
+pub const fn is_spoken(version: u32) -> bool {
+    version != 0 && version.abs_diff(PROTOCOL_VERSION) <= 1
+}
+
 /// Largest message either side sends or accepts. tonic's receiving default; stated so that both
 /// ends agree even if the default moves.
 pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;

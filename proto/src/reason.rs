@@ -50,6 +50,16 @@ pub enum Reason {
     StoreUnavailable,
     /// No actuator of the cluster's region is within reach.
     RegionUnreachable,
+    /// Another cluster of this name is known; each needs a name, a region or an account of its own.
+    ClusterMismatch,
+    /// Actuators of several accounts serve the region, and the cluster does not say which is its own.
+    AccountRequired,
+    /// What the decision rested on no longer holds; the next plan decides anew.
+    AssumptionFailed,
+    /// More would end on absence alone than may in this time.
+    Frozen,
+    /// Instances of the cluster still run.
+    InUse,
 }
 
 impl Reason {
@@ -72,6 +82,11 @@ impl Reason {
             Self::NotFound => "NOT_FOUND",
             Self::StoreUnavailable => "STORE_UNAVAILABLE",
             Self::RegionUnreachable => "REGION_UNREACHABLE",
+            Self::ClusterMismatch => "CLUSTER_MISMATCH",
+            Self::AccountRequired => "ACCOUNT_REQUIRED",
+            Self::AssumptionFailed => "ASSUMPTION_FAILED",
+            Self::Frozen => "FROZEN",
+            Self::InUse => "IN_USE",
         }
     }
 
@@ -84,7 +99,12 @@ impl Reason {
             | Self::StaleFence
             | Self::PlanExpired
             | Self::UnknownNodeClass
-            | Self::LaunchMismatch => Code::FailedPrecondition,
+            | Self::LaunchMismatch
+            | Self::ClusterMismatch
+            | Self::AccountRequired
+            | Self::AssumptionFailed
+            | Self::Frozen
+            | Self::InUse => Code::FailedPrecondition,
             Self::SessionSuperseded => Code::Aborted,
             Self::NotLeader | Self::Draining | Self::StoreUnavailable | Self::RegionUnreachable => {
                 Code::Unavailable

@@ -30,6 +30,7 @@ pub fn of(kind: &Kind) -> ObjectRef {
         Kind::CapacityBuffer(buffer) => {
             (ObjectKind::CapacityBuffer, namespaced(&buffer.namespace, &buffer.name))
         }
+        Kind::Unreadable(object) => (ObjectKind::Unreadable, object.key.clone()),
     };
     ObjectRef { kind: kind.into(), key }
 }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use rand::Rng;
+use crate::entropy::Entropy;
 
 /// Bounds of the delays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,14 +25,15 @@ impl BackoffPolicy {
 #[derive(Clone, Debug)]
 pub struct Backoff {
     policy: BackoffPolicy,
+    jitter: Entropy,
     attempts: u32,
 }
 
 impl Backoff {
     /// A fresh series.
     #[must_use]
-    pub const fn new(policy: BackoffPolicy) -> Self {
-        Self { policy, attempts: 0 }
+    pub const fn new(policy: BackoffPolicy, jitter: Entropy) -> Self {
+        Self { policy, jitter, attempts: 0 }
     }
 
     /// Starts over, after a success.
@@ -46,7 +47,7 @@ impl Backoff {
         self.attempts = self.attempts.saturating_add(1);
         let ceiling = self.policy.minimum.saturating_mul(factor).min(self.policy.maximum);
         let floor = ceiling.min(self.policy.minimum) / 2;
-        rand::rng().random_range(floor..=ceiling)
+        self.jitter.range(floor..=ceiling)
     }
 
     /// Sleeps for the next delay.
@@ -62,7 +63,7 @@ mod tests {
     #[test]
     fn delays_stay_in_bounds_and_grow() {
         let policy = BackoffPolicy::NETWORK;
-        let mut backoff = Backoff::new(policy);
+        let mut backoff = Backoff::new(policy, Entropy::seeded(1));
         for _ in 0..100 {
             let delay = backoff.next_delay();
             assert!(delay >= policy.minimum / 2 && delay <= policy.maximum);

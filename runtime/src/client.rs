@@ -2,10 +2,16 @@
 //!
 //! Invariant: a channel never waits for ever: connecting, idle connections and calls have bounds.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use http::Uri;
+use hyper_util::rt::TokioIo;
 use tonic::transport::{Channel, Endpoint};
+use tower::service_fn;
+
+use crate::net::Network;
 
 /// Longest time to connect.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -18,14 +24,23 @@ pub const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// When `endpoint` is not a URL with scheme and host.
-pub fn channel(endpoint: &str) -> anyhow::Result<Channel> {
-    Ok(parse(endpoint)?
+pub fn channel(endpoint: &str, network: &Network) -> anyhow::Result<Channel> {
+    let endpoint = parse(endpoint)?
         .connect_timeout(CONNECT_TIMEOUT)
         .tcp_nodelay(true)
         .http2_keep_alive_interval(KEEPALIVE_INTERVAL)
         .keep_alive_timeout(KEEPALIVE_TIMEOUT)
-        .keep_alive_while_idle(true)
-        .connect_lazy())
+        .keep_alive_while_idle(true);
+    Ok(match network {
+        Network::System => endpoint.connect_lazy(),
+        Network::Given(transport) => {
+            let transport = Arc::clone(transport);
+            endpoint.connect_with_connector_lazy(service_fn(move |uri: Uri| {
+                let connecting = transport.connect(uri);
+                async move { connecting.await.map(TokioIo::new) }
+            }))
+        }
+    })
 }
 
 /// Checks an address that [`channel`] will be given later.

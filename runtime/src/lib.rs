@@ -5,10 +5,15 @@
 pub mod backoff;
 pub mod client;
 pub mod clock;
+pub mod entropy;
 pub mod metrics;
+pub mod net;
+pub mod planted;
+pub mod platform;
 pub mod process;
 pub mod propagate;
 pub mod server;
 pub mod shutdown;
 pub mod tasks;
 pub mod telemetry;
+pub mod workers;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::Context;
 
 use crate::metrics::Metrics;
+use crate::platform::Platform;
 use crate::tasks::Supervisor;
 use crate::telemetry::{self, TelemetryArgs};
 use crate::{server, shutdown};
@@ -48,7 +49,7 @@ where
     Fut: Future<Output = anyhow::Result<()>>,
 {
     let guard = telemetry::init(service, telemetry)?;
-    let supervisor = Supervisor::new(shutdown::on_signals()?);
+    let supervisor = Supervisor::new(shutdown::on_signals()?, Platform::system());
     let outcome = match start(supervisor.clone()).await {
         Ok(()) => supervisor.join(GRACE).await,
         Err(error) => Err(error),

@@ -14,11 +14,11 @@ use tonic::body::Body;
 use tonic::server::NamedService;
 use tonic::service::RoutesBuilder;
 use tonic::transport::Server;
-use tonic::transport::server::TcpIncoming;
 use tonic_health::server::HealthReporter;
 use tower::Service;
 
 use crate::client::{KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT};
+use crate::net::Listener;
 
 /// Binds a listening address.
 ///
@@ -81,20 +81,18 @@ impl GrpcServer {
     /// When the listener fails.
     pub async fn serve(
         self,
-        listener: TcpListener,
+        listener: impl Into<Listener>,
         token: CancellationToken,
     ) -> anyhow::Result<()> {
-        if let Ok(address) = listener.local_addr() {
+        let listener: Listener = listener.into();
+        if let Some(address) = listener.address() {
             tracing::info!(%address, "listening");
         }
-        // Set on the listener's connections: the builder's own setting does not reach them, and each
-        // small answer would wait 40 ms for an acknowledgement.
-        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
         Server::builder()
             .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
             .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
             .add_routes(self.routes.routes())
-            .serve_with_incoming_shutdown(incoming, token.cancelled_owned())
+            .serve_with_incoming_shutdown(listener.into_incoming(), token.cancelled_owned())
             .await
             .context("gRPC server")
     }

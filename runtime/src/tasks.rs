@@ -1,18 +1,22 @@
 //! Tasks with an owner: every task has a name and a policy for its failure.
 //!
-//! Invariant: no result is dropped. A task that fails is restarted with back-off or ends the
+//! Invariant: no result is dropped. A task that fails or panics is restarted with back-off or ends the
 //! process, as its policy says; a task that is late at shutdown is named.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::backoff::{Backoff, BackoffPolicy};
+use crate::platform::Platform;
 
 /// What happens when a task returns an error.
 #[derive(Clone, Copy, Debug)]
@@ -39,13 +43,26 @@ pub struct Supervisor {
     token: CancellationToken,
     tracker: TaskTracker,
     state: Arc<Mutex<State>>,
+    platform: Platform,
 }
 
 impl Supervisor {
-    /// An owner whose tasks end when `token` is cancelled.
+    /// An owner whose tasks end when `token` is cancelled, and have the world outside as `platform`.
     #[must_use]
-    pub fn new(token: CancellationToken) -> Self {
-        Self { token, tracker: TaskTracker::new(), state: Arc::default() }
+    pub fn new(token: CancellationToken, platform: Platform) -> Self {
+        Self { token, tracker: TaskTracker::new(), state: Arc::default(), platform }
+    }
+
+    /// An owner of further tasks of the same process: they end with this one's, or before.
+    #[must_use]
+    pub fn child(&self) -> Self {
+        Self::new(self.token.child_token(), self.platform.clone())
+    }
+
+    /// What the process has of the world outside.
+    #[must_use]
+    pub const fn platform(&self) -> &Platform {
+        &self.platform
     }
 
     /// Cancelled when the tasks should end.
@@ -68,7 +85,7 @@ impl Supervisor {
             loop {
                 let started = Instant::now();
                 let outcome = tokio::select! {
-                    outcome = task() => outcome,
+                    outcome = caught(task()) => outcome,
                     () = token.cancelled() => return,
                 };
                 let Err(error) = outcome else { return };
@@ -76,7 +93,8 @@ impl Supervisor {
                     this.fail(name, error);
                     return;
                 };
-                let backoff = backoff.get_or_insert_with(|| Backoff::new(policy));
+                let jitter = || this.platform.entropy.clone();
+                let backoff = backoff.get_or_insert_with(|| Backoff::new(policy, jitter()));
                 if started.elapsed() > HEALTHY_AFTER {
                     backoff.reset();
                     said = None;
@@ -97,17 +115,36 @@ impl Supervisor {
         });
     }
 
-    /// Runs `task` once; an error shuts the process down. The future must watch the token itself
-    /// when it wants to end in order; it is not dropped on cancellation.
+    /// Runs `task` once; an error or a panic shuts the process down. The future must watch the token
+    /// itself when it wants to end in order; it is not dropped on cancellation.
     pub fn spawn_once<Fut>(&self, name: &'static str, task: Fut)
     where
         Fut: Future<Output = anyhow::Result<()>> + Send + 'static,
     {
         let this = self.clone();
         self.track(name, async move {
-            if let Err(error) = task.await {
+            if let Err(error) = caught(task).await {
                 this.fail(name, error);
             }
+        });
+    }
+
+    /// Runs `task` once on behalf of one of many; an error or a panic is its own. It is logged, and
+    /// handed to `ended`, which makes sure that the one is not forgotten.
+    pub fn spawn_contained<Fut>(
+        &self,
+        name: &'static str,
+        task: Fut,
+        ended: impl FnOnce(anyhow::Result<()>) + Send + 'static,
+    ) where
+        Fut: Future<Output = anyhow::Result<()>> + Send + 'static,
+    {
+        self.track(name, async move {
+            let outcome = caught(task).await;
+            if let Err(error) = &outcome {
+                tracing::error!(task = name, error = format!("{error:#}"), "task failed");
+            }
+            ended(outcome);
         });
     }
 
@@ -146,15 +183,33 @@ impl Supervisor {
             id
         };
         let this = self.clone();
-        self.tracker.spawn(async move {
+        let whole = async move {
             task.await;
             this.lock().running.remove(&id);
-        });
+        };
+        match &self.platform.confinement {
+            None => drop(self.tracker.spawn(whole)),
+            Some(confinement) => drop(self.tracker.spawn(confinement.confine(Box::pin(whole)))),
+        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The outcome of a task, a panic among its errors.
+async fn caught(task: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    let outcome = AssertUnwindSafe(task).catch_unwind().await;
+    outcome.unwrap_or_else(|panic| Err(anyhow::anyhow!("panicked: {}", panic_text(&*panic))))
+}
+
+/// What a panic said.
+#[must_use]
+pub fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "a panic without words".to_owned())
 }
 
 #[cfg(test)]
@@ -164,9 +219,13 @@ mod tests {
 
     const GRACE: Duration = Duration::from_secs(5);
 
+    fn supervisor() -> Supervisor {
+        Supervisor::new(CancellationToken::new(), Platform::system())
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_failing_task_restarts_until_it_succeeds() {
-        let supervisor = Supervisor::new(CancellationToken::new());
+        let supervisor = supervisor();
         let runs = Arc::new(AtomicU32::new(0));
         let (counter, token) = (Arc::clone(&runs), supervisor.token().clone());
         supervisor.spawn("flaky", OnError::Restart(BackoffPolicy::NETWORK), move || {
@@ -184,7 +243,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_essential_task_ends_the_process_with_its_error() {
-        let supervisor = Supervisor::new(CancellationToken::new());
+        let supervisor = supervisor();
         supervisor.spawn("essential", OnError::Shutdown, || async { anyhow::bail!("broken") });
         let error = supervisor.join(GRACE).await.unwrap_err();
         assert_eq!(format!("{error:#}"), "task essential: broken");
@@ -192,10 +251,25 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_late_task_is_named() {
-        let supervisor = Supervisor::new(CancellationToken::new());
+        let supervisor = supervisor();
         supervisor.spawn_once("stubborn", std::future::pending());
         supervisor.token().cancel();
         let error = supervisor.join(GRACE).await.unwrap_err();
         assert!(error.to_string().contains("stubborn"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_panic_is_an_error_of_its_task() {
+        let supervisor = supervisor();
+        let (ended, outcome) = tokio::sync::oneshot::channel();
+        supervisor.spawn_contained("one of many", async { panic!("no such node") }, |outcome| {
+            drop(ended.send(outcome))
+        });
+        let error = outcome.await.unwrap().unwrap_err();
+        assert_eq!(error.to_string(), "panicked: no such node");
+        assert!(!supervisor.token().is_cancelled(), "the others go on");
+        supervisor.spawn_once("essential", async { panic!("no ledger") });
+        let error = supervisor.join(GRACE).await.unwrap_err();
+        assert_eq!(format!("{error:#}"), "task essential: panicked: no ledger");
     }
 }

@@ -102,7 +102,8 @@ pub fn input(question: &Question) -> Result<PlanInput, WireError> {
             | Kind::Namespace(_)
             | Kind::Cluster(_)
             | Kind::NodeOverlay(_)
-            | Kind::CapacityBuffer(_) => wire::object::change(kind)?,
+            | Kind::CapacityBuffer(_)
+            | Kind::Unreadable(_) => wire::object::change(kind)?,
         };
         if let Some(change) = change {
             view.apply(change);

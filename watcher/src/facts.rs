@@ -34,6 +34,7 @@ pub async fn gather(config: &Config, client: &Client) -> ClusterFacts {
         region: config.region.clone(),
         interruption_queue: config.interruption_queue.clone(),
         default_instance_profile: config.default_instance_profile.clone(),
+        ..ClusterFacts::default()
     }
 }
 

@@ -85,7 +85,7 @@ where
 {
     let config = watcher::Config::default().page_size(PAGE_SIZE);
     let mut events = pin!(watcher::watcher(api, config));
-    let mut backoff = Backoff::new(RETRY);
+    let mut backoff = Backoff::new(RETRY, longshore_runtime::platform::Platform::system().entropy);
     let mut absent = false;
     while let Some(event) = events.next().await {
         match event {

@@ -96,7 +96,7 @@ impl Watcher {
         let directives = Directives::new(client, store.clone(), events, counters);
         let sessions = Sessions {
             cluster_id: config.cluster_name,
-            channel: client::channel(&config.scheduler_endpoint)?,
+            channel: client::channel(&config.scheduler_endpoint, &supervisor.platform().network)?,
             store: store.clone(),
             directives: directives.with(config.placement),
             connected: sender,
@@ -158,7 +158,7 @@ pub async fn main(args: Args) -> anyhow::Result<()> {
 pub async fn run(args: Args, token: CancellationToken) -> anyhow::Result<()> {
     let config = args.config()?;
     let client = args.kube_client().await?;
-    let supervisor = Supervisor::new(token);
+    let supervisor = Supervisor::new(token, longshore_runtime::platform::Platform::system());
     let metrics = process::serve_metrics(args.metrics_listen, &supervisor).await;
     let metrics = metrics.context("--metrics-listen")?;
     let counters = Counters::registered(&metrics);

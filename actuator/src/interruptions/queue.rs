@@ -35,7 +35,7 @@ pub async fn read(
     queue: String,
     token: CancellationToken,
 ) -> anyhow::Result<()> {
-    let mut backoff = Backoff::new(AGAIN);
+    let mut backoff = Backoff::new(AGAIN, longshore_runtime::platform::Platform::system().entropy);
     loop {
         let error = tokio::select! {
             () = token.cancelled() => break,

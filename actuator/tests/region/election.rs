@@ -117,7 +117,9 @@ async fn a_standby_names_the_leader_and_takes_over_when_it_is_killed() {
 
 /// Asks until the standby knows who leads.
 async fn refers_to(standby: &str, leader: &str) {
-    let channel = longshore_runtime::client::channel(standby).unwrap();
+    let channel =
+        longshore_runtime::client::channel(standby, &longshore_runtime::net::Network::System)
+            .unwrap();
     let mut service = CapacityServiceClient::new(channel);
     let asking = async {
         loop {
@@ -138,7 +140,11 @@ async fn without_etcd_requests_are_refused_and_the_process_goes_on() {
     let region = Region::start(RegionConfig::simple(REGION).unwrap()).await.unwrap();
     let nowhere = free_url();
     let actuator = Actuator::start(&region, CONTROLLER_KEY, &["--etcd-endpoints", &nowhere]).await;
-    let channel = longshore_runtime::client::channel(&actuator.address).unwrap();
+    let channel = longshore_runtime::client::channel(
+        &actuator.address,
+        &longshore_runtime::net::Network::System,
+    )
+    .unwrap();
     let mut service = CapacityServiceClient::new(channel);
     let asking = async {
         loop {

@@ -76,7 +76,10 @@ impl Actuator {
         let own = ["x", "--region", REGION, "--inventory-interval", "200ms"];
         let args = Args::parse_from(own.iter().chain(more));
         let config = Config::try_from(args.actuator).unwrap();
-        let supervisor = Supervisor::new(CancellationToken::new());
+        let supervisor = Supervisor::new(
+            CancellationToken::new(),
+            longshore_runtime::platform::Platform::system(),
+        );
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = start_with(config, listener, cloud, &Metrics::new(), &supervisor).unwrap();
         Self { address: format!("http://{address}"), supervisor }
@@ -201,7 +204,9 @@ impl Shown {
 impl Client {
     /// A client of an actuator that will answer before long.
     pub async fn connect(address: &str, epoch: u64) -> Self {
-        let channel = longshore_runtime::client::channel(address).unwrap();
+        let channel =
+            longshore_runtime::client::channel(address, &longshore_runtime::net::Network::System)
+                .unwrap();
         let mut service = CapacityServiceClient::new(channel);
         let stream = answered(|| {
             let mut service = service.clone();

@@ -93,7 +93,10 @@ impl Cluster {
         let client = plane.client();
         hands::apply(&client, &hands::manifests(&Path::new(ROOT).join("deploy/crds"))?).await?;
         hands::established(&client).await?;
-        let supervisor = Supervisor::new(tokio_util::sync::CancellationToken::new());
+        let supervisor = Supervisor::new(
+            tokio_util::sync::CancellationToken::new(),
+            longshore_runtime::platform::Platform::system(),
+        );
         let store = Store::default();
         observe::spawn(&supervisor, &client, &store);
         let counters = Counters::default();

@@ -32,7 +32,7 @@ impl Regions {
     /// # Errors
     /// When the endpoint is not a URL.
     pub fn follow(&self, supervisor: &Supervisor, endpoint: String) -> anyhow::Result<()> {
-        let channel = client::channel(&endpoint)?;
+        let channel = client::channel(&endpoint, &supervisor.platform().network)?;
         let client = CapacityServiceClient::with_interceptor(channel, InjectContext)
             .max_decoding_message_size(MESSAGE_BYTES_MAX);
         let regions = self.clone();

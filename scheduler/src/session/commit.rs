@@ -113,6 +113,7 @@ impl Session {
                 reason: reason.to_owned(),
                 replaced_by: replaced_by.to_vec(),
                 cancel: false,
+                assumes: None,
             });
             let key = format!("disrupt/{claim}");
             if self.outbox.direct(&key, claim.as_str(), action, origin) {

@@ -195,7 +195,8 @@ mod tests {
     use super::*;
 
     fn parcel(order: Order, key: &str) -> Parcel {
-        let channel = channel("http://127.0.0.1:1").unwrap();
+        let channel =
+            channel("http://127.0.0.1:1", &longshore_runtime::net::Network::System).unwrap();
         let client = CapacityServiceClient::with_interceptor(channel, InjectContext);
         Parcel { order, keys: vec![key.to_owned()], client }
     }

@@ -278,6 +278,7 @@ fn delete(claim: &NodeClaim, reason: &str, message: &str) -> Step {
         claim: claim.name.clone(),
         reason: reason.to_owned(),
         message: message.to_owned(),
+        assumes: None,
     };
     direct(claim, Action::DeleteClaim(delete))
 }

@@ -29,7 +29,7 @@ use futures::FutureExt as _;
 use longshore_proto::cluster::v1 as cluster;
 use longshore_proto::cluster::v1::sync_response::Message;
 use longshore_proto::limits::{
-    BOOKMARK_INTERVAL_SECONDS, DIRECTIVE_QUEUE, MESSAGE_BYTES_MAX, SYNC_WINDOW,
+    BOOKMARK_INTERVAL_SECONDS, DIRECTIVE_QUEUE, MESSAGE_BYTES_MAX, PROTOCOL_VERSION, SYNC_WINDOW,
 };
 use longshore_proto::planning::v1 as wire_planning;
 use longshore_proto::reason::{self, Reason};
@@ -202,6 +202,7 @@ fn welcome() -> Message {
             seconds: i64::try_from(BOOKMARK_INTERVAL_SECONDS).unwrap_or(i64::MAX),
             nanos: 0,
         }),
+        protocol_version: PROTOCOL_VERSION,
     })
 }
 

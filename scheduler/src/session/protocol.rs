@@ -5,7 +5,7 @@
 
 use longshore_proto::cluster::v1 as cluster;
 use longshore_proto::cluster::v1::sync_request::Message;
-use longshore_proto::limits::PROTOCOL_VERSION;
+use longshore_proto::limits::{PROTOCOL_VERSION, is_spoken};
 use longshore_proto::reason::Reason;
 use longshore_proto::types::v1::ObjectChange;
 use tonic::Status;
@@ -135,7 +135,7 @@ pub fn hello(request: Option<cluster::SyncRequest>) -> Result<cluster::Hello, St
     let Some(Message::Hello(hello)) = request.and_then(|request| request.message) else {
         return Err(Reason::ProtocolOrder.status("the first message of Sync must be Hello"));
     };
-    if hello.protocol_version != PROTOCOL_VERSION {
+    if !is_spoken(hello.protocol_version) {
         return Err(Reason::ProtocolVersion.status(format!(
             "watcher of cluster {:?} speaks Sync version {}, this scheduler speaks {}; upgrade the \
              older of the two",

@@ -222,7 +222,8 @@ impl ClusterState {
             | Kind::DisruptionBudget(_)
             | Kind::Namespace(_)
             | Kind::NodeOverlay(_)
-            | Kind::CapacityBuffer(_) => {}
+            | Kind::CapacityBuffer(_)
+            | Kind::Unreadable(_) => {}
         }
         match object::change(&kind) {
             Ok(change) => change.is_some_and(|change| self.view.apply(change)),
@@ -257,6 +258,7 @@ impl ClusterState {
             | v1::ObjectKind::Namespace
             | v1::ObjectKind::NodeOverlay
             | v1::ObjectKind::CapacityBuffer
+            | v1::ObjectKind::Unreadable
             | v1::ObjectKind::Unspecified => {}
         }
         object::removal(reference).is_some_and(|object| self.view.remove(object))

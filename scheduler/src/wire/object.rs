@@ -22,7 +22,11 @@ pub fn change(kind: &Kind) -> Result<Option<Change>, WireError> {
         Kind::DisruptionBudget(budget) => Change::Budget(node::disruption_budget(budget)?),
         Kind::NodeOverlay(wire) => Change::Overlay(overlay::overlay(wire)?),
         Kind::CapacityBuffer(buffer) => Change::Buffer(pod::buffer(buffer)),
-        Kind::NodePool(_) | Kind::NodeClass(_) | Kind::Namespace(_) | Kind::Cluster(_) => {
+        Kind::NodePool(_)
+        | Kind::NodeClass(_)
+        | Kind::Namespace(_)
+        | Kind::Cluster(_)
+        | Kind::Unreadable(_) => {
             return Ok(None);
         }
     }))
@@ -45,6 +49,7 @@ pub fn removal(reference: &v1::ObjectRef) -> Option<ObjectRef> {
         v1::ObjectKind::NodeClass
         | v1::ObjectKind::Namespace
         | v1::ObjectKind::Cluster
+        | v1::ObjectKind::Unreadable
         | v1::ObjectKind::Unspecified => return None,
     })
 }

@@ -50,6 +50,7 @@ fn find(index: &Index, object: &ObjectRef) -> Option<ObjectReference> {
         | ObjectKind::Namespace
         | ObjectKind::NodeOverlay
         | ObjectKind::CapacityBuffer
+        | ObjectKind::Unreadable
         | ObjectKind::Cluster => None,
     }
 }

@@ -42,7 +42,7 @@ impl Pace {
         let entry = self.entries.entry(key.to_owned()).or_insert_with(|| Entry {
             under_way: false,
             rests_until: now,
-            backoff: Backoff::new(RETRY),
+            backoff: Backoff::new(RETRY, longshore_runtime::platform::Platform::system().entropy),
         });
         let may = !entry.under_way && entry.rests_until <= now;
         entry.under_way |= may;

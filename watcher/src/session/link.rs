@@ -54,6 +54,7 @@ pub(super) async fn open(
         protocol_version: PROTOCOL_VERSION,
         watcher_version: env!("CARGO_PKG_VERSION").to_owned(),
         pins_pods: sessions.directives.pins_pods(),
+        ..Hello::default()
     });
     // The queue is new and empty.
     let _ = outbound.try_send(SyncRequest { message: Some(hello) });

@@ -214,6 +214,7 @@ async fn a_disruption_is_marked_and_undone() {
             reason: "Underutilized".to_owned(),
             replaced_by: vec!["c2".to_owned(), "c3".to_owned()],
             cancel,
+            assumes: None,
         })
     };
     let tainted = |view: &super::scheduler::View| {

@@ -49,6 +49,7 @@ async fn a_deleted_claim_is_drained_and_let_go() {
         claim: "c1".to_owned(),
         reason: "Empty".to_owned(),
         message: "nothing is on it".to_owned(),
+        assumes: None,
     };
     let result = session.direct(Action::DeleteClaim(delete)).await;
     assert_eq!(result.status(), DirectiveStatus::Done, "{result:?}");

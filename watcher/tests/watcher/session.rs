@@ -153,7 +153,8 @@ async fn one_trace_goes_from_the_waiting_pod_to_its_claim() {
 async fn a_standby_takes_over_when_the_holder_ends() {
     let mut world = World::start().await;
     let (_, session) = world.scheduler.session().await;
-    let standby = Supervisor::new(CancellationToken::new());
+    let standby =
+        Supervisor::new(CancellationToken::new(), longshore_runtime::platform::Platform::system());
     let config = Config {
         region: "us-east-1".to_owned(),
         identity: "standby".to_owned(),

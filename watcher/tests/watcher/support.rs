@@ -51,7 +51,10 @@ impl World {
         let client = cluster.client().unwrap();
         install(&client, kinds).await;
         let scheduler = Scheduler::start().await;
-        let supervisor = Supervisor::new(CancellationToken::new());
+        let supervisor = Supervisor::new(
+            CancellationToken::new(),
+            longshore_runtime::platform::Platform::system(),
+        );
         let config = adapt(Config {
             region: "us-east-1".to_owned(),
             ..Config::new("test", &scheduler.endpoint)

@@ -1,0 +1,146 @@
+//! Connections as the services see them: bytes in order, from TCP or from a simulation.
+//!
+//! Invariant: no service opens a socket; it is given a [`Listener`] and a [`Network`].
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures::future::BoxFuture;
+use futures::stream::{BoxStream, StreamExt as _};
+use http::Uri;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpListener;
+use tonic::transport::server::{Connected, TcpIncoming};
+
+/// What a connection can do.
+pub trait Io: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Io for T {}
+
+/// A connection of any kind.
+pub struct Stream(Box<dyn Io>);
+
+impl Stream {
+    /// Wraps a connection.
+    #[must_use]
+    pub fn new(io: impl Io) -> Self {
+        Self(Box::new(io))
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Stream")
+    }
+}
+
+impl Connected for Stream {
+    type ConnectInfo = ();
+
+    fn connect_info(&self) {}
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write_vectored(context, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.0.is_write_vectored()
+    }
+}
+
+/// Opens connections.
+pub trait Transport: Send + Sync + 'static {
+    /// A connection to the authority of `uri`.
+    fn connect(&self, uri: Uri) -> BoxFuture<'static, io::Result<Stream>>;
+}
+
+/// The way to other processes.
+#[derive(Clone, Default)]
+pub enum Network {
+    /// The machine's own.
+    #[default]
+    System,
+    /// Another one.
+    Given(Arc<dyn Transport>),
+}
+
+impl fmt::Debug for Network {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::System => "Network::System",
+            Self::Given(_) => "Network::Given",
+        })
+    }
+}
+
+/// Where connections come in.
+pub struct Listener {
+    address: Option<SocketAddr>,
+    incoming: BoxStream<'static, io::Result<Stream>>,
+}
+
+impl Listener {
+    /// A listener at `address` that is given its connections.
+    #[must_use]
+    pub fn given(address: SocketAddr, incoming: BoxStream<'static, io::Result<Stream>>) -> Self {
+        Self { address: Some(address), incoming }
+    }
+
+    /// Address it listens on, when it has one.
+    #[must_use]
+    pub const fn address(&self) -> Option<SocketAddr> {
+        self.address
+    }
+
+    /// The connections.
+    #[must_use]
+    pub fn into_incoming(self) -> BoxStream<'static, io::Result<Stream>> {
+        self.incoming
+    }
+}
+
+impl From<TcpListener> for Listener {
+    fn from(listener: TcpListener) -> Self {
+        let address = listener.local_addr().ok();
+        // Set on the listener's connections: the server's own setting does not reach them, and each
+        // small answer would wait 40 ms for an acknowledgement.
+        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+        Self { address, incoming: incoming.map(|stream| stream.map(Stream::new)).boxed() }
+    }
+}

@@ -1,0 +1,55 @@
+//! What a process has of the world outside: time, randomness, a network, processors.
+//!
+//! Invariant: handed down from `main` with the [`Supervisor`](crate::tasks::Supervisor). No service
+//! takes any of it from thin air, so that a simulation can stand in for all of it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+
+use crate::clock::Clock;
+use crate::entropy::Entropy;
+use crate::net::Network;
+use crate::workers::Workers;
+
+/// Wraps each task of a process. A simulation stops, resumes and kills processes through it.
+pub trait Confine: Send + Sync + 'static {
+    /// The task as it is to be run.
+    fn confine(&self, task: BoxFuture<'static, ()>) -> BoxFuture<'static, ()>;
+}
+
+/// What a process has of the world outside. Clones share it.
+#[derive(Clone)]
+pub struct Platform {
+    /// Time of day.
+    pub clock: Clock,
+    /// Randomness.
+    pub entropy: Entropy,
+    /// The way to other processes.
+    pub network: Network,
+    /// Threads for work that computes.
+    pub workers: Workers,
+    /// Wraps each task; nothing does in a process of its own.
+    pub confinement: Option<Arc<dyn Confine>>,
+}
+
+impl Platform {
+    /// The machine this process runs on.
+    #[must_use]
+    pub fn system() -> Self {
+        Self {
+            clock: Clock::system(),
+            entropy: Entropy::system(),
+            network: Network::System,
+            workers: Workers::threads(),
+            confinement: None,
+        }
+    }
+}
+
+impl fmt::Debug for Platform {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Platform").field("network", &self.network).finish_non_exhaustive()
+    }
+}
