@@ -53,7 +53,7 @@ pub struct Question {
 /// # Errors
 /// The first object that cannot be read, by name and field.
 pub fn compute(question: &Question) -> Result<planning::ComputePlanResponse, WireError> {
-    let started = std::time::Instant::now();
+    let started = tokio::time::Instant::now();
     let input = input(question)?;
     let plan = longshore_core::plan::plan(&input);
     let plan_micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);

@@ -17,9 +17,9 @@ pub mod wire;
 use longshore_proto::cluster::v1::cluster_service_server::ClusterServiceServer;
 use longshore_proto::limits::MESSAGE_BYTES_MAX;
 use longshore_proto::planning::v1::planning_service_server::PlanningServiceServer;
+use longshore_runtime::net::Listener;
 use longshore_runtime::server::GrpcServer;
 use longshore_runtime::tasks::Supervisor;
-use tokio::net::TcpListener;
 
 use crate::args::Config;
 use crate::region::directory::Regions;
@@ -29,7 +29,11 @@ use crate::service::Sessions;
 ///
 /// # Errors
 /// When an actuator endpoint is not a URL.
-pub fn start(config: Config, listener: TcpListener, supervisor: &Supervisor) -> anyhow::Result<()> {
+pub fn start(
+    config: Config,
+    listener: impl Into<Listener>,
+    supervisor: &Supervisor,
+) -> anyhow::Result<()> {
     let (sessions, regions) = (Sessions::default(), Regions::default());
     for endpoint in config.actuator_endpoints {
         regions.follow(supervisor, endpoint)?;
@@ -40,7 +44,12 @@ pub fn start(config: Config, listener: TcpListener, supervisor: &Supervisor) -> 
         regions: regions.clone(),
         settings: config.settings.clone(),
     };
-    let planning = service::planning::Service { sessions, regions, settings: config.settings };
+    let planning = service::planning::Service {
+        sessions,
+        regions,
+        settings: config.settings,
+        workers: supervisor.platform().workers.clone(),
+    };
     let server = GrpcServer::new(longshore_proto::DESCRIPTOR_SET)?
         .with_service(
             ClusterServiceServer::new(cluster).max_decoding_message_size(MESSAGE_BYTES_MAX),
@@ -49,6 +58,7 @@ pub fn start(config: Config, listener: TcpListener, supervisor: &Supervisor) -> 
             PlanningServiceServer::new(planning).max_decoding_message_size(MESSAGE_BYTES_MAX),
         );
     let token = supervisor.token().clone();
+    let listener: Listener = listener.into();
     supervisor.spawn_once("grpc", server.serve(listener, token));
     Ok(())
 }

@@ -14,9 +14,9 @@ use longshore_proto::limits::MESSAGE_BYTES_MAX;
 use longshore_proto::reason;
 use longshore_runtime::backoff::BackoffPolicy;
 use longshore_runtime::client;
-use longshore_runtime::clock::now_ms;
 use longshore_runtime::propagate::InjectContext;
 use longshore_runtime::tasks::{OnError, Supervisor};
+use tokio::time::Instant;
 use tonic::Status;
 
 use super::RegionState;
@@ -79,7 +79,7 @@ async fn watch(
     regions.put(&info.region, Region { client, state: Arc::clone(&state) });
     regions.changed();
     let ended = follow(regions, &state, &mut stream).await;
-    state.write().unwrap_or_else(PoisonError::into_inner).lose(now_ms());
+    state.write().unwrap_or_else(PoisonError::into_inner).lose(Instant::now());
     regions.changed();
     Err(ended).with_context(|| format!("region {}", info.region))
 }

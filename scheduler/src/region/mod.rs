@@ -12,6 +12,7 @@ use std::sync::Arc;
 use longshore_core::vocabulary::catalogue::Catalogue;
 use longshore_proto::capacity::v1 as capacity;
 use longshore_proto::capacity::v1::region_change::Change;
+use tokio::time::Instant;
 
 use crate::wire;
 
@@ -25,8 +26,8 @@ pub struct RegionState {
     pub info: Option<capacity::RegionInfo>,
     /// True while a Watch stream has delivered its whole initial state and is still open.
     pub synced: bool,
-    /// When the stream ended, in milliseconds since 1970; none while it is open.
-    pub lost_ms: Option<i64>,
+    /// When the stream ended; none while it is open.
+    pub lost: Option<Instant>,
     /// Number of the Watch stream it is from: what was told to one leader must be told to the next.
     pub stream: u64,
     /// Grows with everything that may change a plan: what is on offer, and what is about to go.
@@ -64,9 +65,9 @@ impl RegionState {
     }
 
     /// Notes that nobody keeps the state in step any more.
-    pub const fn lose(&mut self, now_ms: i64) {
+    pub const fn lose(&mut self, now: Instant) {
         self.synced = false;
-        self.lost_ms = Some(now_ms);
+        self.lost = Some(now);
     }
 
     /// What a cluster's node class resolves to, when the actuator has said so.

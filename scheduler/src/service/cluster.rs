@@ -82,15 +82,28 @@ impl Service {
         let (cluster, epoch) = (parts.hello.cluster_id.clone(), parts.hello.session_epoch);
         let version = parts.hello.watcher_version.clone();
         tracing::info!(cluster, epoch, watcher_version = version, "watcher connected");
-        self.supervisor.spawn_once("session", async move {
-            let outbound = parts.outbound.clone();
+        let (outbound, of_panic) = (parts.outbound.clone(), parts.outbound.clone());
+        let name = cluster.clone();
+        let task = async move {
             if let Err(status) = session::run(parts).await {
-                tracing::info!(cluster, code = %status.code(), "session ended: {}", status.message());
+                tracing::info!(
+                    cluster = name,
+                    code = %status.code(),
+                    "session ended: {}",
+                    status.message()
+                );
                 // The watcher may have gone already; then nobody needs the status.
                 let _ = outbound.try_send(Err(status));
             }
-            sessions.leave(&cluster, epoch);
             Ok(())
+        };
+        // One cluster's trouble is not that of the others: its watcher comes back with a new session.
+        self.supervisor.spawn_contained("session", task, move |outcome| {
+            if let Err(error) = outcome {
+                let message = format!("the session of cluster {cluster} failed: {error:#}");
+                let _ = of_panic.try_send(Err(Status::internal(message)));
+            }
+            sessions.leave(&cluster, epoch);
         });
     }
 }

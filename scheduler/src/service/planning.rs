@@ -4,6 +4,7 @@ use longshore_proto::limits::MESSAGE_BYTES_MAX;
 use longshore_proto::planning::v1 as planning;
 use longshore_proto::planning::v1::planning_service_server::PlanningService;
 use longshore_proto::reason::{self, Reason};
+use longshore_runtime::workers::{JobError, Urgency, Workers};
 use prost::Message as _;
 use tokio::sync::oneshot;
 use tokio_stream::{Stream, StreamExt as _};
@@ -22,6 +23,9 @@ const QUESTION_MAX: usize = 2_000_000;
 /// Most pods that one question may ask to explain: each takes another plan.
 const EXPLAIN_MAX: usize = 64;
 
+/// Tenant of questions whose asker is not known.
+pub const WHAT_IF: &str = "what-if";
+
 /// Serves plans and explanations.
 pub struct Service {
     /// The connected clusters.
@@ -30,6 +34,8 @@ pub struct Service {
     pub regions: Regions,
     /// How plans are made.
     pub settings: Settings,
+    /// Where they are made.
+    pub workers: Workers,
 }
 
 #[tonic::async_trait]
@@ -40,7 +46,8 @@ impl PlanningService for Service {
         &self,
         request: Request<Streaming<planning::ComputePlanRequest>>,
     ) -> Result<Response<planning::ComputePlanResponse>, Status> {
-        let answer = self.answer(request.into_inner()).await?;
+        let tenant = tenant(&request);
+        let answer = self.answer(&tenant, request.into_inner()).await?;
         let size = answer.encoded_len();
         if size > MESSAGE_BYTES_MAX {
             let message = format!(
@@ -56,9 +63,10 @@ impl PlanningService for Service {
         &self,
         request: Request<Streaming<planning::StreamPlanRequest>>,
     ) -> Result<Response<Self::StreamPlanStream>, Status> {
+        let tenant = tenant(&request);
         let parts = request.into_inner();
         let parts = parts.map(|part| part.map(|part| part.part.unwrap_or_default()));
-        let answer = self.answer(parts).await?;
+        let answer = self.answer(&tenant, parts).await?;
         let part = |part| Ok(planning::StreamPlanResponse { part: Some(part) });
         let parts: Vec<_> = compute::parts(answer).into_iter().map(part).collect();
         Ok(Response::new(tokio_stream::iter(parts)))
@@ -90,6 +98,7 @@ impl Service {
     /// The answer to a question that comes in parts.
     async fn answer(
         &self,
+        tenant: &str,
         mut parts: impl Stream<Item = Result<planning::ComputePlanRequest, Status>> + Unpin,
     ) -> Result<planning::ComputePlanResponse, Status> {
         let mut question = Question { settings: self.settings.clone(), ..Question::default() };
@@ -109,8 +118,9 @@ impl Service {
             add(&mut question, part)?;
         }
         self.fill_catalogue(&mut question, &region)?;
-        let computed = tokio::task::spawn_blocking(move || compute::compute(&question)).await;
-        let answer = computed.map_err(|error| Status::internal(format!("planner: {error}")))?;
+        let job = move || compute::compute(&question);
+        let computed = self.workers.run(tenant, Urgency::WhatIf, job).await;
+        let answer = computed.map_err(|error| refusal(&error))?;
         answer.map_err(|error| Reason::Malformed.status(error.to_string()))
     }
 
@@ -138,6 +148,21 @@ impl Service {
                 Err(Status::unavailable(message))
             }
         }
+    }
+}
+
+/// Who asks, as far as that is known: callers take turns.
+fn tenant<T>(request: &Request<T>) -> String {
+    request.remote_addr().map_or_else(|| WHAT_IF.to_owned(), |address| address.ip().to_string())
+}
+
+/// The refusal of a question that has not been worked on to its end.
+#[must_use]
+pub fn refusal(error: &JobError) -> Status {
+    match error {
+        JobError::Full => Reason::Overloaded.status(error.to_string()),
+        JobError::Panicked(_) => Status::internal(format!("planner: {error}")),
+        JobError::Ended => Reason::Draining.status(error.to_string()),
     }
 }
 

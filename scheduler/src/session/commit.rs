@@ -13,9 +13,8 @@ use longshore_core::vocabulary::pool::DisruptionReason;
 use longshore_proto::cluster::v1 as cluster;
 use longshore_proto::cluster::v1::directive::Action;
 use longshore_proto::types::v1;
-use longshore_runtime::clock::now_ms;
+use longshore_runtime::entropy::Entropy;
 use longshore_runtime::propagate;
-use rand::Rng;
 
 use super::Session;
 use super::lifecycle::EXCESS;
@@ -33,7 +32,7 @@ const SUFFIX_LENGTH: usize = 5;
 impl Session {
     /// Carries out a plan and takes it as the newest, unless it must be computed anew.
     pub(super) fn commit(&mut self, proposal: Proposal) {
-        let now_ms = now_ms();
+        let now_ms = self.supervisor.platform().clock.now_ms();
         let traceparent = propagate::traceparent_of(&proposal.span);
         if self.planning.has_overtaken(&proposal) {
             tracing::debug!(plan_id = proposal.plan_id, "overtaken while it was computed");
@@ -77,7 +76,8 @@ impl Session {
 
     /// Asks for the claim of a new node; its name when the directive was sent.
     fn create_claim(&mut self, node: &NewNode, origin: Origin<'_>) -> Option<String> {
-        let claim = new_claim(node, self.state.pool(node.pool.as_str()), origin);
+        let pool = self.state.pool(node.pool.as_str());
+        let claim = new_claim(node, pool, origin, &self.supervisor.platform().entropy);
         let name = claim.name.clone();
         let pods = node.pods.iter().map(ToString::to_string).collect();
         let action = Action::CreateClaim(cluster::CreateClaim { claim: Some(claim.clone()), pods });
@@ -174,10 +174,15 @@ impl Session {
     }
 }
 
-fn new_claim(node: &NewNode, pool: Option<&v1::NodePool>, origin: Origin<'_>) -> v1::NodeClaim {
+fn new_claim(
+    node: &NewNode,
+    pool: Option<&v1::NodePool>,
+    origin: Origin<'_>,
+    entropy: &Entropy,
+) -> v1::NodeClaim {
     v1::NodeClaim {
-        name: format!("{}-{}", node.pool, suffix()),
-        launch_id: launch_id(),
+        name: format!("{}-{}", node.pool, suffix(entropy)),
+        launch_id: launch_id(entropy),
         create_time: Some(timestamp(origin.now_ms)),
         expire_after: pool.and_then(|pool| pool.expire_after),
         termination_grace_period: pool.and_then(|pool| pool.termination_grace_period),
@@ -186,15 +191,14 @@ fn new_claim(node: &NewNode, pool: Option<&v1::NodePool>, origin: Origin<'_>) ->
     }
 }
 
-fn suffix() -> String {
-    let mut random = rand::rng();
-    let mut character = || SUFFIX_CHARACTERS[random.random_range(0..SUFFIX_CHARACTERS.len())];
+fn suffix(entropy: &Entropy) -> String {
+    let character = || SUFFIX_CHARACTERS[entropy.range(0..SUFFIX_CHARACTERS.len())];
     (0..SUFFIX_LENGTH).map(|_| char::from(character())).collect()
 }
 
 /// Unique among all launches of a region, whichever cluster and scheduler they stem from.
-fn launch_id() -> String {
-    format!("l-{:032x}", rand::rng().random::<u128>())
+fn launch_id(entropy: &Entropy) -> String {
+    format!("l-{:032x}", entropy.bits())
 }
 
 const fn reason_name(reason: DisruptionReason) -> &'static str {

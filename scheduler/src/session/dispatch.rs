@@ -11,7 +11,9 @@ use longshore_proto::limits::LAUNCHES_PER_APPLY_MAX;
 use longshore_proto::reason;
 use longshore_proto::types::v1::{ClusterFacts, Launch, NodeClass, Termination};
 use longshore_runtime::client::with_deadline;
+use longshore_runtime::clock::Clock;
 use longshore_runtime::propagate;
+use prost_types::Timestamp;
 use tokio::sync::mpsc;
 use tonic::Status;
 use tracing::Instrument;
@@ -66,7 +68,7 @@ pub struct Outcome {
     pub result: Result<Vec<capacity::Refusal>, Status>,
 }
 
-/// Numbers the orders of one session.
+/// Numbers the orders of one session, and tells until when they hold.
 #[derive(Clone, Debug)]
 pub struct Numbering {
     /// Cluster.
@@ -74,13 +76,14 @@ pub struct Numbering {
     /// Epoch of the session.
     pub session_epoch: u64,
     plan_seq: u64,
+    clock: Clock,
 }
 
 impl Numbering {
     /// Starts counting for a session.
     #[must_use]
-    pub const fn new(cluster_id: String, session_epoch: u64) -> Self {
-        Self { cluster_id, session_epoch, plan_seq: 0 }
+    pub const fn new(cluster_id: String, session_epoch: u64, clock: Clock) -> Self {
+        Self { cluster_id, session_epoch, plan_seq: 0, clock }
     }
 
     fn next_fence(&mut self) -> capacity::Fence {
@@ -131,7 +134,8 @@ pub async fn run(
             apart = parcel.join(next);
         }
         let fence = numbering.next_fence();
-        let result = deliver(parcel.order, fence, parcel.client).await;
+        let expire_time = timestamp(numbering.clock.now_ms() + PLAN_TTL_MS);
+        let result = deliver(parcel.order, fence, expire_time, parcel.client).await;
         if let Err(status) = &result {
             let name = reason::of_status(status).map(|(name, _)| name).unwrap_or_default();
             tracing::warn!(reason = name, message = status.message(), "actuator refused a request");
@@ -145,6 +149,7 @@ pub async fn run(
 async fn deliver(
     order: Order,
     fence: capacity::Fence,
+    expire_time: Timestamp,
     mut client: CapacityClient,
 ) -> Result<Vec<capacity::Refusal>, Status> {
     match order {
@@ -169,7 +174,7 @@ async fn deliver(
             let request = capacity::ApplyPlanRequest {
                 plan_id,
                 fence: Some(fence),
-                expire_time: Some(timestamp(longshore_runtime::clock::now_ms() + PLAN_TTL_MS)),
+                expire_time: Some(expire_time),
                 launches,
                 terminations,
             };

@@ -73,8 +73,8 @@ impl Session {
     }
 
     /// Notes whether the region is within reach, and tells people when that has changed.
-    pub(super) fn watch_region(&mut self, now_ms: i64) {
-        let found = outage::of(self.state.facts(), &self.regions, now_ms);
+    pub(super) fn watch_region(&mut self) {
+        let found = outage::of(self.state.facts(), &self.regions);
         let reason = |outage: &Option<Outage>| outage.as_ref().map(|outage| outage.reason);
         if reason(&found) != reason(&self.outage) {
             let cluster = self.state.cluster_id();

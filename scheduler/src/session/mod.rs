@@ -33,8 +33,8 @@ use longshore_proto::limits::{
 };
 use longshore_proto::planning::v1 as wire_planning;
 use longshore_proto::reason::{self, Reason};
-use longshore_runtime::clock::now_ms;
 use longshore_runtime::tasks::Supervisor;
+use longshore_runtime::workers::Urgency;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -47,6 +47,7 @@ use self::planning::Planning;
 use self::protocol::{Receiver, Step};
 use self::state::ClusterState;
 use crate::region::directory::Regions;
+use crate::service::planning::refusal;
 use crate::settings::Settings;
 
 pub use self::protocol::hello;
@@ -108,6 +109,8 @@ struct Session {
     pins_pods: bool,
     /// When people are told again what has changed, in milliseconds since 1970.
     status_due_ms: i64,
+    /// Owner of tasks, and what the process has of the world outside.
+    supervisor: Supervisor,
 }
 
 /// Size of the channel towards the watcher: directives and the answers to a full window.
@@ -123,15 +126,22 @@ pub const fn outbound_queue() -> usize {
 pub async fn run(parts: Parts) -> Result<(), Status> {
     let Parts { hello, mut inbound, outbound, regions, mut queries, token, supervisor, settings } =
         parts;
-    let numbering = Numbering::new(hello.cluster_id.clone(), hello.session_epoch);
+    let clock = supervisor.platform().clock.clone();
+    let numbering = Numbering::new(hello.cluster_id.clone(), hello.session_epoch, clock);
     let (parcels, parcel_queue) = mpsc::channel(dispatch::QUEUE);
     let (outcomes, mut outcome_queue) = mpsc::channel(dispatch::QUEUE);
     let dispatching = dispatch::run(numbering, parcel_queue, outcomes);
-    supervisor.spawn_once("dispatch", unless(token.clone(), dispatching));
+    let ended = token.clone();
+    // Without its road to the actuator a session is of no use; the next one has a new one.
+    supervisor.spawn_contained("dispatch", unless(token.clone(), dispatching), move |outcome| {
+        if outcome.is_err() {
+            ended.cancel();
+        }
+    });
     let mut changes = regions.changes();
-    let planning = Planning::new(hello.session_epoch, settings);
+    let planning = Planning::new(hello.session_epoch, settings, supervisor.platform());
     let state = ClusterState::new(hello.cluster_id.clone());
-    let mut session = Session::new(state, planning, outbound, (regions, parcels));
+    let mut session = Session::new(state, planning, outbound, (regions, parcels), supervisor);
     session.pins_pods = hello.pins_pods;
     session.outbox.send(welcome());
     let mut heard = Instant::now();
@@ -212,6 +222,7 @@ impl Session {
         planning: Planning,
         outbound: mpsc::Sender<Result<cluster::SyncResponse, Status>>,
         (regions, parcels): (Regions, mpsc::Sender<Parcel>),
+        supervisor: Supervisor,
     ) -> Self {
         Self {
             state,
@@ -224,19 +235,25 @@ impl Session {
             outage: None,
             pins_pods: false,
             status_due_ms: 0,
+            supervisor,
         }
+    }
+
+    fn now_ms(&self) -> i64 {
+        self.supervisor.platform().clock.now_ms()
     }
 
     fn receive(&mut self, message: cluster::SyncRequest) -> Result<(), Status> {
         match self.receiver.receive(message)? {
             Step::Reset { revision, changes } => {
-                self.state.reset(changes, now_ms());
+                self.state.reset(changes, self.now_ms());
                 tracing::info!(cluster = self.state.cluster_id(), revision, "view is whole");
                 self.planning.want("");
                 self.acknowledge(revision);
             }
             Step::Apply { revision, changes, traceparent } => {
-                if self.state.apply(changes, now_ms()) {
+                let now_ms = self.now_ms();
+                if self.state.apply(changes, now_ms) {
                     self.planning.want(&traceparent);
                 }
                 self.acknowledge(revision);
@@ -273,7 +290,8 @@ impl Session {
     }
 
     fn directive_result(&mut self, result: &cluster::DirectiveResult) {
-        let Some((asked, done)) = self.outbox.answered(result, now_ms()) else { return };
+        let now_ms = self.now_ms();
+        let Some((asked, done)) = self.outbox.answered(result, now_ms) else { return };
         if done {
             if asked.creates {
                 self.state.created(&asked.claim);
@@ -294,8 +312,9 @@ impl Session {
     fn outcome(&mut self, outcome: &Outcome) {
         const RETRY_AFTER_MS: i64 = 500;
         if outcome.result.is_err() {
+            let again_ms = self.now_ms() + RETRY_AFTER_MS;
             for key in &outcome.keys {
-                self.outbox.rest(key, now_ms() + RETRY_AFTER_MS);
+                self.outbox.rest(key, again_ms);
             }
         }
         for refusal in outcome.result.as_deref().unwrap_or_default() {
@@ -319,17 +338,26 @@ impl Session {
             // The asker may have gone; nobody else wants the answer.
             Err(status) => return drop(answer.send(Err(status))),
         };
-        let input = region.map(|region| self.planning.input(&self.state, &region, now_ms()));
+        let now_ms = self.now_ms();
+        let input = region.map(|region| self.planning.input(&self.state, &region, now_ms));
         // Plans are made for it, so it is not for this loop to wait.
-        drop(tokio::task::spawn_blocking(move || {
-            let explanation = input.and_then(|input| explain::choice(&input, &uid));
-            drop(answer.send(Ok(wire_planning::ExplainPodResponse { explanation, ..told })));
-        }));
+        let choice = move || input.and_then(|input| explain::choice(&input, &uid));
+        let tenant = self.state.cluster_id();
+        let chosen = self.supervisor.platform().workers.run(tenant, Urgency::WhatIf, choice);
+        let explained = async move {
+            let told = match chosen.await {
+                Ok(explanation) => Ok(wire_planning::ExplainPodResponse { explanation, ..told }),
+                Err(error) => Err(refusal(&error)),
+            };
+            drop(answer.send(told));
+            Ok(())
+        };
+        self.supervisor.spawn_contained("explain", explained, drop);
     }
 
     /// Derives every effect that the state calls for. Cheap when nothing does.
     fn pass(&mut self) {
-        let now_ms = now_ms();
+        let now_ms = self.now_ms();
         self.outbox.expire(now_ms);
         if self.state.expire(now_ms) {
             self.planning.want("");
@@ -337,7 +365,7 @@ impl Session {
         if self.receiver.revision().is_none() {
             return;
         }
-        self.watch_region(now_ms);
+        self.watch_region();
         self.publish_status(now_ms);
         let Some(region) = self.state.region().and_then(|name| self.regions.get(name)) else {
             return;

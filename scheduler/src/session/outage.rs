@@ -2,15 +2,18 @@
 //!
 //! Invariant: a change of leaders is no outage: it is over before one is announced.
 
+use std::time::Duration;
+
 use longshore_proto::reason::Reason;
 use longshore_proto::types::v1::ClusterFacts;
+use tokio::time::Instant;
 use tonic::Status;
 
 use crate::region::directory::Regions;
 
-/// How long a region may be without a leading actuator before people are told, in milliseconds:
-/// longer than a standby takes to follow a dead leader.
-const ANNOUNCED_AFTER_MS: i64 = 5_000;
+/// How long a region may be without a leading actuator before people are told: longer than a
+/// standby takes to follow a dead leader.
+const ANNOUNCED_AFTER: Duration = Duration::from_secs(5);
 /// Most actuators whose trouble is told.
 const TROUBLES_TOLD: usize = 3;
 
@@ -31,9 +34,9 @@ impl Outage {
     }
 }
 
-/// The outage of a cluster's region at `now_ms`, if there is one.
+/// The outage of a cluster's region, if there is one.
 #[must_use]
-pub fn of(facts: Option<&ClusterFacts>, regions: &Regions, now_ms: i64) -> Option<Outage> {
+pub fn of(facts: Option<&ClusterFacts>, regions: &Regions) -> Option<Outage> {
     let name = facts?.region.as_str();
     if name.is_empty() {
         let message = "the region of the cluster is not known: no node has the label \
@@ -41,8 +44,8 @@ pub fn of(facts: Option<&ClusterFacts>, regions: &Regions, now_ms: i64) -> Optio
         return Some(Outage { reason: "RegionUnknown", message: message.to_owned() });
     }
     let Some(region) = regions.get(name) else { return Some(unserved(name, regions)) };
-    let lost_ms = region.read(|state| state.lost_ms)?;
-    (now_ms - lost_ms >= ANNOUNCED_AFTER_MS).then(|| lost(name, regions))
+    let since: Instant = region.read(|state| state.lost)?;
+    (since.elapsed() >= ANNOUNCED_AFTER).then(|| lost(name, regions))
 }
 
 fn unserved(name: &str, regions: &Regions) -> Outage {

@@ -12,9 +12,13 @@ use longshore_core::check;
 use longshore_core::plan::{Effort, Objective, Plan, PlanInput, Target};
 use longshore_core::reason::Obstacle;
 
+use futures::future::BoxFuture;
 use longshore_core::vocabulary::ids::{CatalogueId, ClaimName, OverlayName, PodUid, PoolName};
+use longshore_runtime::backoff::{Backoff, BackoffPolicy};
+use longshore_runtime::planted;
+use longshore_runtime::platform::Platform;
 use longshore_runtime::propagate;
-use tokio::task::JoinHandle;
+use longshore_runtime::workers::{JobError, Urgency, Workers};
 use tokio::time::Instant;
 use tracing::Span;
 
@@ -28,6 +32,10 @@ use crate::settings::Settings;
 const QUIET: Duration = Duration::from_millis(50);
 /// A plan waits no longer than this after the first change.
 const HOLD_MAX: Duration = Duration::from_millis(300);
+
+/// Waits after plans that failed: a world that makes the planner fail does so again until it changes.
+const FAILED_AGAIN: BackoffPolicy =
+    BackoffPolicy { minimum: Duration::from_secs(1), maximum: Duration::from_secs(60) };
 
 /// A computed plan with what it was computed from.
 pub struct Proposal {
@@ -56,7 +64,11 @@ pub struct Planning {
     settings: Settings,
     plans: u64,
     wish: Option<Wish>,
-    running: Option<JoinHandle<Option<Proposal>>>,
+    workers: Workers,
+    running: Option<BoxFuture<'static, Result<Option<Proposal>, JobError>>>,
+    /// Delays after plans that failed, and until when the last of them lasts.
+    failures: Backoff,
+    not_before: Option<Instant>,
     newest: Option<Proposal>,
     nominations: BTreeMap<String, Vec<String>>,
     /// Claims whose nodes have been told to open, until they are in service.
@@ -69,13 +81,16 @@ pub struct Planning {
 impl Planning {
     /// A loop that has not planned yet.
     #[must_use]
-    pub fn new(session_epoch: u64, settings: Settings) -> Self {
+    pub fn new(session_epoch: u64, settings: Settings, platform: &Platform) -> Self {
         Self {
             session_epoch,
             settings,
             plans: 0,
             wish: None,
+            workers: platform.workers.clone(),
             running: None,
+            failures: Backoff::new(FAILED_AGAIN, platform.entropy.clone()),
+            not_before: None,
             newest: None,
             nominations: BTreeMap::new(),
             opening: BTreeSet::new(),
@@ -106,7 +121,8 @@ impl Planning {
     pub fn wake_at(&self) -> Option<Instant> {
         let wished = self.wish.as_ref().map(|wish| (wish.last + QUIET).min(wish.first + HOLD_MAX));
         let wished = wished.filter(|_| self.running.is_none());
-        [wished, self.wake].into_iter().flatten().min()
+        let at = [wished, self.wake].into_iter().flatten().min()?;
+        Some(self.not_before.map_or(at, |until| at.max(until)))
     }
 
     /// Pods that the newest plan wants on each claim or its node.
@@ -194,7 +210,9 @@ impl Planning {
         region.read(|known| state.refresh_pools(known, now_ms));
         self.opening.retain(|claim| state.is_starting(claim.as_str()));
         let input = self.input(state, region, now_ms);
-        self.running = Some(tokio::task::spawn_blocking(move || propose(&input, plan_id, span)));
+        let job = move || propose(&input, plan_id, span);
+        let planned = self.workers.run(state.cluster_id(), Urgency::Live, job);
+        self.running = Some(Box::pin(planned));
     }
 
     /// The plan under way, when it is done. Waits for ever when none is under way.
@@ -203,12 +221,27 @@ impl Planning {
         let outcome = running.await;
         self.running = None;
         match outcome {
-            Ok(proposal) => proposal,
+            Ok(proposal) => {
+                self.failures.reset();
+                self.not_before = None;
+                proposal
+            }
             Err(error) => {
-                tracing::error!(%error, "the planner failed; the next change plans anew");
+                self.failed(&error);
                 None
             }
         }
+    }
+
+    /// A plan has not come about: the same world is likely to fail again, so the next one waits.
+    fn failed(&mut self, error: &JobError) {
+        let wait = self.failures.next_delay();
+        tracing::error!(%error, ?wait, "the planner failed; it plans anew after a wait");
+        if planted::is("S20s") {
+            return;
+        }
+        self.not_before = Some(Instant::now() + wait);
+        self.want_after(wait);
     }
 
     /// Takes a plan as the newest and remembers which pods it wants on which claim. `launched`
@@ -331,9 +364,24 @@ mod tests {
         }
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_planner_that_fails_is_asked_again_by_itself_and_ever_later() {
+        let entropy = longshore_runtime::entropy::Entropy::seeded(1);
+        let platform = Platform { entropy, ..Platform::system() };
+        let mut planning = Planning::new(1, Settings::default(), &platform);
+        let mut wait = || {
+            planning.failed(&JobError::Panicked("no such shelf".to_owned()));
+            planning.want("");
+            planning.wake_at().unwrap() - Instant::now()
+        };
+        let waits: Vec<Duration> = (0..12).map(|_| wait()).collect();
+        assert!(waits.iter().all(|wait| *wait >= FAILED_AGAIN.minimum / 2), "{waits:?}");
+        assert!(waits.iter().max() > Some(&(4 * FAILED_AGAIN.minimum)), "{waits:?}");
+    }
+
     #[test]
     fn a_plan_is_overtaken_when_a_node_opens_that_it_held_for_unfit() {
-        let mut planning = Planning::new(1, Settings::default());
+        let mut planning = Planning::new(1, Settings::default(), &Platform::system());
         assert!(!planning.has_overtaken(&proposal(&[], &[])));
         planning.opens("a");
         assert!(planning.has_overtaken(&proposal(&[], &["b"])));

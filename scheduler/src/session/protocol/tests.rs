@@ -58,7 +58,7 @@ fn hello_is_checked_field_by_field() {
         ..Default::default()
     };
     let refused = [
-        cluster::Hello { protocol_version: 2, ..good.clone() },
+        cluster::Hello { protocol_version: PROTOCOL_VERSION + 2, ..good.clone() },
         cluster::Hello { cluster_id: String::new(), ..good.clone() },
         cluster::Hello { session_epoch: 0, ..good.clone() },
     ];
