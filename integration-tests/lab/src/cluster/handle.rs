@@ -52,21 +52,9 @@ impl Cluster {
         let listen = |source| ClusterError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
-        let clock = Clock::starting_at(config.start_time);
-        let server = Arc::new(Server::new(clock, config.seed, config.history_per_resource));
-        furnish(&server)?;
-        let stop = CancellationToken::new();
-        let faults = Arc::new(Faults::default());
-        let endpoint = Endpoint {
-            server: Arc::clone(&server),
-            faults: Arc::clone(&faults),
-            stop: stop.clone(),
-            bookmark_interval: config.bookmark_interval,
-            kubernetes_minor: config.kubernetes_minor,
-        };
-        let mut tasks = JoinSet::new();
-        let (app, ended) = (router(endpoint.clone()), stop.clone());
-        tasks.spawn(async move {
+        let mut cluster = Self::assemble(config, address)?;
+        let (app, ended) = (router(cluster.endpoint.clone()), cluster.stop.clone());
+        cluster.tasks.spawn(async move {
             use axum::serve::ListenerExt as _;
             let listener = listener.tap_io(|stream| {
                 if let Err(error) = stream.set_nodelay(true) {
@@ -80,6 +68,33 @@ impl Cluster {
                 tracing::error!(%error, "the simulated API server stopped serving");
             }
         });
+        Ok(cluster)
+    }
+
+    /// The same without a listener: reached by [`ClusterHandle::in_process_client`] only, for
+    /// simulated time and network.
+    ///
+    /// # Errors
+    /// [`ClusterError::Furnish`], which is a bug.
+    pub fn in_process(config: ClusterConfig) -> Result<ClusterHandle, ClusterError> {
+        let address = config.listen;
+        Self::assemble(config, address)
+    }
+
+    fn assemble(config: ClusterConfig, address: SocketAddr) -> Result<ClusterHandle, ClusterError> {
+        let clock = Clock::starting_at(config.start_time);
+        let server = Arc::new(Server::new(clock, config.seed, config.history_per_resource));
+        furnish(&server)?;
+        let stop = CancellationToken::new();
+        let faults = Arc::new(Faults::default());
+        let endpoint = Endpoint {
+            server: Arc::clone(&server),
+            faults: Arc::clone(&faults),
+            stop: stop.clone(),
+            bookmark_interval: config.bookmark_interval,
+            kubernetes_minor: config.kubernetes_minor,
+        };
+        let mut tasks = JoinSet::new();
         tasks.spawn(control::run(Arc::clone(&server), config.control(), stop.clone()));
         Ok(ClusterHandle { address, config, server, endpoint, faults, stop, tasks })
     }
@@ -157,10 +172,28 @@ impl ClusterHandle {
             .map_err(|error| ClusterError::Client(error.to_string()))
     }
 
+    /// The API server as a service, for simulated time and network: whoever holds it may disturb
+    /// what passes.
+    pub fn service(&self) -> axum::Router {
+        router(self.endpoint.clone())
+    }
+
+    /// Shows every object of a resource (`nodeclaims.karpenter.sh`) as it is now, in order of its key:
+    /// the truth, for those who judge a run.
+    pub fn visit(&self, resource: &str, mut show: impl FnMut(&serde_json::Value)) {
+        let state = self.server.lock();
+        state.store.list(resource, "", None).for_each(|(_, stored)| show(&stored.value));
+    }
+
+    /// The cluster's clock.
+    pub fn clock(&self) -> Clock {
+        self.server.clock().clone()
+    }
+
     /// A client that calls the API server in-process, for simulated time and network.
     pub fn in_process_client(&self) -> kube::Client {
         use futures::FutureExt as _;
-        let app = router(self.endpoint.clone());
+        let app = self.service();
         let service = tower_service(move |request: http::Request<kube::client::Body>| {
             let mut app = app.clone();
             async move { tower::Service::call(&mut app, request.map(Body::new)).await }.boxed()

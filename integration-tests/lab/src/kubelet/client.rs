@@ -7,7 +7,6 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::resource::v1::ResourceSlice;
@@ -15,7 +14,7 @@ use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, Preconditions
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use crate::cluster::clock::{micro_stamp, stamp};
+use crate::cluster::clock::{Clock, micro_stamp};
 
 /// Pause before the first repetition; doubled each time.
 const BACKOFF_MIN: Duration = Duration::from_millis(50);
@@ -29,12 +28,18 @@ const LEASE_SECONDS: i32 = 40;
 pub struct KubeletClient {
     client: kube::Client,
     slots: Arc<Semaphore>,
+    clock: Clock,
 }
 
 impl KubeletClient {
     /// A client with at most `requests_in_flight_max` requests under way.
-    pub fn new(client: kube::Client, requests_in_flight_max: usize) -> Self {
-        Self { client, slots: Arc::new(Semaphore::new(requests_in_flight_max.max(1))) }
+    pub fn new(client: kube::Client, requests_in_flight_max: usize, clock: Clock) -> Self {
+        Self { client, slots: Arc::new(Semaphore::new(requests_in_flight_max.max(1))), clock }
+    }
+
+    /// The present as Kubernetes writes it.
+    pub fn now(&self) -> String {
+        self.clock.stamp()
     }
 
     /// All pods.
@@ -103,7 +108,7 @@ impl KubeletClient {
     /// Creates or renews a node's lease.
     pub async fn renew_lease(&self, node: &str) {
         let leases: Api<Lease> = Api::namespaced(self.client.clone(), "kube-node-lease");
-        let now = micro_stamp(Timestamp::now());
+        let now = micro_stamp(self.clock.now());
         let lease = json!({
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
@@ -179,7 +184,3 @@ fn is_final(error: &kube::Error) -> bool {
     matches!(error, kube::Error::SerdeError(_) | kube::Error::BuildRequest(_))
 }
 
-/// The present as Kubernetes writes it.
-pub fn now() -> String {
-    stamp(Timestamp::now())
-}

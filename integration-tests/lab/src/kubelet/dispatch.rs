@@ -13,7 +13,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep;
 
 use super::KubeletConfig;
-use super::client::{KubeletClient, now};
+use super::client::KubeletClient;
 use super::pod::{Addresses, Behaviour, ended, running};
 
 /// News about a node's service.
@@ -196,17 +196,17 @@ impl PodLife {
         if phase(&pod) != "Running" {
             sleep(behaviour.starts_after).await;
             if !behaviour.ready_after.is_zero() {
-                let status = running(&pod, &self.addresses, false, &now());
+                let status = running(&pod, &self.addresses, false, &self.client.now());
                 self.client.patch_pod(&pod, &status).await;
                 sleep(behaviour.ready_after).await;
             }
-            self.client.patch_pod(&pod, &running(&pod, &self.addresses, true, &now())).await;
+            self.client.patch_pod(&pod, &running(&pod, &self.addresses, true, &self.client.now())).await;
         }
         match behaviour.runs_for {
             Some(time) => sleep(time).await,
             None => std::future::pending().await,
         }
-        self.client.patch_pod(&pod, &ended(&pod, behaviour.exit_code, &now())).await;
+        self.client.patch_pod(&pod, &ended(&pod, behaviour.exit_code, &self.client.now())).await;
     }
 
     async fn stop(&self, pod: &Pod) {
@@ -215,7 +215,7 @@ impl PodLife {
         let waited_for = pod.metadata.finalizers.as_ref().is_some_and(|list| !list.is_empty());
         if waited_for && !is_over {
             // Whoever holds a finalizer, such as the Job controller, waits for the end.
-            self.client.patch_pod(pod, &ended(pod, 143, &now())).await;
+            self.client.patch_pod(pod, &ended(pod, 143, &self.client.now())).await;
         }
         self.client.delete_pod(pod).await;
     }

@@ -15,6 +15,10 @@ pub mod userdata;
 
 use std::time::Duration;
 
+use jiff::Timestamp;
+
+use crate::cluster::clock::Clock;
+
 pub use handle::Kubelets;
 pub use node::StaticNode;
 
@@ -58,6 +62,8 @@ pub struct KubeletConfig {
     pub lists_devices: bool,
     /// Most requests to the API server at a time.
     pub requests_in_flight_max: usize,
+    /// What the machines' clocks show.
+    pub clock: Clock,
 }
 
 impl KubeletConfig {
@@ -78,6 +84,7 @@ impl KubeletConfig {
             removes_nodes_of_terminated_instances: true,
             lists_devices: false,
             requests_in_flight_max: 32,
+            clock: Clock::starting_at(Timestamp::now()),
         }
     }
 

@@ -1,0 +1,136 @@
+//! A process of the simulation: what it runs on, and its lives.
+//!
+//! Invariant: each life has a gate, randomness and tasks of its own; address and clock stay.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use longshore_runtime::entropy::Entropy;
+use longshore_runtime::net::Network;
+use longshore_runtime::platform::{Confine as _, Platform};
+use longshore_runtime::tasks::Supervisor;
+use longshore_runtime::workers::Workers;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::WallClock;
+use crate::gate::{Gate, Standing};
+use crate::net::{Endpoint, Net};
+use crate::random::mix;
+
+/// Port that every service listens on.
+const PORT: u16 = 7400;
+/// Time that a plan takes.
+const PLAN_TIME: Duration = Duration::from_millis(5);
+/// How long a process may take to end.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// What a process runs on.
+#[derive(Clone)]
+pub struct Machine {
+    /// Name, for people.
+    pub name: String,
+    /// Address.
+    pub host: IpAddr,
+    /// Clock.
+    pub clock: WallClock,
+    /// The network.
+    pub net: Net,
+    seed: u64,
+    lives: u64,
+}
+
+/// One life of a process.
+pub struct Process {
+    /// Stops and ends it.
+    pub gate: Gate,
+    /// Owner of its tasks.
+    pub supervisor: Supervisor,
+    ended: CancellationToken,
+}
+
+impl Machine {
+    /// The machine of this number.
+    #[must_use]
+    pub fn new(name: &str, number: u8, seed: u64, clock: &WallClock, net: &Net) -> Self {
+        Self {
+            name: name.to_owned(),
+            host: IpAddr::V4(Ipv4Addr::new(10, 1, number, 1)),
+            clock: clock.another(),
+            net: net.clone(),
+            seed,
+            lives: 0,
+        }
+    }
+
+    /// Where its service listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        SocketAddr::new(self.host, PORT)
+    }
+
+    /// The same as a URL.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address())
+    }
+
+    /// Begins a life.
+    pub fn boot(&mut self) -> Process {
+        self.lives += 1;
+        let gate = Gate::default();
+        let endpoint = Endpoint { net: self.net.clone(), host: self.host };
+        let stream = format!("{}/{}", self.name, self.lives);
+        let platform = Platform {
+            clock: self.clock.as_clock(),
+            entropy: Entropy::seeded(mix(self.seed, &stream)),
+            network: Network::Given(Arc::new(endpoint)),
+            workers: Workers::inline(PLAN_TIME),
+            confinement: Some(Arc::new(gate.clone())),
+        };
+        let supervisor = Supervisor::new(CancellationToken::new(), platform);
+        let ended = CancellationToken::new();
+        let (owner, end, name) = (supervisor.clone(), ended.clone(), self.name.clone());
+        spawn(&gate, async move {
+            if let Err(error) = owner.join(GRACE).await {
+                tracing::error!(process = name, "ended: {error:#}");
+            }
+            end.cancel();
+        });
+        Process { gate, supervisor, ended }
+    }
+
+    /// Ends a life at once, as SIGKILL does.
+    pub fn kill(&self, process: &Process) {
+        process.gate.set(Standing::Dead);
+        self.net.drop_host(self.host);
+    }
+
+    /// Stops a life, as SIGSTOP does, or lets it go on.
+    pub fn stop(&self, process: &Process, stopped: bool) {
+        self.net.stop(self.host, stopped);
+        process.gate.set(if stopped { Standing::Stopped } else { Standing::Running });
+    }
+}
+
+impl Process {
+    /// True once it has ended by itself.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.ended.is_cancelled()
+    }
+}
+
+/// Runs a task as part of a process.
+pub fn spawn(gate: &Gate, task: impl Future<Output = ()> + Send + 'static) {
+    start(gate.confine(Box::pin(task)));
+}
+
+/// Runs a task of the world itself.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the world's own tasks end with the simulation's runtime"
+)]
+pub fn start(task: impl Future<Output = ()> + Send + 'static) {
+    drop(tokio::spawn(task));
+}

@@ -1,0 +1,391 @@
+//! The truth of one region of one account: instances, templates, tokens, capacity, the queue.
+//!
+//! Invariant: synchronous; time comes in as an argument. Everything that happens to an instance is told
+//! to whoever watches over the run before anybody else can see it.
+
+mod announce;
+mod boot;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use longshore_actuator::cloud::{Bought, Instance, Offer, Order, Outcome, Template};
+use longshore_ec2_data::{Dataset, InstanceType};
+use longshore_lab::region::RegionConfig;
+use longshore_proto::capacity::v1::InstancePhase;
+use longshore_proto::types::v1::CapacityType;
+use tokio::sync::watch;
+
+use crate::clock::WallClock;
+use crate::random::Random;
+
+pub use boot::Boots;
+
+/// From launch to running, shortest and longest, in milliseconds.
+const BOOT_MS: (u64, u64) = (18_000, 35_000);
+/// From shutting down to terminated, in milliseconds.
+const SHUTDOWN_MS: i64 = 20_000;
+/// How long a terminated instance is listed, in milliseconds.
+const LISTED_MS: i64 = 60 * 60 * 1000;
+/// From the warning to the end of a spot instance, in milliseconds.
+const NOTICE_MS: i64 = 120_000;
+/// How long a new instance stays invisible, at most, in milliseconds.
+const INVISIBLE_MS: u64 = 5_000;
+/// The families sold: enough for choices, few enough for speed.
+const FAMILIES: [&str; 4] = ["m6i", "c6i", "r6i", "t3"];
+
+/// One instance.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// As it is listed.
+    pub seen: Instance,
+    /// When listings begin to show it, in milliseconds since 1970.
+    pub visible_ms: i64,
+    /// When its phase moves on by itself.
+    pub due_ms: Option<i64>,
+    /// When EC2 takes it back.
+    pub reclaimed_ms: Option<i64>,
+    /// When EC2 first announced that it will.
+    pub announced_ms: Option<i64>,
+    /// Template it was launched from.
+    pub template: Template,
+    /// Client token of its launch.
+    pub token: String,
+    /// Node name.
+    pub dns_name: String,
+}
+
+impl Record {
+    /// True while it costs money.
+    #[must_use]
+    pub const fn alive(&self) -> bool {
+        matches!(self.seen.phase, InstancePhase::Pending | InstancePhase::Running)
+    }
+}
+
+/// A launch or an end, as it happens.
+#[derive(Clone, Debug)]
+pub enum Happening {
+    /// An instance was bought.
+    Launched(Box<Record>),
+    /// Somebody asks EC2 to end an instance that is alive.
+    Ending {
+        /// The instance as it is before that.
+        record: Box<Record>,
+        /// True when EC2 or a person did it, not a service of ours.
+        outside: bool,
+    },
+}
+
+/// Is told what happens, before it can be seen.
+pub type Observer = Box<dyn Fn(&Happening) + Send>;
+
+/// A message of the queue.
+#[derive(Clone, Debug)]
+pub struct Letter {
+    /// Text.
+    pub body: String,
+    /// When it can be received.
+    pub visible_ms: i64,
+}
+
+/// Everything.
+pub struct Model {
+    /// Name, networks, images.
+    pub config: RegionConfig,
+    /// Types on sale.
+    pub types: BTreeMap<String, InstanceType>,
+    /// Instances by id, terminated ones while they are listed.
+    pub instances: BTreeMap<String, Record>,
+    /// Launch templates by name, with the time of creation.
+    pub templates: BTreeMap<String, (Template, i64)>,
+    /// Outcomes by client token, with the order that got them.
+    pub tokens: BTreeMap<String, (Order, Outcome)>,
+    /// Offerings without capacity: type and zone.
+    pub sold_out: BTreeSet<(String, String)>,
+    /// The queue by receipt.
+    pub letters: BTreeMap<u64, Letter>,
+    /// Instances that never join their cluster.
+    pub never_joins: BTreeSet<String>,
+    /// Percent of new instances that never join.
+    pub dud_percent: u64,
+    profiles: BTreeSet<String>,
+    random: Random,
+    next: u64,
+    observers: Vec<Observer>,
+}
+
+/// A region. Clones are the same one.
+#[derive(Clone)]
+pub struct Region {
+    model: Arc<Mutex<Model>>,
+    /// The region's own clock.
+    pub clock: WallClock,
+    changed: watch::Sender<u64>,
+}
+
+impl Region {
+    /// A region of an account.
+    ///
+    /// # Errors
+    /// When there are no facts about a region of that name.
+    pub fn new(
+        name: &str,
+        account_id: &str,
+        clock: WallClock,
+        random: Random,
+    ) -> anyhow::Result<Self> {
+        let mut config = RegionConfig::simple(name)?;
+        account_id.clone_into(&mut config.account_id);
+        let facts = Dataset::embedded()?;
+        let sold = facts.instance_types().iter().filter(|found| {
+            FAMILIES.contains(&found.family())
+                && !found.bare_metal
+                && config.instance_types.iter().any(|sold| sold.name() == &*found.name)
+        });
+        let types = sold.map(|found| (found.name.to_string(), found.clone())).collect();
+        let model = Model {
+            config,
+            types,
+            instances: BTreeMap::new(),
+            templates: BTreeMap::new(),
+            tokens: BTreeMap::new(),
+            sold_out: BTreeSet::new(),
+            letters: BTreeMap::new(),
+            never_joins: BTreeSet::new(),
+            dud_percent: 0,
+            profiles: BTreeSet::new(),
+            random,
+            next: 0,
+            observers: Vec::new(),
+        };
+        Ok(Self { model: Arc::new(Mutex::new(model)), clock, changed: watch::Sender::new(0) })
+    }
+
+    /// Looks at or changes the model at the present moment.
+    pub fn with<T>(&self, act: impl FnOnce(&mut Model, i64) -> T) -> T {
+        let mut model = self.lock();
+        let now_ms = self.clock.now_ms();
+        let moved = model.advance(now_ms);
+        let before = model.next;
+        let result = act(&mut model, now_ms);
+        let touched = moved || model.next != before;
+        drop(model);
+        if touched {
+            self.changed.send_modify(|revision| *revision += 1);
+        }
+        result
+    }
+
+    /// Tells `observer` all that happens from now on.
+    pub fn observe(&self, observer: Observer) {
+        self.lock().observers.push(observer);
+    }
+
+    /// Grows whenever an instance changes.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// Moves instances on when their time has come, for as long as it is polled.
+    pub async fn keep_time(self) {
+        let mut changes = self.changes();
+        loop {
+            changes.mark_unchanged();
+            let due_ms = self.with(|model, _| model.next_due());
+            let Some(due_ms) = due_ms else {
+                if changes.changed().await.is_err() {
+                    return;
+                }
+                continue;
+            };
+            tokio::select! {
+                biased;
+                _ = changes.changed() => {}
+                () = tokio::time::sleep_until(self.clock.instant(due_ms)) => {}
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Model> {
+        self.model.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Model {
+    /// Buys one instance, as CreateFleet of type instant with these overrides would.
+    pub fn launch(&mut self, order: &Order, now_ms: i64) -> Result<Outcome, Refusal> {
+        if let Some((before, outcome)) = self.tokens.get(&order.client_token) {
+            let same = before == order;
+            return if same { Ok(outcome.clone()) } else { Err(Refusal::TokenReused) };
+        }
+        let missing = order.offers.iter().find(|at| !self.templates.contains_key(&at.template));
+        if missing.is_some() {
+            return Err(Refusal::TemplateMissing);
+        }
+        let mut offers: VecDeque<(String, Offer)> = order
+            .offers
+            .iter()
+            .flat_map(|at| at.offers.iter().map(|offer| (at.template.clone(), offer.clone())))
+            .collect();
+        offers.make_contiguous().sort_by_key(|(_, offer)| offer.rank);
+        let mut outcome = Outcome { request_id: self.id("req"), ..Outcome::default() };
+        while let Some((template, offer)) = offers.pop_front() {
+            if self.sold_out.contains(&(offer.instance_type.clone(), offer.zone.clone())) {
+                outcome.shortages.push(announce::shortage(&offer));
+                continue;
+            }
+            outcome.bought = Some(self.buy(order, &template, &offer, now_ms));
+            break;
+        }
+        self.tokens.insert(order.client_token.clone(), (order.clone(), outcome.clone()));
+        Ok(outcome)
+    }
+
+    fn buy(&mut self, order: &Order, template: &str, offer: &Offer, now_ms: i64) -> Bought {
+        let instance_id = self.id("i");
+        let boot = self.random.between(BOOT_MS.0, BOOT_MS.1);
+        let invisible = self.random.between(0, INVISIBLE_MS);
+        let (template, _) = self.templates.get(template).cloned().unwrap_or_else(announce::nothing);
+        let number = self.instances.len() + self.tokens.len();
+        let dns_name = format!("ip-10-{}-{}.internal", self.config.account_id, number);
+        let zones = self.config.zones.iter();
+        let zone_id = zones.clone().find(|zone| zone.name == offer.zone).map(|zone| &zone.id);
+        let seen = Instance {
+            instance_id: instance_id.clone(),
+            phase: InstancePhase::Pending,
+            instance_type: offer.instance_type.clone(),
+            zone: offer.zone.clone(),
+            zone_id: zone_id.cloned().unwrap_or_default(),
+            capacity_type: order.capacity_type,
+            private_dns_name: dns_name.clone(),
+            image_id: template.image_id.clone(),
+            launch_ms: now_ms,
+            tags: order.tags.clone(),
+        };
+        let later = |ms: u64| now_ms + i64::try_from(ms).unwrap_or_default();
+        let record = Record {
+            seen,
+            visible_ms: later(invisible),
+            due_ms: Some(later(boot)),
+            reclaimed_ms: None,
+            announced_ms: None,
+            template,
+            token: order.client_token.clone(),
+            dns_name,
+        };
+        if self.random.chance(self.dud_percent) {
+            self.never_joins.insert(instance_id.clone());
+        }
+        self.tell(&Happening::Launched(Box::new(record.clone())));
+        self.instances.insert(instance_id.clone(), record);
+        let (instance_type, zone) = (offer.instance_type.clone(), offer.zone.clone());
+        Bought { instance_id, instance_type, zone }
+    }
+
+    /// Begins to end an instance.
+    pub fn terminate(&mut self, instance_id: &str, outside: bool, now_ms: i64) {
+        let Some(record) = self.instances.get(instance_id).filter(|record| record.alive()) else {
+            return;
+        };
+        self.tell(&Happening::Ending { record: Box::new(record.clone()), outside });
+        if let Some(record) = self.instances.get_mut(instance_id) {
+            record.seen.phase = InstancePhase::ShuttingDown;
+            record.due_ms = Some(now_ms + SHUTDOWN_MS);
+            record.reclaimed_ms = None;
+            if outside {
+                record.announced_ms.get_or_insert(now_ms);
+            }
+        }
+        self.announce_state(instance_id, now_ms);
+    }
+
+    /// Announces that a spot instance will be taken back; false for others.
+    pub fn interrupt(&mut self, instance_id: &str, now_ms: i64) -> bool {
+        let Some(record) = self.instances.get_mut(instance_id) else { return false };
+        let spot = record.seen.capacity_type == CapacityType::Spot;
+        if !spot || !record.alive() || record.announced_ms.is_some() {
+            return false;
+        }
+        record.announced_ms = Some(now_ms);
+        record.reclaimed_ms = Some(now_ms + NOTICE_MS);
+        self.announce_interruption(instance_id, now_ms);
+        true
+    }
+
+    /// True once for each profile: it exists from now on.
+    pub fn has_profile(&mut self, name: &str) -> bool {
+        self.profiles.contains(name)
+    }
+
+    /// Makes a profile.
+    pub fn make_profile(&mut self, name: &str) {
+        self.profiles.insert(name.to_owned());
+    }
+
+    fn advance(&mut self, now_ms: i64) -> bool {
+        let due = |record: &Record| {
+            let moments = [record.due_ms, record.reclaimed_ms];
+            moments.into_iter().flatten().any(|at| at <= now_ms)
+        };
+        let ids: Vec<String> = self
+            .instances
+            .iter()
+            .filter(|(_, record)| due(record))
+            .map(|(id, _)| id.clone())
+            .collect();
+        ids.iter().for_each(|id| self.change(id, now_ms));
+        let before = self.instances.len();
+        self.instances.retain(|_, record| {
+            record.seen.phase != InstancePhase::Terminated
+                || record.due_ms.is_none_or(|until| until > now_ms)
+        });
+        !ids.is_empty() || self.instances.len() != before
+    }
+
+    fn change(&mut self, instance_id: &str, now_ms: i64) {
+        let Some(record) = self.instances.get_mut(instance_id) else { return };
+        if record.reclaimed_ms.is_some_and(|at| at <= now_ms) {
+            self.terminate(instance_id, true, now_ms);
+            return;
+        }
+        record.due_ms = None;
+        match record.seen.phase {
+            InstancePhase::Pending => record.seen.phase = InstancePhase::Running,
+            InstancePhase::ShuttingDown => {
+                record.seen.phase = InstancePhase::Terminated;
+                record.due_ms = Some(now_ms + LISTED_MS);
+            }
+            InstancePhase::Unspecified
+            | InstancePhase::Running
+            | InstancePhase::Stopped
+            | InstancePhase::Terminated => return,
+        }
+        self.announce_state(instance_id, now_ms);
+    }
+
+    fn next_due(&self) -> Option<i64> {
+        let moments = |record: &Record| [record.due_ms, record.reclaimed_ms];
+        self.instances.values().flat_map(moments).flatten().min()
+    }
+
+    fn tell(&self, happening: &Happening) {
+        self.observers.iter().for_each(|observer| observer(happening));
+    }
+
+    /// The next id of a kind.
+    pub fn id(&mut self, prefix: &str) -> String {
+        self.next += 1;
+        format!("{prefix}-{:05x}{:012x}", self.next, self.random.between(0, (1 << 48) - 1))
+    }
+}
+
+/// Why nothing was bought at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The token was used with another order.
+    TokenReused,
+    /// A template does not exist.
+    TemplateMissing,
+}

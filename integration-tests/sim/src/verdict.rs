@@ -1,0 +1,202 @@
+//! What must never happen, judged at the moment at which it would; and what must be true at rest.
+//!
+//! Invariant: judges by the truth of regions and API servers, never by what a service believes.
+
+mod claims;
+mod rest;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use longshore_actuator::cloud::{TAG_CLAIM, TAG_CLUSTER};
+use longshore_lab::cluster::ClusterHandle;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::journal::Journal;
+use crate::region::{Happening, Record, Region};
+use crate::world::{Cluster, Site};
+
+/// Resource id of NodeClaims.
+const CLAIMS: &str = "nodeclaims.karpenter.sh";
+
+/// One thing that must not happen and did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Violation {
+    /// Which rule.
+    pub rule: &'static str,
+    /// When, in milliseconds since the beginning.
+    pub at_ms: i64,
+    /// What happened.
+    pub text: String,
+}
+
+/// A cluster as the judge sees it.
+#[derive(Clone)]
+struct Seen {
+    name: String,
+    label: String,
+    site: usize,
+    handle: Arc<ClusterHandle>,
+}
+
+#[derive(Default)]
+struct State {
+    violations: Vec<Violation>,
+    /// Living instances by cluster and claim.
+    alive: BTreeMap<(String, String), BTreeSet<String>>,
+    /// Claims that users have deleted, by cluster label.
+    deleted_by_users: BTreeSet<(String, String)>,
+    /// Claims seen, by cluster label and name: whether they were being deleted.
+    claims: BTreeMap<(String, String), bool>,
+    revisions: BTreeMap<String, u64>,
+}
+
+/// Watches over a run. Clones share what they have seen.
+#[derive(Clone)]
+pub struct Judge {
+    state: Arc<Mutex<State>>,
+    journal: Journal,
+    clusters: Vec<Seen>,
+    regions: Vec<Region>,
+}
+
+impl Judge {
+    /// A judge who has seen nothing.
+    #[must_use]
+    pub fn new(journal: Journal) -> Self {
+        Self { state: Arc::default(), journal, clusters: Vec::new(), regions: Vec::new() }
+    }
+
+    /// Begins to watch.
+    pub fn watch(&mut self, sites: &[Site], clusters: &[Arc<Cluster>]) {
+        self.clusters = clusters
+            .iter()
+            .map(|cluster| Seen {
+                name: cluster.name.clone(),
+                label: cluster.label.clone(),
+                site: cluster.site,
+                handle: Arc::clone(&cluster.handle),
+            })
+            .collect();
+        self.regions = sites.iter().map(|site| site.region.clone()).collect();
+        for (index, site) in sites.iter().enumerate() {
+            let judge = self.clone();
+            site.region.observe(Box::new(move |happening| judge.happens(index, happening)));
+        }
+    }
+
+    /// Violations so far.
+    #[must_use]
+    pub fn violations(&self) -> Vec<Violation> {
+        self.lock().violations.clone()
+    }
+
+    /// A user deletes a claim: nobody else has to name a reason.
+    pub fn user_deletes(&self, label: &str, claim: &str) {
+        self.lock().deleted_by_users.insert((label.to_owned(), claim.to_owned()));
+    }
+
+    fn happens(&self, site: usize, happening: &Happening) {
+        match happening {
+            Happening::Launched(record) => self.launched(site, record),
+            Happening::Ending { record, outside } => self.ending(site, record, *outside),
+        }
+    }
+
+    fn launched(&self, site: usize, record: &Record) {
+        let claim = record.seen.tag(TAG_CLAIM).to_owned();
+        let key = (self.cluster_key(site, record), claim.clone());
+        self.journal.note(&format!(
+            "EC2: {} launched for claim {claim} of {}: {} {}",
+            record.seen.instance_id, key.0, record.seen.instance_type, record.seen.zone
+        ));
+        let mut state = self.lock();
+        let alive = state.alive.entry(key.clone()).or_default();
+        alive.insert(record.seen.instance_id.clone());
+        let count = alive.len();
+        drop(state);
+        if count > 1 {
+            let text = format!("claim {claim} of {} has {count} living instances", key.0);
+            self.violate("launched twice", text);
+        }
+    }
+
+    fn ending(&self, site: usize, record: &Record, outside: bool) {
+        let (claim, id) = (record.seen.tag(TAG_CLAIM), &record.seen.instance_id);
+        let key = (self.cluster_key(site, record), claim.to_owned());
+        let whose = if outside { "by EC2 or a person" } else { "by Longshore" };
+        self.journal.note(&format!("EC2: {id} of claim {claim} of {} is ended {whose}", key.0));
+        if let Some(alive) = self.lock().alive.get_mut(&key) {
+            alive.remove(id);
+        }
+        if outside {
+            return;
+        }
+        let Some(cluster) = self.cluster_of(site, record) else {
+            return self.violate("foreign instance ended", format!("{id} belongs to no cluster"));
+        };
+        match cluster.claim(claim) {
+            Some(found) if found["metadata"]["deletionTimestamp"].is_null() => {
+                let text = format!("{id} of {} is ended while claim {claim} lives", cluster.label);
+                self.violate("ended under a living claim", text);
+            }
+            Some(_) => {}
+            None if cluster.serves(id) => {
+                let text = format!("{id} of {} is ended while its node is in service", cluster.label);
+                self.violate("ended in service without a claim", text);
+            }
+            None => {}
+        }
+    }
+
+    fn cluster_of(&self, site: usize, record: &Record) -> Option<&Seen> {
+        let name = record.seen.tag(TAG_CLUSTER);
+        self.clusters.iter().find(|cluster| cluster.site == site && cluster.name == name)
+    }
+
+    fn cluster_key(&self, site: usize, record: &Record) -> String {
+        let found = self.cluster_of(site, record);
+        found.map_or_else(|| "nobody".to_owned(), |cluster| cluster.label.clone())
+    }
+
+    fn violate(&self, rule: &'static str, text: String) {
+        self.journal.note(&format!("VIOLATION {rule}: {text}"));
+        let at_ms = self.journal.elapsed_ms();
+        self.lock().violations.push(Violation { rule, at_ms, text });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Seen {
+    fn claim(&self, name: &str) -> Option<Value> {
+        let mut found = None;
+        self.handle.visit(CLAIMS, |claim| {
+            if claim["metadata"]["name"] == name {
+                found = Some(claim.clone());
+            }
+        });
+        found
+    }
+
+    /// True when the node of an instance is ready and open to pods.
+    fn serves(&self, instance_id: &str) -> bool {
+        let mut serves = false;
+        self.handle.visit("nodes", |node| {
+            let provider_id = node["spec"]["providerID"].as_str().unwrap_or_default();
+            let taints = node["spec"]["taints"].as_array();
+            let closed = taints.is_some_and(|taints| !taints.is_empty());
+            serves |= provider_id.ends_with(instance_id) && is_ready(node) && !closed;
+        });
+        serves
+    }
+}
+
+/// True for a node whose Ready condition is true.
+fn is_ready(node: &Value) -> bool {
+    let conditions = node["status"]["conditions"].as_array();
+    conditions.is_some_and(|all| all.iter().any(|one| one["type"] == "Ready" && one["status"] == "True"))
+}

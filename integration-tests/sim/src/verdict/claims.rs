@@ -1,0 +1,108 @@
+//! Claims that begin to go, and claims that are gone.
+//!
+//! Invariant: looked at after every step in which anything of the cluster has changed.
+
+use std::collections::BTreeMap;
+
+use longshore_actuator::cloud::{TAG_CLAIM, TAG_CLUSTER};
+use serde_json::Value;
+
+use super::{CLAIMS, Judge, Seen};
+
+/// Reason of a deletion that rests on the instance's absence.
+const GONE: &str = "InstanceTerminated";
+/// Reason of a deletion that rests on an announcement of EC2.
+const INTERRUPTED: &str = "Interrupted";
+
+impl Judge {
+    /// Looks at all claims.
+    pub fn look(&self) {
+        for cluster in &self.clusters {
+            let revision = cluster.handle.revision();
+            let before = self.lock().revisions.insert(cluster.label.clone(), revision);
+            if before != Some(revision) {
+                self.look_at(cluster);
+            }
+        }
+    }
+
+    fn look_at(&self, cluster: &Seen) {
+        let mut now = BTreeMap::new();
+        cluster.handle.visit(CLAIMS, |claim| {
+            let name = claim["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            now.insert(name, claim.clone());
+        });
+        let (mut going, mut gone) = (Vec::new(), Vec::new());
+        {
+            let mut state = self.lock();
+            for (name, claim) in &now {
+                let deleting = !claim["metadata"]["deletionTimestamp"].is_null();
+                let key = (cluster.label.clone(), name.clone());
+                let before = state.claims.insert(key, deleting).unwrap_or(false);
+                if deleting && !before {
+                    going.push(claim.clone());
+                }
+            }
+            state.claims.retain(|(label, name), _| {
+                let stays = *label != cluster.label || now.contains_key(name);
+                if !stays {
+                    gone.push(name.clone());
+                }
+                stays
+            });
+        }
+        going.iter().for_each(|claim| self.is_going(cluster, claim));
+        gone.iter().for_each(|name| self.is_gone(cluster, name));
+    }
+
+    fn is_going(&self, cluster: &Seen, claim: &Value) {
+        let name = claim["metadata"]["name"].as_str().unwrap_or_default();
+        let by_user = (cluster.label.clone(), name.to_owned());
+        if self.lock().deleted_by_users.contains(&by_user) {
+            return;
+        }
+        let reason = reason_of(claim);
+        self.journal.note(&format!("claim {name} of {} begins to go: {reason}", cluster.label));
+        let Some((running, announced)) = self.instance_of(cluster, name) else { return };
+        if running && reason == GONE {
+            let text = format!("claim {name} of {} goes as {reason}; it runs", cluster.label);
+            self.violate("a running instance was taken for gone", text);
+        }
+        if running && reason == INTERRUPTED && !announced {
+            let text = format!("claim {name} of {} goes as {reason}; nobody said so", cluster.label);
+            self.violate("an interruption was imagined", text);
+        }
+        if running && reason.is_empty() {
+            let text = format!("claim {name} of {} goes without a reason", cluster.label);
+            self.violate("ended without a reason", text);
+        }
+    }
+
+    fn is_gone(&self, cluster: &Seen, name: &str) {
+        self.journal.note(&format!("claim {name} of {} is gone", cluster.label));
+        if let Some((true, _)) = self.instance_of(cluster, name) {
+            let text = format!("claim {name} of {} was let go; its instance runs", cluster.label);
+            self.violate("released while the instance runs", text);
+        }
+    }
+
+    /// Whether the instance of a claim runs, and whether EC2 has announced its end.
+    fn instance_of(&self, cluster: &Seen, claim: &str) -> Option<(bool, bool)> {
+        self.regions.get(cluster.site)?.with(|model, _| {
+            let found = model.instances.values().filter(|record| {
+                record.seen.tag(TAG_CLAIM) == claim && record.seen.tag(TAG_CLUSTER) == cluster.name
+            });
+            let found = found.map(|record| (record.alive(), record.announced_ms.is_some()));
+            found.reduce(|one, other| (one.0 || other.0, one.1 || other.1))
+        })
+    }
+}
+
+/// Why a claim goes, as its condition says.
+fn reason_of(claim: &Value) -> String {
+    let conditions = claim["status"]["conditions"].as_array().into_iter().flatten();
+    let mut named = conditions.filter(|one| one["type"] == "DisruptionReason");
+    let reason = named.next().and_then(|one| one["reason"].as_str());
+    let annotation = claim["metadata"]["annotations"]["longshore.dev/deletion-reason"].as_str();
+    reason.or(annotation).unwrap_or_default().to_owned()
+}

@@ -1,0 +1,106 @@
+//! What must be true once faults have ended and users are quiet.
+//!
+//! Invariant: a list of what is not yet as it must be; empty means at rest.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use longshore_actuator::cloud::{TAG_CLAIM, TAG_CLUSTER};
+use serde_json::Value;
+
+use super::{CLAIMS, Judge, Seen};
+
+/// Taints that must not stay.
+const OURS: [&str; 2] = ["karpenter.sh/unregistered", "karpenter.sh/disrupted"];
+
+impl Judge {
+    /// What is not at rest, one line each.
+    #[must_use]
+    pub fn unrest(&self) -> Vec<String> {
+        self.clusters.iter().flat_map(|cluster| self.unrest_of(cluster)).collect()
+    }
+
+    /// Says that the world did not come to rest in time.
+    pub fn restless(&self, unrest: &[String]) {
+        let shown: Vec<&str> = unrest.iter().take(5).map(String::as_str).collect();
+        self.violate("not at rest", format!("{} matters: {}", unrest.len(), shown.join("; ")));
+    }
+
+    fn unrest_of(&self, cluster: &Seen) -> Vec<String> {
+        let mut unrest = pods(cluster);
+        let claims = claims(cluster);
+        let nodes = nodes(cluster);
+        let alive = self.alive_of(cluster);
+        let label = &cluster.label;
+        for (name, claim) in &claims {
+            if !claim["metadata"]["deletionTimestamp"].is_null() {
+                unrest.push(format!("{label}: claim {name} is still going"));
+            }
+            if !alive.values().any(|owner| owner == name) {
+                unrest.push(format!("{label}: claim {name} has no instance"));
+            }
+        }
+        for (id, owner) in &alive {
+            if !claims.contains_key(owner) {
+                unrest.push(format!("{label}: instance {id} of claim {owner} leaks"));
+            }
+        }
+        for (name, (provider_id, taints)) in &nodes {
+            let known = alive.keys().any(|id| provider_id.ends_with(id.as_str()));
+            if !known {
+                unrest.push(format!("{label}: node {name} has no instance"));
+            }
+            for taint in taints.iter().filter(|taint| OURS.contains(&taint.as_str())) {
+                unrest.push(format!("{label}: node {name} is still tainted {taint}"));
+            }
+        }
+        unrest
+    }
+
+    fn alive_of(&self, cluster: &Seen) -> BTreeMap<String, String> {
+        let Some(region) = self.regions.get(cluster.site) else { return BTreeMap::new() };
+        region.with(|model, _| {
+            let ours = model.instances.values().filter(|record| {
+                record.alive() && record.seen.tag(TAG_CLUSTER) == cluster.name
+            });
+            let pair = |record: &crate::region::Record| {
+                (record.seen.instance_id.clone(), record.seen.tag(TAG_CLAIM).to_owned())
+            };
+            ours.map(pair).collect()
+        })
+    }
+}
+
+fn pods(cluster: &Seen) -> Vec<String> {
+    let mut waiting = Vec::new();
+    cluster.handle.visit("pods", |pod| {
+        let over = ["Succeeded", "Failed"].contains(&pod["status"]["phase"].as_str().unwrap_or(""));
+        let bound = pod["spec"]["nodeName"].is_string();
+        let deleting = !pod["metadata"]["deletionTimestamp"].is_null();
+        if !over && !bound && !deleting {
+            waiting.push(format!("{}: pod {} waits", cluster.label, text(&pod["metadata"]["name"])));
+        }
+    });
+    waiting
+}
+
+fn claims(cluster: &Seen) -> BTreeMap<String, Value> {
+    let mut all = BTreeMap::new();
+    cluster.handle.visit(CLAIMS, |claim| {
+        all.insert(text(&claim["metadata"]["name"]), claim.clone());
+    });
+    all
+}
+
+fn nodes(cluster: &Seen) -> BTreeMap<String, (String, BTreeSet<String>)> {
+    let mut all = BTreeMap::new();
+    cluster.handle.visit("nodes", |node| {
+        let taints = node["spec"]["taints"].as_array().into_iter().flatten();
+        let keys = taints.map(|taint| text(&taint["key"])).collect();
+        all.insert(text(&node["metadata"]["name"]), (text(&node["spec"]["providerID"]), keys));
+    });
+    all
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,153 @@
+//! Everything that runs: regions, clusters, and the three services above them.
+//!
+//! Invariant: made of the seed alone. One thread, one order of events; whatever acts on the world does
+//! so from a task of its own, at simulated times.
+
+mod cluster;
+mod services;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::clock::WallClock;
+use crate::cloud;
+use crate::journal::Journal;
+use crate::net::Net;
+use crate::process::Machine;
+use crate::random::Random;
+use crate::region::Region;
+use crate::verdict::Judge;
+
+pub use cluster::Cluster;
+pub use services::{Kind, Service};
+
+/// Most time that a chunk of bytes takes between two processes.
+const LATENCY_MAX: Duration = Duration::from_millis(4);
+/// Address that stands for both schedulers.
+const SCHEDULERS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 9, 9, 9)), 7400);
+
+/// How large a world is.
+#[derive(Clone, Debug)]
+pub struct Size {
+    /// Clusters, each with its account and region.
+    pub clusters: Vec<(&'static str, &'static str, &'static str)>,
+    /// Schedulers.
+    pub schedulers: u8,
+    /// Pods of a cluster, about.
+    pub pods: u64,
+}
+
+impl Default for Size {
+    /// Three clusters in two accounts and two regions, two of them of one name.
+    fn default() -> Self {
+        Self {
+            clusters: vec![
+                ("prod", "111122223333", "us-east-1"),
+                ("stage", "111122223333", "us-east-1"),
+                ("prod", "444455556666", "eu-west-1"),
+            ],
+            schedulers: 2,
+            pods: 150,
+        }
+    }
+}
+
+/// One account in one region.
+#[derive(Clone)]
+pub struct Site {
+    /// The truth.
+    pub region: Region,
+    /// What goes wrong with its API.
+    pub weather: cloud::Weather,
+    /// Address of its API.
+    pub address: IpAddr,
+}
+
+/// Everything that runs.
+pub struct World {
+    /// True time.
+    pub clock: WallClock,
+    /// The network.
+    pub net: Net,
+    /// Accounts and regions.
+    pub sites: Vec<Site>,
+    /// Clusters.
+    pub clusters: Vec<Arc<Cluster>>,
+    /// The services.
+    pub services: Vec<Service>,
+    /// What has happened.
+    pub journal: Journal,
+    /// What must never happen.
+    pub judge: Judge,
+}
+
+impl World {
+    /// Builds a world and starts everything in it.
+    ///
+    /// # Errors
+    /// When a part cannot be made, which is a bug.
+    pub async fn start(seed: u64, size: &Size) -> Result<Self> {
+        let clock = WallClock::begin();
+        let journal = Journal::new(clock.clone());
+        let net = Net::new(Random::stream(seed, "network"), LATENCY_MAX);
+        let judge = Judge::new(journal.clone());
+        let (mut sites, mut clusters) = (Vec::<(String, String, Site)>::new(), Vec::new());
+        for (name, account, region) in &size.clusters {
+            let known = sites.iter().position(|(a, r, _)| a == account && r == region);
+            let index = known.unwrap_or(sites.len());
+            if known.is_none() {
+                let site = site(seed, index, (account, region), &clock)?;
+                crate::process::start(site.region.clone().keep_time());
+                sites.push(((*account).to_owned(), (*region).to_owned(), site));
+            }
+            let number = clusters.len();
+            let label = format!("{name}-{number}");
+            let made = Cluster::start(seed, number, (name, &label), (index, &sites[index].2)).await;
+            clusters.push(Arc::new(made?));
+        }
+        let sites = sites.into_iter().map(|(_, _, site)| site).collect();
+        let mut world = Self { clock, net, sites, clusters, services: Vec::new(), journal, judge };
+        world.judge.watch(&world.sites, &world.clusters);
+        world.add_services(seed, size);
+        for index in 0..world.services.len() {
+            world.boot(index);
+        }
+        Ok(world)
+    }
+
+    fn add_services(&mut self, seed: u64, size: &Size) {
+        let mut machines = Vec::new();
+        for site in 0..self.sites.len() {
+            // The first site has two actuators, of which one leads.
+            let copies = if site == 0 { 2 } else { 1 };
+            for copy in 0..copies {
+                machines.push((format!("actuator-{site}-{copy}"), Kind::Actuator { site }));
+            }
+        }
+        for copy in 0..size.schedulers {
+            machines.push((format!("scheduler-{copy}"), Kind::Scheduler));
+        }
+        for (cluster, known) in self.clusters.iter().enumerate() {
+            machines.push((format!("watcher-{}", known.label), Kind::Watcher { cluster }));
+        }
+        for (number, (name, kind)) in (1_u8..).zip(machines) {
+            let machine = Machine::new(&name, number, seed, &self.clock, &self.net);
+            let random = Arc::new(Mutex::new(Random::stream(seed, &name)));
+            self.services.push(Service { machine, kind, random, process: None });
+        }
+        let schedulers = self.services.iter().filter(|service| service.kind == Kind::Scheduler);
+        let behind = schedulers.map(|service| service.machine.address()).collect();
+        self.net.serve(SCHEDULERS, behind);
+    }
+}
+
+fn site(seed: u64, index: usize, (account, name): (&str, &str), clock: &WallClock) -> Result<Site> {
+    let random = Random::stream(seed, &format!("region/{account}/{name}"));
+    let region = Region::new(name, account, clock.another(), random)?;
+    let last = u8::try_from(index).unwrap_or(u8::MAX);
+    let address = IpAddr::V4(Ipv4Addr::new(10, 2, last, 1));
+    Ok(Site { region, weather: cloud::Weather::default(), address })
+}
