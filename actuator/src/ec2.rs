@@ -26,6 +26,7 @@ use aws_smithy_http_client::tls::Provider;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use aws_smithy_types::retry::RetryConfig;
 use aws_smithy_types::timeout::TimeoutConfig;
+use longshore_runtime::clock::Clock;
 
 pub use alias::{Alias, AliasError, ImageParameter, Variant};
 pub use errors::classify;
@@ -41,6 +42,7 @@ const ATTEMPTS_MAX: u32 = 4;
 #[derive(Clone, Debug)]
 pub struct Aws {
     region: String,
+    clock: Clock,
     ec2: aws_sdk_ec2::Client,
     eks: aws_sdk_eks::Client,
     iam: aws_sdk_iam::Client,
@@ -52,13 +54,14 @@ pub struct Aws {
 
 impl Aws {
     /// Clients for a region, from the standard `AWS_*` variables, profiles and instance metadata.
-    pub async fn connect(region: &str) -> Self {
-        Self::connect_with(region, |loader| loader).await
+    pub async fn connect(region: &str, clock: &Clock) -> Self {
+        Self::connect_with(region, clock, |loader| loader).await
     }
 
     /// Like [`Aws::connect`], with settings of the caller's own: an endpoint, credentials.
     pub async fn connect_with(
         region: &str,
+        clock: &Clock,
         customize: impl FnOnce(ConfigLoader) -> ConfigLoader,
     ) -> Self {
         let http = aws_smithy_http_client::Builder::new()
@@ -73,15 +76,16 @@ impl Aws {
             .http_client(http)
             .timeout_config(timeouts)
             .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS_MAX));
-        Self::new(region, &customize(loader).load().await)
+        Self::new(region, clock, &customize(loader).load().await)
     }
 
-    fn new(region: &str, config: &SdkConfig) -> Self {
+    fn new(region: &str, clock: &Clock, config: &SdkConfig) -> Self {
         let pricing = aws_sdk_pricing::config::Builder::from(config)
             .region(Region::new(pricing_region(region)))
             .build();
         Self {
             region: region.to_owned(),
+            clock: clock.clone(),
             ec2: aws_sdk_ec2::Client::new(config),
             eks: aws_sdk_eks::Client::new(config),
             iam: aws_sdk_iam::Client::new(config),

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use etcd_client::Client;
 use longshore_runtime::backoff::{Backoff, BackoffPolicy};
+use longshore_runtime::tasks::Supervisor;
 use thiserror::Error;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -70,12 +71,10 @@ pub enum ElectionError {
     LeaseLost,
 }
 
-/// Campaigns, leads and campaigns again until the token is cancelled; `standing` follows.
-pub async fn run(campaign: Campaign, standing: watch::Sender<Standing>, token: CancellationToken) {
-    let mut backoff = Backoff::new(
-        BackoffPolicy::NETWORK,
-        longshore_runtime::platform::Platform::system().entropy,
-    );
+/// Campaigns, leads and campaigns again until the supervisor's token is cancelled; `standing` follows.
+pub async fn run(campaign: Campaign, standing: watch::Sender<Standing>, supervisor: &Supervisor) {
+    let token = supervisor.token().clone();
+    let mut backoff = Backoff::new(BackoffPolicy::NETWORK, supervisor.platform().entropy.clone());
     while !token.is_cancelled() {
         // Boxed: clients of etcd are large.
         let Err(error) = Box::pin(one_term(&campaign, &standing, &token)).await else {

@@ -8,9 +8,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use etcd_client::{Client, ConnectOptions};
+use etcd_client::{Channel, Client, ConnectOptions};
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
+use longshore_runtime::client;
+use longshore_runtime::net::Network;
 use thiserror::Error;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
@@ -46,6 +48,7 @@ pub enum EtcdError {
 #[derive(Clone)]
 pub struct Members {
     endpoints: Arc<[String]>,
+    network: Network,
     chosen: Arc<Mutex<Option<Client>>>,
 }
 
@@ -56,10 +59,10 @@ impl fmt::Debug for Members {
 }
 
 impl Members {
-    /// Members by their addresses.
+    /// Members by their addresses, reached over `network`.
     #[must_use]
-    pub fn new(endpoints: &[String]) -> Self {
-        Self { endpoints: endpoints.into(), chosen: Arc::default() }
+    pub fn new(endpoints: &[String], network: &Network) -> Self {
+        Self { endpoints: endpoints.into(), network: network.clone(), chosen: Arc::default() }
     }
 
     /// A client of the member that answers first.
@@ -67,7 +70,8 @@ impl Members {
     /// # Errors
     /// When none answers.
     pub async fn any(&self) -> Result<Client, NoMember> {
-        let mut probes: FuturesUnordered<_> = self.endpoints.iter().map(probe).collect();
+        let probes = self.endpoints.iter().map(|endpoint| probe(endpoint, &self.network));
+        let mut probes: FuturesUnordered<_> = probes.collect();
         let mut errors = Vec::new();
         while let Some(answer) = probes.next().await {
             match answer {
@@ -119,28 +123,65 @@ pub async fn answered<T>(
 }
 
 /// A client of one member, once that has answered; else why not, with the address.
-async fn probe(endpoint: &String) -> Result<Client, String> {
+async fn probe(endpoint: &String, network: &Network) -> Result<Client, String> {
     let options = ConnectOptions::new()
         .with_connect_timeout(ANSWER_TIMEOUT)
         .with_keep_alive(KEEP_ALIVE_INTERVAL, ANSWER_TIMEOUT)
         .with_keep_alive_while_idle(false)
         .with_require_leader(true);
     let reached = answered(async {
-        let mut client = Client::connect([endpoint], Some(options)).await?;
+        let mut client = connect(endpoint, network, options).await?;
         client.get(PROBE_KEY, None).await?;
         Ok(client)
     });
     reached.await.map_err(|error| format!("{endpoint}: {error}"))
 }
 
+/// A client over TCP, or over the connections that a network of another kind gives.
+async fn connect(
+    endpoint: &String,
+    network: &Network,
+    options: ConnectOptions,
+) -> Result<Client, etcd_client::Error> {
+    if matches!(network, Network::System) {
+        return Client::connect([endpoint], Some(options)).await;
+    }
+    let channel = client::channel(endpoint, network)
+        .map_err(|error| etcd_client::Error::InvalidArgs(format!("{error:#}")))?;
+    Client::from_channel(Channel::Tonic(channel), Some(options)).await
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io;
+
+    use futures::future::BoxFuture;
+    use longshore_runtime::net::{Stream, Transport};
+    use tonic::codegen::http::Uri;
 
     #[tokio::test]
     async fn says_of_each_member_why_it_does_not_answer() {
-        let members = Members::new(&["http://127.0.0.1:1".to_owned(), "nonsense".to_owned()]);
+        let members = ["http://127.0.0.1:1".to_owned(), "nonsense".to_owned()];
+        let members = Members::new(&members, &Network::System);
         let error = members.any().await.err().map(|error| error.to_string()).unwrap_or_default();
         assert!(error.contains("http://127.0.0.1:1: ") && error.contains("nonsense: "), "{error}");
+    }
+
+    struct Cut;
+
+    impl Transport for Cut {
+        fn connect(&self, uri: Uri) -> BoxFuture<'static, io::Result<Stream>> {
+            let nowhere = io::Error::other(format!("no way to {:?}", uri.host()));
+            Box::pin(async move { Err(nowhere) })
+        }
+    }
+
+    #[tokio::test]
+    async fn members_are_reached_over_the_network_that_was_given() {
+        let network = Network::Given(Arc::new(Cut));
+        let members = Members::new(&["http://etcd-1:2379".to_owned()], &network);
+        let error = members.any().await.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(error.contains("http://etcd-1:2379: "), "{error}");
     }
 }

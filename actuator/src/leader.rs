@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use longshore_proto::capacity::v1::RegionInfo;
 use longshore_proto::capacity::v1::region_change::Change;
-use longshore_runtime::clock::now_ms;
+use longshore_runtime::platform::Platform;
 use longshore_runtime::tasks::Supervisor;
 use tokio::sync::{Notify, OnceCell, watch};
 
@@ -48,6 +48,8 @@ pub struct Premises {
     pub tuning: Tuning,
     /// Logs and counts.
     pub events: Events,
+    /// Clock, randomness and network.
+    pub platform: Platform,
 }
 
 /// A leader's working set.
@@ -116,10 +118,11 @@ impl Leader {
         supervisor.spawn_once("ledger", async move { Ok(writing.await?) });
         let prices = Prices::embedded(&premises.region);
         let view = MarketView { prices, ..MarketView::default() };
+        let since_ms = premises.platform.clock.now_ms();
         Ok(Arc::new(Self {
             premises,
             term,
-            since_ms: now_ms(),
+            since_ms,
             ledger,
             board,
             inventory: watch::Sender::new(Inventory::default()),
@@ -135,6 +138,12 @@ impl Leader {
             busy: Mutex::default(),
             faults: Mutex::default(),
         }))
+    }
+
+    /// Time of day in milliseconds since 1970.
+    #[must_use]
+    pub fn now_ms(&self) -> i64 {
+        self.premises.platform.clock.now_ms()
     }
 
     /// The cloud.

@@ -44,18 +44,16 @@ pub async fn run(
     store: Store,
     mut standing: watch::Receiver<Standing>,
     office: watch::Sender<Office>,
-    token: CancellationToken,
+    supervisor: &Supervisor,
 ) {
-    let mut backoff = Backoff::new(
-        BackoffPolicy::NETWORK,
-        longshore_runtime::platform::Platform::system().entropy,
-    );
+    let token = supervisor.token().clone();
+    let mut backoff = Backoff::new(BackoffPolicy::NETWORK, supervisor.platform().entropy.clone());
     while !token.is_cancelled() {
         let now = standing.borrow_and_update().clone();
         let ended = match now {
             Standing::Leading(term) => {
                 let held = Tenure { premises: &premises, store: &store, office: &office, term };
-                held.hold(&mut standing, &token).await
+                held.hold(&mut standing, supervisor).await
             }
             Standing::Following { leader } => {
                 office.send_replace(Office::Elsewhere { leader });
@@ -115,17 +113,16 @@ impl Tenure<'_> {
     async fn hold(
         self,
         standing: &mut watch::Receiver<Standing>,
-        token: &CancellationToken,
+        owner: &Supervisor,
     ) -> Result<(), StoreError> {
-        let supervisor =
-            Supervisor::new(token.child_token(), longshore_runtime::platform::Platform::system());
+        let supervisor = owner.child();
         let premises = self.premises.clone();
         let leader = Leader::begin(premises, self.term, self.store.clone(), &supervisor).await?;
         work::start(&leader, &supervisor);
         let given_up = supervisor.token().clone();
         let over = async {
             tokio::select! {
-                () = wait(standing, token) => {}
+                () = wait(standing, owner.token()) => {}
                 () = given_up.cancelled() => {}
             }
         };

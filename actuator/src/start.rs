@@ -12,11 +12,11 @@ use longshore_proto::DESCRIPTOR_SET;
 use longshore_proto::capacity::v1::capacity_service_server::CapacityServiceServer;
 use longshore_proto::reason::Reason;
 use longshore_runtime::backoff::{Backoff, BackoffPolicy};
-use longshore_runtime::clock::now_ms;
 use longshore_runtime::metrics::Metrics;
+use longshore_runtime::net::Listener;
+use longshore_runtime::platform::Platform;
 use longshore_runtime::tasks::Supervisor;
 use longshore_runtime::{process, server};
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::cloud::{Caller, Cloud};
@@ -55,7 +55,7 @@ pub async fn start(
     supervisor: &Supervisor,
 ) -> anyhow::Result<SocketAddr> {
     let listener = server::bind(config.listen).await?;
-    let cloud = Arc::new(Aws::connect(&config.region).await);
+    let cloud = Arc::new(Aws::connect(&config.region, &supervisor.platform().clock).await);
     start_with(config, listener, cloud, metrics, supervisor)
 }
 
@@ -65,12 +65,13 @@ pub async fn start(
 /// When the listener has no address.
 pub fn start_with(
     config: Config,
-    listener: TcpListener,
+    listener: impl Into<Listener>,
     cloud: Arc<dyn Cloud>,
     metrics: &Metrics,
     supervisor: &Supervisor,
 ) -> anyhow::Result<SocketAddr> {
-    let address = listener.local_addr().context("the listener has no address")?;
+    let listener = listener.into();
+    let address = listener.address().context("the listener has no address")?;
     tracing::info!(addr = %address, "listening");
     let starting = Office::Closed {
         reason: Reason::NotLeader,
@@ -101,7 +102,7 @@ impl Body {
     async fn live(self, supervisor: &Supervisor) -> anyhow::Result<()> {
         let token = supervisor.token().clone();
         let caller = tokio::select! {
-            caller = self.caller() => caller,
+            caller = self.caller(supervisor.platform()) => caller,
             () = token.cancelled() => return Ok(()),
         };
         let account = caller.account_id.clone();
@@ -111,23 +112,21 @@ impl Body {
             cloud: self.cloud,
             tuning: self.config.tuning.clone(),
             events: self.events,
+            platform: supervisor.platform().clone(),
         };
         let prefix = format!("/longshore/v1/{account}/{}/", self.config.region);
         let (store, standing) = if self.config.etcd_endpoints.is_empty() {
-            alone()
+            alone(supervisor.platform())
         } else {
             elect(&self.config, self.address, prefix, supervisor)
         };
-        office::run(premises, store, standing, self.office, token).await;
+        office::run(premises, store, standing, self.office, supervisor).await;
         Ok(())
     }
 
     /// Who we are; asked for until AWS answers.
-    async fn caller(&self) -> Caller {
-        let mut backoff = Backoff::new(
-            BackoffPolicy::NETWORK,
-            longshore_runtime::platform::Platform::system().entropy,
-        );
+    async fn caller(&self, platform: &Platform) -> Caller {
+        let mut backoff = Backoff::new(BackoffPolicy::NETWORK, platform.entropy.clone());
         loop {
             match self.cloud.caller().await {
                 Ok(caller) => {
@@ -146,9 +145,9 @@ impl Body {
 }
 
 /// The only actuator: leads from the start, with a ledger in memory.
-fn alone() -> (Store, watch::Receiver<Standing>) {
+fn alone(platform: &Platform) -> (Store, watch::Receiver<Standing>) {
     let store = MemoryStore::default();
-    let term = Term { key: Vec::new(), revision: now_ms() };
+    let term = Term { key: Vec::new(), revision: platform.clock.now_ms() };
     store.crown(term.revision);
     let (_, standing) = watch::channel(Standing::Leading(term));
     (Store::Memory(store), standing)
@@ -161,7 +160,7 @@ fn elect(
     prefix: String,
     supervisor: &Supervisor,
 ) -> (Store, watch::Receiver<Standing>) {
-    let members = Members::new(&config.etcd_endpoints);
+    let members = Members::new(&config.etcd_endpoints, &supervisor.platform().network);
     let campaign = Campaign {
         members: members.clone(),
         name: format!("{prefix}leader"),
@@ -170,9 +169,9 @@ fn elect(
     };
     let why = "no answer from etcd yet".to_owned();
     let (sender, standing) = watch::channel(Standing::Cut { why });
-    let token = supervisor.token().clone();
+    let owner = supervisor.clone();
     supervisor.spawn_once("election", async move {
-        election::run(campaign, sender, token).await;
+        election::run(campaign, sender, &owner).await;
         Ok(())
     });
     (Store::Etcd(EtcdStore::new(members, prefix)), standing)

@@ -45,7 +45,7 @@ impl Market for Aws {
     }
 
     async fn spot_prices(&self) -> Result<Vec<SpotPrice>, CloudError> {
-        let now = DateTime::from(std::time::SystemTime::now());
+        let now = DateTime::from_millis(self.clock.now_ms());
         let request = self
             .ec2
             .describe_spot_price_history()

@@ -57,6 +57,7 @@ impl Network for Aws {
     }
 
     async fn images(&self, terms: &[SelectorTerm]) -> Result<Vec<Image>, CloudError> {
+        let now = self.clock.now();
         let mut found = BTreeMap::new();
         for term in terms {
             let mut filters = tag_filters(term);
@@ -67,7 +68,7 @@ impl Network for Aws {
             let request = request.set_owners(owners(term)).include_deprecated(true);
             let answer =
                 request.send().await.map_err(|failure| from_sdk("ec2:DescribeImages", &failure))?;
-            let images = answer.images().iter().filter_map(image);
+            let images = answer.images().iter().filter_map(|found| image(found, now));
             found.extend(images.map(|image| (image.id.clone(), image)));
         }
         let mut images: Vec<_> = found.into_values().collect();
@@ -132,7 +133,7 @@ fn subnet(found: &aws_sdk_ec2::types::Subnet) -> Option<Subnet> {
     })
 }
 
-fn image(found: &aws_sdk_ec2::types::Image) -> Option<Image> {
+fn image(found: &aws_sdk_ec2::types::Image, now: jiff::Timestamp) -> Option<Image> {
     let arch = match found.architecture()?.as_str() {
         "x86_64" => "amd64",
         "arm64" => "arm64",
@@ -144,6 +145,6 @@ fn image(found: &aws_sdk_ec2::types::Image) -> Option<Image> {
         name: found.name().unwrap_or_default().to_owned(),
         arch: arch.to_owned(),
         created: found.creation_date().unwrap_or_default().to_owned(),
-        deprecated: deprecated.is_some_and(|time| time <= jiff::Timestamp::now()),
+        deprecated: deprecated.is_some_and(|time| time <= now),
     })
 }

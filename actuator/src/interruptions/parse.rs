@@ -41,18 +41,17 @@ struct Envelope {
     detail: Value,
 }
 
-/// Reads an envelope; none when it is about nothing that matters.
+/// Reads an envelope; none when it is about nothing that matters. One without a time is of `now_ms`.
 ///
 /// # Errors
 /// When the text is no envelope.
-pub fn parse(body: &str) -> Result<Option<Announcement>, NotAnEnvelope> {
+pub fn parse(body: &str, now_ms: i64) -> Result<Option<Announcement>, NotAnEnvelope> {
     let envelope: Envelope = serde_json::from_str(body)?;
     let Some((kind, instance_ids)) = meaning(&envelope) else { return Ok(None) };
-    let time = envelope.time.unwrap_or_else(jiff::Timestamp::now);
     Ok(Some(Announcement {
         kind,
         instance_ids,
-        time_ms: time.as_millisecond(),
+        time_ms: envelope.time.map_or(now_ms, jiff::Timestamp::as_millisecond),
         account_id: envelope.account,
         region: envelope.region,
     }))
@@ -110,7 +109,7 @@ mod tests {
     }
 
     fn kinds(source: &str, detail_type: &str, detail: Value) -> Option<InterruptionKind> {
-        let found = parse(&envelope(source, detail_type, detail)).unwrap()?;
+        let found = parse(&envelope(source, detail_type, detail), 1).unwrap()?;
         assert_eq!((found.time_ms, found.region.as_str()), (7000, "us-east-1"));
         assert_eq!(found.instance_ids, ["i-1"]);
         Some(found.kind)
@@ -154,7 +153,7 @@ mod tests {
 
     #[test]
     fn anything_else_is_refused() {
-        assert!(parse("hello").is_err());
-        assert!(parse("{}").is_err());
+        assert!(parse("hello", 1).is_err());
+        assert!(parse("{}", 1).is_err());
     }
 }

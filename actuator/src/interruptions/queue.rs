@@ -10,7 +10,6 @@ use futures::{StreamExt, stream};
 use longshore_proto::capacity::v1::{InterruptionKind, OfferingUpdates};
 use longshore_proto::types::v1::CapacityType;
 use longshore_runtime::backoff::{Backoff, BackoffPolicy};
-use longshore_runtime::clock::now_ms;
 use tokio_util::sync::CancellationToken;
 
 use super::parse::{Announcement, parse};
@@ -35,7 +34,7 @@ pub async fn read(
     queue: String,
     token: CancellationToken,
 ) -> anyhow::Result<()> {
-    let mut backoff = Backoff::new(AGAIN, longshore_runtime::platform::Platform::system().entropy);
+    let mut backoff = Backoff::new(AGAIN, leader.premises.platform.entropy.clone());
     loop {
         let error = tokio::select! {
             () = token.cancelled() => break,
@@ -70,7 +69,7 @@ async fn read_while_it_works(leader: &Leader, queue: &str, backoff: &mut Backoff
 
 /// Handles a letter and deletes it; one that could not be recorded comes back.
 async fn handle(leader: &Leader, url: &str, letter: Letter) {
-    match parse(&letter.body) {
+    match parse(&letter.body, leader.now_ms()) {
         Ok(Some(announcement)) if ours(leader, &announcement) => {
             if let Err(error) = announce(leader, &announcement).await {
                 tracing::warn!(%error, "announcement kept in its queue");
@@ -115,7 +114,7 @@ async fn announce(leader: &Leader, announcement: &Announcement) -> Result<(), Le
 fn close(leader: &Leader, instance: &Instance) {
     if instance.capacity_type == CapacityType::Spot {
         let key = OfferingKey::new(&instance.instance_type, &instance.zone, CapacityType::Spot);
-        let updates = leader.closed().close(key, now_ms()).into_iter().collect();
+        let updates = leader.closed().close(key, leader.now_ms()).into_iter().collect();
         leader.board.post_offerings(OfferingUpdates { updates, ..OfferingUpdates::default() });
     }
 }
@@ -134,7 +133,7 @@ async fn record(
         .map(|record| record.launch_id().to_owned());
     let Some(launch_id) = launch_id else { return Ok(()) };
     let step = Move::Interrupted { kind: announcement.kind, time_ms: announcement.time_ms };
-    let illegal = leader.ledger.record(vec![(launch_id, step)], now_ms()).await?;
+    let illegal = leader.ledger.record(vec![(launch_id, step)], leader.now_ms()).await?;
     for step in illegal {
         tracing::debug!(%step, "announcement came too late");
     }

@@ -7,7 +7,6 @@ use longshore_proto::capacity::v1::{ApplyPlanRequest, ApplyPlanResponse, Refusal
 use longshore_proto::limits::{CANDIDATES_MAX, LAUNCH_ID_BYTES_MAX, LAUNCHES_PER_APPLY_MAX};
 use longshore_proto::reason::Reason;
 use longshore_proto::types::v1::{CapacityType, Launch, Termination};
-use longshore_runtime::clock::now_ms;
 use tonic::Status;
 
 use super::{claimant, malformed, refusal};
@@ -33,7 +32,7 @@ pub async fn apply(
 ) -> Result<ApplyPlanResponse, Status> {
     let claimant = claimant(request.fence.clone()).map_err(|status| *status)?;
     check(&request).map_err(|problem| malformed(format!("plan {}: {problem}", request.plan_id)))?;
-    let now_ms = now_ms();
+    let now_ms = leader.now_ms();
     let expire_ms = request.expire_time.as_ref().map_or(i64::MAX, wire::milliseconds);
     if expire_ms <= now_ms {
         let late = now_ms.saturating_sub(expire_ms);

@@ -11,7 +11,6 @@ use longshore_proto::capacity::v1::region_change::Change;
 use longshore_proto::capacity::v1::{NodeClassResolution, OfferingUpdates};
 use longshore_proto::limits::MESSAGE_BYTES_MAX;
 use longshore_proto::types::v1::Catalogue;
-use longshore_runtime::clock::now_ms;
 use prost::Message;
 
 use crate::catalogue::{build, offering_changes};
@@ -51,7 +50,7 @@ fn show_catalogue(
 ) -> Option<String> {
     let market = leader.market.borrow().clone();
     let region = &leader.premises.region;
-    let catalogue = build(&market, class, &leader.closed(), now_ms(), region);
+    let catalogue = build(&market, class, &leader.closed(), leader.now_ms(), region);
     if catalogue.types.is_empty() {
         return None;
     }
@@ -84,7 +83,7 @@ fn show_class(
     catalogue_id: Option<String>,
 ) {
     let mut shown = class.clone();
-    if let Some(fault) = leader.fault_of(key, now_ms()) {
+    if let Some(fault) = leader.fault_of(key, leader.now_ms()) {
         shown.conditions.set("ValidationSucceeded", Some(fault));
     }
     let queue = &class.cluster.interruption_queue;

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longshore_proto::capacity::v1::InstancePhase;
-use longshore_runtime::clock::now_ms;
 
 use crate::cloud::Instance;
 use crate::leader::Leader;
@@ -17,7 +16,7 @@ const PAUSE: Duration = Duration::from_millis(1000);
 
 pub async fn run(leader: Arc<Leader>) -> anyhow::Result<()> {
     loop {
-        let asked_ms = now_ms();
+        let asked_ms = leader.now_ms();
         let listing = leader.cloud().instances().await?;
         take_over(&leader, listing, asked_ms);
         tokio::time::sleep(PAUSE.min(leader.premises.tuning.inventory_interval)).await;

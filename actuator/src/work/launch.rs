@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use longshore_runtime::clock::now_ms;
 use longshore_runtime::tasks::Supervisor;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -81,7 +80,7 @@ async fn launch(leader: &Leader, id: &str) {
 /// Makes a move and says when another one overtook it.
 async fn record(leader: &Leader, launch: &LaunchRecord, step: Move) -> Result<(), LedgerError> {
     let moves = vec![(launch.launch_id().to_owned(), step)];
-    for illegal in leader.ledger.record(moves, now_ms()).await? {
+    for illegal in leader.ledger.record(moves, leader.now_ms()).await? {
         tracing::warn!(%illegal, "overtaken by another move");
     }
     Ok(())

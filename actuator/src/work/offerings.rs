@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longshore_proto::capacity::v1::OfferingUpdates;
-use longshore_runtime::clock::now_ms;
 
 use crate::leader::Leader;
 
@@ -14,7 +13,7 @@ const TICK: Duration = Duration::from_secs(2);
 
 pub async fn run(leader: Arc<Leader>) -> anyhow::Result<()> {
     loop {
-        let updates = leader.closed().reopen(now_ms());
+        let updates = leader.closed().reopen(leader.now_ms());
         leader.board.post_offerings(OfferingUpdates { updates, ..OfferingUpdates::default() });
         tokio::time::sleep(TICK).await;
     }

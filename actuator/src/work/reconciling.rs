@@ -6,7 +6,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longshore_runtime::clock::now_ms;
 use tokio::sync::mpsc;
 
 use crate::leader::Leader;
@@ -57,7 +56,8 @@ pub async fn run(leader: Arc<Leader>, senders: Senders) -> anyhow::Result<()> {
 
 fn look(leader: &Leader) -> Vec<Action> {
     let busy = leader.busy().clone();
-    let situation = Situation { now_ms: now_ms(), leading_since_ms: leader.since_ms, busy: &busy };
+    let situation =
+        Situation { now_ms: leader.now_ms(), leading_since_ms: leader.since_ms, busy: &busy };
     let inventory = leader.inventory.borrow();
     reconcile(&leader.ledger.book(), &inventory, &situation)
 }
@@ -90,7 +90,7 @@ async fn carry_out(
 }
 
 async fn keep_books(leader: &Leader, actions: Vec<Action>) -> anyhow::Result<()> {
-    let now_ms = now_ms();
+    let now_ms = leader.now_ms();
     let edit = move |book: &Book, draft: &mut Draft| {
         let mut forgotten = (Vec::new(), Vec::new());
         let mut illegal = Vec::<IllegalMove>::new();

@@ -6,8 +6,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use longshore_runtime::clock::now_ms;
-
 use crate::cloud::TemplateRef;
 use crate::leader::{Leader, lock};
 
@@ -21,7 +19,7 @@ pub async fn run(leader: Arc<Leader>) -> anyhow::Result<()> {
     loop {
         tokio::time::sleep(INTERVAL).await;
         for template in leader.cloud().templates().await? {
-            if unused(&leader, &template, now_ms()) {
+            if unused(&leader, &template, leader.now_ms()) {
                 lock(&leader.templates).remove(&template.name);
                 leader.cloud().delete_template(&template.name).await?;
                 tracing::info!(template = template.name, "unused launch template deleted");

@@ -23,6 +23,7 @@ use longshore_proto::capacity::v1::{
 use longshore_proto::types::v1::{
     Candidate, CapacityType, Catalogue, ClusterFacts, Launch, NodeClass, SelectorTerm, Termination,
 };
+use longshore_runtime::clock::Clock;
 use longshore_runtime::metrics::Metrics;
 use longshore_runtime::tasks::Supervisor;
 use tokio::net::TcpListener;
@@ -68,7 +69,7 @@ impl Actuator {
         let credentials =
             SharedCredentialsProvider::new(Credentials::new(key, "x", None, None, "test"));
         let cloud: Arc<dyn Cloud> = Arc::new(
-            Aws::connect_with(REGION, |loader| {
+            Aws::connect_with(REGION, &Clock::system(), |loader| {
                 loader.endpoint_url(endpoint).credentials_provider(credentials)
             })
             .await,

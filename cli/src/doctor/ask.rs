@@ -11,6 +11,7 @@ use longshore_actuator::ec2::Aws;
 use longshore_actuator::ec2::inspect::AccessEntry;
 use longshore_actuator::nodeclass::{Place, survey};
 use longshore_proto::types::v1::ClusterFacts;
+use longshore_runtime::clock::Clock;
 use longshore_watcher::api::keys::labels::REGION;
 
 use super::account::{Account, Asked, Queue, Role};
@@ -40,7 +41,7 @@ pub async fn ask(args: &DoctorArgs, facts: &Facts) -> Result<Account, String> {
         return Err("--no-aws is given".to_owned());
     }
     let settings = settings(args, facts).ok_or("the region is not known; give --region")?;
-    let aws = Aws::connect(&settings.region).await;
+    let aws = Aws::connect(&settings.region, &Clock::system()).await;
     let caller = tokio::time::timeout(FIRST_PATIENCE, aws.caller()).await;
     let caller = caller.map_err(|_| "no answer; is there a way to AWS from here?".to_owned())?;
     let caller = caller.map_err(|error| no_answer(&error))?;

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use longshore_proto::types::v1::CapacityType;
-use longshore_runtime::clock::now_ms;
 use longshore_runtime::propagate;
 use tokio::sync::OnceCell;
 use tracing::{Instrument, Span, field};
@@ -41,7 +40,7 @@ pub async fn attempt(
     let call = match plan_call(leader, launch, &class) {
         Ok(call) => call,
         // An earlier call may have got through: until its instance must show, nothing has failed.
-        Err(_) if may_yet_show(launch) => return Ok(Next::Later),
+        Err(_) if may_yet_show(leader, launch) => return Ok(Next::Later),
         Err(failure) => return fail(leader, launch, heard.explain(failure)).await,
     };
     let templates = match templates(leader, launch, &class, &call).await {
@@ -60,12 +59,12 @@ pub async fn attempt(
     outcome::settle(leader, &deal, answer, heard).await
 }
 
-fn may_yet_show(launch: &LaunchRecord) -> bool {
-    launch.outcome_unknown() && now_ms() < launch.changed_ms + VISIBLE_WITHIN_MS
+fn may_yet_show(leader: &Leader, launch: &LaunchRecord) -> bool {
+    launch.outcome_unknown() && leader.now_ms() < launch.changed_ms + VISIBLE_WITHIN_MS
 }
 
 fn plan_call(leader: &Leader, launch: &LaunchRecord, class: &Resolved) -> Result<Call, Failure> {
-    let now_ms = now_ms();
+    let now_ms = leader.now_ms();
     let full_subnets = leader.full_subnets(now_ms);
     let market = leader.market.borrow().clone();
     let closed = leader.closed();
@@ -117,7 +116,7 @@ async fn templates(
 fn use_template(leader: &Leader, name: &str) -> Arc<OnceCell<()>> {
     let mut templates = lock(&leader.templates);
     let known = templates.entry(name.to_owned()).or_default();
-    known.used_ms = now_ms();
+    known.used_ms = leader.now_ms();
     Arc::clone(&known.made)
 }
 

@@ -4,7 +4,6 @@
 
 use longshore_proto::capacity::v1::{InstancePhase, OfferingUpdates};
 use longshore_proto::types::v1::CapacityType;
-use longshore_runtime::clock::now_ms;
 
 use super::{Heard, Next, fail, record};
 use crate::catalogue::{CLOSED_MS, OfferingKey};
@@ -64,7 +63,7 @@ async fn launched(
     bought: Bought,
     ec2_request_id: String,
 ) -> Result<Next, LedgerError> {
-    let instance = fresh_instance(deal, &bought);
+    let instance = fresh_instance(deal, &bought, leader.now_ms());
     let step = Move::Launched { instance_id: bought.instance_id, ec2_request_id };
     // Shown first: whoever sees the launch launched finds its instance.
     leader.inventory.send_modify(|inventory| inventory.bought(instance.clone()));
@@ -77,7 +76,7 @@ async fn launched(
 }
 
 /// The instance as far as it is known before EC2 lists it.
-fn fresh_instance(deal: &Deal<'_>, bought: &Bought) -> Instance {
+fn fresh_instance(deal: &Deal<'_>, bought: &Bought, now_ms: i64) -> Instance {
     let zones = deal.class.zones();
     Instance {
         instance_id: bought.instance_id.clone(),
@@ -88,14 +87,14 @@ fn fresh_instance(deal: &Deal<'_>, bought: &Bought) -> Instance {
         capacity_type: deal.order.capacity_type,
         private_dns_name: String::new(),
         image_id: String::new(),
-        launch_ms: now_ms(),
+        launch_ms: now_ms,
         tags: deal.order.tags.clone(),
     }
 }
 
 /// Closes offerings that were not to be had.
 fn close(leader: &Leader, capacity_type: CapacityType, shortages: &[Shortage]) {
-    let now_ms = now_ms();
+    let now_ms = leader.now_ms();
     let mut updates = Vec::new();
     for shortage in shortages.iter().filter(|s| s.error.class.closes_offering()) {
         let key = OfferingKey::new(&shortage.instance_type, &shortage.zone, capacity_type);
@@ -205,7 +204,7 @@ async fn give_up(
 ) -> Result<Next, LedgerError> {
     let message = explain::for_class(leader, class, error).await;
     let problem = Problem::new(condition_reason(error.class), message.clone());
-    leader.fault(class, problem, now_ms() + FAULT_MS);
+    leader.fault(class, problem, leader.now_ms() + FAULT_MS);
     leader.resolve.notify_one();
     // A profile that we have just made becomes known to EC2 some seconds later.
     let fresh_profile = error.class == Class::Profile && !class.class.role.is_empty();
