@@ -110,7 +110,7 @@ impl Config {
             placement: Placement::default(),
             region: String::new(),
             namespace: "kube-system".to_owned(),
-            identity: format!("watcher-{}", std::process::id()),
+            identity: "watcher".to_owned(),
         }
     }
 }
@@ -136,9 +136,8 @@ impl Args {
         config.placement = self.cluster.placement;
         config.region = text(&self.region);
         config.namespace = self.cluster.namespace.clone();
-        if let Some(identity) = &self.cluster.identity {
-            config.identity = identity.clone();
-        }
+        let identity = self.cluster.identity.clone();
+        config.identity = identity.unwrap_or_else(|| format!("watcher-{}", std::process::id()));
         Ok(config)
     }
 

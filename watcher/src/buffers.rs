@@ -54,6 +54,7 @@ pub async fn run(client: Client, store: Store) -> anyhow::Result<()> {
             }
         }
         tokio::select! {
+            biased;
             changed = changes.changed() => changed?,
             () = tokio::time::sleep_until(round_at) => {}
         }

@@ -20,9 +20,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::StreamExt as _;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use longshore_proto::cluster::v1::directive::Action;
 use longshore_proto::cluster::v1::{Directive, DirectiveResult, DirectiveStatus};
-use longshore_runtime::clock::now_ms;
+use longshore_runtime::platform::Platform;
 use longshore_runtime::propagate;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -33,7 +34,7 @@ use crate::args::Placement;
 use crate::counters::Counters;
 use crate::events::Events;
 use crate::index::Store;
-use crate::patch::code;
+use crate::patch::{code, time};
 use crate::project::duration::millis;
 
 /// Directives under way at once: enough to keep an API server busy, few enough for its fairness.
@@ -52,6 +53,8 @@ pub struct Directives {
     pub events: Events,
     /// What is counted.
     pub counters: Counters,
+    /// Time of day and randomness.
+    pub platform: Platform,
     placement: Placement,
     remembered: Arc<Mutex<VecDeque<DirectiveResult>>>,
     admission: Admission,
@@ -103,12 +106,19 @@ pub type Outcome = Result<(), DirectiveError>;
 impl Directives {
     /// What carries out directives against `client`.
     #[must_use]
-    pub fn new(client: kube::Client, store: Store, events: Events, counters: Counters) -> Self {
+    pub fn new(
+        client: kube::Client,
+        store: Store,
+        events: Events,
+        counters: Counters,
+        platform: Platform,
+    ) -> Self {
         Self {
             client,
             store,
             events,
             counters,
+            platform,
             placement: Placement::default(),
             remembered: Arc::default(),
             admission: Admission::default(),
@@ -121,6 +131,12 @@ impl Directives {
     #[must_use]
     pub fn with(self, placement: Placement) -> Self {
         Self { placement, ..self }
+    }
+
+    /// The time now, at the resolution of the API.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        time(self.platform.clock.now_ms())
     }
 
     /// Whether planned pods are let onto closed nodes one by one, as far as is known.
@@ -149,7 +165,10 @@ impl Directives {
         if let Some(before) = self.recall(&directive.directive_id) {
             return before;
         }
-        let expired = directive.expire_time.as_ref().is_some_and(|t| millis(t) <= now_ms());
+        let expired = directive
+            .expire_time
+            .as_ref()
+            .is_some_and(|t| millis(t) <= self.platform.clock.now_ms());
         let result = if expired {
             result(&directive, DirectiveStatus::Expired, "EXPIRED", "its time was over")
         } else {

@@ -5,11 +5,15 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::Client;
-use kube::runtime::events::{Event, EventType, Recorder, Reporter};
-use longshore_runtime::clock::now_ms;
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use kube::api::{ObjectMeta, PostParams};
+use kube::{Api, Client};
+use longshore_runtime::clock::Clock;
+use longshore_runtime::platform::Platform;
 use tokio::sync::mpsc;
 
 use crate::counters::Counters;
@@ -18,6 +22,12 @@ use crate::counters::Counters;
 const QUEUE: usize = 2048;
 /// The same Event is not repeated within this time.
 const REPEAT_AFTER_MS: i64 = 2 * 60 * 1000;
+/// Who publishes.
+const CONTROLLER: &str = "longshore";
+/// Namespace of Events about what has none.
+const CLUSTER_SCOPED: &str = "default";
+/// How long the API server may take for each.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// Longest text; the API server refuses more than 1024 bytes.
 const NOTE_BYTES_MAX: usize = 1000;
 
@@ -40,29 +50,35 @@ pub struct Events {
     queue: mpsc::Sender<Happening>,
     recent: Arc<Mutex<BTreeMap<String, i64>>>,
     counters: Counters,
+    clock: Clock,
 }
 
 /// What publishes them.
 pub struct Publisher {
     queue: mpsc::Receiver<Happening>,
     client: Client,
-    reporter: Reporter,
+    instance: String,
+    platform: Platform,
 }
 
 /// A queue of Events and what publishes them.
 #[must_use]
-pub fn events(client: Client, instance: &str, counters: Counters) -> (Events, Publisher) {
+pub fn events(
+    client: Client,
+    instance: &str,
+    counters: Counters,
+    platform: &Platform,
+) -> (Events, Publisher) {
     let (sender, queue) = mpsc::channel(QUEUE);
-    let reporter =
-        Reporter { controller: "longshore".to_owned(), instance: Some(instance.to_owned()) };
-    let publisher = Publisher { queue, client, reporter };
-    (Events { queue: sender, recent: Arc::default(), counters }, publisher)
+    let (instance, clock) = (instance.to_owned(), platform.clock.clone());
+    let publisher = Publisher { queue, client, instance, platform: platform.clone() };
+    (Events { queue: sender, recent: Arc::default(), counters, clock }, publisher)
 }
 
 impl Events {
     /// Hands in an Event.
     pub fn publish(&self, happening: Happening) {
-        if self.is_repeated(&happening, now_ms()) {
+        if self.is_repeated(&happening, self.clock.now_ms()) {
             return;
         }
         if self.queue.try_send(happening).is_err() {
@@ -95,21 +111,42 @@ impl Publisher {
     /// None; the form suits a supervised task.
     pub async fn run(mut self) -> anyhow::Result<()> {
         while let Some(happening) = self.queue.recv().await {
-            let event = Event {
-                type_: if happening.warning { EventType::Warning } else { EventType::Normal },
-                action: happening.reason.clone(),
-                reason: happening.reason,
-                note: Some(shortened(&happening.note)),
-                secondary: None,
-            };
-            // A recorder takes Events of one reason about one object for the same and keeps the first
-            // text. Here the text is what matters, and repetition is kept down above.
-            let recorder = Recorder::new(self.client.clone(), self.reporter.clone());
-            if let Err(error) = recorder.publish(&event, &happening.about).await {
-                tracing::debug!(%error, reason = event.reason, "Event not published");
+            let namespace = happening.about.namespace.as_deref().unwrap_or(CLUSTER_SCOPED);
+            let api: Api<Event> = Api::namespaced(self.client.clone(), namespace);
+            let event = self.event(&happening, namespace);
+            let params = PostParams::default();
+            let created = api.create(&params, &event);
+            match tokio::time::timeout(PATIENCE, created).await {
+                Ok(Ok(_)) => {}
+                Ok(Err(error)) => {
+                    tracing::debug!(%error, reason = happening.reason, "Event not published");
+                }
+                Err(_) => tracing::debug!(reason = happening.reason, "Event not published in time"),
             }
         }
         Ok(())
+    }
+
+    /// Each happening is an Event of its own: the text is what matters, and repetition is kept down above.
+    fn event(&self, happening: &Happening, namespace: &str) -> Event {
+        let about = happening.about.name.as_deref().unwrap_or(CONTROLLER);
+        let suffix: u64 = self.platform.entropy.range(0..=u64::MAX);
+        Event {
+            action: Some(happening.reason.clone()),
+            event_time: Some(MicroTime(self.platform.clock.now())),
+            metadata: ObjectMeta {
+                name: Some(format!("{about}.{suffix:016x}")),
+                namespace: Some(namespace.to_owned()),
+                ..ObjectMeta::default()
+            },
+            note: Some(shortened(&happening.note)),
+            reason: Some(happening.reason.clone()),
+            regarding: Some(happening.about.clone()),
+            reporting_controller: Some(CONTROLLER.to_owned()),
+            reporting_instance: Some(self.instance.clone()),
+            type_: Some(if happening.warning { "Warning" } else { "Normal" }.to_owned()),
+            ..Event::default()
+        }
     }
 }
 
@@ -139,7 +176,8 @@ mod tests {
     async fn the_same_event_is_said_once_in_a_while() {
         let (sender, mut queue) = mpsc::channel(8);
         let (recent, counters) = (Arc::default(), Counters::default());
-        let events = Events { queue: sender, recent, counters };
+        let clock = Clock::reading(|| 0);
+        let events = Events { queue: sender, recent, counters, clock };
         let happening = |note: &str| Happening {
             about: ObjectReference::default(),
             warning: false,
@@ -152,7 +190,7 @@ mod tests {
         assert_eq!(queue.recv().await.unwrap().note, "a");
         assert_eq!(queue.recv().await.unwrap().note, "b");
         assert!(queue.try_recv().is_err());
-        let later_ms = now_ms() + REPEAT_AFTER_MS;
+        let later_ms = REPEAT_AFTER_MS;
         assert!(!events.is_repeated(&happening("a"), later_ms));
     }
 }

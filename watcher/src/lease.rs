@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client, ResourceExt as _};
-use longshore_runtime::clock::now_ms;
+use longshore_runtime::clock::Clock;
 
 use crate::patch::code;
 
@@ -46,14 +46,15 @@ pub struct Lease {
     api: Api<KubeLease>,
     name: String,
     identity: String,
+    clock: Clock,
 }
 
 impl Lease {
     /// The Lease of the cluster, in `namespace`, for a watcher called `identity`. Its name does not
     /// depend on the cluster's, which may hold characters that no object's name can.
     #[must_use]
-    pub fn new(client: Client, namespace: &str, identity: String) -> Self {
-        Self { api: Api::namespaced(client, namespace), name: NAME.to_owned(), identity }
+    pub fn new(client: Client, namespace: &str, identity: String, clock: Clock) -> Self {
+        Self { api: Api::namespaced(client, namespace), name: NAME.to_owned(), identity, clock }
     }
 
     /// Waits until the Lease is held; says each time that somebody else is found to hold it.
@@ -79,16 +80,16 @@ impl Lease {
 
     /// Renews the Lease for as long as that works.
     pub async fn keep(&self) -> LeaseError {
-        let mut renewed_ms = now_ms();
+        let mut renewed_ms = self.clock.now_ms();
         loop {
             tokio::time::sleep(RENEW_EVERY).await;
             match self.write(|_| {}).await {
-                Ok(_) => renewed_ms = now_ms(),
+                Ok(_) => renewed_ms = self.clock.now_ms(),
                 Err(LeaseError::HeldBy(other)) => return LeaseError::HeldBy(other),
                 Err(error) => {
                     tracing::warn!(%error, "the Lease could not be renewed; trying again");
                     let limit_ms = i64::from(DURATION_SECONDS - 1) * 1000;
-                    if now_ms() - renewed_ms + rounded_ms(RENEW_EVERY) > limit_ms {
+                    if self.clock.now_ms() - renewed_ms + rounded_ms(RENEW_EVERY) > limit_ms {
                         return LeaseError::Late(error.to_string());
                     }
                 }
@@ -117,7 +118,7 @@ impl Lease {
     pub async fn next_epoch(&self) -> Result<u64, LeaseError> {
         let lease = self
             .write(|lease| {
-                let epoch = epoch_after(epoch_of(lease), now_ms());
+                let epoch = epoch_after(epoch_of(lease), self.clock.now_ms());
                 lease.annotations_mut().insert(EPOCH.to_owned(), epoch.to_string());
             })
             .await?;
@@ -131,7 +132,7 @@ impl Lease {
             let found = self.api.get_opt(&self.name).await?;
             let exists = found.is_some();
             let mut lease = found.unwrap_or_else(|| self.blank());
-            let now_ms = now_ms();
+            let now_ms = self.clock.now_ms();
             if let Some(other) = held_by_other(&lease, &self.identity, now_ms) {
                 return Err(LeaseError::HeldBy(other));
             }

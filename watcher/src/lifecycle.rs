@@ -17,7 +17,6 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use longshore_proto::types::v1 as wire;
-use longshore_runtime::clock::now_ms;
 use tokio::time::Instant;
 
 use crate::directives::Directives;
@@ -154,11 +153,19 @@ pub fn steps(index: &Index, now_ms: i64) -> Vec<Step> {
 /// Carries out what is due, for as long as the watcher leads.
 pub async fn run(directives: &Directives) {
     let mut changes = directives.store.changes();
-    let mut pace = Pace::default();
+    let platform = &directives.platform;
+    let mut pace = Pace::new(platform.entropy.clone());
     let mut under_way = FuturesUnordered::new();
     let mut pass_at = Instant::now();
     loop {
         tokio::select! {
+            biased;
+            () = tokio::time::sleep_until(pass_at) => {}
+            Some((key, outcome)) = under_way.next() => {
+                pace.finished(key, &outcome, Instant::now());
+                pass_at = pass_at.min(Instant::now() + PASS_EVERY_MIN);
+                continue;
+            }
             changed = changes.changed() => {
                 // The store outlives this loop.
                 drop(changed);
@@ -166,14 +173,8 @@ pub async fn run(directives: &Directives) {
                 pass_at = pass_at.min(Instant::now() + PASS_EVERY_MIN);
                 continue;
             }
-            Some((key, outcome)) = under_way.next() => {
-                pace.finished(key, &outcome, Instant::now());
-                pass_at = pass_at.min(Instant::now() + PASS_EVERY_MIN);
-                continue;
-            }
-            () = tokio::time::sleep_until(pass_at) => {}
         }
-        let due = directives.store.read(|index| steps(index, now_ms()));
+        let due = directives.store.read(|index| steps(index, platform.clock.now_ms()));
         let now = Instant::now();
         pace.keep(due.iter().map(Step::key));
         for step in due {

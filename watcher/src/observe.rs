@@ -21,6 +21,7 @@ use kube::core::DeserializeGuard;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, Resource};
 use longshore_runtime::backoff::{Backoff, BackoffPolicy};
+use longshore_runtime::entropy::Entropy;
 use longshore_runtime::tasks::{OnError, Supervisor};
 use serde::de::DeserializeOwned;
 
@@ -73,19 +74,24 @@ impl Watches<'_> {
         K: Clone + Debug + Send + 'static,
     {
         let (client, store) = (self.client.clone(), self.store.clone());
+        let jitter = self.supervisor.platform().entropy.clone();
         self.supervisor.spawn(task, OnError::Restart(RETRY), move || {
-            watch::<K>(Api::all(client.clone()), store.clone())
+            watch::<K>(Api::all(client.clone()), store.clone(), jitter.clone())
         });
     }
 }
 
-async fn watch<K>(api: Api<DeserializeGuard<K>>, store: Store) -> anyhow::Result<()>
+async fn watch<K>(
+    api: Api<DeserializeGuard<K>>,
+    store: Store,
+    jitter: Entropy,
+) -> anyhow::Result<()>
 where
     K: Watched + Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + 'static,
 {
     let config = watcher::Config::default().page_size(PAGE_SIZE);
     let mut events = pin!(watcher::watcher(api, config));
-    let mut backoff = Backoff::new(RETRY, longshore_runtime::platform::Platform::system().entropy);
+    let mut backoff = Backoff::new(RETRY, jitter);
     let mut absent = false;
     while let Some(event) = events.next().await {
         match event {

@@ -155,13 +155,19 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// Sets a condition; its time of transition moves only with its status.
-pub fn set_condition(list: &mut Vec<Condition>, wanted: &Wanted<'_>, generation: Option<i64>) {
+/// Sets a condition `at` a time; its time of transition moves only with its status.
+pub fn set_condition(
+    list: &mut Vec<Condition>,
+    wanted: &Wanted<'_>,
+    generation: Option<i64>,
+    at: &Time,
+) {
     let status = wanted.status.map_or("Unknown", |met| if met { "True" } else { "False" });
     let reason = if wanted.reason.is_empty() { wanted.kind } else { wanted.reason };
     let old = list.iter().find(|c| c.type_ == wanted.kind);
-    let last_transition_time =
-        old.filter(|c| c.status == status).map_or_else(now, |c| c.last_transition_time.clone());
+    let last_transition_time = old
+        .filter(|c| c.status == status)
+        .map_or_else(|| at.clone(), |c| c.last_transition_time.clone());
     let condition = Condition {
         type_: wanted.kind.to_owned(),
         status: status.to_owned(),
@@ -174,12 +180,6 @@ pub fn set_condition(list: &mut Vec<Condition>, wanted: &Wanted<'_>, generation:
         Some(old) => *old = condition,
         None => list.push(condition),
     }
-}
-
-/// The time now, at the resolution of the API.
-#[must_use]
-pub fn now() -> Time {
-    time(longshore_runtime::clock::now_ms())
 }
 
 /// A time in milliseconds since 1970, at the resolution of the API.
@@ -219,15 +219,14 @@ mod tests {
     #[test]
     fn a_condition_keeps_its_time_while_its_status_stays() {
         let mut list = Vec::new();
-        set_condition(&mut list, &Wanted::met("Ready"), Some(1));
-        list[0].last_transition_time = Time(Timestamp::UNIX_EPOCH);
+        set_condition(&mut list, &Wanted::met("Ready"), Some(1), &time(0));
         let wanted = Wanted { reason: "Again", message: "still", ..Wanted::met("Ready") };
-        set_condition(&mut list, &wanted, Some(2));
+        set_condition(&mut list, &wanted, Some(2), &time(60_000));
         assert_eq!(list[0].last_transition_time, Time(Timestamp::UNIX_EPOCH));
         assert_eq!((list[0].reason.as_str(), list[0].observed_generation), ("Again", Some(2)));
         let wanted = Wanted { status: Some(false), ..Wanted::met("Ready") };
-        set_condition(&mut list, &wanted, Some(2));
-        assert_ne!(list[0].last_transition_time, Time(Timestamp::UNIX_EPOCH));
+        set_condition(&mut list, &wanted, Some(2), &time(60_000));
+        assert_eq!(list[0].last_transition_time, time(60_000));
         assert_eq!(list.len(), 1);
     }
 }

@@ -74,9 +74,10 @@ impl Watcher {
         counters: Counters,
     ) -> anyhow::Result<Self> {
         tracing::info!(?config, "watcher starts");
-        let store = Store::default();
+        let platform = supervisor.platform();
+        let store = Store::new(platform.clock.clone());
         let (events, publisher) =
-            events::events(client.clone(), &config.identity, counters.clone());
+            events::events(client.clone(), &config.identity, counters.clone(), platform);
         supervisor.spawn_once("events", {
             let token = supervisor.token().clone();
             async move { token.run_until_cancelled(publisher.run()).await.unwrap_or(Ok(())) }
@@ -92,11 +93,12 @@ impl Watcher {
         });
         supervisor.spawn("region", retry, move || facts::complete(known.clone()));
         let (sender, connected) = watch::channel(false);
-        let lease = Lease::new(client.clone(), &config.namespace, config.identity);
-        let directives = Directives::new(client, store.clone(), events, counters);
+        let lease =
+            Lease::new(client.clone(), &config.namespace, config.identity, platform.clock.clone());
+        let directives = Directives::new(client, store.clone(), events, counters, platform.clone());
         let sessions = Sessions {
             cluster_id: config.cluster_name,
-            channel: client::channel(&config.scheduler_endpoint, &supervisor.platform().network)?,
+            channel: client::channel(&config.scheduler_endpoint, &platform.network)?,
             store: store.clone(),
             directives: directives.with(config.placement),
             connected: sender,
@@ -123,6 +125,7 @@ async fn lead(
         duty.send_replace(Duty::Working);
         let work = async {
             tokio::select! {
+                biased;
                 lost = lease.keep() => lost.to_string(),
                 ended = sessions.run(&lease) => ended.err().map(|e| e.to_string()).unwrap_or_default(),
                 () = lifecycle::run(&sessions.directives) => String::new(),
@@ -181,6 +184,7 @@ async fn readiness(
         let why = "no session: the Lease or the scheduler cannot be reached";
         metrics.set_unready((!ready).then(|| why.to_owned()));
         tokio::select! {
+            biased;
             changed = duty.changed() => changed?,
             changed = connected.changed() => changed?,
         }

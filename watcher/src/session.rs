@@ -80,8 +80,7 @@ impl Sessions {
     /// [`Ended::Lease`] when the lease is lost.
     pub async fn run(&self, lease: &Lease) -> Result<(), Ended> {
         self.wait_until_listed().await;
-        let mut backoff =
-            Backoff::new(RECONNECT, longshore_runtime::platform::Platform::system().entropy);
+        let mut backoff = Backoff::new(RECONNECT, self.directives.platform.entropy.clone());
         let mut sender = Sender::default();
         loop {
             let epoch = lease.next_epoch().await?;

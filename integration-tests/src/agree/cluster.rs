@@ -97,15 +97,17 @@ impl Cluster {
             tokio_util::sync::CancellationToken::new(),
             longshore_runtime::platform::Platform::system(),
         );
-        let store = Store::default();
+        let platform = supervisor.platform().clone();
+        let store = Store::new(platform.clock.clone());
         observe::spawn(&supervisor, &client, &store);
         let counters = Counters::default();
-        let (events, publisher) = events::events(client.clone(), "agree", counters.clone());
+        let (events, publisher) =
+            events::events(client.clone(), "agree", counters.clone(), &platform);
         let token = supervisor.token().clone();
         supervisor.spawn_once("events", async move {
             token.run_until_cancelled(publisher.run()).await.unwrap_or(Ok(()))
         });
-        let all = Directives::new(client.clone(), store.clone(), events, counters);
+        let all = Directives::new(client.clone(), store.clone(), events, counters, platform);
         let hands = |placement| Hands::spawn(&supervisor, all.clone().with(placement));
         let (pinning, nominating) = (hands(Placement::Pin), hands(Placement::Nominate));
         let cluster = Self { supervisor, pinning, nominating, sent: 0, store, client, plane };

@@ -91,10 +91,11 @@ impl Directives {
             reason: &delete.reason,
             message: &delete.message,
         };
+        let at = self.now();
         let marked = edit(&api, name, Part::Status, self.known_claim(name), |claim| {
             let generation = claim.metadata.generation;
             let status = claim.status.get_or_insert_default();
-            set_condition(&mut status.conditions, &wanted, generation);
+            set_condition(&mut status.conditions, &wanted, generation, &at);
         });
         let Some(claim) = marked.await? else { return Ok(()) };
         if claim.metadata.deletion_timestamp.is_some() {

@@ -27,10 +27,11 @@ impl Directives {
     async fn set_buffer_conditions(&self, key: &str, set: &SetConditions) -> Outcome {
         let (namespace, name) = key.split_once('/').unwrap_or(("", key));
         let api: Api<CapacityBuffer> = Api::namespaced(self.client.clone(), namespace);
+        let at = self.now();
         let write = |buffer: &mut CapacityBuffer| {
             let generation = buffer.metadata.generation;
             let status = buffer.status.get_or_insert_default();
-            conditions(&mut status.conditions, &set.conditions, generation);
+            conditions(&mut status.conditions, &set.conditions, generation, &at);
         };
         edit(&api, name, Part::Status, None, write).await?;
         Ok(())
@@ -38,10 +39,11 @@ impl Directives {
 
     async fn set_overlay_conditions(&self, name: &str, set: &SetConditions) -> Outcome {
         let api: Api<NodeOverlay> = Api::all(self.client.clone());
+        let at = self.now();
         let write = |overlay: &mut NodeOverlay| {
             let generation = overlay.metadata.generation;
             let status = overlay.status.get_or_insert_default();
-            conditions(&mut status.conditions, &set.conditions, generation);
+            conditions(&mut status.conditions, &set.conditions, generation, &at);
         };
         edit(&api, name, Part::Status, None, write).await?;
         Ok(())

@@ -40,10 +40,11 @@ impl Directives {
             message: "",
         };
         let about = reference::<NodeClaim>(&claim.metadata);
+        let at = self.now();
         edit(&api, name, Part::Status, Some(claim), |claim| {
             let generation = claim.metadata.generation;
             let status = claim.status.get_or_insert_default();
-            set_condition(&mut status.conditions, &condition, generation);
+            set_condition(&mut status.conditions, &condition, generation, &at);
         })
         .await?;
         let (reason, note) = announcement(disrupt);

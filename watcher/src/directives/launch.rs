@@ -3,6 +3,7 @@
 //! Invariant: the instance's labels are on the claim before its condition Launched is true.
 
 use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
 use kube::api::DeleteParams;
 use longshore_proto::cluster::v1::{RecordLaunch, RecordLaunchFailure};
@@ -27,9 +28,10 @@ impl Directives {
         let labelled =
             edit(&api, name, Part::Main, self.known_claim(name), |claim| label(claim, launch));
         let claim = labelled.await?.ok_or_else(|| gone(name))?;
+        let at = self.now();
         let recorded = edit(&api, name, Part::Status, Some(claim), |claim| {
             let generation = claim.metadata.generation;
-            record(claim.status.get_or_insert_default(), launch, generation);
+            record(claim.status.get_or_insert_default(), launch, generation, &at);
         });
         let claim = recorded.await?.ok_or_else(|| gone(name))?;
         self.events.publish(Happening {
@@ -56,10 +58,11 @@ impl Directives {
             reason: &failure.reason,
             message: &failure.message,
         };
+        let at = self.now();
         let recorded = edit(&api, name, Part::Status, self.known_claim(name), |claim| {
             let generation = claim.metadata.generation;
             let status = claim.status.get_or_insert_default();
-            set_condition(&mut status.conditions, &wanted, generation);
+            set_condition(&mut status.conditions, &wanted, generation, &at);
         });
         let Some(claim) = recorded.await? else { return Ok(()) };
         self.announce_failure(&claim, failure);
@@ -103,12 +106,12 @@ fn label(claim: &mut NodeClaim, launch: &RecordLaunch) {
     labels.extend(known.map(|(key, value)| (key.to_owned(), value.to_owned())));
 }
 
-fn record(status: &mut NodeClaimStatus, launch: &RecordLaunch, generation: Option<i64>) {
+fn record(status: &mut NodeClaimStatus, launch: &RecordLaunch, generation: Option<i64>, at: &Time) {
     status.provider_id = Some(launch.provider_id.clone());
     status.image_id = Some(launch.image_id.clone()).filter(|id| !id.is_empty());
     status.capacity = list(launch.capacity.as_ref());
     status.allocatable = list(launch.allocatable.as_ref());
-    set_condition(&mut status.conditions, &Wanted::met(conditions::LAUNCHED), generation);
+    set_condition(&mut status.conditions, &Wanted::met(conditions::LAUNCHED), generation, at);
 }
 
 /// Resources as a status shows them.

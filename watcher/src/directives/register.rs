@@ -59,12 +59,13 @@ impl Directives {
 
     async fn record_registration(&self, claim: &NodeClaim, node: &str) -> Outcome {
         let name = claim.name_any();
+        let at = self.now();
         edit(&self.claims(), &name, Part::Status, Some(claim.clone()), |claim| {
             let generation = claim.metadata.generation;
             let status = claim.status.get_or_insert_default();
             status.node_name = Some(node.to_owned());
             let registered = Wanted::met(conditions::REGISTERED);
-            set_condition(&mut status.conditions, &registered, generation);
+            set_condition(&mut status.conditions, &registered, generation, &at);
         })
         .await?;
         Ok(())

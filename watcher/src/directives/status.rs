@@ -3,7 +3,7 @@
 //! Invariant: a status that already says so is not written again; where the first API has no room
 //! for a part of it, that part is left out.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition as ApiCondition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition as ApiCondition, Time};
 use kube::Api;
 use longshore_proto::cluster::v1::{Condition, SetNodeClassStatus, SetNodePoolStatus};
 
@@ -17,6 +17,7 @@ use crate::patch::{Part, Wanted, edit, set_condition};
 impl Directives {
     pub(super) async fn set_node_pool_status(&self, set: &SetNodePoolStatus) -> Outcome {
         let name = set.pool.as_str();
+        let at = self.now();
         let (pool, provisioner) = self.store.read(|index| {
             let pools = index.pools();
             (pools.pool(name).cloned(), pools.provisioner(name).cloned())
@@ -24,11 +25,11 @@ impl Directives {
         if let Some(pool) = pool {
             let api: Api<NodePool> = Api::all(self.client.clone());
             let known = Some(pool.as_ref().clone());
-            edit(&api, name, Part::Status, known, |pool| pool_status(pool, set)).await?;
+            edit(&api, name, Part::Status, known, |pool| pool_status(pool, set, &at)).await?;
         } else if let Some(provisioner) = provisioner {
             let api: Api<Provisioner> = Api::all(self.client.clone());
             let known = Some(provisioner.as_ref().clone());
-            edit(&api, name, Part::Status, known, |p| provisioner_status(p, set)).await?;
+            edit(&api, name, Part::Status, known, |p| provisioner_status(p, set, &at)).await?;
         } else {
             return Err(unknown("pool", name));
         }
@@ -51,6 +52,7 @@ impl Directives {
         let known = self.store.read(|index| index.pools().class(name).cloned());
         let known = known.ok_or_else(|| unknown("node class", name))?;
         let api: Api<EC2NodeClass> = Api::all(self.client.clone());
+        let at = self.now();
         let write = |class: &mut EC2NodeClass| {
             let generation = class.metadata.generation;
             let status = class.status.get_or_insert_default();
@@ -59,7 +61,7 @@ impl Directives {
             status.amis = amis(set);
             status.instance_profile =
                 Some(set.instance_profile.clone()).filter(|profile| !profile.is_empty());
-            conditions(&mut status.conditions, &set.conditions, generation);
+            conditions(&mut status.conditions, &set.conditions, generation, &at);
         };
         edit(&api, name, Part::Status, Some(known.as_ref().clone()), write).await?;
         Ok(())
@@ -83,12 +85,13 @@ impl Directives {
         let known = self.store.read(|index| index.pools().provisioner(name).cloned());
         let known = known.ok_or_else(|| unknown("node class", name))?;
         let api: Api<Provisioner> = Api::all(self.client.clone());
+        let at = self.now();
         let write = |provisioner: &mut Provisioner| {
             let generation = provisioner.metadata.generation;
             let status = provisioner.status.get_or_insert_default();
             // The pool's own Ready is another matter than its node class's.
             let of_class = set.conditions.iter().filter(|c| c.r#type != "Ready").cloned();
-            conditions(&mut status.conditions, &of_class.collect::<Vec<_>>(), generation);
+            conditions(&mut status.conditions, &of_class.collect::<Vec<_>>(), generation, &at);
         };
         edit(&api, name, Part::Status, Some(known.as_ref().clone()), write).await?;
         Ok(())
@@ -99,19 +102,19 @@ fn unknown(what: &str, name: &str) -> DirectiveError {
     DirectiveError::refused("NOT_FOUND", format!("there is no {what} {name}"))
 }
 
-fn pool_status(pool: &mut NodePool, set: &SetNodePoolStatus) {
+fn pool_status(pool: &mut NodePool, set: &SetNodePoolStatus, at: &Time) {
     let generation = pool.metadata.generation;
     let status = pool.status.get_or_insert_default();
     status.resources = list(set.resources.as_ref());
     status.nodes = set.nodes.into();
-    conditions(&mut status.conditions, &set.conditions, generation);
+    conditions(&mut status.conditions, &set.conditions, generation, at);
 }
 
-fn provisioner_status(provisioner: &mut Provisioner, set: &SetNodePoolStatus) {
+fn provisioner_status(provisioner: &mut Provisioner, set: &SetNodePoolStatus, at: &Time) {
     let generation = provisioner.metadata.generation;
     let status = provisioner.status.get_or_insert_default();
     status.resources = list(set.resources.as_ref());
-    conditions(&mut status.conditions, &set.conditions, generation);
+    conditions(&mut status.conditions, &set.conditions, generation, at);
 }
 
 /// Sets conditions as a directive has them.
@@ -119,6 +122,7 @@ pub(super) fn conditions(
     list: &mut Vec<ApiCondition>,
     wanted: &[Condition],
     generation: Option<i64>,
+    at: &Time,
 ) {
     for condition in wanted {
         let wanted = Wanted {
@@ -127,7 +131,7 @@ pub(super) fn conditions(
             reason: &condition.reason,
             message: &condition.message,
         };
-        set_condition(list, &wanted, generation);
+        set_condition(list, &wanted, generation, at);
     }
 }
 

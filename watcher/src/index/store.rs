@@ -6,7 +6,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use longshore_runtime::clock::now_ms;
+use longshore_runtime::clock::Clock;
 use tokio::sync::watch;
 
 use super::Index;
@@ -15,16 +15,17 @@ use super::Index;
 #[derive(Clone, Debug)]
 pub struct Store {
     index: Arc<RwLock<Index>>,
+    clock: Clock,
     changes: watch::Sender<u64>,
 }
 
-impl Default for Store {
-    fn default() -> Self {
-        Self { index: Arc::default(), changes: watch::Sender::new(0) }
-    }
-}
-
 impl Store {
+    /// An empty index, whose changes are dated by `clock`.
+    #[must_use]
+    pub fn new(clock: Clock) -> Self {
+        Self { index: Arc::default(), clock, changes: watch::Sender::new(0) }
+    }
+
     /// Reads the index.
     pub fn read<T>(&self, read: impl FnOnce(&Index) -> T) -> T {
         read(&self.index.read().unwrap_or_else(PoisonError::into_inner))
@@ -40,7 +41,7 @@ impl Store {
     /// Changes what only the caller looks at, and wakes nobody.
     pub fn update<T>(&self, update: impl FnOnce(&mut Index) -> T) -> T {
         let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
-        index.set_clock(now_ms());
+        index.set_clock(self.clock.now_ms());
         update(&mut index)
     }
 

@@ -146,6 +146,7 @@ impl Directives {
         let Some(claim) = self.known_claim(claim_name) else { return Ok(()) };
         let span = tracing::info_span!("watcher.node_ready", claim = claim_name, node = node_name);
         propagate::set_parent(&span, traceparent(&claim));
+        let at = self.now();
         let work = async {
             let label = |node: &mut Node| {
                 node.labels_mut().insert(names::INITIALIZED.to_owned(), "true".to_owned());
@@ -163,7 +164,7 @@ impl Directives {
                 own.capacity = list(&status.capacity);
                 own.allocatable = list(&status.allocatable);
                 for kind in [conditions::INITIALIZED, conditions::READY] {
-                    set_condition(&mut own.conditions, &Wanted::met(kind), generation);
+                    set_condition(&mut own.conditions, &Wanted::met(kind), generation, &at);
                 }
             })
             .await
@@ -194,10 +195,11 @@ impl Directives {
     }
 
     async fn set(&self, name: &str, wanted: &Wanted<'_>) -> Outcome {
+        let at = self.now();
         let set = |claim: &mut NodeClaim| {
             let generation = claim.metadata.generation;
             let status = claim.status.get_or_insert_default();
-            set_condition(&mut status.conditions, wanted, generation);
+            set_condition(&mut status.conditions, wanted, generation, &at);
         };
         edit(&self.claims(), name, Part::Status, self.known_claim(name), set).await?;
         Ok(())

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::{Api, ResourceExt as _};
 
 use crate::api::CapacityBuffer;
@@ -44,10 +45,11 @@ impl Directives {
         let api: Api<CapacityBuffer> = Api::namespaced(self.client.clone(), &namespace);
         let generation = object.metadata.generation;
         let template = object.spec.pod_template_ref.clone();
+        let at = self.now();
         let write = |buffer: &mut CapacityBuffer| {
             let status = buffer.status.get_or_insert_default();
             status.pod_template_ref.clone_from(&template);
-            say(status, outcome, generation);
+            say(status, outcome, generation, &at);
         };
         let known = Some(object.clone());
         if let Err(error) = edit(&api, &object.name_any(), Part::Status, known, write).await {
@@ -56,7 +58,7 @@ impl Directives {
     }
 }
 
-fn say(status: &mut CapacityBufferStatus, outcome: &Outcome, generation: Option<i64>) {
+fn say(status: &mut CapacityBufferStatus, outcome: &Outcome, generation: Option<i64>, at: &Time) {
     let wanted = match outcome {
         Outcome::Resolved { replicas, generation } => {
             status.replicas = Some(i32::try_from(*replicas).unwrap_or(i32::MAX));
@@ -71,7 +73,7 @@ fn say(status: &mut CapacityBufferStatus, outcome: &Outcome, generation: Option<
             Wanted { kind: READY, status: Some(false), reason, message }
         }
     };
-    set_condition(&mut status.conditions, &wanted, generation);
+    set_condition(&mut status.conditions, &wanted, generation, at);
     if wanted.status == Some(false) {
         let none = Wanted {
             kind: "Provisioning",
@@ -79,6 +81,6 @@ fn say(status: &mut CapacityBufferStatus, outcome: &Outcome, generation: Option<
             reason: "NotReadyForProvisioning",
             message: "",
         };
-        set_condition(&mut status.conditions, &none, generation);
+        set_condition(&mut status.conditions, &none, generation, at);
     }
 }

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use longshore_runtime::backoff::{Backoff, BackoffPolicy};
+use longshore_runtime::entropy::Entropy;
 use tokio::time::Instant;
 
 use super::act::Refusal;
@@ -25,12 +26,18 @@ struct Entry {
 }
 
 /// What was tried, and when it may be tried again.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Pace {
+    jitter: Entropy,
     entries: BTreeMap<String, Entry>,
 }
 
 impl Pace {
+    /// Nothing tried yet.
+    pub(super) const fn new(jitter: Entropy) -> Self {
+        Self { jitter, entries: BTreeMap::new() }
+    }
+
     /// Forgets what is neither due nor under way.
     pub(super) fn keep(&mut self, due: impl Iterator<Item = String>) {
         let due: BTreeSet<String> = due.collect();
@@ -42,7 +49,7 @@ impl Pace {
         let entry = self.entries.entry(key.to_owned()).or_insert_with(|| Entry {
             under_way: false,
             rests_until: now,
-            backoff: Backoff::new(RETRY, longshore_runtime::platform::Platform::system().entropy),
+            backoff: Backoff::new(RETRY, self.jitter.clone()),
         });
         let may = !entry.under_way && entry.rests_until <= now;
         entry.under_way |= may;
@@ -72,7 +79,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_step_rests_between_tries() {
-        let (mut pace, now) = (Pace::default(), Instant::now());
+        let (mut pace, now) = (Pace::new(Entropy::seeded(1)), Instant::now());
         assert!(pace.may_start("a", now));
         assert!(!pace.may_start("a", now));
         pace.finished("a".to_owned(), &Ok(()), now);

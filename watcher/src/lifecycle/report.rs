@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::core::ApiResource;
 use kube::{Api, Resource};
@@ -17,7 +18,7 @@ use crate::directives::Directives;
 use crate::events::Happening;
 use crate::index::{Left, Name, Source};
 use crate::names;
-use crate::patch::{found, now};
+use crate::patch::found;
 
 /// How long after a change people are told: an object is often mended in several steps.
 const SETTLE: Duration = Duration::from_millis(200);
@@ -88,13 +89,18 @@ impl Directives {
             | Source::Pod => return,
         };
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
-        if let Err(error) = write(&api, &name.1, problem).await {
+        if let Err(error) = write(&api, &name.1, problem, &self.now()).await {
             tracing::debug!(%error, name = name.1, "condition not written");
         }
     }
 }
 
-async fn write(api: &Api<DynamicObject>, name: &str, problem: Option<&str>) -> kube::Result<()> {
+async fn write(
+    api: &Api<DynamicObject>,
+    name: &str,
+    problem: Option<&str>,
+    at: &Time,
+) -> kube::Result<()> {
     let Some(object) = api.get_opt(name).await? else { return Ok(()) };
     let old = object.data.pointer("/status/conditions").and_then(Value::as_array);
     let mut list = old.cloned().unwrap_or_default();
@@ -111,7 +117,7 @@ async fn write(api: &Api<DynamicObject>, name: &str, problem: Option<&str>) -> k
             "reason": if problem.is_some() { "Invalid" } else { "ValidationSucceeded" },
             "message": problem.unwrap_or_default(),
             "observedGeneration": object.meta().generation,
-            "lastTransitionTime": now(),
+            "lastTransitionTime": at,
         }));
     }
     let version = &object.metadata.resource_version;

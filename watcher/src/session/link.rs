@@ -87,6 +87,7 @@ impl Link {
         let (results, result_queue) = mpsc::channel(DIRECTIVE_QUEUE);
         let carrying_out = sessions.directives.run(directive_queue, results);
         tokio::select! {
+            biased;
             ended = self.serve(sessions, sender, directives, result_queue) => ended,
             () = carrying_out => Ended::Protocol("directives are no longer carried out"),
         }
@@ -104,25 +105,10 @@ impl Link {
         let mut trace = String::new();
         let mut bookmark_at = Instant::now() + self.bookmark_interval;
         loop {
+            // In an order in which none starves another: what is first comes at most so often, and results
+            // only while the connection takes them.
             tokio::select! {
-                answer = self.inbound.message() => {
-                    let answer = match answer {
-                        Ok(Some(answer)) => answer,
-                        Ok(None) => return Ended::Protocol("the scheduler ended the stream"),
-                        Err(status) => return status.into(),
-                    };
-                    if let Err(ended) = take(answer, sessions, sender, &directives) {
-                        return ended;
-                    }
-                    flush_at.get_or_insert_with(Instant::now);
-                }
-                Some(result) = results.recv(), if self.outbound.capacity() > 0 => {
-                    self.post(Message::DirectiveResult(result));
-                }
-                _ = changes.changed() => {
-                    changes.mark_unchanged();
-                    flush_at.get_or_insert_with(|| Instant::now() + BATCH);
-                }
+                biased;
                 () = tokio::time::sleep_until(flush_at.unwrap_or(bookmark_at)) => {
                     flush_at = None;
                     self.flush(sessions, sender, &mut trace);
@@ -137,6 +123,24 @@ impl Link {
                 }
                 () = self.outbound.closed() => {
                     return Ended::Protocol("the connection to the scheduler was lost");
+                }
+                Some(result) = results.recv(), if self.outbound.capacity() > 0 => {
+                    self.post(Message::DirectiveResult(result));
+                }
+                answer = self.inbound.message() => {
+                    let answer = match answer {
+                        Ok(Some(answer)) => answer,
+                        Ok(None) => return Ended::Protocol("the scheduler ended the stream"),
+                        Err(status) => return status.into(),
+                    };
+                    if let Err(ended) = take(answer, sessions, sender, &directives) {
+                        return ended;
+                    }
+                    flush_at.get_or_insert_with(Instant::now);
+                }
+                _ = changes.changed() => {
+                    changes.mark_unchanged();
+                    flush_at.get_or_insert_with(|| Instant::now() + BATCH);
                 }
             }
         }
