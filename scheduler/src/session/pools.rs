@@ -81,6 +81,7 @@ const fn reason(obstacle: &Obstacle) -> &'static str {
         | Obstacle::Taint { .. }
         | Obstacle::Requirement { .. }
         | Obstacle::TooLarge { .. }
+        | Obstacle::DaemonSets { .. }
         | Obstacle::Limit { .. }
         | Obstacle::Topology { .. } => "NotReady",
     }
