@@ -146,7 +146,10 @@ pub async fn run(parts: Parts) -> Result<(), Status> {
     session.outbox.send(welcome());
     let mut heard = Instant::now();
     loop {
-        let wake = session.planning.wake_at().unwrap_or_else(|| Instant::now() + TICK);
+        // A moment that has passed is one at which the pass could not begin a plan: a signal or the
+        // timer comes next, not this loop again at once.
+        let now = Instant::now();
+        let wake = session.planning.wake_at().filter(|at| *at > now).unwrap_or(now + TICK);
         tokio::select! {
             messages = arrived(&mut inbound) => {
                 let messages = messages?;
