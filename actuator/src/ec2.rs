@@ -3,106 +3,37 @@
 //! Invariant: the only module that sees an AWS type. Everything it needs beyond the standard
 //! controller policy is optional, and its absence is said in words.
 
+#[cfg(feature = "aws")]
 mod access;
 mod alias;
 pub mod blueprint;
+#[cfg(feature = "aws")]
+mod client;
+#[cfg(feature = "aws")]
 mod errors;
+#[cfg(feature = "aws")]
 mod facts;
+#[cfg(feature = "aws")]
 mod fleet;
+#[cfg(feature = "aws")]
 pub mod inspect;
+#[cfg(feature = "aws")]
 mod listing;
+#[cfg(feature = "aws")]
 mod mail;
+#[cfg(feature = "aws")]
 mod market;
+#[cfg(feature = "aws")]
 mod network;
 pub mod request;
+#[cfg(feature = "aws")]
 mod selector;
+#[cfg(feature = "aws")]
 mod templates;
 pub mod userdata;
 
-use std::time::Duration;
-
-use aws_config::{BehaviorVersion, ConfigLoader, Region, SdkConfig};
-use aws_smithy_http_client::tls::Provider;
-use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
-use aws_smithy_types::retry::RetryConfig;
-use aws_smithy_types::timeout::TimeoutConfig;
-use longshore_runtime::clock::Clock;
-
 pub use alias::{Alias, AliasError, ImageParameter, Variant};
+#[cfg(feature = "aws")]
+pub use client::Aws;
+#[cfg(feature = "aws")]
 pub use errors::classify;
-
-/// Longest time to connect.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// Longest time for one attempt; a long poll takes twenty seconds of it.
-const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(40);
-/// Attempts of the SDK at one call, with back-off in between; a client token makes them harmless.
-const ATTEMPTS_MAX: u32 = 4;
-
-/// AWS in one region.
-#[derive(Clone, Debug)]
-pub struct Aws {
-    region: String,
-    clock: Clock,
-    ec2: aws_sdk_ec2::Client,
-    eks: aws_sdk_eks::Client,
-    iam: aws_sdk_iam::Client,
-    pricing: aws_sdk_pricing::Client,
-    sqs: aws_sdk_sqs::Client,
-    ssm: aws_sdk_ssm::Client,
-    sts: aws_sdk_sts::Client,
-}
-
-impl Aws {
-    /// Clients for a region, from the standard `AWS_*` variables, profiles and instance metadata.
-    pub async fn connect(region: &str, clock: &Clock) -> Self {
-        Self::connect_with(region, clock, |loader| loader).await
-    }
-
-    /// Like [`Aws::connect`], with settings of the caller's own: an endpoint, credentials.
-    pub async fn connect_with(
-        region: &str,
-        clock: &Clock,
-        customize: impl FnOnce(ConfigLoader) -> ConfigLoader,
-    ) -> Self {
-        let http = aws_smithy_http_client::Builder::new()
-            .tls_provider(Provider::Rustls(CryptoMode::Ring))
-            .build_https();
-        let timeouts = TimeoutConfig::builder()
-            .connect_timeout(CONNECT_TIMEOUT)
-            .operation_attempt_timeout(ATTEMPT_TIMEOUT)
-            .build();
-        let loader = aws_config::defaults(BehaviorVersion::latest())
-            .region(Region::new(region.to_owned()))
-            .http_client(http)
-            .timeout_config(timeouts)
-            .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS_MAX));
-        Self::new(region, clock, &customize(loader).load().await)
-    }
-
-    fn new(region: &str, clock: &Clock, config: &SdkConfig) -> Self {
-        let pricing = aws_sdk_pricing::config::Builder::from(config)
-            .region(Region::new(pricing_region(region)))
-            .build();
-        Self {
-            region: region.to_owned(),
-            clock: clock.clone(),
-            ec2: aws_sdk_ec2::Client::new(config),
-            eks: aws_sdk_eks::Client::new(config),
-            iam: aws_sdk_iam::Client::new(config),
-            pricing: aws_sdk_pricing::Client::from_conf(pricing),
-            sqs: aws_sdk_sqs::Client::new(config),
-            ssm: aws_sdk_ssm::Client::new(config),
-            sts: aws_sdk_sts::Client::new(config),
-        }
-    }
-}
-
-/// Region whose Pricing endpoint speaks for another region; there are four.
-fn pricing_region(region: &str) -> &'static str {
-    match region.split('-').next().unwrap_or_default() {
-        "ap" => "ap-south-1",
-        "cn" => "cn-northwest-1",
-        "eu" => "eu-central-1",
-        _ => "us-east-1",
-    }
-}

@@ -29,4 +29,6 @@ pub mod wire;
 mod work;
 
 pub use config::{ActuatorArgs, Args, Config, Tuning};
-pub use start::{run, start, start_with};
+pub use start::start_with;
+#[cfg(feature = "aws")]
+pub use start::{run, start};

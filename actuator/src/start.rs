@@ -21,6 +21,7 @@ use tokio::sync::watch;
 
 use crate::cloud::{Caller, Cloud};
 use crate::config::{Args, Config};
+#[cfg(feature = "aws")]
 use crate::ec2::Aws;
 use crate::election::{self, Campaign, Standing, Term};
 use crate::etcd::Members;
@@ -31,9 +32,11 @@ use crate::office::{self, Office};
 use crate::service::Capacity;
 
 /// Name of the service in logs, traces and messages.
+#[cfg(feature = "aws")]
 const SERVICE: &str = "longshore-actuator";
 
 /// The process: lives until it is told to end.
+#[cfg(feature = "aws")]
 #[must_use]
 pub fn run(args: Args) -> ExitCode {
     let telemetry = args.telemetry.clone();
@@ -49,6 +52,7 @@ pub fn run(args: Args) -> ExitCode {
 ///
 /// # Errors
 /// When the address cannot be bound.
+#[cfg(feature = "aws")]
 pub async fn start(
     config: Config,
     metrics: &Metrics,

@@ -182,6 +182,15 @@ impl Region {
         self.lock().observers.push(observer);
     }
 
+    /// Takes all tags off an instance.
+    pub fn strip(&self, instance_id: &str) {
+        self.with(|model, _| {
+            if let Some(record) = model.instances.get_mut(instance_id) {
+                record.seen.tags.clear();
+            }
+        });
+    }
+
     /// Grows whenever an instance changes.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {

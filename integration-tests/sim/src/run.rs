@@ -1,52 +1,201 @@
-//! One run.
+//! One run: a world, its users, its faults, and the quiet after them.
+//!
+//! Invariant: nothing here depends on the machine but `wall_ms`, which is no part of the journal.
 
-use std::process::ExitCode;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+use crate::args::How;
+use crate::faults::{self, Begun, Fault};
+use crate::journal::Journal;
+use crate::random::Random;
 use crate::users::Users;
 use crate::world::{Size, World};
 
 /// Pause between two looks of the world at itself.
 const STEP: Duration = Duration::from_millis(250);
+/// How long the world may take to come to rest after the last fault.
+const REST: Duration = Duration::from_secs(5 * 60);
+/// The world counts as at rest when it has been for this long.
+const CALM: Duration = Duration::from_secs(10);
+/// How long a service that has ended stays away, in steps.
+const AWAY_STEPS: u64 = 8;
 
-pub fn main() -> ExitCode {
-    let seed = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(1);
-    let minutes: u64 = std::env::args().nth(2).and_then(|text| text.parse().ok()).unwrap_or(10);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .unwrap();
-    let started = std::time::Instant::now();
-    let outcome = runtime.block_on(one(seed, minutes));
-    println!("{outcome:?} wall {:?}", started.elapsed());
-    ExitCode::SUCCESS
+/// What came of a run.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Seed.
+    pub seed: u64,
+    /// Simulated time.
+    pub simulated_seconds: u64,
+    /// Time that it took.
+    pub wall_ms: u64,
+    /// Looks of the world at itself.
+    pub steps: u64,
+    /// Faults by name.
+    pub faults: BTreeMap<String, u64>,
+    /// Rules that were broken.
+    pub violations: Vec<Broken>,
+    /// From the last fault to rest; none when it did not come to rest.
+    pub rested_seconds: Option<u64>,
+    /// Digest of the journal.
+    pub digest: String,
 }
 
-async fn one(seed: u64, minutes: u64) -> anyhow::Result<()> {
-    let size = Size { clusters: vec![("prod", "111122223333", "us-east-1")], schedulers: 1, pods: 150 };
-    let mut world = World::start(seed, &size).await?;
+/// A rule that was broken.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Broken {
+    /// Which.
+    pub rule: String,
+    /// When, in milliseconds since the beginning.
+    pub at_ms: i64,
+    /// Looks until then.
+    pub step: u64,
+    /// What happened.
+    pub text: String,
+}
+
+/// Runs a seed. The journal comes along.
+///
+/// # Errors
+/// When the world cannot be made, which is a bug.
+pub fn run(seed: u64, how: &How) -> Result<(Outcome, Journal, Vec<Fault>)> {
+    longshore_runtime::planted::plant(how.plant.iter().cloned());
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
+    runtime.block_on(live(seed, how))
+}
+
+async fn live(seed: u64, how: &How) -> Result<(Outcome, Journal, Vec<Fault>)> {
+    let wall = std::time::Instant::now();
+    let size = Size::default();
+    let world = World::start(seed, &size).await?;
+    let journal = world.journal.clone();
     let subscriber = tracing_subscriber::fmt()
-        .with_writer(world.journal.clone())
-        .with_timer(world.journal.clone())
+        .with_writer(journal.clone())
+        .with_timer(journal.clone())
         .with_ansi(false)
         .with_max_level(tracing::Level::INFO)
         .finish();
-    tracing::subscriber::set_global_default(subscriber)?;
-    let end = tokio::time::Instant::now() + Duration::from_secs(60 * minutes);
+    // Already set when a test runs two seeds in one process; the journals then lack the services' lines.
+    let _ = tracing::subscriber::set_global_default(subscriber);
+    let faults_end_ms = how.minutes * 60_000;
+    let mut faults = faults::draw(seed, &world, faults_end_ms);
+    faults.retain(|fault| !how.calm && !how.skip.contains(&fault.number));
+    let users_end = Instant::now() + Duration::from_millis(faults_end_ms);
     for cluster in &world.clusters {
         let users = Users::new(cluster, seed, (size.pods, &world.judge), &world.journal);
-        crate::process::start(users.act(end - Duration::from_secs(240)));
+        crate::process::start(users.act(users_end));
     }
-    while tokio::time::Instant::now() < end {
-        tokio::time::sleep(STEP).await;
-        world.judge.look();
-        for index in world.ended() {
-            world.boot(index);
+    let mut course = Course { world, faults: faults.clone(), begun: Vec::new(), seed, steps: 0 };
+    course.through(users_end).await;
+    let rested = course.rest().await;
+    let counted = faults.iter().map(|fault| fault.what.name());
+    let mut outcome = Outcome {
+        seed,
+        simulated_seconds: u64::try_from(journal.elapsed_ms() / 1000).unwrap_or_default(),
+        steps: course.steps,
+        violations: course.broken(),
+        rested_seconds: rested,
+        ..Outcome::default()
+    };
+    counted.for_each(|name| *outcome.faults.entry(name).or_default() += 1);
+    let (digest, lines) = journal.digest();
+    outcome.digest = format!("{digest:016x}/{lines}");
+    outcome.wall_ms = u64::try_from(wall.elapsed().as_millis()).unwrap_or(u64::MAX);
+    Ok((outcome, journal, faults))
+}
+
+struct Course {
+    world: World,
+    faults: Vec<Fault>,
+    begun: Vec<Begun>,
+    seed: u64,
+    steps: u64,
+}
+
+impl Course {
+    /// Lives through users and faults.
+    async fn through(&mut self, end: Instant) {
+        let mut random = Random::stream(self.seed, "subjects");
+        self.faults.reverse();
+        while Instant::now() < end || !self.begun.is_empty() {
+            self.step().await;
+            let now_ms = u64::try_from(self.world.journal.elapsed_ms()).unwrap_or_default();
+            let over = |begun: &mut Begun| begun.fault.at_ms + begun.fault.for_ms <= now_ms;
+            let over: Vec<Begun> = self.begun.extract_if(.., over).collect();
+            for begun in over {
+                self.world.end(begun, &mut random).await;
+            }
+            while self.faults.last().is_some_and(|fault| fault.at_ms <= now_ms) {
+                let Some(fault) = self.faults.pop() else { break };
+                let begun = self.world.begin(fault, &mut random).await;
+                self.begun.push(begun);
+            }
+        }
+        self.world.journal.note("faults and users have ended");
+    }
+
+    /// Waits for rest; how long that took, in seconds.
+    async fn rest(&mut self) -> Option<u64> {
+        let began = Instant::now();
+        let mut calm_since = None;
+        loop {
+            self.step().await;
+            let unrest = self.world.judge.unrest();
+            if unrest.is_empty() {
+                let since = *calm_since.get_or_insert_with(Instant::now);
+                if since.elapsed() >= CALM {
+                    return Some((since - began).as_secs());
+                }
+            } else {
+                calm_since = None;
+                if began.elapsed() > REST {
+                    self.world.judge.restless(&unrest);
+                    return None;
+                }
+            }
         }
     }
-    world.journal.lines().iter().for_each(|line| println!("{line}"));
-    println!("unrest: {:#?}", world.judge.unrest());
-    println!("digest {:?} violations {:?}", world.journal.digest(), world.judge.violations());
-    Ok(())
+
+    async fn step(&mut self) {
+        tokio::time::sleep(STEP).await;
+        self.steps += 1;
+        self.world.judge.look();
+        for index in self.world.ended() {
+            self.world.journal.note(&format!(
+                "{} has ended by itself",
+                self.world.services[index].machine.name
+            ));
+            self.world.kill(index);
+            self.world.away.insert(index, self.steps + AWAY_STEPS);
+        }
+        let back: Vec<usize> = {
+            let due = self.world.away.iter().filter(|(_, until)| **until <= self.steps);
+            due.map(|(index, _)| *index).collect()
+        };
+        for index in back {
+            self.world.away.remove(&index);
+            if self.world.services[index].process.is_none() {
+                self.world.boot(index);
+            }
+        }
+    }
+
+    fn broken(&self) -> Vec<Broken> {
+        let step_ms = i64::try_from(STEP.as_millis()).unwrap_or(i64::MAX);
+        let violations = self.world.judge.violations().into_iter();
+        violations
+            .map(|violation| Broken {
+                rule: violation.rule.to_owned(),
+                at_ms: violation.at_ms,
+                step: u64::try_from(violation.at_ms / step_ms).unwrap_or_default(),
+                text: violation.text,
+            })
+            .collect()
+    }
 }

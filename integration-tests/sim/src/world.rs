@@ -6,6 +6,7 @@
 mod cluster;
 mod services;
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -78,6 +79,8 @@ pub struct World {
     pub clusters: Vec<Arc<Cluster>>,
     /// The services.
     pub services: Vec<Service>,
+    /// Services that have ended by themselves, and the step at which they begin again.
+    pub away: BTreeMap<usize, u64>,
     /// What has happened.
     pub journal: Journal,
     /// What must never happen.
@@ -109,7 +112,7 @@ impl World {
             clusters.push(Arc::new(made?));
         }
         let sites = sites.into_iter().map(|(_, _, site)| site).collect();
-        let mut world = Self { clock, net, sites, clusters, services: Vec::new(), journal, judge };
+        let mut world = Self { clock, net, sites, clusters, services: Vec::new(), away: BTreeMap::new(), journal, judge };
         world.judge.watch(&world.sites, &world.clusters);
         world.add_services(seed, size);
         for index in 0..world.services.len() {

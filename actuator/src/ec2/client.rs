@@ -1,0 +1,88 @@
+//! The clients of AWS's services in one region.
+//!
+//! Invariant: all share one configuration: where from, how long, how often.
+
+use std::time::Duration;
+
+use aws_config::{BehaviorVersion, ConfigLoader, Region, SdkConfig};
+use aws_smithy_http_client::tls::Provider;
+use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
+use aws_smithy_types::retry::RetryConfig;
+use aws_smithy_types::timeout::TimeoutConfig;
+use longshore_runtime::clock::Clock;
+
+/// Longest time to connect.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// Longest time for one attempt; a long poll takes twenty seconds of it.
+const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(40);
+/// Attempts of the SDK at one call, with back-off in between; a client token makes them harmless.
+const ATTEMPTS_MAX: u32 = 4;
+
+/// AWS in one region.
+#[derive(Clone, Debug)]
+pub struct Aws {
+    pub(super) region: String,
+    pub(super) clock: Clock,
+    pub(super) ec2: aws_sdk_ec2::Client,
+    pub(super) eks: aws_sdk_eks::Client,
+    pub(super) iam: aws_sdk_iam::Client,
+    pub(super) pricing: aws_sdk_pricing::Client,
+    pub(super) sqs: aws_sdk_sqs::Client,
+    pub(super) ssm: aws_sdk_ssm::Client,
+    pub(super) sts: aws_sdk_sts::Client,
+}
+
+impl Aws {
+    /// Clients for a region, from the standard `AWS_*` variables, profiles and instance metadata.
+    pub async fn connect(region: &str, clock: &Clock) -> Self {
+        Self::connect_with(region, clock, |loader| loader).await
+    }
+
+    /// Like [`Aws::connect`], with settings of the caller's own: an endpoint, credentials.
+    pub async fn connect_with(
+        region: &str,
+        clock: &Clock,
+        customize: impl FnOnce(ConfigLoader) -> ConfigLoader,
+    ) -> Self {
+        let http = aws_smithy_http_client::Builder::new()
+            .tls_provider(Provider::Rustls(CryptoMode::Ring))
+            .build_https();
+        let timeouts = TimeoutConfig::builder()
+            .connect_timeout(CONNECT_TIMEOUT)
+            .operation_attempt_timeout(ATTEMPT_TIMEOUT)
+            .build();
+        let loader = aws_config::defaults(BehaviorVersion::latest())
+            .region(Region::new(region.to_owned()))
+            .http_client(http)
+            .timeout_config(timeouts)
+            .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS_MAX));
+        Self::new(region, clock, &customize(loader).load().await)
+    }
+
+    fn new(region: &str, clock: &Clock, config: &SdkConfig) -> Self {
+        let pricing = aws_sdk_pricing::config::Builder::from(config)
+            .region(Region::new(pricing_region(region)))
+            .build();
+        Self {
+            region: region.to_owned(),
+            clock: clock.clone(),
+            ec2: aws_sdk_ec2::Client::new(config),
+            eks: aws_sdk_eks::Client::new(config),
+            iam: aws_sdk_iam::Client::new(config),
+            pricing: aws_sdk_pricing::Client::from_conf(pricing),
+            sqs: aws_sdk_sqs::Client::new(config),
+            ssm: aws_sdk_ssm::Client::new(config),
+            sts: aws_sdk_sts::Client::new(config),
+        }
+    }
+}
+
+/// Region whose Pricing endpoint speaks for another region; there are four.
+fn pricing_region(region: &str) -> &'static str {
+    match region.split('-').next().unwrap_or_default() {
+        "ap" => "ap-south-1",
+        "cn" => "cn-northwest-1",
+        "eu" => "eu-central-1",
+        _ => "us-east-1",
+    }
+}

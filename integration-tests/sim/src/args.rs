@@ -1,0 +1,146 @@
+//! What is asked of the simulation.
+//!
+//! Invariant: each command teaches what it is for in its help.
+
+use std::ops::Range;
+use std::str::FromStr;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+/// The whole system in one thread, from a seed: real watchers, schedulers and actuators over a
+/// simulated network, region and cluster, with faults.
+#[derive(Debug, Parser)]
+#[command(name = "longshore-sim", version)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Runs seeds, each in a process of its own, and says which broke a rule.
+    Run {
+        /// Seeds, from..to; the second is not among them.
+        #[arg(long, default_value = "0..20")]
+        seeds: Seeds,
+        /// How it runs.
+        #[command(flatten)]
+        how: How,
+        /// Form of the report.
+        #[arg(long, value_enum, default_value_t)]
+        output: Output,
+        /// Processes at a time; as many as there are processors unless given.
+        #[arg(long)]
+        jobs: Option<usize>,
+        /// Stop beginning new seeds after this many seconds.
+        #[arg(long, value_name = "SECONDS")]
+        within: Option<u64>,
+    },
+    /// Runs one seed and prints its journal.
+    Replay {
+        /// Seed.
+        #[arg(long)]
+        seed: u64,
+        /// How it runs.
+        #[command(flatten)]
+        how: How,
+    },
+    /// Leaves out faults of a seed for as long as the same rule is broken, and prints what is left.
+    Shrink {
+        /// Seed.
+        #[arg(long)]
+        seed: u64,
+        /// How it runs.
+        #[command(flatten)]
+        how: How,
+    },
+    /// Plants each defect that once was, and says which seed finds it first.
+    Planted {
+        /// Most seeds to try for each.
+        #[arg(long, default_value_t = 200)]
+        within: u64,
+        /// Only these; all unless given.
+        #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
+        only: Vec<String>,
+        /// How it runs.
+        #[command(flatten)]
+        how: How,
+        /// Form of the report.
+        #[arg(long, value_enum, default_value_t)]
+        output: Output,
+    },
+    /// Runs one seed and prints its outcome as JSON; what `run` starts for each seed.
+    #[command(hide = true)]
+    One {
+        /// Seed.
+        #[arg(long)]
+        seed: u64,
+        /// How it runs.
+        #[command(flatten)]
+        how: How,
+    },
+}
+
+/// How a seed is run.
+#[derive(Clone, Debug, ClapArgs)]
+pub struct How {
+    /// Simulated minutes with users and faults; the world is given five more to come to rest.
+    #[arg(long, default_value_t = 30)]
+    pub minutes: u64,
+    /// Leave out the faults of these numbers.
+    #[arg(long, value_delimiter = ',', value_name = "NUMBER,…")]
+    pub skip: Vec<usize>,
+    /// Let no fault happen.
+    #[arg(long)]
+    pub calm: bool,
+    /// Commit these defects again.
+    #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
+    pub plant: Vec<String>,
+}
+
+impl How {
+    /// The same as arguments of a child process.
+    #[must_use]
+    pub fn to_arguments(&self) -> Vec<String> {
+        let mut arguments = vec!["--minutes".to_owned(), self.minutes.to_string()];
+        if !self.skip.is_empty() {
+            let skip: Vec<String> = self.skip.iter().map(ToString::to_string).collect();
+            arguments.extend(["--skip".to_owned(), skip.join(",")]);
+        }
+        if self.calm {
+            arguments.push("--calm".to_owned());
+        }
+        if !self.plant.is_empty() {
+            arguments.extend(["--plant".to_owned(), self.plant.join(",")]);
+        }
+        arguments
+    }
+}
+
+/// Form of a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// A line for each seed.
+    #[default]
+    Text,
+    /// One document.
+    Json,
+}
+
+/// A range of seeds.
+#[derive(Clone, Debug)]
+pub struct Seeds(pub Range<u64>);
+
+impl FromStr for Seeds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is no range of seeds; write for example 0..200");
+        let (from, to) = text.split_once("..").ok_or_else(wrong)?;
+        let number = |text: &str| text.parse::<u64>().map_err(|_| wrong());
+        let (from, to) = (number(from)?, number(to)?);
+        if from < to { Ok(Self(from..to)) } else { Err(wrong()) }
+    }
+}
