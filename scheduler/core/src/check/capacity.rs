@@ -195,11 +195,10 @@ fn may_run(offer: &Offer<'_>, shape: &PodShape) -> bool {
     let possible = |wanted: &Requirements| {
         wanted.iter().all(|(key, wanted)| match (labels.get(key), pool.requirements.get(key)) {
             (Some(value), _) => wanted.allows(Some(value)),
-            (None, Some(open)) => wanted.overlaps(open),
             // What some types carry and this one does not is absent.
-            (None, None) => {
-                wanted.allows_absent() || labels::is_well_known(key) && !offer.decided.contains(key)
-            }
+            (None, _) if offer.decided.contains(key) => wanted.allows_absent(),
+            (None, Some(open)) => wanted.overlaps(open),
+            (None, None) => wanted.allows_absent() || labels::is_well_known(key),
         })
     };
     pool.taints.iter().all(|taint| !taint.repels() || tolerates(taint))
@@ -227,6 +226,9 @@ fn offers(input: &PlanInput) -> Vec<Offer<'_>> {
         let Some(catalogue) = input.catalogue_of(pool).filter(for_pods) else { continue };
         let decided = Rc::new(sold::decided(catalogue));
         let offered = pool.offered();
+        if offered.is_contradictory() {
+            continue;
+        }
         for instance in catalogue.types.values() {
             for offering in instance.offerings.iter().filter(|offering| offering.available) {
                 let labels = labels_of(pool, instance, offering);
@@ -235,7 +237,7 @@ fn offers(input: &PlanInput) -> Vec<Offer<'_>> {
                 {
                     continue;
                 }
-                let certain = |shape: &&&PodShape| runs(pool, &labels, shape);
+                let certain = |shape: &&&PodShape| runs(pool, (&labels, &offered), shape);
                 let daemons = shapes.iter().filter(certain).map(|shape| &shape.requests);
                 let requested = daemons.fold(Resources::default(), |sum, r| sum.plus(r));
                 let allocatable = instance.allocatable();
@@ -268,13 +270,23 @@ fn labels_of(pool: &NodePool, instance: &InstanceType, offering: &Offering) -> L
     all
 }
 
+/// True when the pool has a subnet there and the reservation, if it is one, is not used up.
 fn possible(pool: &NodePool, offering: &Offering) -> bool {
     let zones = pool.zones.as_ref();
-    zones.is_none_or(|zones| zones.contains(&offering.zone))
+    let left = offering.reservation.as_ref().is_none_or(|reservation| reservation.remaining > 0);
+    left && zones.is_none_or(|zones| zones.contains(&offering.zone))
 }
 
-fn runs(pool: &NodePool, labels: &Labels, daemon: &PodShape) -> bool {
+/// True when the DaemonSet runs there whatever is made of the labels that the pool leaves open.
+fn runs(pool: &NodePool, (labels, offered): (&Labels, &Requirements), daemon: &PodShape) -> bool {
+    let certain = |wanted: &Requirements| {
+        wanted.iter().all(|(key, wanted)| match (labels.get(key), offered.get(key)) {
+            (Some(value), _) => wanted.allows(Some(value)),
+            (None, Some(open)) => wanted.covers(open),
+            (None, None) => wanted.allows_absent(),
+        })
+    };
     let tolerates = |taint| daemon.tolerations.iter().any(|t| t.covers(taint));
     pool.taints.iter().all(|taint| !taint.repels() || tolerates(taint))
-        && daemon.node_alternatives().iter().any(|wanted| wanted.allow(labels))
+        && daemon.node_alternatives().iter().any(certain)
 }

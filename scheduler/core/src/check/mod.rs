@@ -1,8 +1,9 @@
 //! A second opinion on every plan: kube-scheduler's predicates, limits, budgets and the bound, applied
 //! pod by pod and node by node.
 //!
-//! Invariant: slow, simple and independent. Nothing is shared with the planner but the vocabulary, so a
-//! mistake there is not repeated here.
+//! Invariant: slow, simple and independent. Nothing is shared with the planner but how facts are read (which
+//! labels something sold has, what a claim draws on limits, whom pods may wait for), so a mistake in its
+//! decisions is not repeated here. A violation names the part of the plan that it is about; [`cut`] takes it out.
 
 mod capacity;
 mod census;

@@ -16,6 +16,7 @@ use crate::vocabulary::ids::PodUid;
 use crate::vocabulary::labels::{self, Labels};
 use crate::vocabulary::pool::NodePool;
 use crate::vocabulary::resources::Resources;
+use crate::vocabulary::sold;
 use crate::vocabulary::taint::Taint;
 use crate::world::claim::NodeClaim;
 use crate::world::node::Node;
@@ -45,8 +46,8 @@ pub(super) struct NodeAfter<'a> {
     pub(super) takes_pods: bool,
     /// What it is launched for, DaemonSets included; none for a node that is there or on its way.
     pub(super) requests: Option<&'a Resources>,
-    /// True for nodes that a pool made or makes: they register and initialise.
-    pub(super) is_ours: bool,
+    /// True for launches that no pod waits for.
+    pub(super) stands_by: bool,
     /// True for nodes on their way out.
     pub(super) leaves: bool,
     /// True for nodes that the plan takes out of service.
@@ -186,6 +187,7 @@ fn existing<'a>(input: &PlanInput, node: &Node, claim: Option<&NodeClaim>) -> No
     form.labels.entry(labels::HOSTNAME.to_owned()).or_insert_with(|| node.name.to_string());
     if let Some(claim) = settling {
         form.labels.extend(claim.labels.clone());
+        settle(&mut form);
         form.allocatable = form.allocatable.larger(&claim.allocatable).larger(&claim.requests);
         taints.extend(claim.taints.iter().cloned());
         let startup = |t: &Taint| claim.startup_taints.iter().any(|s| s.same_as(t));
@@ -203,7 +205,7 @@ fn existing<'a>(input: &PlanInput, node: &Node, claim: Option<&NodeClaim>) -> No
         arrived: BTreeSet::new(),
         ending: BTreeSet::new(),
         requests: None,
-        is_ours: claim.is_some(),
+        stands_by: false,
         takes_pods: ready && !gone && !interrupted && !node.cordoned && !node.is_fargate(),
         leaves: gone || interrupted,
         is_disrupted: false,
@@ -214,8 +216,14 @@ fn in_flight<'a>(input: &PlanInput, claim: &NodeClaim) -> NodeAfter<'a> {
     let mut forms = Vec::new();
     let pool = input.world.pools.get(&claim.pool);
     if let Some(catalogue) = pool.and_then(|pool| input.catalogue_of(pool)) {
+        let decided = sold::decided(catalogue);
         for instance in catalogue.types.values() {
             for offering in instance.offerings.iter().filter(|o| may_be(claim, instance, o)) {
+                if claim.instance_type.is_none()
+                    && !sold::meets((instance, offering), &decided, &claim.requirements)
+                {
+                    continue;
+                }
                 forms.push(form(
                     instance,
                     offering.zone.as_str(),
@@ -227,11 +235,15 @@ fn in_flight<'a>(input: &PlanInput, claim: &NodeClaim) -> NodeAfter<'a> {
     }
     for form in &mut forms {
         let known = !claim.allocatable.is_zero();
-        form.allocatable = if known { claim.allocatable.clone() } else { form.allocatable.clone() };
+        if known {
+            form.allocatable = claim.allocatable.raised_to(&claim.requests);
+        }
     }
     if forms.is_empty() {
         let allocatable = claim.allocatable.raised_to(&claim.requests);
-        forms.push(Form { labels: claim.labels.clone(), allocatable });
+        let mut form = Form { labels: claim.labels.clone(), allocatable };
+        settle(&mut form);
+        forms.push(form);
     }
     NodeAfter {
         target: Target::Claim(claim.name.clone()),
@@ -242,7 +254,7 @@ fn in_flight<'a>(input: &PlanInput, claim: &NodeClaim) -> NodeAfter<'a> {
         arrived: BTreeSet::new(),
         ending: BTreeSet::new(),
         requests: None,
-        is_ours: true,
+        stands_by: false,
         takes_pods: !claim.is_leaving(),
         leaves: claim.is_leaving(),
         is_disrupted: false,
@@ -256,14 +268,9 @@ fn may_be(claim: &NodeClaim, instance: &InstanceType, offering: &Offering) -> bo
             && claim.capacity_type.is_none_or(|kind| kind == offering.capacity_type);
     }
     let dearest = claim.max_price_micro_usd_per_hour;
-    let all = form(instance, offering.zone.as_str(), offering.capacity_type, &claim.labels);
     offering.available
         && dearest.is_none_or(|dearest| offering.price_micro_usd_per_hour <= dearest)
-        && claim.requests.fits_in(&all.allocatable)
-        && claim
-            .requirements
-            .iter()
-            .all(|(key, wanted)| all.labels.get(key).is_none_or(|value| wanted.allows(Some(value))))
+        && claim.requests.fits_in(&instance.allocatable())
 }
 
 fn launched<'a>(
@@ -306,7 +313,7 @@ fn launched<'a>(
         arrived: BTreeSet::new(),
         ending: BTreeSet::new(),
         requests: Some(&launch.requests),
-        is_ours: true,
+        stands_by: launch.standing,
         takes_pods: pool.is_some_and(|pool| pool.not_ready.is_none()),
         leaves: false,
         is_disrupted: false,
@@ -350,6 +357,13 @@ fn flexible(index: usize, pool: &NodePool, forms: &[Form], findings: &mut Findin
     }
 }
 
+/// Labels that each node of ours has once it may take pods.
+fn settle(form: &mut Form) {
+    for key in [labels::REGISTERED, labels::INITIALIZED] {
+        form.labels.insert(key.to_owned(), "true".to_owned());
+    }
+}
+
 fn form(instance: &InstanceType, zone: &str, kind: CapacityType, own: &Labels) -> Form {
     let mut labels = own.clone();
     labels.extend(instance.labels.clone());
@@ -361,5 +375,7 @@ fn form(instance: &InstanceType, zone: &str, kind: CapacityType, own: &Labels) -
     if let Some(id) = offering.map(|o| o.zone_id.as_str()).filter(|id| !id.is_empty()) {
         labels.insert(labels::ZONE_ID.to_owned(), id.to_owned());
     }
-    Form { labels, allocatable: instance.allocatable() }
+    let mut form = Form { labels, allocatable: instance.allocatable() };
+    settle(&mut form);
+    form
 }

@@ -4,8 +4,6 @@
 
 use super::nodes::{Form, NodeAfter, Nodes};
 use super::{Findings, Part, Rule};
-use crate::planted;
-use crate::vocabulary::labels::{INITIALIZED, REGISTERED};
 use crate::vocabulary::requirements::Requirements;
 use crate::vocabulary::resources::Resources;
 use crate::world::shape::PodShape;
@@ -68,13 +66,8 @@ fn resources(nodes: &Nodes<'_>, node: &NodeAfter<'_>, findings: &mut Findings) {
 
 fn runs_on(daemon: &PodShape, node: &NodeAfter<'_>, form: &Form) -> bool {
     let tolerates = |taint| daemon.tolerations.iter().any(|t| t.covers(taint));
-    let mut settled = form.clone();
-    if node.is_ours || planted::is("S16d") {
-        settled.labels.insert(REGISTERED.to_owned(), "true".to_owned());
-        settled.labels.insert(INITIALIZED.to_owned(), "true".to_owned());
-    }
     node.taints.iter().all(|taint| !taint.repels() || tolerates(taint))
-        && affinity_holds(daemon, &settled)
+        && affinity_holds(daemon, form)
 }
 
 /// Node selector, any required term, any volume term.

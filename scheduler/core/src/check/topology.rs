@@ -151,7 +151,13 @@ fn counts<'c>(
         } else {
             node.leaves && census.crowds[at].is_empty()
         };
-        if gone || !tolerated(node, shape, rule) || keyed.iter().any(|key| key[at].is_empty()) {
+        // One that is launched for nobody comes after those that wait now.
+        let later = node.stands_by && census.crowds[at].is_empty();
+        if gone
+            || later
+            || !tolerated(node, shape, rule)
+            || keyed.iter().any(|key| key[at].is_empty())
+        {
             continue;
         }
         let here = if rule.honor_node_affinity && chooses(shape) {

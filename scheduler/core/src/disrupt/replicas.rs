@@ -15,12 +15,12 @@ use crate::plan::goods;
 use crate::plan::hosts::Host;
 use crate::plan::market::{Stall, node_labels};
 use crate::plan::substitutes::COST_FACTOR_MAX;
-use crate::plan::{self, Candidate as Offered, Disruption, NewNode};
+use crate::plan::{self, Candidate as Offered, Disruption, MinValuesPolicy, NewNode, flexibility};
 use crate::planted;
 use crate::reason::Obstacle;
 use crate::vocabulary::catalogue::{InstanceType, Offering};
 use crate::vocabulary::ids::Zone;
-use crate::vocabulary::labels::{Labels, ZONE};
+use crate::vocabulary::labels::{Labels, RESERVATION_ID, ZONE};
 use crate::vocabulary::pool::{DisruptionReason, NodePool, REPLICAS_MAX};
 use crate::vocabulary::resources::Resources;
 use crate::vocabulary::taint::untolerated;
@@ -72,7 +72,9 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
                 zone.into_iter().for_each(|zone| zone.nodes += 1);
             }
             for _ in 0..missing {
-                let within = zones.values_mut().filter(|it| vector::fits(&it.charge, &budget.left));
+                let within = zones.values_mut().filter(|it| {
+                    vector::fits(&it.charge, &budget.left) && self.has_reservations(stall, &it.node)
+                });
                 let next = within.min_by_key(|zone| (zone.nodes, zone.cost()));
                 let Some(zone) = next else { break };
                 zone.nodes += 1;
@@ -81,6 +83,23 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
                 self.plan.launches.push(zone.node.clone());
             }
         }
+    }
+
+    /// True when something is left of each reservation that the node would name.
+    fn has_reservations(&self, stall: &Stall<'_>, node: &NewNode) -> bool {
+        let Some(wanted) = node.requirements.get(RESERVATION_ID) else { return true };
+        let offerings = stall.types.iter().flat_map(|kind| &kind.offerings);
+        let named = offerings.filter_map(|offering| offering.reservation.as_ref());
+        let mut named = named.filter(|it| wanted.allows(Some(it.id.as_str())));
+        named.all(|reservation| {
+            let names = |node: &&NewNode| {
+                let wanted = node.requirements.get(RESERVATION_ID);
+                wanted.is_some_and(|ids| ids.allows(Some(reservation.id.as_str())))
+            };
+            let drawn = self.plan.launches.iter().filter(names).count();
+            let drawn = i64::try_from(drawn).unwrap_or(i64::MAX);
+            goods::held(self.context.model, &reservation.id) + drawn < reservation.remaining
+        })
     }
 
     fn pools_with_replicas(&self) -> Vec<(&'a NodePool, i64)> {
@@ -157,12 +176,13 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
                 let daemons = self.daemons(stall, instance, offering);
                 if daemons.fits_in(&instance.allocatable()) {
                     let candidate = candidate(objective, instance, offering);
-                    let replica = Replica { candidate, instance, daemons };
+                    let replica = Replica { candidate, instance, offering, daemons };
                     offers.entry(offering.zone.clone()).or_default().push(replica);
                 }
             }
         }
-        let in_zone = |(zone, offers)| Some((zone, InZone::of(stall, offers)?));
+        let strict = self.context.model.input.min_values == MinValuesPolicy::Strict;
+        let in_zone = |(zone, offers)| Some((zone, InZone::of(stall, offers, strict)?));
         offers.into_iter().filter_map(in_zone).collect()
     }
 
@@ -197,8 +217,8 @@ struct InZone {
 }
 
 impl InZone {
-    fn of(stall: &Stall<'_>, offers: Vec<Replica<'_>>) -> Option<Self> {
-        let node = node(stall, offers)?;
+    fn of(stall: &Stall<'_>, offers: Vec<Replica<'_>>, strict: bool) -> Option<Self> {
+        let node = node(stall, offers, strict)?;
         let may_be = |kind: &&&InstanceType| {
             node.candidates.iter().any(|candidate| candidate.instance_type == kind.name)
         };
@@ -217,13 +237,14 @@ impl InZone {
 struct Replica<'a> {
     candidate: Offered,
     instance: &'a InstanceType,
+    offering: &'a Offering,
     /// What DaemonSets request there.
     daemons: Resources,
 }
 
 /// A replica among what one zone offers: that of least cost, or what costs not much more. A pool that wants
 /// choice keeps all of it.
-fn node(stall: &Stall<'_>, mut offers: Vec<Replica<'_>>) -> Option<NewNode> {
+fn node(stall: &Stall<'_>, mut offers: Vec<Replica<'_>>, strict: bool) -> Option<NewNode> {
     offers.sort_by(|a, b| a.candidate.cmp(&b.candidate));
     let least = offers.first()?.candidate.cost_micro_usd_per_hour;
     let most = least.saturating_mul(COST_FACTOR_MAX);
@@ -233,6 +254,14 @@ fn node(stall: &Stall<'_>, mut offers: Vec<Replica<'_>>) -> Option<NewNode> {
     let requests = offers.first()?.daemons.clone();
     offers.retain(|replica| requests.fits_in(&replica.instance.allocatable()));
     offers.truncate(CANDIDATES_MAX);
+    let kept = |key: &str| -> BTreeSet<String> {
+        let labels = offers.iter().map(|it| node_labels(it.instance, it.offering));
+        labels.filter_map(|labels| labels.get(key).map(|value| (*value).to_owned())).collect()
+    };
+    let mut demands = flexibility::demands(&stall.requirements);
+    if strict && !planted::is("S16f") && demands.any(|(key, least)| kept(key).len() < least) {
+        return None;
+    }
     let candidates = offers.into_iter().map(|replica| replica.candidate);
     let node = node_of(stall, 0, candidates.collect(), requests)?;
     Some(NewNode { standing: true, ..node })

@@ -101,7 +101,11 @@ impl<'a> Stall<'a> {
         catalogue: Option<&'a Catalogue>,
         shapes: &[&PodShape],
     ) -> Self {
-        let requirements = pool.offered();
+        let mut requirements = pool.offered();
+        // Each of its nodes has these once it may take pods.
+        for key in [labels::REGISTERED, labels::INITIALIZED] {
+            requirements.add(key, Requirement::equals("true"));
+        }
         let mut stall = Self {
             pool,
             tier,
@@ -169,6 +173,15 @@ impl<'a> Stall<'a> {
         let labels = &self.flavours[flavour];
         self.open_keys(wanted).all(|(key, wanted)| match labels.get(key) {
             Some(value) => wanted.allows(Some(value)),
+            None => wanted.allows_absent(),
+        })
+    }
+
+    /// True when the requirements that neither type nor offering decides are met by every node of the pool,
+    /// whatever is made of the labels that it leaves open.
+    pub(crate) fn certainly_admits(&self, wanted: &Requirements) -> bool {
+        self.open_keys(wanted).all(|(key, wanted)| match self.requirements.get(key) {
+            Some(offered) => wanted.covers(offered),
             None => wanted.allows_absent(),
         })
     }
