@@ -82,6 +82,8 @@ const fn reason(obstacle: &Obstacle) -> &'static str {
         | Obstacle::Requirement { .. }
         | Obstacle::TooLarge { .. }
         | Obstacle::DaemonSets { .. }
+        | Obstacle::TooManyReplicas { .. }
+        | Obstacle::Refused { .. }
         | Obstacle::Limit { .. }
         | Obstacle::Topology { .. } => "NotReady",
     }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Findings, Rule, cost};
+use super::{Findings, Part, Rule, cost};
 use crate::plan::{
     CANDIDATES_MAX, Candidate, MinValuesPolicy, NewNode, Placement, Plan, PlanInput, Target,
 };
@@ -16,6 +16,7 @@ use crate::vocabulary::ids::PodUid;
 use crate::vocabulary::labels::{self, Labels};
 use crate::vocabulary::pool::NodePool;
 use crate::vocabulary::resources::Resources;
+use crate::vocabulary::sold;
 use crate::vocabulary::taint::Taint;
 use crate::world::claim::NodeClaim;
 use crate::world::node::Node;
@@ -32,6 +33,7 @@ pub(super) struct Form {
 /// A node after the plan.
 #[derive(Clone, Debug)]
 pub(super) struct NodeAfter<'a> {
+    pub(super) target: Target,
     pub(super) name: String,
     pub(super) forms: Vec<Form>,
     pub(super) taints: Vec<Taint>,
@@ -44,8 +46,8 @@ pub(super) struct NodeAfter<'a> {
     pub(super) takes_pods: bool,
     /// What it is launched for, DaemonSets included; none for a node that is there or on its way.
     pub(super) requests: Option<&'a Resources>,
-    /// True for nodes that a pool made or makes: they register and initialise.
-    pub(super) is_ours: bool,
+    /// True for launches that no pod waits for.
+    pub(super) stands_by: bool,
     /// True for nodes on their way out.
     pub(super) leaves: bool,
     /// True for nodes that the plan takes out of service.
@@ -95,7 +97,9 @@ impl<'a> Nodes<'a> {
         for Placement { pod, target } in plan.placements.iter().chain(moves) {
             let before = target_of.insert(pod, target);
             let once = before.is_none_or(|before| before == target);
-            findings.require(once, Rule::Complete, || format!("pod {pod} has two targets"));
+            findings.require(once, Rule::Complete, || {
+                (vec![Part::Pod(pod.clone())], format!("pod {pod} has two targets"))
+            });
         }
         for (uid, pod) in &input.world.pods {
             let Some(shape) = input.world.shapes.get(&pod.shape) else { continue };
@@ -104,7 +108,9 @@ impl<'a> Nodes<'a> {
             let arrives = target.is_some() && target != bound.as_ref();
             let Some(place) = target.or(bound.as_ref()) else { continue };
             let Some(node) = self.all.get_mut(place) else {
-                findings.require(!arrives, Rule::Target, || format!("pod {uid}: no {place:?}"));
+                findings.require(!arrives, Rule::Target, || {
+                    (vec![Part::Pod(uid.clone())], format!("pod {uid}: no {place:?}"))
+                });
                 continue;
             };
             if node.leaves && !arrives && is_evicted(input, place, pod, shape) {
@@ -119,7 +125,8 @@ impl<'a> Nodes<'a> {
             }
         }
         for pod in target_of.keys() {
-            findings.add(Rule::Complete, format!("pod {pod} is placed but unknown"));
+            let detail = format!("pod {pod} is placed but unknown");
+            findings.add(Rule::Complete, (vec![Part::Pod((*pod).clone())], detail));
         }
         self.check_complete(plan, input, findings);
     }
@@ -128,7 +135,8 @@ impl<'a> Nodes<'a> {
         let unplaced: BTreeSet<&PodUid> = plan.unplaced.iter().flat_map(|u| &u.pods).collect();
         let placed: BTreeSet<&PodUid> = plan.placements.iter().map(|p| &p.pod).collect();
         for pod in unplaced.intersection(&placed) {
-            findings.add(Rule::Complete, format!("pod {pod} is placed and unplaced"));
+            let detail = format!("pod {pod} is placed and unplaced");
+            findings.add(Rule::Complete, (vec![Part::Pod((*pod).clone())], detail));
         }
         let waits = |pod: &Pod| {
             let shape = input.world.shapes.get(&pod.shape);
@@ -142,13 +150,16 @@ impl<'a> Nodes<'a> {
         };
         for (uid, pod) in input.world.pods.iter().filter(|(_, pod)| waits(pod)) {
             let known = unplaced.contains(uid) || placed.contains(uid);
-            findings.require(known, Rule::Complete, || format!("pod {} is forgotten", pod.key));
+            findings.require(known, Rule::Complete, || {
+                (vec![Part::Pod(uid.clone())], format!("pod {} is forgotten", pod.key))
+            });
         }
         for (index, launch) in plan.launches.iter().enumerate() {
             let here = self.all.get(&Target::New(index)).map(|node| &node.arrived);
             let listed: BTreeSet<&PodUid> = launch.pods.iter().collect();
             findings.require(here == Some(&listed), Rule::Complete, || {
-                format!("launch {index} lists other pods than those placed on it")
+                let detail = format!("launch {index} lists other pods than those placed on it");
+                (vec![Part::Launch(index)], detail)
             });
         }
     }
@@ -176,6 +187,7 @@ fn existing<'a>(input: &PlanInput, node: &Node, claim: Option<&NodeClaim>) -> No
     form.labels.entry(labels::HOSTNAME.to_owned()).or_insert_with(|| node.name.to_string());
     if let Some(claim) = settling {
         form.labels.extend(claim.labels.clone());
+        settle(&mut form);
         form.allocatable = form.allocatable.larger(&claim.allocatable).larger(&claim.requests);
         taints.extend(claim.taints.iter().cloned());
         let startup = |t: &Taint| claim.startup_taints.iter().any(|s| s.same_as(t));
@@ -183,8 +195,9 @@ fn existing<'a>(input: &PlanInput, node: &Node, claim: Option<&NodeClaim>) -> No
     }
     let gone = claim.is_some_and(NodeClaim::is_leaving) || node.deleting;
     let interrupted = input.interrupted_instances.iter().any(|i| node.provider_id.ends_with(i));
-    let ready = node.ready || settling.is_some();
+    let ready = node.ready || settling.is_some_and(|claim| input.may_wait_for(claim, node));
     NodeAfter {
+        target: Target::Node(node.name.clone()),
         name: format!("node {}", node.name),
         forms: vec![form],
         taints,
@@ -192,7 +205,7 @@ fn existing<'a>(input: &PlanInput, node: &Node, claim: Option<&NodeClaim>) -> No
         arrived: BTreeSet::new(),
         ending: BTreeSet::new(),
         requests: None,
-        is_ours: claim.is_some(),
+        stands_by: false,
         takes_pods: ready && !gone && !interrupted && !node.cordoned && !node.is_fargate(),
         leaves: gone || interrupted,
         is_disrupted: false,
@@ -203,8 +216,14 @@ fn in_flight<'a>(input: &PlanInput, claim: &NodeClaim) -> NodeAfter<'a> {
     let mut forms = Vec::new();
     let pool = input.world.pools.get(&claim.pool);
     if let Some(catalogue) = pool.and_then(|pool| input.catalogue_of(pool)) {
+        let decided = sold::decided(catalogue);
         for instance in catalogue.types.values() {
             for offering in instance.offerings.iter().filter(|o| may_be(claim, instance, o)) {
+                if claim.instance_type.is_none()
+                    && !sold::meets((instance, offering), &decided, &claim.requirements)
+                {
+                    continue;
+                }
                 forms.push(form(
                     instance,
                     offering.zone.as_str(),
@@ -216,13 +235,18 @@ fn in_flight<'a>(input: &PlanInput, claim: &NodeClaim) -> NodeAfter<'a> {
     }
     for form in &mut forms {
         let known = !claim.allocatable.is_zero();
-        form.allocatable = if known { claim.allocatable.clone() } else { form.allocatable.clone() };
+        if known {
+            form.allocatable = claim.allocatable.raised_to(&claim.requests);
+        }
     }
     if forms.is_empty() {
         let allocatable = claim.allocatable.raised_to(&claim.requests);
-        forms.push(Form { labels: claim.labels.clone(), allocatable });
+        let mut form = Form { labels: claim.labels.clone(), allocatable };
+        settle(&mut form);
+        forms.push(form);
     }
     NodeAfter {
+        target: Target::Claim(claim.name.clone()),
         name: format!("claim {}", claim.name),
         forms,
         taints: claim.taints.clone(),
@@ -230,7 +254,7 @@ fn in_flight<'a>(input: &PlanInput, claim: &NodeClaim) -> NodeAfter<'a> {
         arrived: BTreeSet::new(),
         ending: BTreeSet::new(),
         requests: None,
-        is_ours: true,
+        stands_by: false,
         takes_pods: !claim.is_leaving(),
         leaves: claim.is_leaving(),
         is_disrupted: false,
@@ -244,14 +268,9 @@ fn may_be(claim: &NodeClaim, instance: &InstanceType, offering: &Offering) -> bo
             && claim.capacity_type.is_none_or(|kind| kind == offering.capacity_type);
     }
     let dearest = claim.max_price_micro_usd_per_hour;
-    let all = form(instance, offering.zone.as_str(), offering.capacity_type, &claim.labels);
     offering.available
         && dearest.is_none_or(|dearest| offering.price_micro_usd_per_hour <= dearest)
-        && claim.requests.fits_in(&all.allocatable)
-        && claim
-            .requirements
-            .iter()
-            .all(|(key, wanted)| all.labels.get(key).is_none_or(|value| wanted.allows(Some(value))))
+        && claim.requests.fits_in(&instance.allocatable())
 }
 
 fn launched<'a>(
@@ -263,26 +282,30 @@ fn launched<'a>(
     let name = format!("launch {index}");
     let count = launch.candidates.len();
     findings.require((1..=CANDIDATES_MAX).contains(&count), Rule::Target, || {
-        format!("{name} has {count} candidates")
+        (vec![Part::Launch(index)], format!("{name} has {count} candidates"))
     });
     findings.require(launch.candidates.is_sorted(), Rule::Target, || {
-        format!("{name}: candidates are not in order of cost")
+        (vec![Part::Launch(index)], format!("{name}: candidates are not in order of cost"))
     });
     let pool = input.world.pools.get(&launch.pool);
     let mut forms = Vec::new();
     for candidate in &launch.candidates {
         let Some(form) = bought(input, launch, candidate) else {
-            findings.add(Rule::Target, format!("{name}: {candidate:?} is not on offer"));
+            let detail = format!("{name}: {candidate:?} is not on offer");
+            findings.add(Rule::Target, (vec![Part::Launch(index)], detail));
             continue;
         };
         let allowed = pool.is_none_or(|pool| pool.requirements.allow(&form.labels));
-        findings.require(allowed, Rule::Target, || format!("{name}: {candidate:?} is not allowed"));
+        findings.require(allowed, Rule::Target, || {
+            (vec![Part::Launch(index)], format!("{name}: {candidate:?} is not allowed"))
+        });
         forms.push(form);
     }
     if let Some(pool) = pool.filter(|_| input.min_values == MinValuesPolicy::Strict) {
-        flexible(&name, pool, &forms, findings);
+        flexible(index, pool, &forms, findings);
     }
     NodeAfter {
+        target: Target::New(index),
         name,
         forms,
         taints: launch.taints.clone(),
@@ -290,7 +313,7 @@ fn launched<'a>(
         arrived: BTreeSet::new(),
         ending: BTreeSet::new(),
         requests: Some(&launch.requests),
-        is_ours: true,
+        stands_by: launch.standing,
         takes_pods: pool.is_some_and(|pool| pool.not_ready.is_none()),
         leaves: false,
         is_disrupted: false,
@@ -321,14 +344,23 @@ fn bought(input: &PlanInput, launch: &NewNode, candidate: &Candidate) -> Option<
 }
 
 /// As many values of each label stay open as the pool asks for.
-fn flexible(name: &str, pool: &NodePool, forms: &[Form], findings: &mut Findings) {
+fn flexible(index: usize, pool: &NodePool, forms: &[Form], findings: &mut Findings) {
     for (key, wanted) in pool.requirements.iter() {
         let least = wanted.min_values.unwrap_or(0);
         let values: BTreeSet<_> = forms.iter().filter_map(|form| form.labels.get(key)).collect();
         let enough = least < 2 || u32::try_from(values.len()).is_ok_and(|kept| kept >= least);
         findings.require(enough, Rule::MinValues, || {
-            format!("{name} keeps {} values of {key}, not {least}", values.len())
+            let detail =
+                format!("launch {index} keeps {} values of {key}, not {least}", values.len());
+            (vec![Part::Launch(index)], detail)
         });
+    }
+}
+
+/// Labels that each node of ours has once it may take pods.
+fn settle(form: &mut Form) {
+    for key in [labels::REGISTERED, labels::INITIALIZED] {
+        form.labels.insert(key.to_owned(), "true".to_owned());
     }
 }
 
@@ -343,5 +375,7 @@ fn form(instance: &InstanceType, zone: &str, kind: CapacityType, own: &Labels) -
     if let Some(id) = offering.map(|o| o.zone_id.as_str()).filter(|id| !id.is_empty()) {
         labels.insert(labels::ZONE_ID.to_owned(), id.to_owned());
     }
-    Form { labels, allocatable: instance.allocatable() }
+    let mut form = Form { labels, allocatable: instance.allocatable() };
+    settle(&mut form);
+    form
 }

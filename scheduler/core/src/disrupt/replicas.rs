@@ -15,21 +15,25 @@ use crate::plan::goods;
 use crate::plan::hosts::Host;
 use crate::plan::market::{Stall, node_labels};
 use crate::plan::substitutes::COST_FACTOR_MAX;
-use crate::plan::{self, Candidate as Offered, Disruption, NewNode};
+use crate::plan::{self, Candidate as Offered, Disruption, MinValuesPolicy, NewNode, flexibility};
+use crate::planted;
 use crate::reason::Obstacle;
 use crate::vocabulary::catalogue::{InstanceType, Offering};
 use crate::vocabulary::ids::Zone;
-use crate::vocabulary::labels::{Labels, ZONE};
-use crate::vocabulary::pool::{DisruptionReason, NodePool};
+use crate::vocabulary::labels::{Labels, RESERVATION_ID, ZONE};
+use crate::vocabulary::pool::{DisruptionReason, NodePool, REPLICAS_MAX};
 use crate::vocabulary::resources::Resources;
 use crate::vocabulary::taint::untolerated;
+
+/// Most replicas that one plan adds, of all pools.
+const ADDED_MAX: i64 = 1_000;
 
 impl<'a> Disruptor<'_, '_, '_, 'a> {
     /// Takes out of service what pools have beyond their replicas: what is not launched yet first, then
     /// what is empty, then what disturbs least. Asked for by the pool's owner, so no budget is looked at.
     pub(super) fn trim_replicas(&mut self, candidates: &[Candidate<'a>]) {
         for (pool, replicas) in self.pools_with_replicas() {
-            let wanted = replicas + self.surge(pool, candidates);
+            let wanted = replicas.saturating_add(self.surge(pool, candidates));
             let mut staying = self.staying(pool);
             let excess = staying.len().saturating_sub(usize::try_from(wanted).unwrap_or(0));
             if excess == 0 {
@@ -49,10 +53,13 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
 
     /// Launches what pools lack of their replicas, each node in the zone that has fewest.
     pub(super) fn add_replicas(&mut self, candidates: &[Candidate<'a>]) {
+        let mut turn = ADDED_MAX;
         for (pool, replicas) in self.pools_with_replicas() {
-            let wanted = replicas + self.surge(pool, candidates);
+            let wanted = replicas.saturating_add(self.surge(pool, candidates));
             let staying = self.staying(pool);
             let missing = wanted - i64::try_from(staying.len()).unwrap_or(i64::MAX);
+            // Those beyond come with the next plans, of which each finds more nodes there.
+            let missing = if planted::is("S27") { missing } else { missing.min(turn) };
             let model = self.context.model;
             let Some(stall) = model.market.stalls.iter().find(|stall| stall.pool.name == pool.name)
             else {
@@ -65,19 +72,41 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
                 zone.into_iter().for_each(|zone| zone.nodes += 1);
             }
             for _ in 0..missing {
-                let within = zones.values_mut().filter(|it| vector::fits(&it.charge, &budget.left));
+                let within = zones.values_mut().filter(|it| {
+                    vector::fits(&it.charge, &budget.left) && self.has_reservations(stall, &it.node)
+                });
                 let next = within.min_by_key(|zone| (zone.nodes, zone.cost()));
                 let Some(zone) = next else { break };
                 zone.nodes += 1;
                 vector::add(&mut budget.left, &zone.charge, -1);
+                turn -= 1;
                 self.plan.launches.push(zone.node.clone());
             }
         }
     }
 
+    /// True when something is left of each reservation that the node would name.
+    fn has_reservations(&self, stall: &Stall<'_>, node: &NewNode) -> bool {
+        let Some(wanted) = node.requirements.get(RESERVATION_ID) else { return true };
+        let offerings = stall.types.iter().flat_map(|kind| &kind.offerings);
+        let named = offerings.filter_map(|offering| offering.reservation.as_ref());
+        let mut named = named.filter(|it| wanted.allows(Some(it.id.as_str())));
+        named.all(|reservation| {
+            let names = |node: &&NewNode| {
+                let wanted = node.requirements.get(RESERVATION_ID);
+                wanted.is_some_and(|ids| ids.allows(Some(reservation.id.as_str())))
+            };
+            let drawn = self.plan.launches.iter().filter(names).count();
+            let drawn = i64::try_from(drawn).unwrap_or(i64::MAX);
+            goods::held(self.context.model, &reservation.id) + drawn < reservation.remaining
+        })
+    }
+
     fn pools_with_replicas(&self) -> Vec<(&'a NodePool, i64)> {
         let pools = self.context.model.input.world.pools.values();
-        pools.filter_map(|pool| Some((pool.as_ref(), pool.replicas?))).collect()
+        let kept = |replicas: &i64| *replicas <= REPLICAS_MAX || planted::is("S27");
+        let named = pools.filter_map(|pool| Some((pool.as_ref(), pool.replicas.filter(kept)?)));
+        named.collect()
     }
 
     /// Hosts of the pool that neither are on their way out nor are sent there by this plan, in order.
@@ -147,12 +176,13 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
                 let daemons = self.daemons(stall, instance, offering);
                 if daemons.fits_in(&instance.allocatable()) {
                     let candidate = candidate(objective, instance, offering);
-                    let replica = Replica { candidate, instance, daemons };
+                    let replica = Replica { candidate, instance, offering, daemons };
                     offers.entry(offering.zone.clone()).or_default().push(replica);
                 }
             }
         }
-        let in_zone = |(zone, offers)| Some((zone, InZone::of(stall, offers)?));
+        let strict = self.context.model.input.min_values == MinValuesPolicy::Strict;
+        let in_zone = |(zone, offers)| Some((zone, InZone::of(stall, offers, strict)?));
         offers.into_iter().filter_map(in_zone).collect()
     }
 
@@ -187,8 +217,8 @@ struct InZone {
 }
 
 impl InZone {
-    fn of(stall: &Stall<'_>, offers: Vec<Replica<'_>>) -> Option<Self> {
-        let node = node(stall, offers)?;
+    fn of(stall: &Stall<'_>, offers: Vec<Replica<'_>>, strict: bool) -> Option<Self> {
+        let node = node(stall, offers, strict)?;
         let may_be = |kind: &&&InstanceType| {
             node.candidates.iter().any(|candidate| candidate.instance_type == kind.name)
         };
@@ -207,13 +237,14 @@ impl InZone {
 struct Replica<'a> {
     candidate: Offered,
     instance: &'a InstanceType,
+    offering: &'a Offering,
     /// What DaemonSets request there.
     daemons: Resources,
 }
 
 /// A replica among what one zone offers: that of least cost, or what costs not much more. A pool that wants
 /// choice keeps all of it.
-fn node(stall: &Stall<'_>, mut offers: Vec<Replica<'_>>) -> Option<NewNode> {
+fn node(stall: &Stall<'_>, mut offers: Vec<Replica<'_>>, strict: bool) -> Option<NewNode> {
     offers.sort_by(|a, b| a.candidate.cmp(&b.candidate));
     let least = offers.first()?.candidate.cost_micro_usd_per_hour;
     let most = least.saturating_mul(COST_FACTOR_MAX);
@@ -223,6 +254,14 @@ fn node(stall: &Stall<'_>, mut offers: Vec<Replica<'_>>) -> Option<NewNode> {
     let requests = offers.first()?.daemons.clone();
     offers.retain(|replica| requests.fits_in(&replica.instance.allocatable()));
     offers.truncate(CANDIDATES_MAX);
+    let kept = |key: &str| -> BTreeSet<String> {
+        let labels = offers.iter().map(|it| node_labels(it.instance, it.offering));
+        labels.filter_map(|labels| labels.get(key).map(|value| (*value).to_owned())).collect()
+    };
+    let mut demands = flexibility::demands(&stall.requirements);
+    if strict && !planted::is("S16f") && demands.any(|(key, least)| kept(key).len() < least) {
+        return None;
+    }
     let candidates = offers.into_iter().map(|replica| replica.candidate);
     let node = node_of(stall, 0, candidates.collect(), requests)?;
     Some(NewNode { standing: true, ..node })

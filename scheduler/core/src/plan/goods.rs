@@ -3,9 +3,13 @@
 //! Invariant: answers about requirements are computed once for each distinct question and kept for the
 //! plan; an offer admits a question exactly when flavour, type and offering all do.
 
+mod daemons;
+
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+
+use daemons::DaemonSets;
 
 use super::flexibility::{self, Share};
 use super::market::{Offer, Stall, offering_admits};
@@ -13,7 +17,7 @@ use super::model::Model;
 use super::places::Places;
 use crate::pack::ledger::Budget;
 use crate::pack::rules::NodeState;
-use crate::pack::vector::{self, Vector};
+use crate::pack::vector::Vector;
 use crate::planted;
 use crate::vocabulary::capacity_group::CapacityGroup;
 use crate::vocabulary::catalogue::{InstanceType, Offering};
@@ -64,6 +68,9 @@ pub(crate) struct Facts {
     pub(crate) cost: i64,
     /// What pods may use.
     pub(crate) room: Vector,
+    /// The same without DaemonSets that labels keep away which the pool leaves open: what a proof may count on;
+    /// none when there are no such.
+    pub(crate) most_room: Option<Vector>,
     /// What it draws on the limits of its pool.
     pub(crate) charge: Vector,
     /// Reservation it draws on, as an index of the budgets.
@@ -198,6 +205,12 @@ impl<'m, 'a> Goods<'m, 'a> {
         self.flexible[offer].as_ref().map_or(&self.facts[offer].room, |share| &share.room)
     }
 
+    /// The most that pods may use of an offer, whatever is made of the labels that its pool leaves open.
+    pub(crate) fn most_room(&self, offer: usize) -> &Vector {
+        let facts = &self.facts[offer];
+        facts.most_room.as_ref().filter(|_| !planted::is("S16g")).unwrap_or(&facts.room)
+    }
+
     /// What an offer draws on the limits of its pool, at most.
     pub(crate) fn charge(&self, offer: usize) -> &[i64] {
         self.flexible[offer].as_ref().map_or(&self.facts[offer].charge, |share| &share.charge)
@@ -259,80 +272,6 @@ impl<'m, 'a> Goods<'m, 'a> {
     }
 }
 
-/// Sets of DaemonSets that run together on some offer.
-struct DaemonSets {
-    /// Of each stall, what its types have for pods and DaemonSets.
-    rooms: Vec<Vec<Vector>>,
-    /// The same of every resource, also of those that no pod requests.
-    allocatable: Vec<Vec<Resources>>,
-    answers: Vec<(usize, Vec<Rc<Answer>>)>,
-    sets: Vec<Rc<Vec<usize>>>,
-    /// What each set requests.
-    totals: Vec<Resources>,
-    starts: Vec<NodeState>,
-}
-
-impl DaemonSets {
-    fn new(goods: &Goods<'_, '_>) -> Self {
-        let ask = |shape: &usize| {
-            let alternatives = goods.model.shapes[*shape].node_alternatives();
-            (*shape, goods.ask_all(*shape, &alternatives))
-        };
-        let answers = goods.model.daemons.iter().map(ask).collect();
-        let stalls = goods.model.market.stalls.iter();
-        let each = stalls.map(|stall| stall.types.iter().map(|kind| kind.allocatable()).collect());
-        let allocatable: Vec<Vec<Resources>> = each.collect();
-        let room = |kind: &Resources| goods.model.dims.room(kind);
-        let rooms = allocatable.iter().map(|types| types.iter().map(room).collect()).collect();
-        let (sets, totals, starts) = (Vec::new(), Vec::new(), Vec::new());
-        Self { rooms, allocatable, answers, sets, totals, starts }
-    }
-
-    fn facts(
-        &mut self,
-        goods: &Goods<'_, '_>,
-        at: usize,
-        kind: usize,
-        reservation: Option<usize>,
-    ) -> Facts {
-        let offer = &goods.offers[at];
-        let stall = &goods.model.market.stalls[offer.stall];
-        let instance = stall.types[offer.kind];
-        let runs = |(shape, answers): &(usize, Vec<Rc<Answer>>)| {
-            answers.iter().any(|answer| answer.admits(offer, kind)).then_some(*shape)
-        };
-        let running: Vec<usize> = self.answers.iter().filter_map(runs).collect();
-        let start = self.start(goods, running);
-        let mut room = self.rooms[offer.stall][offer.kind].clone();
-        for daemon in self.sets[start].iter() {
-            vector::add(&mut room, &goods.model.requests[*daemon], -1);
-        }
-        let daemons_fit = self.totals[start].fits_in(&self.allocatable[offer.stall][offer.kind]);
-        if !daemons_fit && !planted::is("S19") {
-            room.fill(0);
-        }
-        let daemons = Rc::clone(&self.sets[start]);
-        let (charge, cost) =
-            (charge(stall, instance), goods.model.input.objective.cost(instance, offer.offering));
-        Facts { cost, room, charge, reservation, start, kind, daemons, daemons_fit }
-    }
-
-    fn start(&mut self, goods: &Goods<'_, '_>, running: Vec<usize>) -> usize {
-        if let Some(known) = self.sets.iter().position(|set| **set == running) {
-            return known;
-        }
-        let mut state = NodeState::default();
-        for shape in &running {
-            goods.model.topology.node_rules.record(*shape, 1, &mut state);
-        }
-        let each = running.iter().map(|shape| &goods.model.shapes[*shape].requests);
-        self.totals.push(each.fold(Resources::default(), |sum, requests| sum.plus(requests)));
-        self.sets.push(Rc::new(running));
-        self.starts.push(state);
-        self.sets.len() - 1
-    }
-}
-
 /// Labels of capacity groups that some pods look at.
 fn group_keys(model: &Model<'_>) -> BTreeSet<&'static str> {
     let shapes = model.shapes.iter().zip(&model.alternatives);
@@ -344,7 +283,7 @@ fn group_keys(model: &Model<'_>) -> BTreeSet<&'static str> {
 }
 
 /// Instances of a reservation that claims not launched yet will draw.
-fn held(model: &Model<'_>, id: &ReservationId) -> i64 {
+pub(crate) fn held(model: &Model<'_>, id: &ReservationId) -> i64 {
     let draws = |claim: &NodeClaim| {
         let wanted = claim.requirements.get(RESERVATION_ID);
         claim.provider_id.is_empty() && wanted.is_some_and(|ids| ids.allows(Some(id.as_str())))

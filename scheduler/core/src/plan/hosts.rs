@@ -4,14 +4,15 @@
 //! Pods of hosts that are leaving are demand, not load; pods of all other hosts are counted in the
 //! topology, whether or not the host takes new ones.
 
+mod coming;
+
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::candidates::{LaunchQuery, launch_candidates};
-use super::market::node_labels;
+use coming::{narrow, possible, room_of, settled};
+
 use super::model::Model;
-use super::objective::Objective;
 use super::outlook::Outlook;
 use super::types::{PlanInput, Target};
 use crate::pack::rules::NodeState;
@@ -96,6 +97,14 @@ impl Host<'_> {
             && filter.keys.iter().all(|key| self.has_label(key))
     }
 
+    /// True when a spread rule may look at this node, as far as it is known yet.
+    pub(crate) fn may_count_for(&self, filter: &NodeFilter) -> bool {
+        let open = NodeFilter { alternatives: None, ..filter.clone() };
+        let alternatives = filter.alternatives.as_ref();
+        self.counts_for(&open)
+            && alternatives.is_none_or(|all| all.iter().any(|wanted| self.outlook.may_meet(wanted)))
+    }
+
     /// True when pods of the shape may run there as far as labels and taints say.
     pub(crate) fn admits(&self, shape: &PodShape, alternatives: &[Requirements]) -> bool {
         alternatives.iter().any(|wanted| self.outlook.meets(wanted))
@@ -111,10 +120,8 @@ pub(crate) fn all<'a>(model: &mut Model<'a>) -> Vec<Host<'a>> {
     let registered: BTreeSet<_> = model.claim_of.values().map(|claim| claim.name.clone()).collect();
     let coming = input.world.claims.values().filter(|claim| !registered.contains(&claim.name));
     hosts.extend(coming.map(|claim| of_claim(model, claim)));
-    let daemons: Vec<Daemon> =
-        model.daemons.iter().map(|shape| Daemon::of(model, *shape)).collect();
     for host in &mut hosts {
-        settle_pods(model, host, &daemons);
+        settle_pods(model, host);
         count(model, host);
     }
     // In service before fit before coming; within these the least room first, so that nearly empty
@@ -134,6 +141,7 @@ fn of_node<'a>(model: &Model<'a>, node: &'a Node) -> Host<'a> {
     let mut fit = true;
     if let Some(claim) = settling {
         labels.to_mut().extend(claim.labels.clone());
+        labels.to_mut().extend(settled());
         let starting = |taint: &Taint| claim.startup_taints.iter().any(|t| t.same_as(taint));
         let passing = |taint: &Taint| Taint::is_passing_key(&taint.key) || starting(taint);
         let now = node.ready && !node.taints.iter().any(passing);
@@ -145,12 +153,9 @@ fn of_node<'a>(model: &Model<'a>, node: &'a Node) -> Host<'a> {
         labels.to_mut().insert(labels::HOSTNAME.to_owned(), node.name.to_string());
     }
     let leaving = node.deleting || claim.as_ref().is_some_and(|claim| claim.is_leaving());
-    let usable = node.ready || settling.is_some();
-    let capacity = claim.as_ref().map_or_else(Resources::default, |claim| {
-        drawn(claim, Some(node), catalogue_of(model, claim))
-    });
-    let allocatable = planted::is("S16b");
-    let capacity = if allocatable { node.allocatable.clone() } else { capacity };
+    let awaited =
+        |claim: &&Arc<NodeClaim>| model.input.may_wait_for(claim, node) || planted::is("S18");
+    let usable = node.ready || settling.filter(awaited).is_some();
     // What the claim was made for comes too, though nobody but an overlay may have foreseen it.
     let foreseen = settling.map(|claim| claim.allocatable.larger(&claim.requests));
     let foreseen = foreseen.as_ref().unwrap_or(&node.allocatable);
@@ -169,7 +174,7 @@ fn of_node<'a>(model: &Model<'a>, node: &'a Node) -> Host<'a> {
         ending: BTreeMap::new(),
         price: None,
         cost: None,
-        capacity,
+        capacity: capacity_of(model, node, claim.as_deref()),
         claim,
     };
     if host.is_interrupted(model.input) && !node.is_fargate() {
@@ -177,6 +182,15 @@ fn of_node<'a>(model: &Model<'a>, node: &'a Node) -> Host<'a> {
     }
     (host.cost, host.price) = worth_of(model, &host).unzip();
     host
+}
+
+/// What limits count for a node of ours.
+fn capacity_of(model: &Model<'_>, node: &Node, claim: Option<&NodeClaim>) -> Resources {
+    if planted::is("S16b") {
+        return node.allocatable.clone();
+    }
+    let drawn = |claim| drawn(claim, Some(node), catalogue_of(model, claim));
+    claim.map(drawn).unwrap_or_default()
 }
 
 fn of_claim<'a>(model: &Model<'a>, claim: &Arc<NodeClaim>) -> Host<'a> {
@@ -189,11 +203,8 @@ fn of_claim<'a>(model: &Model<'a>, claim: &Arc<NodeClaim>) -> Host<'a> {
     let (cost, price) = possible.iter().map(worth).min().unzip();
     let mut offers = claim.requirements.and(&Requirements::from_labels(&claim.labels));
     narrow(&mut offers, &possible);
-    // Before launch only what the claim was made for is certain, and what every candidate has.
-    let all = possible.iter().map(|(instance, _)| instance.allocatable());
-    let least = all.reduce(|a, b| a.smaller(&b));
-    let known = !claim.allocatable.is_zero();
-    let room = if known { claim.allocatable.clone() } else { least.unwrap_or_default() };
+    settled().iter().for_each(|(key, value)| offers.add(key, Requirement::equals(value)));
+    let room = room_of(model, claim, &possible, &offers);
     Host {
         target: Target::Claim(claim.name.clone()),
         node: None,
@@ -202,7 +213,7 @@ fn of_claim<'a>(model: &Model<'a>, claim: &Arc<NodeClaim>) -> Host<'a> {
         open: !claim.is_leaving(),
         fit: false,
         leaving: claim.is_leaving(),
-        room: model.dims.room(&room.raised_to(&claim.requests)),
+        room: model.dims.room(&room),
         state: NodeState::default(),
         wish_state: NodeState::default(),
         pods: BTreeMap::new(),
@@ -211,54 +222,6 @@ fn of_claim<'a>(model: &Model<'a>, claim: &Arc<NodeClaim>) -> Host<'a> {
         cost,
         capacity: drawn(claim, None, catalogue),
         claim: Some(Arc::clone(claim)),
-    }
-}
-
-/// What a claim may turn into: what was launched, or every candidate it still has.
-fn possible<'c>(
-    claim: &NodeClaim,
-    catalogue: &'c Catalogue,
-    objective: &Objective,
-) -> Vec<(&'c InstanceType, &'c Offering)> {
-    if let Some(instance) = claim.instance_type.as_ref().and_then(|n| catalogue.types.get(n)) {
-        let zone = claim.zone.as_ref();
-        let offering = instance.offerings.iter().find(|o| {
-            zone.is_none_or(|zone| *zone == o.zone)
-                && claim.capacity_type.is_none_or(|kind| kind == o.capacity_type)
-        });
-        return offering.map(|offering| (instance, offering)).into_iter().collect();
-    }
-    let query = LaunchQuery {
-        requirements: &claim.requirements,
-        requests: &claim.requests,
-        zones: None,
-        max_price_micro_usd_per_hour: claim.max_price_micro_usd_per_hour,
-        objective,
-    };
-    let candidates = launch_candidates(query, catalogue);
-    let find = |c: &super::types::Candidate| {
-        let instance = catalogue.types.get(&c.instance_type)?;
-        let offering =
-            catalogue.offering(c.instance_type.as_str(), c.zone.as_str(), c.capacity_type)?;
-        Some((instance, offering))
-    };
-    candidates.iter().filter_map(find).collect()
-}
-
-/// Narrows each label to the values that the possible outcomes share among them.
-fn narrow(offers: &mut Requirements, possible: &[(&InstanceType, &Offering)]) {
-    let mut values: BTreeMap<&str, (usize, BTreeSet<&str>)> = BTreeMap::new();
-    for (instance, offering) in possible {
-        for (key, value) in node_labels(instance, offering) {
-            let (seen, set) = values.entry(key).or_default();
-            *seen += 1;
-            set.insert(value);
-        }
-    }
-    for (key, (seen, set)) in values {
-        if seen == possible.len() {
-            offers.add(key, Requirement::one_of(set));
-        }
     }
 }
 
@@ -280,22 +243,8 @@ fn worth_of(model: &Model<'_>, host: &Host<'_>) -> Option<(i64, i64)> {
     Some((cost, offering.price_micro_usd_per_hour))
 }
 
-/// A DaemonSet that may still come to a host.
-struct Daemon {
-    shape: usize,
-    /// Where its pods may go once a node of ours has registered and initialised.
-    settled: Vec<Requirements>,
-}
-
-impl Daemon {
-    fn of(model: &Model<'_>, shape: usize) -> Self {
-        let all = model.alternatives[shape].iter();
-        Self { shape, settled: all.filter_map(Requirements::once_settled).collect() }
-    }
-}
-
 /// Subtracts what runs on the host, or hands it over to the demand when the host is leaving.
-fn settle_pods<'a>(model: &mut Model<'a>, host: &mut Host<'a>, daemons: &[Daemon]) {
+fn settle_pods<'a>(model: &mut Model<'a>, host: &mut Host<'a>) {
     let mut daemons_here: BTreeSet<(&str, &str)> = BTreeSet::new();
     if let Some(node) = host.node {
         for pod in model.input.world.pods_on(&node.name) {
@@ -313,14 +262,12 @@ fn settle_pods<'a>(model: &mut Model<'a>, host: &mut Host<'a>, daemons: &[Daemon
             }
         }
     }
-    for daemon in daemons {
-        let kind = model.shapes[daemon.shape];
+    for daemon in &model.daemons {
+        let kind = model.shapes[*daemon];
         let here = daemons_here.contains(&(kind.namespace.as_str(), kind.owner.as_str()));
-        let ours = host.claim.is_some() && !planted::is("S16d");
-        let alternatives = if ours { &daemon.settled } else { &model.alternatives[daemon.shape] };
-        if !here && host.admits(kind, alternatives) {
+        if !here && host.admits(kind, &model.alternatives[*daemon]) {
             let free = host.room.clone();
-            vector::add(&mut host.room, &model.requests[daemon.shape], -1);
+            vector::add(&mut host.room, &model.requests[*daemon], -1);
             raise_to_zero(&mut host.room, &free);
         }
     }

@@ -6,10 +6,11 @@
 use std::collections::BTreeSet;
 
 use super::types::PlanInput;
+use crate::planted;
 use crate::reason::Obstacle;
 use crate::vocabulary::catalogue::{Catalogue, InstanceType, Offering};
 use crate::vocabulary::labels::{self, Labels};
-use crate::vocabulary::pool::NodePool;
+use crate::vocabulary::pool::{NodePool, REPLICAS_MAX};
 use crate::vocabulary::requirement::Requirement;
 use crate::vocabulary::requirements::Requirements;
 pub(crate) use crate::vocabulary::sold::{OFFERING_KEYS, node_labels, offering_label, type_label};
@@ -100,12 +101,15 @@ impl<'a> Stall<'a> {
         catalogue: Option<&'a Catalogue>,
         shapes: &[&PodShape],
     ) -> Self {
-        let requirements = pool.offered();
+        let mut requirements = pool.offered();
+        // Each of its nodes has these once it may take pods.
+        for key in [labels::REGISTERED, labels::INITIALIZED] {
+            requirements.add(key, Requirement::equals("true"));
+        }
         let mut stall = Self {
             pool,
             tier,
-            closed: closed(pool, catalogue, &requirements)
-                .or_else(|| pool.replicas.map(|_| Obstacle::FixedReplicas)),
+            closed: closed(pool, catalogue, &requirements).or_else(|| pool.replicas.map(kept)),
             flavours: Vec::new(),
             types: Vec::new(),
             all_types: Vec::new(),
@@ -169,6 +173,15 @@ impl<'a> Stall<'a> {
         let labels = &self.flavours[flavour];
         self.open_keys(wanted).all(|(key, wanted)| match labels.get(key) {
             Some(value) => wanted.allows(Some(value)),
+            None => wanted.allows_absent(),
+        })
+    }
+
+    /// True when the requirements that neither type nor offering decides are met by every node of the pool,
+    /// whatever is made of the labels that it leaves open.
+    pub(crate) fn certainly_admits(&self, wanted: &Requirements) -> bool {
+        self.open_keys(wanted).all(|(key, wanted)| match self.requirements.get(key) {
+            Some(offered) => wanted.covers(offered),
             None => wanted.allows_absent(),
         })
     }
@@ -281,6 +294,14 @@ pub(crate) fn offering_admits(offering: &Offering, wanted: &Requirements) -> boo
     OFFERING_KEYS.iter().all(|key| {
         wanted.get(key).is_none_or(|wanted| wanted.allows(offering_label(offering, key)))
     })
+}
+
+/// What a pool with replicas says to pods.
+fn kept(replicas: i64) -> Obstacle {
+    if replicas <= REPLICAS_MAX || planted::is("S27") {
+        return Obstacle::FixedReplicas;
+    }
+    Obstacle::TooManyReplicas { wanted: replicas, most: REPLICAS_MAX }
 }
 
 fn closed(

@@ -73,6 +73,14 @@ impl<'a> Outlook<'a> {
             Self::Open(requirements) => wanted.cover(requirements),
         }
     }
+
+    /// True when the labels meet the requirements, or may turn out to.
+    pub(crate) fn may_meet(&self, wanted: &Requirements) -> bool {
+        match self {
+            Self::Known(labels) => wanted.allow(labels),
+            Self::Open(requirements) => wanted.conflict_with_offer(requirements).is_none(),
+        }
+    }
 }
 
 #[cfg(test)]

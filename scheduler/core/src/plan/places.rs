@@ -74,7 +74,7 @@ impl Places {
             return Rc::clone(known);
         }
         let stays = model.hosts.iter().filter(|host| !host.leaving || !host.pods.is_empty());
-        let counted = stays.filter(|host| host.counts_for(filter));
+        let counted = stays.filter(|host| host.may_count_for(filter));
         // A node to come that may be in one of several domains may bring any of them.
         let domains: BTreeSet<&str> = counted.flat_map(|host| host.outlook.values(key)).collect();
         let domains = Rc::new(domains.into_iter().map(ToOwned::to_owned).collect());

@@ -126,10 +126,13 @@ fn rooms(model: &Model<'_>, goods: &Goods<'_, '_>, shapes: &[usize]) -> Vec<Shar
         let room =
             sold.entry((offer.stall, offer.kind, facts.kind)).or_insert_with(|| SharedRoom {
                 price_micro_usd_per_hour: goods.cost(at),
-                room: facts.room.clone(),
+                room: goods.most_room(at).clone(),
                 admits: vec![false; questions.len()],
             });
-        room.room.iter_mut().zip(&facts.room).for_each(|(most, here)| *most = (*most).max(*here));
+        room.room
+            .iter_mut()
+            .zip(goods.most_room(at))
+            .for_each(|(most, here)| *most = (*most).max(*here));
         for (admits, answers) in room.admits.iter_mut().zip(questions.values()) {
             *admits |= goods.admits(answers, at);
         }

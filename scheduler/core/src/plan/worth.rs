@@ -51,7 +51,7 @@ fn lower_bound(model: &Model<'_>, goods: &Goods<'_, '_>, launched: &[i64]) -> Lo
         return LowerBound::default();
     }
     let mut rooms: Vec<(i64, &Vector)> =
-        (0..goods.offers.len()).map(|at| (goods.cost(at), &goods.facts[at].room)).collect();
+        (0..goods.offers.len()).map(|at| (goods.cost(at), goods.most_room(at))).collect();
     rooms.sort_unstable();
     let line = pareto(&rooms).into_iter().map(|(price, room)| (price, room.as_slice()));
     let prices = prices::of(&demand, line);
