@@ -205,6 +205,17 @@ impl Index {
         }
     }
 
+    /// What a drain must know of a pod that was read, whether it is in the index or not.
+    ///
+    /// # Errors
+    /// What cannot be read of it.
+    pub fn entry_of(&self, pod: &Pod) -> Result<PodEntry, Fault> {
+        let projection = pod::pod(pod, &self.around)?;
+        let facts = facts(pod, &projection);
+        let Projection { row, uncounted, .. } = projection;
+        Ok(PodEntry { row, facts, uncounted, source: None })
+    }
+
     /// Projects those pods again whose shape depends on other objects, where `concerns` says so.
     pub(super) fn project_again(&mut self, concerns: impl Fn(&wire::Pod) -> bool) {
         let entries = self.pods.values().filter(|entry| entry.source.is_some());
