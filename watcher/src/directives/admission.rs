@@ -91,8 +91,11 @@ impl Admission {
         self.waiting().iter().flat_map(|it| &it.nominations).any(|it| is_out(index, &it.pod))
     }
 
+    /// All that still wait. Nobody awaits the answer any more of what an earlier session asked for.
     fn take(&self) -> Vec<Opening> {
-        std::mem::take(&mut *self.waiting())
+        let mut all = std::mem::take(&mut *self.waiting());
+        all.retain(|opening| !opening.answer.is_closed());
+        all
     }
 }
 
@@ -188,12 +191,15 @@ mod tests {
     #[test]
     fn whoever_has_the_turn_takes_all_that_wait() {
         let admission = Admission::default();
-        for name in ["a", "b"] {
+        let mut waiting = Vec::new();
+        for name in ["a", "b", "of a session that has ended"] {
             let mut node = Node::default();
             node.metadata.name = Some(name.to_owned());
-            let (answer, _) = oneshot::channel();
+            let (answer, outcome) = oneshot::channel();
             admission.join(Opening { node, nominations: Vec::new(), answer });
+            waiting.push(outcome);
         }
+        waiting.pop();
         let taken: Vec<String> = admission.take().iter().map(|o| o.node.name_any()).collect();
         assert_eq!(taken, ["a", "b"]);
         assert!(!admission.is_awaited(), "the second finds nothing left to do");

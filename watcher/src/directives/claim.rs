@@ -10,6 +10,7 @@ use kube::api::{DeleteParams, ObjectMeta, PostParams};
 use kube::{Api, Resource, ResourceExt as _};
 use longshore_proto::cluster::v1::{CreateClaim, DeleteClaim};
 use longshore_proto::types::v1 as wire;
+use longshore_runtime::planted;
 
 use super::{DirectiveError, Directives, Outcome};
 use crate::api::keys::{AWS_GROUP, GROUP, conditions};
@@ -44,14 +45,18 @@ impl Directives {
         let wanted = wanted.ok_or_else(|| refused("MALFORMED", "no claim in create_claim"))?;
         let object = self.store.read(|index| object(wanted, index))?;
         self.store.update(|index| index.plan_for(&wanted.name, &create.pods));
-        match self.claims().create(&PostParams::default(), &object).await {
+        let outcome = match self.claims().create(&PostParams::default(), &object).await {
             Ok(created) => {
                 self.announce(&created, &create.pods);
                 Ok(())
             }
             Err(error) if code(&error) == Some(409) => self.confirm(wanted).await,
             Err(error) => Err(error.into()),
+        };
+        if outcome.is_err() && !planted::is("S29a") {
+            self.store.update(|index| index.unplan(&wanted.name));
         }
+        outcome
     }
 
     /// Done before, when the claim of that name is for the same launch.
@@ -85,6 +90,9 @@ impl Directives {
     pub(super) async fn delete_claim(&self, delete: &DeleteClaim) -> Outcome {
         let name = &delete.claim;
         let api = self.claims();
+        if let Some(assumes) = &delete.assumes {
+            self.assume_closed(name, assumes).await?;
+        }
         let wanted = Wanted {
             kind: conditions::DISRUPTION_REASON,
             status: Some(true),

@@ -94,7 +94,9 @@ fn is_cordoned(node: &Node) -> bool {
         && node.labels().contains_key(names::EXCLUDE_FROM_LOAD_BALANCERS)
 }
 
-fn must_leave(pod: &PodEntry, now_ms: i64) -> bool {
+/// True for a pod that a drain moves.
+#[must_use]
+pub fn must_leave(pod: &PodEntry, now_ms: i64) -> bool {
     let facts = &pod.facts;
     let stuck = facts.delete_by_ms.is_some_and(|by_ms| now_ms > by_ms + STUCK_AFTER_MS);
     !facts.mirror && !facts.daemon && !facts.tolerates_disruption && !stuck
@@ -139,7 +141,8 @@ fn forced(pod: &PodEntry, deadline_ms: i64, now_ms: i64) -> Option<u32> {
 }
 
 /// True while eviction is refused by an annotation on the pod.
-fn is_protected(pod: &PodEntry, now_ms: i64) -> bool {
+#[must_use]
+pub fn is_protected(pod: &PodEntry, now_ms: i64) -> bool {
     let row = &pod.row;
     let over = row.do_not_disrupt_until.as_ref().is_some_and(|until| millis(until) <= now_ms);
     row.do_not_disrupt && !over
