@@ -7,14 +7,16 @@
 mod link;
 pub mod sender;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use longshore_proto::cluster::v1::cluster_service_client::ClusterServiceClient;
 use longshore_proto::limits::MESSAGE_BYTES_MAX;
 use longshore_proto::reason::{self, Reason};
 use longshore_runtime::backoff::{Backoff, BackoffPolicy};
-use tokio::sync::watch;
-use tonic::transport::Channel;
+use longshore_runtime::client;
+use longshore_runtime::net::Network;
+use tokio::sync::{Notify, watch};
 
 use crate::directives::Directives;
 use crate::index::{Index, Store};
@@ -35,8 +37,14 @@ const RECONNECT: BackoffPolicy =
 pub struct Sessions {
     /// Name of the cluster.
     pub cluster_id: String,
-    /// Connection to the scheduler.
-    pub channel: Channel,
+    /// Address of the scheduler.
+    pub endpoint: String,
+    /// The way there. Each session has a connection of its own, which a balancer may lead elsewhere.
+    pub network: Network,
+    /// Account of the cluster's nodes; empty when unknown.
+    pub account_id: String,
+    /// Told when a session begins, for those who look at the cluster anew then.
+    pub begun: Arc<Notify>,
     /// What is known of the cluster.
     pub store: Store,
     /// What carries out directives.
@@ -62,6 +70,11 @@ pub enum Ended {
     /// The scheduler ended the stream, or broke the protocol.
     #[error("{0}")]
     Protocol(&'static str),
+    /// The scheduler speaks another version of the protocol.
+    #[error(
+        "the scheduler speaks version {0} of the protocol; upgrade the older of watcher and scheduler"
+    )]
+    Version(u32),
     /// The epoch could not be persisted.
     #[error("cannot persist the session's epoch in the Lease: {0}")]
     Lease(#[from] crate::lease::LeaseError),
@@ -109,7 +122,10 @@ impl Sessions {
     }
 
     async fn one(&self, epoch: u64, sender: &mut Sender, progressed: &mut bool) -> Ended {
-        let mut client = ClusterServiceClient::new(self.channel.clone())
+        let Ok(channel) = client::channel(&self.endpoint, &self.network) else {
+            return Ended::Protocol("--scheduler-endpoint is not an address");
+        };
+        let mut client = ClusterServiceClient::new(channel)
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX);
         let link = match link::open(&mut client, self, epoch, sender).await {
@@ -117,6 +133,8 @@ impl Sessions {
             Err(ended) => return ended,
         };
         *progressed = true;
+        self.begun.notify_one();
+        self.store.update(Index::unplan_missing);
         link.run(self, sender).await
     }
 }

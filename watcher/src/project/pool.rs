@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use longshore_proto::types::v1 as wire;
 use longshore_proto::types::v1::{Disruption, NodeBudget, PoolLimits, Requirement, Taint};
+use longshore_runtime::planted;
 use prost_types::Duration;
 
 use super::claim::class_name;
@@ -27,7 +28,16 @@ pub fn pool(pool: &NodePool) -> Result<wire::NodePool, Fault> {
     let object = || format!("NodePool/{name}");
     let spec = read(pool, &name).map_err(|fault| fault.within("spec").of(object()))?;
     let dense_spread = dense_spread(&pool.metadata).map_err(|fault| fault.of(object()))?;
-    Ok(wire::NodePool { dense_spread, ..spec })
+    let row = wire::NodePool { dense_spread, ..spec };
+    let going = pool.metadata.deletion_timestamp.is_some() && !planted::is("S29");
+    Ok(if going { closed(row) } else { row })
+}
+
+/// A pool that is being deleted: it keeps what it has, by its own rules, and gets nothing more.
+fn closed(pool: wire::NodePool) -> wire::NodePool {
+    let mut limits = pool.limits.unwrap_or_default();
+    limits.values.insert("nodes".to_owned(), 0);
+    wire::NodePool { limits: Some(limits), replicas: None, ..pool }
 }
 
 fn read(pool: &NodePool, name: &str) -> FieldResult<wire::NodePool> {

@@ -28,6 +28,8 @@ pub struct Sender {
     window: usize,
     token: Bytes,
     acknowledged: u64,
+    /// Acknowledgements so far.
+    acks: u64,
     in_flight: VecDeque<InFlight>,
     chunks: VecDeque<SnapshotChunk>,
 }
@@ -67,6 +69,7 @@ impl Sender {
             self.in_flight.pop_front();
         }
         self.acknowledged = ack.revision;
+        self.acks = self.acks.wrapping_add(1);
         if self.chunks.is_empty() {
             self.token = ack.resume_token;
         }
@@ -101,6 +104,12 @@ impl Sender {
             object_count,
             digest,
         }))
+    }
+
+    /// Acknowledgements so far, while another is awaited.
+    #[must_use]
+    pub fn awaited(&self) -> Option<u64> {
+        (!self.in_flight.is_empty()).then_some(self.acks)
     }
 
     /// True when the scheduler holds a whole view.
