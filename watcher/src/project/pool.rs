@@ -28,13 +28,15 @@ pub fn pool(pool: &NodePool) -> Result<wire::NodePool, Fault> {
     let object = || format!("NodePool/{name}");
     let spec = read(pool, &name).map_err(|fault| fault.within("spec").of(object()))?;
     let dense_spread = dense_spread(&pool.metadata).map_err(|fault| fault.of(object()))?;
-    let row = wire::NodePool { dense_spread, ..spec };
-    let going = pool.metadata.deletion_timestamp.is_some() && !planted::is("S29");
-    Ok(if going { closed(row) } else { row })
+    Ok(unless_deleted(&pool.metadata, wire::NodePool { dense_spread, ..spec }))
 }
 
-/// A pool that is being deleted: it keeps what it has, by its own rules, and gets nothing more.
-fn closed(pool: wire::NodePool) -> wire::NodePool {
+/// The pool as it is; but one that is being deleted keeps what it has, by its own rules, and gets nothing
+/// more.
+pub(super) fn unless_deleted(metadata: &ObjectMeta, pool: wire::NodePool) -> wire::NodePool {
+    if metadata.deletion_timestamp.is_none() || planted::is("S29") {
+        return pool;
+    }
     let mut limits = pool.limits.unwrap_or_default();
     limits.values.insert("nodes".to_owned(), 0);
     wire::NodePool { limits: Some(limits), replicas: None, ..pool }

@@ -246,3 +246,21 @@ fn take(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_scheduler_that_acknowledges_nothing_is_given_up() {
+        let mut silence = Silence::default();
+        assert!(!silence.is_too_long(Some(0)));
+        tokio::time::advance(ACK_PATIENCE).await;
+        assert!(!silence.is_too_long(Some(1)), "one came meanwhile");
+        tokio::time::advance(ACK_PATIENCE).await;
+        assert!(!silence.is_too_long(None), "nothing is awaited");
+        assert!(!silence.is_too_long(Some(1)));
+        tokio::time::advance(ACK_PATIENCE + Duration::from_secs(1)).await;
+        assert!(silence.is_too_long(Some(1)));
+    }
+}
