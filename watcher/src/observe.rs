@@ -219,3 +219,6 @@ pub fn reference<K: Resource<DynamicType = ()>>(meta: &ObjectMeta) -> ObjectRefe
         ..ObjectReference::default()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -51,6 +51,8 @@ pub struct Watcher {
     pub store: Store,
     /// True while a session is open and the scheduler holds the whole view.
     pub connected: watch::Receiver<bool>,
+    /// How long the Lease is held for certain: what acts on it must ask before each effect.
+    pub tenure: Tenure,
 }
 
 impl Watcher {
@@ -82,7 +84,8 @@ impl Watcher {
         let open = bounded::client(&client, None);
         let (namespace, identity) = (&config.namespace, config.identity.clone());
         let lease = Lease::new(open.clone(), namespace, identity, platform.clock.clone());
-        let client = bounded::client(&client, Some(lease.tenure()));
+        let tenure = lease.tenure();
+        let client = bounded::client(&client, Some(tenure.clone()));
         let (events, publisher) =
             events::events(open, &config.identity, counters.clone(), platform);
         supervisor.spawn_once("events", {
@@ -92,7 +95,7 @@ impl Watcher {
         client::check_endpoint(&config.scheduler_endpoint)?;
         let begun = Arc::new(Notify::new());
         let facts = facts::Facts::new(&config, &client, &store, platform.entropy.clone());
-        facts.refresh().await;
+        Box::pin(facts.refresh()).await;
         observe::spawn(supervisor, &client, &store);
         let retry = OnError::Restart(BackoffPolicy::NETWORK);
         let (reader, resolved) = (client.clone(), store.clone());
@@ -120,7 +123,7 @@ impl Watcher {
         let (on_duty, duty) = watch::channel(Duty::Unknown);
         let leading = lead(sessions, lease, on_duty, supervisor.token().clone());
         supervisor.spawn_once("lead", leading);
-        Ok(Self { duty, store, connected })
+        Ok(Self { duty, store, connected, tenure })
     }
 }
 

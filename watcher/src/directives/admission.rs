@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Semaphore, SemaphorePermit, oneshot, watch};
 use tokio::time::Instant;
 
 use super::nominate::{Nomination, open};
@@ -32,6 +32,9 @@ const PINNED_WITHIN: Duration = Duration::from_secs(2);
 /// meanwhile is written again.
 const BOUND_WITHIN: Duration = Duration::from_millis(500);
 
+/// Pods pinned or nominated at once: enough to keep an API server busy, few enough for its fairness.
+const WRITES_MAX: usize = 64;
+
 /// Where the nodes to be opened meet. Clones share one meeting.
 #[derive(Clone, Debug, Default)]
 pub struct Admission {
@@ -40,6 +43,17 @@ pub struct Admission {
     turn: Arc<tokio::sync::Mutex<()>>,
     /// How many closed nodes are waiting for pods that are pinned to them.
     pinning: watch::Sender<usize>,
+    /// Writes about pods under way, of all nodes together.
+    writes: Writes,
+}
+
+#[derive(Clone, Debug)]
+struct Writes(Arc<Semaphore>);
+
+impl Default for Writes {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(WRITES_MAX)))
+    }
 }
 
 /// A node that waits for its pinned pods, until this is dropped.
@@ -68,6 +82,12 @@ impl Admission {
     pub(super) fn pins(&self) -> Pinning<'_> {
         self.pinning.send_modify(|count| *count += 1);
         Pinning(&self.pinning)
+    }
+
+    /// A place for one write about a pod: many nodes may be opening at once.
+    pub(super) async fn write(&self) -> Option<SemaphorePermit<'_>> {
+        // Never closed.
+        self.writes.0.acquire().await.ok()
     }
 
     /// Waits until no node waits for its pinned pods: what opens before draws them in.

@@ -50,7 +50,10 @@ impl Directives {
                 self.announce(&created, &create.pods);
                 Ok(())
             }
-            Err(error) if code(&error) == Some(409) => self.confirm(wanted).await,
+            // Without an answer it may have been created all the same.
+            Err(error) if matches!(code(&error), Some(409) | None) => {
+                self.confirm(wanted, error).await
+            }
             Err(error) => Err(error.into()),
         };
         if outcome.is_err() && !planted::is("S29a") {
@@ -60,10 +63,9 @@ impl Directives {
     }
 
     /// Done before, when the claim of that name is for the same launch.
-    async fn confirm(&self, wanted: &wire::NodeClaim) -> Outcome {
-        let existing = self.claims().get_opt(&wanted.name).await?;
-        let launch = existing.as_ref().and_then(|c| c.annotations().get(names::LAUNCH_ID));
-        if launch == Some(&wanted.launch_id) {
+    async fn confirm(&self, wanted: &wire::NodeClaim, error: kube::Error) -> Outcome {
+        let existing = self.claims().get_opt(&wanted.name).await?.ok_or(error)?;
+        if existing.annotations().get(names::LAUNCH_ID) == Some(&wanted.launch_id) {
             return Ok(());
         }
         let text = format!("NodeClaim {} exists for another launch", wanted.name);

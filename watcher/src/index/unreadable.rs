@@ -76,6 +76,21 @@ impl Index {
         }
     }
 
+    /// True when a node may be there that was never readable; the name is empty when it is not known.
+    #[must_use]
+    pub fn hides_node(&self, name: &str) -> bool {
+        let hidden = self.tombstones.keys().filter(|(source, _)| *source == Source::Node);
+        let mut unknown = hidden.filter(|(_, (_, node))| !self.nodes.contains_key(node));
+        unknown.any(|(_, (_, node))| name.is_empty() || node == name)
+    }
+
+    /// True when a pod is there that was never readable: which node it is on is not known.
+    #[must_use]
+    pub fn hides_pods(&self) -> bool {
+        let mut hidden = self.tombstones.keys().filter(|(source, _)| *source == Source::Pod);
+        hidden.any(|(_, name)| !self.pod_names.contains_key(name))
+    }
+
     fn mark(&mut self, about: ObjectRef, message: String) -> Key {
         let key = format!("{}/{}", about.kind, about.key);
         let row = UnreadableObject { key: key.clone(), about: Some(about), message };
@@ -85,12 +100,13 @@ impl Index {
 
     /// UID of the object whose row is in the view, where that is known.
     fn uid_of(&self, source: Source, name: &Name) -> Option<&str> {
-        match source {
-            Source::Pod => self.pod_names.get(name).map(String::as_str),
-            Source::Node => self.nodes.get(&name.1)?.metadata.uid.as_deref(),
-            Source::NodeClaim => self.claims.get(&name.1)?.metadata.uid.as_deref(),
-            _ => None,
+        if source == Source::Pod {
+            return self.pod_names.get(name).map(String::as_str);
         }
+        let node = self.nodes.get(&name.1).filter(|_| source == Source::Node);
+        let claim = self.claims.get(&name.1).filter(|_| source == Source::NodeClaim);
+        let meta = node.map(|node| &node.metadata).or_else(|| claim.map(|claim| &claim.metadata));
+        meta?.uid.as_deref()
     }
 }
 
@@ -135,14 +151,15 @@ const fn kind(source: Source) -> Option<ObjectKind> {
 
 /// The object in the view behind one that is watched.
 fn about(source: Source, (namespace, name): &Name, uid: &str) -> Option<ObjectRef> {
-    let key = match source {
-        Source::Pod => uid.to_owned(),
-        Source::EC2NodeClass => format!("EC2NodeClass/{name}"),
-        Source::AWSNodeTemplate => format!("AWSNodeTemplate/{name}"),
-        Source::DaemonSet | Source::PodDisruptionBudget | Source::CapacityBuffer => {
-            format!("{namespace}/{name}")
-        }
-        _ => name.clone(),
+    let kind = kind(source)?;
+    let key = if source == Source::Pod {
+        uid.to_owned()
+    } else if kind == ObjectKind::NodeClass {
+        format!("{source:?}/{name}")
+    } else if namespace.is_empty() {
+        name.clone()
+    } else {
+        format!("{namespace}/{name}")
     };
-    Some(ObjectRef { kind: kind(source)?.into(), key })
+    Some(ObjectRef { kind: kind.into(), key })
 }
