@@ -20,7 +20,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::directives::Directives;
 use crate::index::{Index, Store};
-use crate::lease::Lease;
+use crate::lease::{Lease, LeaseError};
 use sender::Sender;
 
 /// How long the cluster may take to be listed before it is said what is missing.
@@ -96,7 +96,16 @@ impl Sessions {
         let mut backoff = Backoff::new(RECONNECT, self.directives.platform.entropy.clone());
         let mut sender = Sender::default();
         loop {
-            let epoch = lease.next_epoch().await?;
+            let epoch = match lease.next_epoch().await {
+                Ok(epoch) => epoch,
+                // It is still held, and whoever watches over it says when it is not.
+                Err(error @ (LeaseError::Api(_) | LeaseError::Slow)) => {
+                    tracing::warn!("no session: {}", Ended::from(error));
+                    backoff.wait().await;
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
             let mut progressed = false;
             let ended = self.one(epoch, &mut sender, &mut progressed).await;
             self.connected.send_replace(false);

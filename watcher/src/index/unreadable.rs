@@ -84,11 +84,11 @@ impl Index {
         unknown.any(|(_, (_, node))| name.is_empty() || node == name)
     }
 
-    /// True when a pod is there that was never readable: which node it is on is not known.
+    /// A pod that is there and was never readable: which node it is on is not known.
     #[must_use]
-    pub fn hides_pods(&self) -> bool {
-        let mut hidden = self.tombstones.keys().filter(|(source, _)| *source == Source::Pod);
-        hidden.any(|(_, name)| !self.pod_names.contains_key(name))
+    pub fn hidden_pod(&self) -> Option<&Name> {
+        let hidden = self.tombstones.keys().filter(|(source, _)| *source == Source::Pod);
+        hidden.map(|(_, name)| name).find(|name| !self.pod_names.contains_key(*name))
     }
 
     fn mark(&mut self, about: ObjectRef, message: String) -> Key {

@@ -60,7 +60,11 @@ fn drain(index: &Index, claim: &NodeClaim, now_ms: i64) -> Vec<Step> {
     let Some(node) = index.node_of(claim) else {
         let node = status.and_then(|status| status.node_name.as_deref());
         let hidden = index.hides_node(node.unwrap_or_default()) && !planted::is("S3a");
-        return if hidden { Vec::new() } else { vec![Step::MarkDrained { claim: name }] };
+        return vec![if hidden {
+            unreadable(name, node.unwrap_or("of the claim"))
+        } else {
+            mark_drained(name)
+        }];
     };
     let mut steps = Vec::new();
     let deadline_ms = deadline(claim);
@@ -76,13 +80,27 @@ fn drain(index: &Index, claim: &NodeClaim, now_ms: i64) -> Vec<Step> {
     let waiting: Vec<_> =
         index.pods_on(&node.name_any()).filter(|pod| must_leave(pod, now_ms)).collect();
     if waiting.is_empty() {
-        if !index.hides_pods() || planted::is("S3a") {
-            steps.push(Step::MarkDrained { claim: name });
-        }
+        let hidden = index.hidden_pod().filter(|_| !planted::is("S3a"));
+        steps.push(match hidden {
+            Some((namespace, pod)) => unreadable(name, &format!("{namespace}/{pod}")),
+            None => mark_drained(name),
+        });
         return steps;
     }
     steps.extend(departures(&name, &waiting, deadline_ms, now_ms));
     steps
+}
+
+const fn mark_drained(claim: String) -> Step {
+    Step::MarkDrained { claim }
+}
+
+/// What cannot be read may be a pod on the node, or the node with all its pods.
+fn unreadable(claim: String, object: &str) -> Step {
+    let note = format!(
+        "{object} cannot be read, so it is not known whether pods are left on the node; mend or delete it"
+    );
+    Step::Blocked { claim, object: object.to_owned(), note }
 }
 
 /// When the drain of a claim ends at the latest, in milliseconds since the epoch.
@@ -140,7 +158,13 @@ fn departures(
         }
         steps.push(if is_protected(pod, now_ms) {
             let pod = format!("{}/{}", pod.row.namespace, pod.row.name);
-            Step::Blocked { claim: claim.to_owned(), pod }
+            let note = format!(
+                "pod {pod} refuses eviction by its annotation {} or {}; remove that, or wait until the \
+                 pod ends",
+                names::DO_NOT_DISRUPT,
+                names::DO_NOT_EVICT
+            );
+            Step::Blocked { claim: claim.to_owned(), object: pod, note }
         } else {
             Step::Evict { pod: Box::new(pod.row.clone()), claim: claim.to_owned() }
         });
