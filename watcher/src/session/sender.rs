@@ -45,7 +45,9 @@ impl Sender {
     pub fn welcome(&mut self, welcome: &Welcome, view: &mut View) {
         let window = if welcome.window == 0 { SYNC_WINDOW } else { welcome.window };
         self.window = usize::try_from(window).unwrap_or(usize::MAX);
-        let resumes = welcome.resumed && self.rewind(welcome.resume_revision, view);
+        // One from before tombstones would take them for a mistake.
+        let anew = view.show_tombstones(welcome.protocol_version != 0);
+        let resumes = !anew && welcome.resumed && self.rewind(welcome.resume_revision, view);
         if !resumes {
             self.snapshot(view);
         }
