@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use clap::Parser;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use longshore_runtime::client;
+use longshore_runtime::entropy::Entropy;
 use longshore_runtime::telemetry::TelemetryArgs;
 
 /// Observes one cluster and carries out what a scheduler plans for it.
@@ -53,6 +54,10 @@ pub struct ClusterArgs {
     /// writes status.nominatedNodeName, which kube-scheduler may clear.
     #[arg(long, env = "LONGSHORE_PLACEMENT", value_enum, default_value_t)]
     pub placement: Placement,
+    /// AWS account that the cluster's nodes are launched in; needed where actuators of several accounts
+    /// serve its region.
+    #[arg(long, env = "LONGSHORE_ACCOUNT_ID", value_name = "ID")]
+    pub account_id: Option<String>,
     /// Kubeconfig file; without one, the pod's service account, then the user's own kubeconfig.
     #[arg(long, env = "LONGSHORE_KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
@@ -91,6 +96,8 @@ pub struct Config {
     pub placement: Placement,
     /// Region; empty means that of the nodes.
     pub region: String,
+    /// Account of the nodes; empty when unknown.
+    pub account_id: String,
     /// Namespace of the Lease.
     pub namespace: String,
     /// Name among replicas.
@@ -109,6 +116,7 @@ impl Config {
             default_instance_profile: String::new(),
             placement: Placement::default(),
             region: String::new(),
+            account_id: String::new(),
             namespace: "kube-system".to_owned(),
             identity: "watcher".to_owned(),
         }
@@ -128,6 +136,12 @@ impl Args {
             "--cluster-name {name:?} is not a cluster's name: letters, digits, - and _ only"
         );
         client::check_endpoint(&self.scheduler_endpoint).context("--scheduler-endpoint")?;
+        let account = self.cluster.account_id.as_deref().unwrap_or_default();
+        let digits = account.len() == 12 && account.chars().all(|c| c.is_ascii_digit());
+        anyhow::ensure!(
+            account.is_empty() || digits,
+            "--account-id {account:?} is not an account: it has 12 digits"
+        );
         let text = |value: &Option<String>| value.clone().unwrap_or_default();
         let mut config = Config::new(name, &self.scheduler_endpoint);
         config.cluster_endpoint = text(&self.cluster.cluster_endpoint);
@@ -135,9 +149,10 @@ impl Args {
         config.default_instance_profile = text(&self.cluster.default_instance_profile);
         config.placement = self.cluster.placement;
         config.region = text(&self.region);
+        config.account_id = account.to_owned();
         config.namespace = self.cluster.namespace.clone();
         let identity = self.cluster.identity.clone();
-        config.identity = identity.unwrap_or_else(|| format!("watcher-{}", std::process::id()));
+        config.identity = identity.unwrap_or_else(own_identity);
         Ok(config)
     }
 
@@ -162,6 +177,12 @@ impl Args {
     }
 }
 
+/// A name that no other process has. The process id alone is 1 in every container.
+fn own_identity() -> String {
+    let suffix: u32 = Entropy::system().range(0..=u32::MAX);
+    format!("watcher-{}-{suffix:08x}", std::process::id())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,6 +198,11 @@ mod tests {
         assert_eq!(config_given.region, "us-east-1");
         assert_eq!(config_given.identity, "w-0");
         assert_eq!(config(&[]).unwrap().region, "");
+        assert_eq!(config(&["--account-id", "012345678901"]).unwrap().account_id, "012345678901");
+        for wrong in ["12345678901", "12345678901x", "１２３４"] {
+            let error = config(&["--account-id", wrong]).unwrap_err();
+            assert!(error.to_string().contains("12 digits"), "{error}");
+        }
         let bad = ["watcher", "--cluster-name", "a/b", "--scheduler-endpoint", "http://s:1"];
         let error = Args::try_parse_from(bad).unwrap().config().unwrap_err();
         assert!(error.to_string().contains("--cluster-name"));

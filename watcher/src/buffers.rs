@@ -12,12 +12,13 @@ use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::PodTemplate;
 use kube::{Api, Client, Resource, ResourceExt as _};
+use longshore_runtime::planted;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use crate::api::CapacityBuffer;
 use crate::api::capacity_buffer::CapacityBufferSpec;
-use crate::index::buffers::Found;
+use crate::index::buffers::{BufferEntry, Found, Outcome};
 use crate::index::{Index, Name, Store, name_of};
 use crate::project::buffer::{self, Reference, Referred};
 
@@ -28,6 +29,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Why a buffer is refused whose workload is not there.
 const SCALABLE_NOT_FOUND: &str = "ScalableRefNotFound";
+
+/// Why a buffer is refused whose reference cannot be read for now.
+const UNREAD: &str = "ReadFailed";
 
 /// Keeps buffers resolved.
 ///
@@ -49,7 +53,9 @@ pub async fn run(client: Client, store: Store) -> anyhow::Result<()> {
         for buffer in &buffers {
             if read.get(&known(buffer)) != Some(&buffer.spec) {
                 let found = find(&client, buffer).await;
-                store.write(|index| index.resolve_buffer(buffer, found));
+                if !keeps(&store, buffer, &found) {
+                    store.write(|index| index.resolve_buffer(buffer, found));
+                }
                 read.insert(known(buffer), buffer.spec.clone());
             }
         }
@@ -59,6 +65,22 @@ pub async fn run(client: Client, store: Store) -> anyhow::Result<()> {
             () = tokio::time::sleep_until(round_at) => {}
         }
     }
+}
+
+/// True when what was found of a buffer before stands: the API server says nothing now, which does not make
+/// the room free that the buffer keeps.
+fn keeps(store: &Store, buffer: &CapacityBuffer, found: &Found) -> bool {
+    let Err((UNREAD, message)) = found else { return false };
+    let resolved = store.read(|index| {
+        let same =
+            |entry: &&BufferEntry| name_of(&entry.object.metadata) == name_of(&buffer.metadata);
+        let entry = index.buffers().find(same);
+        entry.is_some_and(|entry| matches!(entry.outcome, Some(Outcome::Resolved { .. })))
+    });
+    if resolved {
+        tracing::warn!(buffer = buffer.name_any(), "the buffer stays as it was: {message}");
+    }
+    resolved && !planted::is("S3b")
 }
 
 fn objects(index: &Index) -> Vec<Arc<CapacityBuffer>> {
@@ -111,13 +133,14 @@ impl Place<'_> {
         match tokio::time::timeout(PATIENCE, api.get_opt(name)).await {
             Ok(Ok(Some(object))) => Ok(object),
             Ok(Ok(None)) => Err((missing, format!("{} does not exist; create it", what()))),
-            Ok(Err(error)) => {
-                Err(("ResolutionFailed", format!("{} cannot be read: {error}", what())))
-            }
+            Ok(Err(error)) => Err((UNREAD, format!("{} cannot be read: {error}", what()))),
             Err(_) => {
                 let message = format!("{} cannot be read: the API server is slow", what());
-                Err(("ResolutionFailed", message))
+                Err((UNREAD, message))
             }
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,13 +1,17 @@
 //! Directives of the scheduler, carried out against the API server.
 //!
 //! Invariant: every directive is idempotent, is not started after it has expired, and is answered
-//! exactly once for each time it is sent; no more than a fixed number are under way at once.
+//! exactly once for each time it is sent; no more than a fixed number are under way at once. Answers are
+//! remembered within one session and never given in another. What a decision to end a node rests on is
+//! looked at again here (`assume.rs`).
 
 mod admission;
+mod assume;
 pub mod claim;
 mod conditions;
 pub mod disrupt;
 pub mod event;
+mod lanes;
 pub mod launch;
 pub mod nominate;
 mod pin;
@@ -15,30 +19,25 @@ pub mod register;
 pub mod release;
 pub mod status;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use futures::StreamExt as _;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use longshore_proto::cluster::v1::directive::Action;
 use longshore_proto::cluster::v1::{Directive, DirectiveResult, DirectiveStatus};
 use longshore_runtime::platform::Platform;
 use longshore_runtime::propagate;
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
 use tracing::Instrument as _;
 
 use self::admission::Admission;
+use self::lanes::Arrived;
 use crate::args::Placement;
 use crate::counters::Counters;
 use crate::events::Events;
 use crate::index::Store;
 use crate::patch::{code, time};
-use crate::project::duration::millis;
 
-/// Directives under way at once: enough to keep an API server busy, few enough for its fairness.
-const CONCURRENCY: usize = 64;
 /// Results remembered, so that a directive that is sent again is answered again.
 const REMEMBERED: usize = 4096;
 
@@ -56,12 +55,19 @@ pub struct Directives {
     /// Time of day and randomness.
     pub platform: Platform,
     placement: Placement,
-    remembered: Arc<Mutex<VecDeque<DirectiveResult>>>,
+    remembered: Arc<Mutex<Memory>>,
     admission: Admission,
     /// True once the missing right to nominate pods has been reported.
     nomination_refused: Arc<AtomicBool>,
     /// The same of the right to pin them.
     pinning_refused: Arc<AtomicBool>,
+}
+
+/// Answers of one session, the oldest forgotten first.
+#[derive(Debug, Default)]
+struct Memory {
+    order: VecDeque<String>,
+    results: BTreeMap<String, DirectiveResult>,
 }
 
 /// Why a directive was not carried out.
@@ -145,34 +151,15 @@ impl Directives {
         self.placement == Placement::Pin && !self.pinning_refused.load(Ordering::Relaxed)
     }
 
-    /// Carries out what is queued until the queue is closed. Directives under way are dropped with
-    /// this future; whoever asked will ask again.
-    pub async fn run(
-        &self,
-        queue: mpsc::Receiver<Directive>,
-        results: mpsc::Sender<DirectiveResult>,
-    ) {
-        ReceiverStream::new(queue)
-            .for_each_concurrent(CONCURRENCY, |directive| async {
-                let result = self.answer(directive).await;
-                // A closed session wants no results.
-                let _ = results.send(result).await;
-            })
-            .await;
-    }
-
-    async fn answer(&self, directive: Directive) -> DirectiveResult {
+    async fn answer(&self, arrived: Arrived) -> DirectiveResult {
+        let directive = &arrived.directive;
         if let Some(before) = self.recall(&directive.directive_id) {
             return before;
         }
-        let expired = directive
-            .expire_time
-            .as_ref()
-            .is_some_and(|t| millis(t) <= self.platform.clock.now_ms());
-        let result = if expired {
-            result(&directive, DirectiveStatus::Expired, "EXPIRED", "its time was over")
+        let result = if arrived.is_expired(self.platform.clock.now_ms()) {
+            result(directive, DirectiveStatus::Expired, "EXPIRED", "it waited here for too long")
         } else {
-            self.carry_out(&directive).await
+            self.carry_out(directive).await
         };
         self.counters.directive(result.status());
         self.remember(result.clone());
@@ -216,16 +203,27 @@ impl Directives {
     }
 
     fn recall(&self, id: &str) -> Option<DirectiveResult> {
-        let remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
-        remembered.iter().rev().find(|result| result.directive_id == id).cloned()
+        self.memory().results.get(id).cloned()
     }
 
     fn remember(&self, result: DirectiveResult) {
-        let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
-        if remembered.len() == REMEMBERED {
-            remembered.pop_front();
+        let mut memory = self.memory();
+        if memory.results.insert(result.directive_id.clone(), result.clone()).is_none() {
+            memory.order.push_back(result.directive_id);
         }
-        remembered.push_back(result);
+        if memory.order.len() > REMEMBERED
+            && let Some(oldest) = memory.order.pop_front()
+        {
+            memory.results.remove(&oldest);
+        }
+    }
+
+    fn forget(&self) {
+        *self.memory() = Memory::default();
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

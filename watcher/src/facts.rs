@@ -7,34 +7,91 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service};
 use kube::{Api, Client, ResourceExt as _};
 use longshore_proto::types::v1::ClusterFacts;
+use longshore_runtime::entropy::Entropy;
+use longshore_runtime::planted;
+use tokio::sync::Notify;
 
 use crate::args::Config;
 use crate::index::{Index, Store};
 use crate::names;
 
+/// Longest time between two readings; each is drawn between half of it and the whole.
+const ROUND: Duration = Duration::from_secs(10 * 60);
+/// The namespace of the system.
+const SYSTEM: &str = "kube-system";
 /// How long the API server may take for each question.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Where the cluster's DNS is, by namespace and Service.
-const DNS: (&str, &str) = ("kube-system", "kube-dns");
+const DNS: (&str, &str) = (SYSTEM, "kube-dns");
 /// Where the certificate authority is, by namespace, ConfigMap and key.
-const AUTHORITY: (&str, &str, &str) = ("kube-system", "kube-root-ca.crt", "ca.crt");
+const AUTHORITY: (&str, &str, &str) = (SYSTEM, "kube-root-ca.crt", "ca.crt");
 
-/// The facts that are known before any node is.
-pub async fn gather(config: &Config, client: &Client) -> ClusterFacts {
-    ClusterFacts {
-        name: config.cluster_name.clone(),
-        endpoint: config.cluster_endpoint.clone(),
-        ca_bundle: answer(ca_bundle(client)).await,
-        dns_ip: answer(dns_ip(client)).await,
-        service_cidr: String::new(),
-        kubernetes_version: answer(kubernetes_version(client)).await,
-        region: config.region.clone(),
-        interruption_queue: config.interruption_queue.clone(),
-        default_instance_profile: config.default_instance_profile.clone(),
-        ..ClusterFacts::default()
+/// Reads the facts of a cluster. Clones read the same.
+#[derive(Clone)]
+pub struct Facts {
+    configured: ClusterFacts,
+    client: Client,
+    store: Store,
+    jitter: Entropy,
+}
+
+impl Facts {
+    /// The facts of the cluster that `client` reaches, for `store`.
+    #[must_use]
+    pub fn new(config: &Config, client: &Client, store: &Store, jitter: Entropy) -> Self {
+        let configured = ClusterFacts {
+            name: config.cluster_name.clone(),
+            endpoint: config.cluster_endpoint.clone(),
+            region: config.region.clone(),
+            interruption_queue: config.interruption_queue.clone(),
+            default_instance_profile: config.default_instance_profile.clone(),
+            account_id: config.account_id.clone(),
+            ..ClusterFacts::default()
+        };
+        Self { configured, client: client.clone(), store: store.clone(), jitter }
+    }
+
+    /// Reads them again from time to time and whenever `again` says so: a cluster is upgraded under a
+    /// watcher that goes on running.
+    ///
+    /// # Errors
+    /// None; the form suits a supervised task.
+    pub async fn keep(&self, again: &Notify) -> anyhow::Result<()> {
+        loop {
+            let pause = self.jitter.range(ROUND / 2..=ROUND);
+            if planted::is("S24") {
+                std::future::pending::<()>().await;
+            }
+            // Whichever comes first.
+            let _ = tokio::time::timeout(pause, again.notified()).await;
+            self.refresh().await;
+        }
+    }
+
+    /// Reads them. What is not answered stays as it was.
+    pub async fn refresh(&self) {
+        let (client, known) = (&self.client, self.store.read(|index| index.cluster().cloned()));
+        let known = known.unwrap_or_default();
+        let (ca_bundle, dns_ip, kubernetes_version, uid) = tokio::join!(
+            answer(ca_bundle(client), &known.ca_bundle),
+            answer(dns_ip(client), &known.dns_ip),
+            answer(kubernetes_version(client), &known.kubernetes_version),
+            answer(uid(client), &known.uid),
+        );
+        self.store.write(|index| {
+            let mut facts = self.configured.clone();
+            if facts.region.is_empty() {
+                // Learned from nodes, perhaps while this was asked.
+                facts.region = index.cluster().map(|it| it.region.clone()).unwrap_or_default();
+            }
+            if known.uid != uid && !known.uid.is_empty() {
+                tracing::warn!(was = known.uid, uid, "another cluster answers under this address");
+            }
+            index.set_cluster(ClusterFacts { ca_bundle, dns_ip, kubernetes_version, uid, ..facts });
+        });
     }
 }
 
@@ -63,15 +120,26 @@ pub async fn complete(store: Store) -> anyhow::Result<()> {
     }
 }
 
-async fn answer(question: impl Future<Output = kube::Result<Option<String>>>) -> String {
+/// The answer, or what is known already.
+async fn answer(
+    question: impl Future<Output = kube::Result<Option<String>>>,
+    known: &str,
+) -> String {
     match tokio::time::timeout(PATIENCE, question).await {
-        Ok(Ok(found)) => found.unwrap_or_default(),
+        Ok(Ok(Some(found))) => found,
+        // Whether it is not there or not served for the moment: what was read once is better.
+        Ok(Ok(None)) | Err(_) => known.to_owned(),
         Ok(Err(error)) => {
             tracing::debug!(%error, "a fact about the cluster is not to be had");
-            String::new()
+            known.to_owned()
         }
-        Err(_) => String::new(),
     }
+}
+
+/// UID of the namespace that every cluster has and none shares.
+async fn uid(client: &Client) -> kube::Result<Option<String>> {
+    let api: Api<Namespace> = Api::all(client.clone());
+    Ok(api.get_opt(SYSTEM).await?.and_then(|namespace| namespace.metadata.uid))
 }
 
 async fn ca_bundle(client: &Client) -> kube::Result<Option<String>> {

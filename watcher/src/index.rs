@@ -2,7 +2,7 @@
 //!
 //! Invariant: pure state with plain methods (apply, forget, begin and end of a relist); no IO and
 //! no clock. A relist is a set difference, so deletions that were missed are found. An object that
-//! cannot be projected is kept out of the view, recorded as a fault, and stops nothing else.
+//! cannot be read is recorded as a fault, is not taken for gone (`unreadable.rs`), and stops nothing else.
 
 pub mod budgets;
 pub mod buffers;
@@ -13,6 +13,7 @@ pub mod pods;
 pub mod pools;
 pub mod store;
 pub mod surroundings;
+pub mod unreadable;
 pub mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +33,7 @@ pub use pods::PodEntry;
 use pools::Pools;
 pub use store::Store;
 use surroundings::Stale;
+pub use unreadable::Relisted;
 pub use view::{Key, Step, View};
 
 /// Kinds of Kubernetes object that are watched.
@@ -143,6 +145,8 @@ pub struct Index {
     pools: Pools,
     buffers: BTreeMap<Name, BufferEntry>,
     left: BTreeMap<(Source, Name), Left>,
+    /// Tombstones of the objects among them that have one.
+    tombstones: BTreeMap<(Source, Name), Key>,
     known: BTreeMap<Source, BTreeSet<Name>>,
     relisting: BTreeMap<Source, BTreeSet<Name>>,
     listed: BTreeSet<Source>,
@@ -170,10 +174,11 @@ impl Index {
         };
         match outcome {
             Ok(()) => {
+                self.let_go(source, &name);
                 self.left.remove(&(source, name));
             }
             Err(fault) => {
-                W::forget(self, &name);
+                self.hold_on::<W>(&reference, &fault);
                 let left = Left { reference, generation: 0, fault };
                 self.left.insert((source, name), left);
             }
@@ -183,6 +188,7 @@ impl Index {
     /// Removes an object.
     pub fn forget<W: Watched>(&mut self, name: &Name) {
         W::forget(self, name);
+        self.let_go(W::SOURCE, name);
         self.left.remove(&(W::SOURCE, name.clone()));
         if let Some(known) = self.known.get_mut(&W::SOURCE) {
             known.remove(name);
@@ -195,14 +201,16 @@ impl Index {
     }
 
     /// Ends a relist.
-    pub fn end<W: Watched>(&mut self) {
+    pub fn end<W: Watched>(&mut self) -> Relisted {
         let seen = self.relisting.remove(&W::SOURCE).unwrap_or_default();
         let known = self.known.entry(W::SOURCE).or_default();
         let gone: Vec<Name> = known.difference(&seen).cloned().collect();
-        for name in gone {
-            self.forget::<W>(&name);
+        for name in &gone {
+            self.forget::<W>(name);
         }
         self.listed.insert(W::SOURCE);
+        self.served(W::SOURCE);
+        Relisted { seen: seen.len(), gone: gone.len() }
     }
 
     /// Kinds that have not been listed yet. The view is not complete before there are none.
@@ -255,6 +263,19 @@ impl Index {
     /// Notes which pods a claim is for by the newest plan.
     pub fn plan_for(&mut self, claim: &str, pods: &[String]) {
         self.planned.insert(claim.to_owned(), pods.to_vec());
+    }
+
+    /// The creation of a claim failed: unless it is there all the same, no pod waits for it.
+    pub fn unplan(&mut self, claim: &str) {
+        if !self.claims.contains_key(claim) {
+            self.planned.remove(claim);
+        }
+    }
+
+    /// Forgets the pods of claims that are not there: whoever was creating them was cut off.
+    pub fn unplan_missing(&mut self) {
+        let claims = &self.claims;
+        self.planned.retain(|claim, _| claims.contains_key(claim));
     }
 
     /// Pods that a claim is for and that still exist.

@@ -1,9 +1,12 @@
 //! The cluster's Lease: which watcher works, and the epoch of its sessions.
 //!
-//! Invariant: of several watchers only the holder works, and an epoch is written into the Lease
-//! before any scheduler hears it; it only ever grows, even when the Lease was deleted, because it is
-//! at least the wall clock in milliseconds.
+//! Invariant: of several watchers only the holder works. Whether a Lease has ended is judged by this
+//! process's own monotonic clock: somebody else's when it has not changed here for as long as it lasts,
+//! the own one some time before anybody can think so. An epoch is written into the Lease before any
+//! scheduler hears it; it only ever grows, even when the Lease was deleted, because it is at least the
+//! wall clock in milliseconds.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::{Lease as KubeLease, LeaseSpec};
@@ -12,19 +15,33 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client, ResourceExt as _};
 use longshore_runtime::clock::Clock;
+use longshore_runtime::planted;
+use tokio::time::{Instant, timeout_at};
 
 use crate::patch::code;
 
 /// How long a Lease lasts without renewal, in seconds.
 const DURATION_SECONDS: i32 = 15;
-/// How often it is renewed: three times in its life, so that two failures in a row are survived.
-const RENEW_EVERY: Duration = Duration::from_secs(5);
+/// How long its holder works without renewal: it has stopped well before another may take over.
+const WORK: Duration = Duration::from_secs(10);
+/// How often it is renewed.
+const RENEW_EVERY: Duration = Duration::from_secs(3);
+/// Pause after a renewal that failed.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// How long the API server may take to read and write it.
+const WRITE_PATIENCE: Duration = Duration::from_secs(5);
+/// How often a write is tried against other writers before it fails.
+const ATTEMPTS_MAX: u32 = 5;
 /// How often somebody else's Lease is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// Its name.
 const NAME: &str = "longshore-watcher";
 /// Annotation with the epoch of the latest session.
 const EPOCH: &str = "longshore.dev/session-epoch";
+
+const _: () = assert!(RENEW_EVERY.as_secs() + WRITE_PATIENCE.as_secs() < WORK.as_secs());
+const _: () =
+    assert!(WORK.as_secs() + RENEW_EVERY.as_secs() < DURATION_SECONDS.unsigned_abs() as u64);
 
 /// Why there is no Lease.
 #[derive(Debug, thiserror::Error)]
@@ -35,9 +52,50 @@ pub enum LeaseError {
     /// It could not be read or written.
     #[error("{0}; the watcher needs get, create and update on leases in its own namespace")]
     Api(#[from] kube::Error),
+    /// The API server took too long.
+    #[error("the API server did not answer within {WRITE_PATIENCE:?}")]
+    Slow,
+    /// It was given up by whoever held it, and this watcher no longer did.
+    #[error("the Lease is no longer this watcher's")]
+    Lost,
     /// It could not be renewed before it ended.
     #[error("the Lease could not be renewed in time: {0}")]
     Late(String),
+}
+
+/// How long the Lease is held for certain. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Tenure(Arc<Mutex<Option<Instant>>>);
+
+impl Tenure {
+    /// True while nobody else can hold the Lease.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.end().is_some_and(|end| Instant::now() < end)
+    }
+
+    /// The Lease is held until `end`.
+    pub fn extend(&self, end: Instant) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
+    }
+
+    /// The Lease is no longer held.
+    pub fn end_now(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    fn end(&self) -> Option<Instant> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Somebody else's Lease, and since when it has looked like this.
+#[derive(Clone, Debug, PartialEq)]
+struct Seen {
+    holder: String,
+    renewed: Option<MicroTime>,
+    version: Option<String>,
+    since: Instant,
 }
 
 /// The cluster's Lease.
@@ -47,6 +105,17 @@ pub struct Lease {
     name: String,
     identity: String,
     clock: Clock,
+    tenure: Tenure,
+    seen: Arc<Mutex<Option<Seen>>>,
+}
+
+/// Who may write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum As {
+    /// Whoever finds it free.
+    Candidate,
+    /// Its holder alone.
+    Holder,
 }
 
 impl Lease {
@@ -54,14 +123,22 @@ impl Lease {
     /// depend on the cluster's, which may hold characters that no object's name can.
     #[must_use]
     pub fn new(client: Client, namespace: &str, identity: String, clock: Clock) -> Self {
-        Self { api: Api::namespaced(client, namespace), name: NAME.to_owned(), identity, clock }
+        let (api, name) = (Api::namespaced(client, namespace), NAME.to_owned());
+        let (tenure, seen) = (Tenure::default(), Arc::default());
+        Self { api, name, identity, clock, tenure, seen }
+    }
+
+    /// How long it is held for certain.
+    #[must_use]
+    pub fn tenure(&self) -> Tenure {
+        self.tenure.clone()
     }
 
     /// Waits until the Lease is held; says each time that somebody else is found to hold it.
     pub async fn acquire(&self, held_by_other: impl Fn()) {
         let mut said = String::new();
         loop {
-            let text = match self.write(|_| {}).await {
+            let text = match self.write(As::Candidate, |_| {}).await {
                 Ok(_) => return,
                 Err(error) => {
                     if matches!(error, LeaseError::HeldBy(_)) {
@@ -78,23 +155,36 @@ impl Lease {
         }
     }
 
-    /// Renews the Lease for as long as that works.
+    /// Renews the Lease for as long as that works. Returns while nobody else can hold it yet, but when
+    /// this process itself was stopped.
     pub async fn keep(&self) -> LeaseError {
-        let mut renewed_ms = self.clock.now_ms();
+        let mut why = "the process was stopped or starved".to_owned();
+        let mut pause = RENEW_EVERY;
         loop {
-            tokio::time::sleep(RENEW_EVERY).await;
-            match self.write(|_| {}).await {
-                Ok(_) => renewed_ms = self.clock.now_ms(),
-                Err(LeaseError::HeldBy(other)) => return LeaseError::HeldBy(other),
-                Err(error) => {
-                    tracing::warn!(%error, "the Lease could not be renewed; trying again");
-                    let limit_ms = i64::from(DURATION_SECONDS - 1) * 1000;
-                    if self.clock.now_ms() - renewed_ms + rounded_ms(RENEW_EVERY) > limit_ms {
-                        return LeaseError::Late(error.to_string());
-                    }
+            let end = self.tenure.end().unwrap_or_else(Instant::now);
+            let renewal = async {
+                tokio::time::sleep(pause).await;
+                self.write(As::Holder, |_| {}).await
+            };
+            match timeout_at(end, renewal).await {
+                _ if Instant::now() >= end => return self.lost(LeaseError::Late(why)),
+                Ok(Ok(_)) => pause = RENEW_EVERY,
+                Ok(Err(error @ (LeaseError::HeldBy(_) | LeaseError::Lost))) => {
+                    return self.lost(error);
                 }
+                Ok(Err(error)) => {
+                    tracing::warn!(%error, "the Lease could not be renewed; trying again");
+                    why = error.to_string();
+                    pause = RETRY_AFTER;
+                }
+                Err(_) => return self.lost(LeaseError::Late(why)),
             }
         }
+    }
+
+    fn lost(&self, error: LeaseError) -> LeaseError {
+        self.tenure.end_now();
+        error
     }
 
     /// Gives the Lease up, so that another watcher need not wait for its end.
@@ -102,13 +192,14 @@ impl Lease {
     /// # Errors
     /// When it is no longer held, or cannot be written.
     pub async fn release(&self) -> Result<(), LeaseError> {
-        self.write(|lease| {
+        let released = self.write(As::Holder, |lease| {
             let spec = lease.spec.get_or_insert_default();
             spec.holder_identity = None;
             spec.lease_duration_seconds = Some(1);
-        })
-        .await
-        .map(drop)
+        });
+        let released = released.await.map(drop);
+        self.tenure.end_now();
+        released
     }
 
     /// A new epoch, persisted.
@@ -117,7 +208,7 @@ impl Lease {
     /// When the Lease is not held any more, or cannot be written.
     pub async fn next_epoch(&self) -> Result<u64, LeaseError> {
         let lease = self
-            .write(|lease| {
+            .write(As::Holder, |lease| {
                 let epoch = epoch_after(epoch_of(lease), self.clock.now_ms());
                 lease.annotations_mut().insert(EPOCH.to_owned(), epoch.to_string());
             })
@@ -127,16 +218,29 @@ impl Lease {
 
     /// Takes or renews the Lease, with a change. Another writer in between is another holder, or
     /// ourselves: then it is read again.
-    async fn write(&self, change: impl Fn(&mut KubeLease)) -> Result<KubeLease, LeaseError> {
+    async fn write(
+        &self,
+        who: As,
+        change: impl Fn(&mut KubeLease) + Send,
+    ) -> Result<KubeLease, LeaseError> {
+        let writing = self.write_patiently(who, change);
+        tokio::time::timeout(WRITE_PATIENCE, writing).await.map_err(|_| LeaseError::Slow)?
+    }
+
+    async fn write_patiently(
+        &self,
+        who: As,
+        change: impl Fn(&mut KubeLease) + Send,
+    ) -> Result<KubeLease, LeaseError> {
+        let mut attempts = 0;
         loop {
+            // From before the write: the Lease lasts from when it was written, or longer.
+            let end = Instant::now() + WORK;
             let found = self.api.get_opt(&self.name).await?;
             let exists = found.is_some();
             let mut lease = found.unwrap_or_else(|| self.blank());
-            let now_ms = self.clock.now_ms();
-            if let Some(other) = held_by_other(&lease, &self.identity, now_ms) {
-                return Err(LeaseError::HeldBy(other));
-            }
-            hold(&mut lease, &self.identity, now_ms);
+            self.check(&lease, who, exists)?;
+            hold(&mut lease, &self.identity, self.clock.now());
             change(&mut lease);
             let params = PostParams::default();
             let written = if exists {
@@ -144,10 +248,30 @@ impl Lease {
             } else {
                 self.api.create(&params, &lease).await
             };
+            attempts += 1;
             match written {
-                Err(error) if code(&error) == Some(409) => {}
-                other => return Ok(other?),
+                Err(error) if code(&error) == Some(409) && attempts < ATTEMPTS_MAX => {}
+                other => {
+                    let lease = other?;
+                    self.tenure.extend(end);
+                    return Ok(lease);
+                }
             }
+        }
+    }
+
+    /// Whether the Lease may be written as it is.
+    fn check(&self, lease: &KubeLease, who: As, exists: bool) -> Result<(), LeaseError> {
+        let holder = lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref());
+        if holder == Some(&self.identity) || (who == As::Holder && !exists) {
+            return Ok(());
+        }
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        match held_by_other(lease, &mut seen, self.clock.now_ms()) {
+            Some(other) => Err(LeaseError::HeldBy(other)),
+            // It was somebody else's in between, and what they did is not known here.
+            None if who == As::Holder => Err(LeaseError::Lost),
+            None => Ok(()),
         }
     }
 
@@ -155,10 +279,6 @@ impl Lease {
         let metadata = ObjectMeta { name: Some(self.name.clone()), ..ObjectMeta::default() };
         KubeLease { metadata, spec: None }
     }
-}
-
-fn rounded_ms(duration: Duration) -> i64 {
-    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
 fn epoch_of(lease: &KubeLease) -> u64 {
@@ -170,17 +290,30 @@ fn epoch_after(previous: u64, now_ms: i64) -> u64 {
     (previous + 1).max(u64::try_from(now_ms).unwrap_or(0))
 }
 
-/// Who else holds the Lease now.
-fn held_by_other(lease: &KubeLease, identity: &str, now_ms: i64) -> Option<String> {
+/// Whoever else holds the Lease: until it has not changed here for as long as it lasts.
+fn held_by_other(lease: &KubeLease, seen: &mut Option<Seen>, now_ms: i64) -> Option<String> {
     let spec = lease.spec.as_ref()?;
-    let holder = spec.holder_identity.as_ref().filter(|h| !h.is_empty() && *h != identity)?;
-    let renewed_ms = spec.renew_time.as_ref()?.0.as_millisecond();
-    let duration_ms = i64::from(spec.lease_duration_seconds.unwrap_or(DURATION_SECONDS)) * 1000;
-    (now_ms < renewed_ms + duration_ms).then(|| holder.clone())
+    let holder = spec.holder_identity.clone().filter(|holder| !holder.is_empty())?;
+    let seconds = spec.lease_duration_seconds.unwrap_or(DURATION_SECONDS);
+    let duration = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
+    if planted::is("S22") {
+        let renewed_ms = spec.renew_time.as_ref()?.0.as_millisecond();
+        return (now_ms < renewed_ms + i64::from(seconds) * 1000).then_some(holder);
+    }
+    let version = lease.metadata.resource_version.clone();
+    let now = Seen { holder, renewed: spec.renew_time.clone(), version, since: Instant::now() };
+    let same = |seen: &&Seen| Seen { since: now.since, ..(*seen).clone() } == now;
+    match seen.as_ref().filter(same) {
+        Some(seen) => (seen.since.elapsed() < duration).then_some(now.holder),
+        None => {
+            let holder = now.holder.clone();
+            *seen = Some(now);
+            Some(holder)
+        }
+    }
 }
 
-fn hold(lease: &mut KubeLease, identity: &str, now_ms: i64) {
-    let now = Timestamp::from_millisecond(now_ms).unwrap_or(Timestamp::UNIX_EPOCH);
+fn hold(lease: &mut KubeLease, identity: &str, now: Timestamp) {
     let spec = lease.spec.get_or_insert_with(LeaseSpec::default);
     if spec.holder_identity.as_deref() != Some(identity) {
         spec.acquire_time = Some(MicroTime(now));
@@ -192,25 +325,4 @@ fn hold(lease: &mut KubeLease, identity: &str, now_ms: i64) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn epochs_only_grow() {
-        assert_eq!(epoch_after(0, 1_000), 1_000);
-        assert_eq!(epoch_after(5_000, 1_000), 5_001);
-        assert_eq!(epoch_after(7, -1), 8);
-    }
-
-    #[test]
-    fn a_lease_is_free_when_given_up_or_over() {
-        let mut lease = KubeLease::default();
-        assert_eq!(held_by_other(&lease, "a", 0), None);
-        hold(&mut lease, "a", 1_000);
-        assert_eq!(held_by_other(&lease, "a", 1_001), None);
-        assert_eq!(held_by_other(&lease, "b", 15_999), Some("a".to_owned()));
-        assert_eq!(held_by_other(&lease, "b", 16_000), None);
-        hold(&mut lease, "b", 16_000);
-        assert_eq!(lease.spec.and_then(|spec| spec.lease_transitions), Some(1));
-    }
-}
+mod tests;

@@ -5,6 +5,7 @@
 
 pub mod api;
 pub mod args;
+pub mod bounded;
 pub mod buffers;
 pub mod counters;
 pub mod directives;

@@ -69,12 +69,14 @@ pub enum Step {
         /// Grace left for it.
         grace_seconds: u32,
     },
-    /// A pod keeps its node from being drained.
+    /// Something keeps a node from being drained.
     Blocked {
-        /// Claim of its node.
+        /// Claim of the node.
         claim: String,
-        /// Pod, as namespace/name.
-        pod: String,
+        /// What it is, a pod as namespace/name.
+        object: String,
+        /// For people: why, and the way out.
+        note: String,
     },
     /// No pod is left that the drain must move.
     MarkDrained {
@@ -127,12 +129,33 @@ impl Step {
             Self::SetDeadline { claim, .. } => format!("deadline/{claim}"),
             Self::Cordon { node } => format!("cordon/{node}"),
             Self::Evict { pod, .. } | Self::ForceDelete { pod, .. } => format!("evict/{}", pod.uid),
-            Self::Blocked { claim, pod } => format!("blocked/{claim}/{pod}"),
+            Self::Blocked { claim, object, .. } => format!("blocked/{claim}/{object}"),
             Self::MarkDrained { claim } => format!("drained/{claim}"),
             Self::Initialize { claim, .. } => format!("initialize/{claim}"),
             Self::Await { claim, reason, .. } => format!("await/{claim}/{reason}"),
             Self::Touch { claim, .. } => format!("touch/{claim}"),
             Self::Running { claim, .. } => format!("running/{claim}"),
+        }
+    }
+}
+
+impl Step {
+    /// How many steps may be under way with this one: what drains a node finds places left when others
+    /// are slow.
+    const fn places(&self) -> usize {
+        match self {
+            Self::DeleteClaim { .. }
+            | Self::ReleaseNode { .. }
+            | Self::SetDeadline { .. }
+            | Self::Cordon { .. }
+            | Self::Evict { .. }
+            | Self::ForceDelete { .. }
+            | Self::Blocked { .. }
+            | Self::MarkDrained { .. } => CONCURRENCY,
+            Self::Initialize { .. }
+            | Self::Await { .. }
+            | Self::Touch { .. }
+            | Self::Running { .. } => CONCURRENCY / 2,
         }
     }
 }
@@ -179,7 +202,7 @@ pub async fn run(directives: &Directives) {
         pace.keep(due.iter().map(Step::key));
         for step in due {
             let key = step.key();
-            if under_way.len() < CONCURRENCY && pace.may_start(&key, now) {
+            if under_way.len() < step.places() && pace.may_start(&key, now) {
                 under_way.push(async move { (key, directives.carry_out_step(step).await) });
             }
         }

@@ -1,7 +1,8 @@
 //! Watches: one task for each kind of object, from the API server into the index.
 //!
 //! Invariant: a watch that fails is taken up again with back-off; an object that cannot be decoded
-//! stops no other; a kind whose CRD is not installed counts as empty until it is.
+//! stops no other; a kind whose CRD was never installed counts as empty until it is, and one that is no
+//! longer served keeps its objects.
 
 use std::fmt::Debug;
 use std::pin::pin;
@@ -24,11 +25,12 @@ use longshore_runtime::backoff::{Backoff, BackoffPolicy};
 use longshore_runtime::entropy::Entropy;
 use longshore_runtime::tasks::{OnError, Supervisor};
 use serde::de::DeserializeOwned;
+use tokio::time::Instant;
 
 use crate::api::{
     AWSNodeTemplate, CapacityBuffer, EC2NodeClass, NodeClaim, NodeOverlay, NodePool, Provisioner,
 };
-use crate::index::{Store, Watched, name_of};
+use crate::index::{Index, Source, Store, Watched, name_of};
 use crate::patch;
 
 /// Objects in one page of a list.
@@ -36,6 +38,9 @@ const PAGE_SIZE: u32 = 500;
 /// Pauses after a failed watch. The longest is also how late a newly installed CRD may be noticed.
 const RETRY: BackoffPolicy =
     BackoffPolicy { minimum: Duration::from_millis(500), maximum: Duration::from_secs(15) };
+
+/// How long a kind with objects may not be served before somebody is called.
+const ABSENCE_LONG: Duration = Duration::from_secs(10 * 60);
 
 /// Starts all watches.
 pub fn spawn(supervisor: &Supervisor, client: &Client, store: &Store) {
@@ -92,23 +97,19 @@ where
     let config = watcher::Config::default().page_size(PAGE_SIZE);
     let mut events = pin!(watcher::watcher(api, config));
     let mut backoff = Backoff::new(RETRY, jitter);
-    let mut absent = false;
+    let mut absence = Absence::default();
     while let Some(event) = events.next().await {
         match event {
             Ok(event) => {
-                backoff.reset();
-                absent = false;
+                // That a list is asked for says nothing of whether it will come.
+                if !matches!(event, Event::Init) {
+                    backoff.reset();
+                    absence = Absence::default();
+                }
                 take(&store, event);
             }
             Err(error) if is_absent(&error) => {
-                if !std::mem::replace(&mut absent, true) {
-                    let kind = K::kind(&());
-                    tracing::info!(%kind, "kind is not installed; it counts as empty until it is");
-                    store.write(|index| {
-                        index.begin::<K>();
-                        index.end::<K>();
-                    });
-                }
+                absence.note::<K>(&store);
                 backoff.wait().await;
             }
             Err(error) => {
@@ -118,6 +119,35 @@ where
         }
     }
     bail!("the watch of {} ended", K::kind(&()))
+}
+
+/// How long the API server has not known a kind.
+#[derive(Default)]
+struct Absence {
+    since: Option<Instant>,
+    said: bool,
+}
+
+impl Absence {
+    fn note<K: Watched + Resource<DynamicType = ()>>(&mut self, store: &Store) {
+        let kind = K::kind(&());
+        let first = self.since.is_none();
+        let since = *self.since.get_or_insert_with(Instant::now);
+        // Again each time: the relist that has just failed was begun in the index.
+        let kept = store.write(Index::missing::<K>);
+        if first && kept {
+            tracing::warn!(%kind, "kind is no longer served; its objects stay as they were");
+        } else if first {
+            tracing::info!(%kind, "kind is not installed; it counts as empty until it is");
+        }
+        if kept && since.elapsed() > ABSENCE_LONG && !std::mem::replace(&mut self.said, true) {
+            tracing::error!(
+                %kind,
+                "kind has not been served for {ABSENCE_LONG:?}, and nothing is ended that it may be about; \
+                 install its CRD, or restart the watcher when it is gone for good"
+            );
+        }
+    }
 }
 
 /// True when the API server does not know the kind.
@@ -147,13 +177,24 @@ fn advice(error: &watcher::Error) -> &'static str {
     }
 }
 
+const fn is_node(source: Source) -> bool {
+    matches!(source, Source::NodeClaim | Source::Node)
+}
+
 fn take<K>(store: &Store, event: Event<DeserializeGuard<K>>)
 where
     K: Watched + Resource<DynamicType = ()>,
 {
     match event {
         Event::Init => store.update(|index| index.begin::<K>()),
-        Event::InitDone => store.write(|index| index.end::<K>()),
+        Event::InitDone => {
+            let relisted = store.write(|index| index.end::<K>());
+            // The API server is the source: what it lists is true. But it is rarely so little.
+            if relisted.seen == 0 && relisted.gone > 1 && is_node(K::SOURCE) {
+                let (kind, gone) = (K::kind(&()), relisted.gone);
+                tracing::warn!(%kind, gone, "a list came back empty where there were many objects");
+            }
+        }
         Event::Apply(DeserializeGuard(object)) | Event::InitApply(DeserializeGuard(object)) => {
             let meta = object.as_ref().map_or_else(|e| &e.metadata, K::meta);
             let reference = reference::<K>(meta);
@@ -178,3 +219,6 @@ pub fn reference<K: Resource<DynamicType = ()>>(meta: &ObjectMeta) -> ObjectRefe
         ..ObjectReference::default()
     }
 }
+
+#[cfg(test)]
+mod tests;

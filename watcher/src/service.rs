@@ -3,6 +3,9 @@
 //! Invariant: every replica observes, so that a standby is warm; only the holder of the Lease has a
 //! session and writes.
 
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -10,7 +13,7 @@ use longshore_runtime::backoff::BackoffPolicy;
 use longshore_runtime::metrics::Metrics;
 use longshore_runtime::tasks::{OnError, Supervisor};
 use longshore_runtime::{client, process, shutdown, telemetry};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{Args, Config};
@@ -18,9 +21,9 @@ use crate::counters::Counters;
 use crate::directives::Directives;
 use crate::events;
 use crate::index::Store;
-use crate::lease::Lease;
+use crate::lease::{Lease, Tenure};
 use crate::session::Sessions;
-use crate::{buffers, facts, lifecycle, observe};
+use crate::{bounded, buffers, facts, lifecycle, observe};
 
 /// How long tasks may take to end.
 const GRACE: Duration = Duration::from_secs(10);
@@ -48,6 +51,8 @@ pub struct Watcher {
     pub store: Store,
     /// True while a session is open and the scheduler holds the whole view.
     pub connected: watch::Receiver<bool>,
+    /// How long the Lease is held for certain: what acts on it must ask before each effect.
+    pub tenure: Tenure,
 }
 
 impl Watcher {
@@ -76,29 +81,41 @@ impl Watcher {
         tracing::info!(?config, "watcher starts");
         let platform = supervisor.platform();
         let store = Store::new(platform.clock.clone());
+        let open = bounded::client(&client, None);
+        let (namespace, identity) = (&config.namespace, config.identity.clone());
+        let lease = Lease::new(open.clone(), namespace, identity, platform.clock.clone());
+        let tenure = lease.tenure();
+        let client = bounded::client(&client, Some(tenure.clone()));
         let (events, publisher) =
-            events::events(client.clone(), &config.identity, counters.clone(), platform);
+            events::events(open, &config.identity, counters.clone(), platform);
         supervisor.spawn_once("events", {
             let token = supervisor.token().clone();
             async move { token.run_until_cancelled(publisher.run()).await.unwrap_or(Ok(())) }
         });
-        let cluster = facts::gather(&config, &client).await;
-        store.write(|index| index.set_cluster(cluster));
+        client::check_endpoint(&config.scheduler_endpoint)?;
+        let begun = Arc::new(Notify::new());
+        let facts = facts::Facts::new(&config, &client, &store, platform.entropy.clone());
+        Box::pin(facts.refresh()).await;
         observe::spawn(supervisor, &client, &store);
-        let known = store.clone();
         let retry = OnError::Restart(BackoffPolicy::NETWORK);
         let (reader, resolved) = (client.clone(), store.clone());
         supervisor.spawn("resolve capacity buffers", retry, move || {
             buffers::run(reader.clone(), resolved.clone())
         });
+        let (known, again) = (store.clone(), Arc::clone(&begun));
         supervisor.spawn("region", retry, move || facts::complete(known.clone()));
+        supervisor.spawn("facts", retry, move || {
+            let (facts, again) = (facts.clone(), Arc::clone(&again));
+            async move { facts.keep(&again).await }
+        });
         let (sender, connected) = watch::channel(false);
-        let lease =
-            Lease::new(client.clone(), &config.namespace, config.identity, platform.clock.clone());
         let directives = Directives::new(client, store.clone(), events, counters, platform.clone());
         let sessions = Sessions {
             cluster_id: config.cluster_name,
-            channel: client::channel(&config.scheduler_endpoint, &platform.network)?,
+            endpoint: config.scheduler_endpoint,
+            network: platform.network.clone(),
+            account_id: config.account_id,
+            begun,
             store: store.clone(),
             directives: directives.with(config.placement),
             connected: sender,
@@ -106,7 +123,7 @@ impl Watcher {
         let (on_duty, duty) = watch::channel(Duty::Unknown);
         let leading = lead(sessions, lease, on_duty, supervisor.token().clone());
         supervisor.spawn_once("lead", leading);
-        Ok(Self { duty, store, connected })
+        Ok(Self { duty, store, connected, tenure })
     }
 }
 
@@ -133,7 +150,9 @@ async fn lead(
                 () = lifecycle::buffers::run(&sessions.directives) => String::new(),
             }
         };
+        let work = while_held(lease.tenure(), work);
         let Some(why) = token.run_until_cancelled(Box::pin(work)).await else { break };
+        lease.tenure().end_now();
         sessions.connected.send_replace(false);
         duty.send_replace(Duty::Unknown);
         tracing::warn!("this watcher no longer works: {why}");
@@ -141,6 +160,20 @@ async fn lead(
     // Whoever waits for the Lease finds it over soon in any case.
     let _ = tokio::time::timeout(RELEASE_PATIENCE, lease.release()).await;
     Ok(())
+}
+
+/// Runs `work` for as long as the Lease is held, which is asked each time before it goes on: a process
+/// that was stopped wakes up to timers and messages in any order.
+async fn while_held(tenure: Tenure, work: impl Future<Output = String>) -> String {
+    let mut work = std::pin::pin!(work);
+    poll_fn(|context| {
+        if tenure.holds() {
+            work.as_mut().poll(context)
+        } else {
+            Poll::Ready("the Lease was not renewed in time".to_owned())
+        }
+    })
+    .await
 }
 
 /// The program: arguments in, until it is told to end.

@@ -7,18 +7,20 @@
 mod link;
 pub mod sender;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use longshore_proto::cluster::v1::cluster_service_client::ClusterServiceClient;
 use longshore_proto::limits::MESSAGE_BYTES_MAX;
 use longshore_proto::reason::{self, Reason};
 use longshore_runtime::backoff::{Backoff, BackoffPolicy};
-use tokio::sync::watch;
-use tonic::transport::Channel;
+use longshore_runtime::client;
+use longshore_runtime::net::Network;
+use tokio::sync::{Notify, watch};
 
 use crate::directives::Directives;
 use crate::index::{Index, Store};
-use crate::lease::Lease;
+use crate::lease::{Lease, LeaseError};
 use sender::Sender;
 
 /// How long the cluster may take to be listed before it is said what is missing.
@@ -35,8 +37,14 @@ const RECONNECT: BackoffPolicy =
 pub struct Sessions {
     /// Name of the cluster.
     pub cluster_id: String,
-    /// Connection to the scheduler.
-    pub channel: Channel,
+    /// Address of the scheduler.
+    pub endpoint: String,
+    /// The way there. Each session has a connection of its own, which a balancer may lead elsewhere.
+    pub network: Network,
+    /// Account of the cluster's nodes; empty when unknown.
+    pub account_id: String,
+    /// Told when a session begins, for those who look at the cluster anew then.
+    pub begun: Arc<Notify>,
     /// What is known of the cluster.
     pub store: Store,
     /// What carries out directives.
@@ -62,6 +70,11 @@ pub enum Ended {
     /// The scheduler ended the stream, or broke the protocol.
     #[error("{0}")]
     Protocol(&'static str),
+    /// The scheduler speaks another version of the protocol.
+    #[error(
+        "the scheduler speaks version {0} of the protocol; upgrade the older of watcher and scheduler"
+    )]
+    Version(u32),
     /// The epoch could not be persisted.
     #[error("cannot persist the session's epoch in the Lease: {0}")]
     Lease(#[from] crate::lease::LeaseError),
@@ -83,7 +96,16 @@ impl Sessions {
         let mut backoff = Backoff::new(RECONNECT, self.directives.platform.entropy.clone());
         let mut sender = Sender::default();
         loop {
-            let epoch = lease.next_epoch().await?;
+            let epoch = match lease.next_epoch().await {
+                Ok(epoch) => epoch,
+                // It is still held, and whoever watches over it says when it is not.
+                Err(error @ (LeaseError::Api(_) | LeaseError::Slow)) => {
+                    tracing::warn!("no session: {}", Ended::from(error));
+                    backoff.wait().await;
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
             let mut progressed = false;
             let ended = self.one(epoch, &mut sender, &mut progressed).await;
             self.connected.send_replace(false);
@@ -109,7 +131,10 @@ impl Sessions {
     }
 
     async fn one(&self, epoch: u64, sender: &mut Sender, progressed: &mut bool) -> Ended {
-        let mut client = ClusterServiceClient::new(self.channel.clone())
+        let Ok(channel) = client::channel(&self.endpoint, &self.network) else {
+            return Ended::Protocol("--scheduler-endpoint is not an address");
+        };
+        let mut client = ClusterServiceClient::new(channel)
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX);
         let link = match link::open(&mut client, self, epoch, sender).await {
@@ -117,6 +142,8 @@ impl Sessions {
             Err(ended) => return ended,
         };
         *progressed = true;
+        self.begun.notify_one();
+        self.store.update(Index::unplan_missing);
         link.run(self, sender).await
     }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Semaphore, SemaphorePermit, oneshot, watch};
 use tokio::time::Instant;
 
 use super::nominate::{Nomination, open};
@@ -32,6 +32,9 @@ const PINNED_WITHIN: Duration = Duration::from_secs(2);
 /// meanwhile is written again.
 const BOUND_WITHIN: Duration = Duration::from_millis(500);
 
+/// Pods pinned or nominated at once: enough to keep an API server busy, few enough for its fairness.
+const WRITES_MAX: usize = 64;
+
 /// Where the nodes to be opened meet. Clones share one meeting.
 #[derive(Clone, Debug, Default)]
 pub struct Admission {
@@ -40,6 +43,17 @@ pub struct Admission {
     turn: Arc<tokio::sync::Mutex<()>>,
     /// How many closed nodes are waiting for pods that are pinned to them.
     pinning: watch::Sender<usize>,
+    /// Writes about pods under way, of all nodes together.
+    writes: Writes,
+}
+
+#[derive(Clone, Debug)]
+struct Writes(Arc<Semaphore>);
+
+impl Default for Writes {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(WRITES_MAX)))
+    }
 }
 
 /// A node that waits for its pinned pods, until this is dropped.
@@ -70,6 +84,12 @@ impl Admission {
         Pinning(&self.pinning)
     }
 
+    /// A place for one write about a pod: many nodes may be opening at once.
+    pub(super) async fn write(&self) -> Option<SemaphorePermit<'_>> {
+        // Never closed.
+        self.writes.0.acquire().await.ok()
+    }
+
     /// Waits until no node waits for its pinned pods: what opens before draws them in.
     async fn await_pinned(&self) {
         let mut pinning = self.pinning.subscribe();
@@ -91,8 +111,11 @@ impl Admission {
         self.waiting().iter().flat_map(|it| &it.nominations).any(|it| is_out(index, &it.pod))
     }
 
+    /// All that still wait. Nobody awaits the answer any more of what an earlier session asked for.
     fn take(&self) -> Vec<Opening> {
-        std::mem::take(&mut *self.waiting())
+        let mut all = std::mem::take(&mut *self.waiting());
+        all.retain(|opening| !opening.answer.is_closed());
+        all
     }
 }
 
@@ -188,12 +211,15 @@ mod tests {
     #[test]
     fn whoever_has_the_turn_takes_all_that_wait() {
         let admission = Admission::default();
-        for name in ["a", "b"] {
+        let mut waiting = Vec::new();
+        for name in ["a", "b", "of a session that has ended"] {
             let mut node = Node::default();
             node.metadata.name = Some(name.to_owned());
-            let (answer, _) = oneshot::channel();
+            let (answer, outcome) = oneshot::channel();
             admission.join(Opening { node, nominations: Vec::new(), answer });
+            waiting.push(outcome);
         }
+        waiting.pop();
         let taken: Vec<String> = admission.take().iter().map(|o| o.node.name_any()).collect();
         assert_eq!(taken, ["a", "b"]);
         assert!(!admission.is_awaited(), "the second finds nothing left to do");

@@ -10,6 +10,7 @@ use kube::api::{DeleteParams, ObjectMeta, PostParams};
 use kube::{Api, Resource, ResourceExt as _};
 use longshore_proto::cluster::v1::{CreateClaim, DeleteClaim};
 use longshore_proto::types::v1 as wire;
+use longshore_runtime::planted;
 
 use super::{DirectiveError, Directives, Outcome};
 use crate::api::keys::{AWS_GROUP, GROUP, conditions};
@@ -44,21 +45,27 @@ impl Directives {
         let wanted = wanted.ok_or_else(|| refused("MALFORMED", "no claim in create_claim"))?;
         let object = self.store.read(|index| object(wanted, index))?;
         self.store.update(|index| index.plan_for(&wanted.name, &create.pods));
-        match self.claims().create(&PostParams::default(), &object).await {
+        let outcome = match self.claims().create(&PostParams::default(), &object).await {
             Ok(created) => {
                 self.announce(&created, &create.pods);
                 Ok(())
             }
-            Err(error) if code(&error) == Some(409) => self.confirm(wanted).await,
+            // Without an answer it may have been created all the same.
+            Err(error) if matches!(code(&error), Some(409) | None) => {
+                self.confirm(wanted, error).await
+            }
             Err(error) => Err(error.into()),
+        };
+        if outcome.is_err() && !planted::is("S29a") {
+            self.store.update(|index| index.unplan(&wanted.name));
         }
+        outcome
     }
 
     /// Done before, when the claim of that name is for the same launch.
-    async fn confirm(&self, wanted: &wire::NodeClaim) -> Outcome {
-        let existing = self.claims().get_opt(&wanted.name).await?;
-        let launch = existing.as_ref().and_then(|c| c.annotations().get(names::LAUNCH_ID));
-        if launch == Some(&wanted.launch_id) {
+    async fn confirm(&self, wanted: &wire::NodeClaim, error: kube::Error) -> Outcome {
+        let existing = self.claims().get_opt(&wanted.name).await?.ok_or(error)?;
+        if existing.annotations().get(names::LAUNCH_ID) == Some(&wanted.launch_id) {
             return Ok(());
         }
         let text = format!("NodeClaim {} exists for another launch", wanted.name);
@@ -85,6 +92,9 @@ impl Directives {
     pub(super) async fn delete_claim(&self, delete: &DeleteClaim) -> Outcome {
         let name = &delete.claim;
         let api = self.claims();
+        if let Some(assumes) = &delete.assumes {
+            self.assume_closed(name, assumes).await?;
+        }
         let wanted = Wanted {
             kind: conditions::DISRUPTION_REASON,
             status: Some(true),

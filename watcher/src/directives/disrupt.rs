@@ -26,6 +26,9 @@ impl Directives {
             let claim = index.claim(name)?;
             index.node_of(claim).map(|node| node.as_ref().clone())
         });
+        if let Some(assumes) = disrupt.assumes.as_ref().filter(|_| !disrupt.cancel) {
+            self.assume(name, assumes)?;
+        }
         if let Some(node) = node {
             let node_name = node.name_any();
             let taint = |node: &mut Node| set_taint(node, !disrupt.cancel);

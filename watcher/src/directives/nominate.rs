@@ -82,6 +82,7 @@ impl Directives {
             field_manager: Some(names::FIELD_MANAGER.to_owned()),
             ..PatchParams::default()
         };
+        let _place = self.admission.write().await;
         match api.patch_status(&pod.name, &params, &Patch::Merge(&patch)).await {
             Ok(_) => {
                 tracing::debug!(pod = pod.name, node, "pod nominated");

@@ -83,6 +83,7 @@ impl Directives {
                 }
             }
         });
+        let _place = self.admission.write().await;
         match pinned.await {
             Ok(found) => found.and_then(|found| found.metadata.uid).filter(|uid| *uid == pod.uid),
             Err(error) => {

@@ -3,13 +3,14 @@
 //! Invariant: the Node goes before its claim, so that no claim without finalizer leaves a Node that
 //! nobody tends.
 
+use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
-use kube::api::DeleteParams;
+use kube::api::{DeleteParams, Preconditions};
 use longshore_proto::cluster::v1::ReleaseClaim;
 
 use super::{Directives, Outcome};
 use crate::names;
-use crate::patch::{Part, edit, found, remove_finalizer};
+use crate::patch::{Part, code, edit, found, remove_finalizer};
 
 impl Directives {
     pub(super) async fn release_claim(&self, release: &ReleaseClaim) -> Outcome {
@@ -21,8 +22,19 @@ impl Directives {
         if let Some(node) = node {
             let node_name = node.name_any();
             let api = self.nodes();
-            found(api.delete(&node_name, &DeleteParams::default()).await)?;
-            let free = |node: &mut _| remove_finalizer(node, names::TERMINATION);
+            // Only this Node: another instance may have taken its name.
+            let uid = node.metadata.uid.clone();
+            let exactly = Preconditions { uid: uid.clone(), ..Preconditions::default() };
+            let params = DeleteParams { preconditions: Some(exactly), ..DeleteParams::default() };
+            match api.delete(&node_name, &params).await {
+                Err(error) if matches!(code(&error), Some(404 | 409)) => {}
+                other => drop(other?),
+            }
+            let free = |node: &mut Node| {
+                if node.metadata.uid == uid {
+                    remove_finalizer(node, names::TERMINATION);
+                }
+            };
             edit(&api, &node_name, Part::Main, None, free).await?;
         }
         let api = self.claims();

@@ -113,16 +113,21 @@ impl Index {
         self.claims.values()
     }
 
-    /// The node of a claim: the one it names, or the one with its provider id.
+    /// The node of a claim: the one it names, or the one with its provider id. A node of that name with
+    /// another provider id is another instance's, which has the address of the first.
     #[must_use]
     pub fn node_of(&self, claim: &NodeClaim) -> Option<&Arc<Node>> {
         let status = claim.status.as_ref()?;
-        if let Some(node) = status.node_name.as_deref().and_then(|name| self.nodes.get(name)) {
+        let id = status.provider_id.as_deref().filter(|id| !id.is_empty());
+        let own = |node: &&Arc<Node>| {
+            let theirs = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref());
+            id.zip(theirs).is_none_or(|(id, theirs)| theirs.is_empty() || theirs == id)
+        };
+        let named = status.node_name.as_deref().and_then(|name| self.nodes.get(name));
+        if let Some(node) = named.filter(own) {
             return Some(node);
         }
-        let id = status.provider_id.as_deref().filter(|id| !id.is_empty())?;
-        self.nodes
-            .values()
-            .find(|n| n.spec.as_ref().and_then(|s| s.provider_id.as_deref()) == Some(id))
+        let id = Some(id?);
+        self.nodes.values().find(|n| n.spec.as_ref().and_then(|s| s.provider_id.as_deref()) == id)
     }
 }

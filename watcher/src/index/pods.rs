@@ -44,8 +44,11 @@ pub struct PodFacts {
     pub tolerates_disruption: bool,
     /// spec.terminationGracePeriodSeconds.
     pub grace_seconds: i64,
-    /// When it should be gone, in milliseconds since the epoch, once deletion has begun.
+    /// When it should be gone by the API server's clock, in milliseconds since the epoch, once deletion has
+    /// begun.
     pub delete_by_ms: Option<i64>,
+    /// When deletion was first seen, by the own clock, in milliseconds since the epoch.
+    pub deleting_since_ms: Option<i64>,
 }
 
 impl PodEntry {
@@ -120,6 +123,7 @@ fn facts(pod: &Pod, projection: &Projection) -> PodFacts {
             .and_then(|s| s.termination_grace_period_seconds)
             .unwrap_or(GRACE_DEFAULT_SECONDS),
         delete_by_ms: pod.metadata.deletion_timestamp.as_ref().map(|t| t.0.as_millisecond()),
+        deleting_since_ms: None,
     }
 }
 
@@ -154,8 +158,12 @@ impl Index {
         uids.filter_map(|uid| self.pods.get(uid))
     }
 
-    fn set_pod(&mut self, projection: Projection, facts: PodFacts, source: Option<Arc<Pod>>) {
+    fn set_pod(&mut self, projection: Projection, mut facts: PodFacts, source: Option<Arc<Pod>>) {
         let Projection { shape, row, uncounted, .. } = projection;
+        if facts.delete_by_ms.is_some() {
+            let known = self.pods.get(&row.uid).and_then(|pod| pod.facts.deleting_since_ms);
+            facts.deleting_since_ms = known.or(Some(self.seen_ms));
+        }
         let entry = PodEntry { row: row.clone(), facts, uncounted, source };
         let waits = entry.waits() && !shape.daemon;
         let shape_id = row.shape_id.clone();
@@ -203,6 +211,17 @@ impl Index {
         if bound.is_empty() {
             self.pods_by_node.remove(&row.node_name);
         }
+    }
+
+    /// What a drain must know of a pod that was read, whether it is in the index or not.
+    ///
+    /// # Errors
+    /// What cannot be read of it.
+    pub fn entry_of(&self, pod: &Pod) -> Result<PodEntry, Fault> {
+        let projection = pod::pod(pod, &self.around)?;
+        let facts = facts(pod, &projection);
+        let Projection { row, uncounted, .. } = projection;
+        Ok(PodEntry { row, facts, uncounted, source: None })
     }
 
     /// Projects those pods again whose shape depends on other objects, where `concerns` says so.

@@ -1,6 +1,7 @@
 //! Objects in, view out.
 
 mod devices;
+mod unreadable;
 
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{Namespace, PersistentVolume, PersistentVolumeClaim, Pod};

@@ -24,6 +24,10 @@ impl Key {
     pub fn new(kind: ObjectKind, key: impl Into<String>) -> Self {
         Self { kind: kind.into(), key: key.into() }
     }
+
+    fn is_tombstone(&self) -> bool {
+        self.kind == i32::from(ObjectKind::Unreadable)
+    }
 }
 
 impl From<&Key> for ObjectRef {
@@ -55,6 +59,8 @@ pub struct Step {
 #[derive(Debug, Default)]
 pub struct View {
     objects: BTreeMap<Key, Object>,
+    /// Tombstones, while the receiver does not know what they are; they are no part of the view then.
+    hidden: Option<BTreeMap<Key, Object>>,
     dirty: BTreeSet<Key>,
     told: u64,
     revision: u64,
@@ -70,6 +76,9 @@ impl View {
         if self.objects.get(&key) == Some(&object) {
             return false;
         }
+        if let Some(hidden) = self.hidden.as_mut().filter(|_| key.is_tombstone()) {
+            return hidden.insert(key, object.clone()) != Some(object);
+        }
         self.digest.add(&reference);
         self.objects.insert(key.clone(), object);
         self.touch(key);
@@ -78,12 +87,41 @@ impl View {
 
     /// Removes an object; true when it was there.
     pub fn remove(&mut self, key: &Key) -> bool {
+        if let Some(hidden) = self.hidden.as_mut().filter(|_| key.is_tombstone()) {
+            return hidden.remove(key).is_some();
+        }
         let found = self.objects.remove(key).is_some();
         if found {
             self.digest.remove(&key.into());
             self.touch(key.clone());
         }
         found
+    }
+
+    /// Says whether the receiver knows tombstones; true when that is news, and it needs a snapshot.
+    pub fn show_tombstones(&mut self, known: bool) -> bool {
+        if known == self.hidden.is_none() {
+            return false;
+        }
+        if known {
+            let rows = self.hidden.take().unwrap_or_default();
+            rows.into_values().filter_map(|object| object.kind).for_each(|kind| {
+                self.put(kind);
+            });
+        } else {
+            let keys: Vec<Key> =
+                self.objects.keys().filter(|k| k.is_tombstone()).cloned().collect();
+            let mut hidden = BTreeMap::new();
+            for key in keys {
+                self.digest.remove(&(&key).into());
+                self.dirty.remove(&key);
+                hidden.extend(self.objects.remove_entry(&key));
+            }
+            // Removals that the receiver was never told of are none for it.
+            self.dirty.retain(|key| !key.is_tombstone());
+            self.hidden = Some(hidden);
+        }
+        true
     }
 
     fn touch(&mut self, key: Key) {
@@ -112,7 +150,8 @@ impl View {
     /// An object.
     #[must_use]
     pub fn get(&self, key: &Key) -> Option<&Kind> {
-        self.objects.get(key)?.kind.as_ref()
+        let hidden = || self.hidden.as_ref()?.get(key);
+        self.objects.get(key).or_else(hidden)?.kind.as_ref()
     }
 
     /// Everything, in an order that puts shapes before pods. Nothing is dirty afterwards.

@@ -45,8 +45,8 @@ impl Directives {
             Step::Cordon { node } => self.cordon(node).await,
             Step::Evict { pod, claim } => self.evict(pod, claim).await,
             Step::ForceDelete { pod, grace_seconds } => self.force(pod, *grace_seconds).await,
-            Step::Blocked { claim, pod } => {
-                self.say_blocked(claim, pod);
+            Step::Blocked { claim, note, .. } => {
+                self.say_blocked(claim, note);
                 Ok(())
             }
             Step::MarkDrained { claim } => self.set(claim, &Wanted::met(conditions::DRAINED)).await,
@@ -217,18 +217,13 @@ impl Directives {
         self.events.publish(Happening { about, warning, reason: reason.to_owned(), note });
     }
 
-    fn say_blocked(&self, claim: &str, pod: &str) {
+    fn say_blocked(&self, claim: &str, note: &str) {
         let Some(claim) = self.known_claim(claim) else { return };
         self.events.publish(Happening {
             about: reference::<NodeClaim>(&claim.metadata),
             warning: true,
             reason: "FailedDraining".to_owned(),
-            note: format!(
-                "pod {pod} refuses eviction by its annotation {} or {}; remove that, or wait until \
-                 the pod ends",
-                names::DO_NOT_DISRUPT,
-                names::DO_NOT_EVICT
-            ),
+            note: note.to_owned(),
         });
     }
 }

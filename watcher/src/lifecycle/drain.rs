@@ -2,23 +2,27 @@
 //!
 //! Invariant: only ever through the eviction API while there is time, so that budgets hold; past
 //! the claim's deadline by deletion. Static pods, pods of DaemonSets and pods that tolerate the
-//! taint of a disrupted node stay.
+//! taint of a disrupted node stay. A node is not drained while a pod, or the node itself, is there and
+//! cannot be read: it is told to people (`report.rs`), and waited for.
 
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
+use longshore_runtime::planted;
 
 use super::Step;
 use crate::api::NodeClaim;
 use crate::api::keys::conditions;
 use crate::index::Index;
-use crate::index::pods::PodEntry;
+use crate::index::pods::{PodEntry, PodFacts};
 use crate::names;
 use crate::project::claim::condition;
 use crate::project::duration::millis;
 
 /// A pod this long past its end is stuck, and no longer waited for, in milliseconds.
 const STUCK_AFTER_MS: i64 = 60_000;
+/// Most by which the clocks of two hosts are taken to differ, in milliseconds.
+const SKEW_MAX_MS: i64 = 5 * 60 * 1000;
 /// Least grace of a pod that is deleted because time is up, in seconds.
 const FORCED_GRACE_MIN_SECONDS: i64 = 1;
 
@@ -53,7 +57,15 @@ fn drain(index: &Index, claim: &NodeClaim, now_ms: i64) -> Vec<Step> {
     if drained {
         return Vec::new();
     }
-    let Some(node) = index.node_of(claim) else { return vec![Step::MarkDrained { claim: name }] };
+    let Some(node) = index.node_of(claim) else {
+        let node = status.and_then(|status| status.node_name.as_deref());
+        let hidden = index.hides_node(node.unwrap_or_default()) && !planted::is("S3a");
+        return vec![if hidden {
+            unreadable(name, node.unwrap_or("of the claim"))
+        } else {
+            mark_drained(name)
+        }];
+    };
     let mut steps = Vec::new();
     let deadline_ms = deadline(claim);
     if let Some(deadline_ms) = deadline_ms
@@ -68,11 +80,27 @@ fn drain(index: &Index, claim: &NodeClaim, now_ms: i64) -> Vec<Step> {
     let waiting: Vec<_> =
         index.pods_on(&node.name_any()).filter(|pod| must_leave(pod, now_ms)).collect();
     if waiting.is_empty() {
-        steps.push(Step::MarkDrained { claim: name });
+        let hidden = index.hidden_pod().filter(|_| !planted::is("S3a"));
+        steps.push(match hidden {
+            Some((namespace, pod)) => unreadable(name, &format!("{namespace}/{pod}")),
+            None => mark_drained(name),
+        });
         return steps;
     }
     steps.extend(departures(&name, &waiting, deadline_ms, now_ms));
     steps
+}
+
+const fn mark_drained(claim: String) -> Step {
+    Step::MarkDrained { claim }
+}
+
+/// What cannot be read may be a pod on the node, or the node with all its pods.
+fn unreadable(claim: String, object: &str) -> Step {
+    let note = format!(
+        "{object} cannot be read, so it is not known whether pods are left on the node; mend or delete it"
+    );
+    Step::Blocked { claim, object: object.to_owned(), note }
 }
 
 /// When the drain of a claim ends at the latest, in milliseconds since the epoch.
@@ -94,10 +122,20 @@ fn is_cordoned(node: &Node) -> bool {
         && node.labels().contains_key(names::EXCLUDE_FROM_LOAD_BALANCERS)
 }
 
-fn must_leave(pod: &PodEntry, now_ms: i64) -> bool {
+/// True for a pod that a drain moves.
+#[must_use]
+pub fn must_leave(pod: &PodEntry, now_ms: i64) -> bool {
     let facts = &pod.facts;
-    let stuck = facts.delete_by_ms.is_some_and(|by_ms| now_ms > by_ms + STUCK_AFTER_MS);
-    !facts.mirror && !facts.daemon && !facts.tolerates_disruption && !stuck
+    !facts.mirror && !facts.daemon && !facts.tolerates_disruption && !is_stuck(facts, now_ms)
+}
+
+/// True long after a pod should have ended: by the API server's clock, and by what was seen of it here,
+/// because the two clocks may differ by minutes.
+fn is_stuck(facts: &PodFacts, now_ms: i64) -> bool {
+    let late = facts.delete_by_ms.is_some_and(|by_ms| now_ms > by_ms + STUCK_AFTER_MS);
+    let least_ms = STUCK_AFTER_MS + facts.grace_seconds.saturating_mul(1000).clamp(0, SKEW_MAX_MS);
+    let seen = facts.deleting_since_ms.is_some_and(|since_ms| now_ms - since_ms > least_ms);
+    late && (seen || planted::is("S23a"))
 }
 
 /// Steps for pods that must leave: those whose time is up at once, of the others the critical ones
@@ -120,7 +158,13 @@ fn departures(
         }
         steps.push(if is_protected(pod, now_ms) {
             let pod = format!("{}/{}", pod.row.namespace, pod.row.name);
-            Step::Blocked { claim: claim.to_owned(), pod }
+            let note = format!(
+                "pod {pod} refuses eviction by its annotation {} or {}; remove that, or wait until the \
+                 pod ends",
+                names::DO_NOT_DISRUPT,
+                names::DO_NOT_EVICT
+            );
+            Step::Blocked { claim: claim.to_owned(), object: pod, note }
         } else {
             Step::Evict { pod: Box::new(pod.row.clone()), claim: claim.to_owned() }
         });
@@ -139,7 +183,8 @@ fn forced(pod: &PodEntry, deadline_ms: i64, now_ms: i64) -> Option<u32> {
 }
 
 /// True while eviction is refused by an annotation on the pod.
-fn is_protected(pod: &PodEntry, now_ms: i64) -> bool {
+#[must_use]
+pub fn is_protected(pod: &PodEntry, now_ms: i64) -> bool {
     let row = &pod.row;
     let over = row.do_not_disrupt_until.as_ref().is_some_and(|until| millis(until) <= now_ms);
     row.do_not_disrupt && !over

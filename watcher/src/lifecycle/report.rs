@@ -47,15 +47,20 @@ pub async fn run(directives: &Directives) {
     }
 }
 
+/// What is done with an object that cannot be used.
+const fn treatment(source: Source) -> &'static str {
+    if source.is_rule() { "left out" } else { "kept as it was last read, with all around it," }
+}
+
 impl Directives {
     async fn say_left(&self, source: Source, left: &Left) {
         let text = left.fault.to_string();
-        tracing::warn!(object = left.fault.object, "left out: {text}");
+        tracing::warn!(object = left.fault.object, "cannot be used: {text}");
         self.events.publish(Happening {
             about: left.reference.clone(),
             warning: true,
             reason: "InvalidObject".to_owned(),
-            note: format!("left out until it is mended: {text}"),
+            note: format!("{} until it is mended: {text}", treatment(source)),
         });
         let name = (
             left.reference.namespace.clone().unwrap_or_default(),

@@ -165,6 +165,53 @@ fn who_stays_and_who_leaves() {
 }
 
 #[test]
+fn a_node_is_not_drained_while_something_on_it_cannot_be_read() {
+    let unreadable = |name: &str, uid: &str| ObjectReference {
+        name: Some(name.to_owned()),
+        namespace: (uid != "n").then(|| "default".to_owned()),
+        uid: Some(uid.to_owned()),
+        ..ObjectReference::default()
+    };
+    let mut index = draining(json!({}), &[]);
+    assert_eq!(keys(&index, NOW_MS), ["drained/c1"]);
+    index.apply::<Pod>(unreadable("p", "p"), Err("no pod".to_owned()));
+    assert_eq!(keys(&index, NOW_MS), ["blocked/c1/default/p"]);
+    index.forget::<Pod>(&("default".to_owned(), "p".to_owned()));
+    assert_eq!(keys(&index, NOW_MS), ["drained/c1"]);
+    let mut index = Index::default();
+    apply::<NodeClaim>(&mut index, claim(deleted()));
+    assert_eq!(keys(&index, NOW_MS), ["drained/c1"]);
+    index.apply::<Node>(unreadable("n1", "n"), Err("no node".to_owned()));
+    assert_eq!(keys(&index, NOW_MS), ["blocked/c1/n1"]);
+}
+
+#[test]
+fn a_pod_is_not_stuck_because_the_own_clock_is_ahead() {
+    let mut index = Index::default();
+    apply::<NodeClaim>(&mut index, claim(deleted()));
+    apply::<Node>(&mut index, node(cordoned()));
+    let ahead_ms = NOW_MS + 5 * 60_000;
+    index.set_clock(ahead_ms);
+    let leaving = json!({ "metadata": { "deletionTimestamp": "2026-01-01T00:00:30Z" } });
+    apply::<Pod>(&mut index, pod("p", leaving));
+    assert!(keys(&index, ahead_ms).is_empty(), "it has been leaving for no time");
+    assert!(keys(&index, ahead_ms + 90_000).is_empty());
+    assert_eq!(keys(&index, ahead_ms + 91_000), ["drained/c1"]);
+}
+
+#[test]
+fn a_node_that_has_the_name_of_the_claims_first_is_another_claims() {
+    let mut index = Index::default();
+    let own = json!({ "status": { "providerID": "aws:///a/i-1" } });
+    apply::<NodeClaim>(&mut index, claim(own));
+    apply::<Node>(&mut index, node(json!({ "spec": { "providerID": "aws:///a/i-2" } })));
+    let claim = index.claim("c1").unwrap().clone();
+    assert!(index.node_of(&claim).is_none());
+    apply::<Node>(&mut index, node(json!({ "spec": { "providerID": "aws:///a/i-1" } })));
+    assert!(index.node_of(&claim).is_some());
+}
+
+#[test]
 fn critical_pods_leave_last() {
     let critical = json!({ "spec": { "priorityClassName": "system-cluster-critical" } });
     let plain = pod("plain", json!({}));

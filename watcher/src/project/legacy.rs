@@ -40,6 +40,7 @@ pub fn provisioner(
     let mut legacy =
         read(provisioner, &name, template).map_err(|fault| fault.within("spec").of(object))?;
     legacy.pool.dense_spread = dense;
+    legacy.pool = pool::unless_deleted(&provisioner.metadata, legacy.pool);
     Ok(legacy)
 }
 

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use longshore_proto::types::v1 as wire;
 use longshore_proto::types::v1::{Disruption, NodeBudget, PoolLimits, Requirement, Taint};
+use longshore_runtime::planted;
 use prost_types::Duration;
 
 use super::claim::class_name;
@@ -27,7 +28,18 @@ pub fn pool(pool: &NodePool) -> Result<wire::NodePool, Fault> {
     let object = || format!("NodePool/{name}");
     let spec = read(pool, &name).map_err(|fault| fault.within("spec").of(object()))?;
     let dense_spread = dense_spread(&pool.metadata).map_err(|fault| fault.of(object()))?;
-    Ok(wire::NodePool { dense_spread, ..spec })
+    Ok(unless_deleted(&pool.metadata, wire::NodePool { dense_spread, ..spec }))
+}
+
+/// The pool as it is; but one that is being deleted keeps what it has, by its own rules, and gets nothing
+/// more.
+pub(super) fn unless_deleted(metadata: &ObjectMeta, pool: wire::NodePool) -> wire::NodePool {
+    if metadata.deletion_timestamp.is_none() || planted::is("S29") {
+        return pool;
+    }
+    let mut limits = pool.limits.unwrap_or_default();
+    limits.values.insert("nodes".to_owned(), 0);
+    wire::NodePool { limits: Some(limits), replicas: None, ..pool }
 }
 
 fn read(pool: &NodePool, name: &str) -> FieldResult<wire::NodePool> {

@@ -11,7 +11,7 @@ use longshore_proto::cluster::v1::sync_request::Message;
 use longshore_proto::cluster::v1::sync_response::Message as Answer;
 use longshore_proto::cluster::v1::{Directive, DirectiveResult, Hello, SyncRequest, SyncResponse};
 use longshore_proto::limits::{
-    BOOKMARK_INTERVAL_SECONDS, DIRECTIVE_QUEUE, PROTOCOL_VERSION, SYNC_WINDOW,
+    BOOKMARK_INTERVAL_SECONDS, DIRECTIVE_QUEUE, PROTOCOL_VERSION, SYNC_WINDOW, is_spoken,
 };
 use longshore_runtime::propagate;
 use tokio::sync::mpsc;
@@ -29,6 +29,8 @@ use crate::index::Index;
 const BATCH: Duration = Duration::from_millis(5);
 /// How long the scheduler may take to answer Hello.
 const WELCOME_PATIENCE: Duration = Duration::from_secs(10);
+/// How long the scheduler may take to acknowledge a message; a large snapshot takes it seconds.
+const ACK_PATIENCE: Duration = Duration::from_secs(60);
 /// Messages queued towards the connection: a full window, and as many results.
 const OUTBOUND: usize = 2 * SYNC_WINDOW as usize;
 
@@ -47,6 +49,9 @@ pub(super) async fn open(
     sender: &mut Sender,
 ) -> Result<Link, Ended> {
     let (outbound, queue) = mpsc::channel(OUTBOUND);
+    let (cluster_uid, region) = sessions.store.read(|index| {
+        index.cluster().map(|facts| (facts.uid.clone(), facts.region.clone())).unwrap_or_default()
+    });
     let hello = Message::Hello(Hello {
         cluster_id: sessions.cluster_id.clone(),
         session_epoch: epoch,
@@ -54,7 +59,9 @@ pub(super) async fn open(
         protocol_version: PROTOCOL_VERSION,
         watcher_version: env!("CARGO_PKG_VERSION").to_owned(),
         pins_pods: sessions.directives.pins_pods(),
-        ..Hello::default()
+        cluster_uid,
+        account_id: sessions.account_id.clone(),
+        region,
     });
     // The queue is new and empty.
     let _ = outbound.try_send(SyncRequest { message: Some(hello) });
@@ -68,10 +75,36 @@ pub(super) async fn open(
     let (inbound, welcome) = tokio::time::timeout(WELCOME_PATIENCE, opening)
         .await
         .map_err(|_| Ended::Protocol("the scheduler did not answer Hello in time"))??;
+    // A scheduler from before versions were told speaks the first.
+    if welcome.protocol_version != 0 && !is_spoken(welcome.protocol_version) {
+        return Err(Ended::Version(welcome.protocol_version));
+    }
     let bookmark_interval = bookmark_interval(&welcome);
     sessions.store.update(|index| sender.welcome(&welcome, index.settled()));
     tracing::info!(cluster = sessions.cluster_id, epoch, resumed = welcome.resumed, "session open");
     Ok(Link { outbound, inbound, bookmark_interval })
+}
+
+/// How long the oldest message that is not acknowledged has waited.
+#[derive(Debug, Default)]
+struct Silence(Option<(u64, Instant)>);
+
+impl Silence {
+    /// Looked at when changes or bookmarks are sent, which is often enough. `awaited` counts the messages
+    /// that have been acknowledged; nothing when none is under way.
+    fn is_too_long(&mut self, awaited: Option<u64>) -> bool {
+        let Some(awaited) = awaited else {
+            self.0 = None;
+            return false;
+        };
+        match self.0 {
+            Some((same, since)) if same == awaited => since.elapsed() > ACK_PATIENCE,
+            _ => {
+                self.0 = Some((awaited, Instant::now()));
+                false
+            }
+        }
+    }
 }
 
 fn bookmark_interval(welcome: &Welcome) -> Duration {
@@ -104,6 +137,7 @@ impl Link {
         let mut flush_at = Some(Instant::now());
         let mut trace = String::new();
         let mut bookmark_at = Instant::now() + self.bookmark_interval;
+        let mut silence = Silence::default();
         loop {
             // In an order in which none starves another: what is first comes at most so often, and results
             // only while the connection takes them.
@@ -112,6 +146,9 @@ impl Link {
                 () = tokio::time::sleep_until(flush_at.unwrap_or(bookmark_at)) => {
                     flush_at = None;
                     self.flush(sessions, sender, &mut trace);
+                    if silence.is_too_long(sender.awaited()) {
+                        return Ended::Protocol("the scheduler acknowledges nothing any more");
+                    }
                     if Instant::now() >= bookmark_at {
                         bookmark_at = Instant::now() + self.bookmark_interval;
                         let bookmark = sessions.store.update(|i| sender.bookmark(i.settled()));
@@ -208,4 +245,22 @@ fn take(
         None => return Err(Ended::Protocol("the scheduler sent a message without content")),
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_scheduler_that_acknowledges_nothing_is_given_up() {
+        let mut silence = Silence::default();
+        assert!(!silence.is_too_long(Some(0)));
+        tokio::time::advance(ACK_PATIENCE).await;
+        assert!(!silence.is_too_long(Some(1)), "one came meanwhile");
+        tokio::time::advance(ACK_PATIENCE).await;
+        assert!(!silence.is_too_long(None), "nothing is awaited");
+        assert!(!silence.is_too_long(Some(1)));
+        tokio::time::advance(ACK_PATIENCE + Duration::from_secs(1)).await;
+        assert!(silence.is_too_long(Some(1)));
+    }
 }

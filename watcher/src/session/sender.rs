@@ -28,6 +28,8 @@ pub struct Sender {
     window: usize,
     token: Bytes,
     acknowledged: u64,
+    /// Acknowledgements so far.
+    acks: u64,
     in_flight: VecDeque<InFlight>,
     chunks: VecDeque<SnapshotChunk>,
 }
@@ -43,7 +45,9 @@ impl Sender {
     pub fn welcome(&mut self, welcome: &Welcome, view: &mut View) {
         let window = if welcome.window == 0 { SYNC_WINDOW } else { welcome.window };
         self.window = usize::try_from(window).unwrap_or(usize::MAX);
-        let resumes = welcome.resumed && self.rewind(welcome.resume_revision, view);
+        // One from before tombstones would take them for a mistake.
+        let anew = view.show_tombstones(welcome.protocol_version != 0);
+        let resumes = !anew && welcome.resumed && self.rewind(welcome.resume_revision, view);
         if !resumes {
             self.snapshot(view);
         }
@@ -67,6 +71,7 @@ impl Sender {
             self.in_flight.pop_front();
         }
         self.acknowledged = ack.revision;
+        self.acks = self.acks.wrapping_add(1);
         if self.chunks.is_empty() {
             self.token = ack.resume_token;
         }
@@ -101,6 +106,12 @@ impl Sender {
             object_count,
             digest,
         }))
+    }
+
+    /// Acknowledgements so far, while another is awaited.
+    #[must_use]
+    pub fn awaited(&self) -> Option<u64> {
+        (!self.in_flight.is_empty()).then_some(self.acks)
     }
 
     /// True when the scheduler holds a whole view.

@@ -1,5 +1,10 @@
 //! The session: what a scheduler is told, and when.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures::future::BoxFuture;
+use http::Uri;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use kube::api::DeleteParams;
@@ -7,25 +12,34 @@ use longshore_proto::cluster::v1::directive::Action;
 use longshore_proto::cluster::v1::sync_response::Message as Answer;
 use longshore_proto::cluster::v1::{Directive, GoAway, Welcome};
 use longshore_proto::reason::Reason;
+use longshore_runtime::net::{Network, Stream, Transport};
+use longshore_runtime::platform::Platform;
 use longshore_runtime::tasks::Supervisor;
 use longshore_runtime::telemetry::{self, LogFormat, TelemetryArgs};
 use longshore_watcher::api::crd::Kind;
 use longshore_watcher::api::{NodeClaim, NodePool};
 use longshore_watcher::{Config, Watcher};
+use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
 use super::support::{World, create, create_claim, install, node_pool, pod, pool, within};
 
 #[tokio::test]
 async fn a_session_holds_what_the_cluster_holds() {
-    let mut world = World::start().await;
+    let account = |config| Config { account_id: "012345678901".to_owned(), ..config };
+    let mut world = World::with(account, &Kind::ALL).await;
     create(&world.pods(), pod("before")).await;
     let (hello, mut session) = world.scheduler.session().await;
     assert_eq!((hello.cluster_id.as_str(), hello.protocol_version), ("test", 1));
+    assert_eq!((hello.account_id.as_str(), hello.region.as_str()), ("012345678901", "us-east-1"));
+    let namespaces = world.all::<k8s_openapi::api::core::v1::Namespace>();
+    let uid = namespaces.get("kube-system").await.unwrap().metadata.uid.unwrap();
+    assert_eq!(hello.cluster_uid, uid);
     session.until("the pod", |view| view.pod("before").is_some()).await;
     let facts = session.view.cluster().unwrap();
     assert_eq!((facts.name.as_str(), facts.region.as_str()), ("test", "us-east-1"));
     assert_eq!(facts.kubernetes_version, "1.35");
+    assert_eq!((&facts.uid, facts.account_id.as_str()), (&uid, "012345678901"));
     create(&world.pods(), pod("after")).await;
     session.until("the new pod", |view| view.pod("after").is_some()).await;
     world.pods().delete("before", &DeleteParams::default().grace_period(0)).await.unwrap();
@@ -87,6 +101,44 @@ async fn a_scheduler_that_remembers_is_sent_what_it_missed() {
     create(&world.pods(), pod("b")).await;
     session.until("the new pod", |view| view.pod("b").is_some()).await;
     assert!(session.view.pod("a").is_some());
+    world.stop().await;
+}
+
+/// Counts connections on their way.
+struct Counting(Arc<AtomicUsize>);
+
+impl Transport for Counting {
+    fn connect(&self, uri: Uri) -> BoxFuture<'static, std::io::Result<Stream>> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        let address = uri.authority().map(ToString::to_string).unwrap_or_default();
+        Box::pin(async move { Ok(Stream::new(TcpStream::connect(address).await?)) })
+    }
+}
+
+#[tokio::test]
+async fn each_session_has_a_connection_of_its_own_which_may_lead_elsewhere() {
+    let connections = Arc::new(AtomicUsize::new(0));
+    let transport: Arc<dyn Transport> = Arc::new(Counting(Arc::clone(&connections)));
+    let mut platform = Platform::system();
+    platform.network = Network::Given(transport);
+    let supervisor = Supervisor::new(CancellationToken::new(), platform);
+    let mut world = World::on(supervisor, |config| config, &Kind::ALL).await;
+    let (_, session) = world.scheduler.session().await;
+    assert_eq!(connections.load(Ordering::SeqCst), 1);
+    session.send(Answer::GoAway(GoAway::default())).await;
+    let (_, _session) = world.scheduler.session().await;
+    assert_eq!(connections.load(Ordering::SeqCst), 2);
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn a_scheduler_of_a_distant_version_is_not_worked_with() {
+    let mut world = World::start().await;
+    let (_, session) = world.scheduler.hello().await;
+    let distant = Welcome { window: 8, protocol_version: 99, ..Welcome::default() };
+    session.welcome(distant).await;
+    // The watcher ends that session and tries again; an older scheduler does not tell its version.
+    let (_, _session) = world.scheduler.session().await;
     world.stop().await;
 }
 

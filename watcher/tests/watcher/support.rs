@@ -47,14 +47,22 @@ impl World {
     }
 
     pub async fn with(adapt: impl FnOnce(Config) -> Config, kinds: &[Kind]) -> Self {
-        let cluster = Cluster::start(ClusterConfig::default()).await.unwrap();
-        let client = cluster.client().unwrap();
-        install(&client, kinds).await;
-        let scheduler = Scheduler::start().await;
         let supervisor = Supervisor::new(
             CancellationToken::new(),
             longshore_runtime::platform::Platform::system(),
         );
+        Self::on(supervisor, adapt, kinds).await
+    }
+
+    pub async fn on(
+        supervisor: Supervisor,
+        adapt: impl FnOnce(Config) -> Config,
+        kinds: &[Kind],
+    ) -> Self {
+        let cluster = Cluster::start(ClusterConfig::default()).await.unwrap();
+        let client = cluster.client().unwrap();
+        install(&client, kinds).await;
+        let scheduler = Scheduler::start().await;
         let config = adapt(Config {
             region: "us-east-1".to_owned(),
             ..Config::new("test", &scheduler.endpoint)

@@ -108,3 +108,30 @@ fn a_snapshot_is_everything() {
     view.put(pod("p1"));
     assert_eq!(view.step(usize::MAX).unwrap().base_revision, 2);
 }
+
+#[test]
+fn a_receiver_that_does_not_know_tombstones_is_sent_none() {
+    let tombstone = |key: &str| {
+        let row = longshore_proto::types::v1::UnreadableObject {
+            key: key.to_owned(),
+            ..Default::default()
+        };
+        Kind::Unreadable(row)
+    };
+    let key = |key: &str| Key::new(ObjectKind::Unreadable, key);
+    let mut view = View::default();
+    view.put(namespace("a", "1"));
+    let plain = view.digest();
+    view.put(tombstone("4/a"));
+    assert!(!view.show_tombstones(true), "the receiver is taken to know them");
+    assert!(view.show_tombstones(false));
+    assert_eq!(view.digest(), plain);
+    assert_eq!(view.snapshot().len(), 1);
+    let revision = view.revision();
+    assert!(view.put(tombstone("4/b")) && view.remove(&key("4/a")));
+    assert!(view.is_clean() && view.revision() == revision, "nothing that it could miss");
+    assert!(view.get(&key("4/b")).is_some(), "here they are known all the same");
+    assert!(view.show_tombstones(true));
+    assert_ne!(view.digest(), plain);
+    assert_eq!(view.snapshot().len(), 2);
+}

@@ -1,6 +1,7 @@
 //! NodePools, EC2NodeClasses and claims.
 
 use longshore_proto::types::v1::{ConsolidationPolicy, Operator};
+use serde_json::json;
 
 use super::read;
 use crate::api::{EC2NodeClass, NodeClaim, NodePool};
@@ -196,4 +197,20 @@ status:
     assert_eq!(claim.last_pod_event_time.unwrap().seconds, 9);
     assert_eq!(claim.allocatable.unwrap().cpu_millis, 1930);
     assert_eq!(claim.expire_after.unwrap().seconds, 720 * 3600);
+}
+
+#[test]
+fn a_pool_that_is_being_deleted_gets_no_more_nodes() {
+    let class = json!({ "group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "d" });
+    let object = json!({
+        "metadata": { "name": "p", "deletionTimestamp": "2026-01-01T00:00:00Z" },
+        "spec": {
+            "replicas": 3,
+            "template": { "spec": { "requirements": [], "nodeClassRef": class } },
+        },
+    });
+    let object: crate::api::NodePool = serde_json::from_value(object).unwrap();
+    let row = pool::pool(&object).unwrap();
+    assert_eq!(row.limits.unwrap().values["nodes"], 0);
+    assert_eq!(row.replicas, None);
 }

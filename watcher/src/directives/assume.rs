@@ -1,0 +1,134 @@
+//! What a decision to end a node rests on, looked at again where it takes effect.
+//!
+//! Invariant: a node that is ended by choice holds no pod that a drain would move and the decision did not
+//! know, and nothing that must not be disrupted. When in doubt it stays: the next plan decides anew.
+
+use std::fmt::Debug;
+
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::ListParams;
+use kube::core::DeserializeGuard;
+use kube::{Api, ResourceExt as _};
+use longshore_proto::cluster::v1::Assumption;
+use longshore_proto::reason::Reason;
+use longshore_runtime::planted;
+
+use super::disrupt::set_taint;
+use super::{DirectiveError, Directives, Outcome};
+use crate::index::{Index, PodEntry};
+use crate::lifecycle::drain::{is_protected, must_leave};
+use crate::names;
+use crate::patch::{Part, edit};
+
+impl Directives {
+    /// Refuses when what is known of the node of a claim is more than `assumes` says.
+    pub(super) fn assume(&self, claim: &str, assumes: &Assumption) -> Outcome {
+        if planted::is("S17") {
+            return Ok(());
+        }
+        let now_ms = self.platform.clock.now_ms();
+        self.store.read(|index| check(index, claim, assumes, now_ms))
+    }
+
+    /// The same for good: the node is closed to further pods, and then asked for those that it has. One
+    /// that is not marked for disruption is opened again when it is not to be ended.
+    pub(super) async fn assume_closed(&self, claim: &str, assumes: &Assumption) -> Outcome {
+        if planted::is("S17") {
+            return Ok(());
+        }
+        self.assume(claim, assumes)?;
+        let Some((node, marked)) = self.store.read(|index| {
+            let claim = index.claim(claim)?;
+            let marked = claim.annotations().contains_key(names::DISRUPTION_REASON);
+            Some((index.node_of(claim)?.as_ref().clone(), marked))
+        }) else {
+            return Ok(());
+        };
+        let (name, nodes) = (node.name_any(), self.nodes());
+        let was_closed = is_closed(&node);
+        let close = |node: &mut Node| set_taint(node, true);
+        let closed = edit(&nodes, &name, Part::Main, Some(node), close).await?;
+        if closed.is_none() {
+            return Ok(());
+        }
+        let outcome = self.look_again(claim, &name, assumes).await;
+        if outcome.is_err() && !was_closed && !marked {
+            edit(&nodes, &name, Part::Main, closed, |node| set_taint(node, false)).await?;
+        }
+        outcome
+    }
+
+    /// Asks the API server itself: the watch may be late.
+    async fn look_again(&self, claim: &str, node: &str, assumes: &Assumption) -> Outcome {
+        let api: Api<DeserializeGuard<Pod>> = Api::all(self.client.clone());
+        let there = ListParams::default().fields(&format!("spec.nodeName={node}"));
+        let pods = api.list(&there).await?.items;
+        let now_ms = self.platform.clock.now_ms();
+        self.store.read(|index| {
+            check(index, claim, assumes, now_ms)?;
+            for DeserializeGuard(pod) in pods {
+                let pod = pod.map_err(|it| unreadable(&it.metadata.name, &it.error))?;
+                if crate::project::pod::is_finished(&pod) {
+                    continue;
+                }
+                let entry = index.entry_of(&pod).map_err(|it| unreadable(&pod.metadata.name, &it));
+                check_pod(&entry?, node, assumes, now_ms)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+fn is_closed(node: &Node) -> bool {
+    let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
+    taints.into_iter().any(|taint| taint.key == names::DISRUPTED_TAINT)
+}
+
+fn check(index: &Index, claim: &str, assumes: &Assumption, now_ms: i64) -> Outcome {
+    let Some(claim) = index.claim(claim) else { return Ok(()) };
+    let told = |notes: &std::collections::BTreeMap<String, String>| {
+        notes.get(names::DO_NOT_DISRUPT).is_some_and(|value| value == "true")
+    };
+    if told(claim.annotations()) {
+        return Err(protected("NodeClaim", &claim.name_any()));
+    }
+    let Some(node) = index.node_of(claim) else { return Ok(()) };
+    if told(node.annotations()) {
+        return Err(protected("Node", &node.name_any()));
+    }
+    let name = node.name_any();
+    index.pods_on(&name).try_for_each(|pod| check_pod(pod, &name, assumes, now_ms))
+}
+
+fn check_pod(pod: &PodEntry, node: &str, assumes: &Assumption, now_ms: i64) -> Outcome {
+    if pod.row.deleting {
+        return Ok(());
+    }
+    let name = format!("{}/{}", pod.row.namespace, pod.row.name);
+    if is_protected(pod, now_ms) {
+        return Err(protected("Pod", &name));
+    }
+    if must_leave(pod, now_ms) && !assumes.pods.contains(&pod.row.uid) {
+        return Err(failed(format!(
+            "Pod {name} has come to node {node} since this was decided; the next plan decides anew"
+        )));
+    }
+    Ok(())
+}
+
+fn protected(kind: &str, name: &str) -> DirectiveError {
+    let key = names::DO_NOT_DISRUPT;
+    failed(format!("{kind} {name} has the annotation {key}; remove it to let the node be ended"))
+}
+
+fn unreadable(pod: &Option<String>, error: &impl Debug) -> DirectiveError {
+    let pod = pod.as_deref().unwrap_or_default();
+    failed(format!("Pod {pod} on the node cannot be read: {error:?}; mend it or delete it"))
+}
+
+fn failed(message: String) -> DirectiveError {
+    DirectiveError::refused(Reason::AssumptionFailed.as_str(), message)
+}
+
+#[cfg(test)]
+mod tests;

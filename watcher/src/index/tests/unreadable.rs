@@ -1,0 +1,108 @@
+//! What stays in the view of objects that cannot be read.
+
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use longshore_proto::types::v1::UnreadableObject;
+
+use super::*;
+use crate::api::{NodeOverlay, NodePool, Provisioner};
+
+fn claim(spec: Value) -> Value {
+    json!({ "metadata": { "name": "c1", "uid": "u1" }, "spec": spec })
+}
+
+fn good() -> Value {
+    let class = json!({ "group": "g", "kind": "EC2NodeClass", "name": "default" });
+    claim(json!({ "requirements": [], "nodeClassRef": class }))
+}
+
+fn put<W: Watched + serde::de::DeserializeOwned>(index: &mut Index, object: Value) {
+    let reference: ObjectReference = serde_json::from_value(object["metadata"].clone()).unwrap();
+    index.apply(reference, serde_json::from_value::<W>(object).map_err(|e| e.to_string()));
+}
+
+fn tombstone(index: &Index, key: &str) -> Option<UnreadableObject> {
+    match index.view.get(&Key::new(ObjectKind::Unreadable, key)) {
+        Some(Kind::Unreadable(row)) => Some(row.clone()),
+        _ => None,
+    }
+}
+
+fn has(index: &Index, kind: ObjectKind, key: &str) -> bool {
+    index.view.get(&Key::new(kind, key)).is_some()
+}
+
+#[test]
+fn an_unreadable_claim_stays_as_it_was_last_read_with_a_tombstone_beside_it() {
+    let mut index = Index::default();
+    put::<NodeClaim>(&mut index, good());
+    put::<NodeClaim>(&mut index, claim(json!({ "requirements": "none" })));
+    assert!(has(&index, ObjectKind::NodeClaim, "c1") && index.claim("c1").is_some());
+    let row = tombstone(&index, "4/c1").unwrap();
+    assert_eq!(row.about.unwrap().key, "c1");
+    assert!(row.message.contains("cannot be read"), "{}", row.message);
+    // A relist that still cannot read it changes nothing; one without it does.
+    index.begin::<NodeClaim>();
+    put::<NodeClaim>(&mut index, claim(json!({ "requirements": "none" })));
+    assert_eq!(index.end::<NodeClaim>(), Relisted { seen: 1, gone: 0 });
+    assert!(index.claim("c1").is_some() && tombstone(&index, "4/c1").is_some());
+    put::<NodeClaim>(&mut index, good());
+    assert_eq!(tombstone(&index, "4/c1"), None);
+    put::<NodeClaim>(&mut index, claim(json!({})));
+    index.forget::<NodeClaim>(&(String::new(), "c1".to_owned()));
+    assert!(index.claim("c1").is_none() && tombstone(&index, "4/c1").is_none());
+}
+
+#[test]
+fn what_was_never_readable_has_a_tombstone_alone() {
+    let mut index = Index::default();
+    put::<NodeClaim>(&mut index, claim(json!({})));
+    assert!(tombstone(&index, "4/c1").is_some() && index.claim("c1").is_none());
+    apply::<Pod>(&mut index, pod("a", "1", json!({})));
+    let broken = json!({ "metadata": { "namespace": "default", "name": "a", "uid": "2" },
+        "spec": { "containers": "none" } });
+    put::<Pod>(&mut index, broken);
+    assert!(index.pod("1").is_none(), "another pod has taken its name");
+    assert!(tombstone(&index, "2/2").is_some());
+    let budget = json!({ "metadata": { "namespace": "default", "name": "b" }, "spec": 1 });
+    put::<PodDisruptionBudget>(&mut index, budget);
+    assert!(tombstone(&index, "8/default/b").is_some());
+}
+
+#[test]
+fn a_rule_without_sense_makes_no_nodes_and_ends_none() {
+    let pool = |requirement: Value| {
+        let class = json!({ "group": "g", "kind": "EC2NodeClass", "name": "default" });
+        let spec = json!({ "requirements": [requirement], "nodeClassRef": class });
+        json!({ "metadata": { "name": "p" }, "spec": { "template": { "spec": spec } } })
+    };
+    let more =
+        |than: &str| json!({ "key": "example.com/size", "operator": "Gt", "values": [than] });
+    let mut index = Index::default();
+    put::<NodePool>(&mut index, pool(more("1")));
+    put::<NodePool>(&mut index, pool(json!(7)));
+    assert!(has(&index, ObjectKind::NodePool, "p") && tombstone(&index, "5/p").is_some());
+    put::<NodePool>(&mut index, pool(more("99999999999999999999")));
+    assert!(!has(&index, ObjectKind::NodePool, "p") && tombstone(&index, "5/p").is_some());
+    put::<NodePool>(&mut index, pool(more("2")));
+    assert!(has(&index, ObjectKind::NodePool, "p") && tombstone(&index, "5/p").is_none());
+    let overlay = json!({ "metadata": { "name": "o" },
+        "spec": { "requirements": [], "capacity": { "example.com/fuse": "-4" } } });
+    put::<NodeOverlay>(&mut index, overlay);
+    assert_eq!(tombstone(&index, "11/o"), None, "it is told what is wrong with it");
+}
+
+#[test]
+fn a_kind_that_is_no_longer_served_keeps_its_objects() {
+    let mut index = Index::default();
+    assert!(!index.missing::<NodeClaim>(), "never seen: it counts as empty");
+    assert!(!index.unlisted().contains(&Source::NodeClaim));
+    put::<NodeClaim>(&mut index, good());
+    index.begin::<NodeClaim>();
+    assert!(index.missing::<NodeClaim>());
+    assert!(index.claim("c1").is_some());
+    assert_eq!(tombstone(&index, "4/").unwrap().about.unwrap().kind(), ObjectKind::NodeClaim);
+    index.begin::<NodeClaim>();
+    assert_eq!(index.end::<NodeClaim>(), Relisted { seen: 0, gone: 1 });
+    assert!(index.claim("c1").is_none() && tombstone(&index, "4/").is_none());
+    assert!(!index.missing::<Provisioner>(), "uninstalled when it was empty");
+}

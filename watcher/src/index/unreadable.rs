@@ -1,0 +1,165 @@
+//! Objects that cannot be read: what stays of them in the view, and the tombstone beside it.
+//!
+//! Invariant: silence about an object is never its absence. One that cannot be read keeps the row in which
+//! it was last read, and a tombstone says so until it can be read again or is really deleted; a kind that
+//! the API server stops serving keeps all its rows under one tombstone. Only what says by which rules nodes
+//! are made goes out of the view when it is readable and makes no sense: half a rule would allow what its
+//! owner forbade.
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use longshore_proto::types::v1::object::Kind;
+use longshore_proto::types::v1::{ObjectKind, ObjectRef, UnreadableObject};
+use longshore_runtime::planted;
+
+use super::{Index, Key, Name, Source, Watched, reference_name};
+use crate::project::{Fault, Problem};
+
+/// What a relist has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Relisted {
+    /// Objects in the list.
+    pub seen: usize,
+    /// Objects that were known and are not in it.
+    pub gone: usize,
+}
+
+impl Index {
+    /// Notes that an object cannot be used: it stays as it was last read, or is left out where that is
+    /// its kind's way, and has a tombstone where nothing may be ended because of it.
+    pub(super) fn hold_on<W: Watched>(&mut self, reference: &ObjectReference, fault: &Fault) {
+        let (source, name) = (W::SOURCE, reference_name(reference));
+        let undecodable = matches!(fault.problem, Problem::Undecodable(_));
+        let another =
+            self.uid_of(source, &name).is_some_and(|uid| Some(uid) != reference.uid.as_deref());
+        if another || planted::is("S3") || (source.is_rule() && !undecodable) {
+            W::forget(self, &name);
+        }
+        self.let_go(source, &name);
+        let marked = undecodable || !matches!(source, Source::NodeOverlay | Source::CapacityBuffer);
+        let uid = reference.uid.as_deref().unwrap_or_default();
+        let Some(about) = about(source, &name, uid).filter(|_| marked && !planted::is("S3")) else {
+            return;
+        };
+        let key = self.mark(about, fault.to_string());
+        self.tombstones.insert((source, name), key);
+    }
+
+    /// The object can be read again, or is gone.
+    pub(super) fn let_go(&mut self, source: Source, name: &Name) {
+        if let Some(key) = self.tombstones.remove(&(source, name.clone())) {
+            self.view.remove(&key);
+        }
+    }
+
+    /// The API server does not serve a kind. One that was never seen, or had no objects, counts as
+    /// empty; all others stay as they were, under a tombstone of the whole kind.
+    pub fn missing<W: Watched>(&mut self) -> bool {
+        self.relisting.remove(&W::SOURCE);
+        let known = self.known.get(&W::SOURCE).is_some_and(|known| !known.is_empty());
+        if !known || planted::is("S3") {
+            self.begin::<W>();
+            self.end::<W>();
+            return false;
+        }
+        if let Some(kind) = kind(W::SOURCE) {
+            let about = ObjectRef { kind: kind.into(), key: String::new() };
+            let text = "the API server does not serve this kind; is its CRD installed?";
+            self.mark(about, text.to_owned());
+        }
+        true
+    }
+
+    /// The API server serves a kind again.
+    pub(super) fn served(&mut self, source: Source) {
+        if let Some(kind) = kind(source) {
+            self.view.remove(&Key::new(ObjectKind::Unreadable, format!("{}/", i32::from(kind))));
+        }
+    }
+
+    /// True when a node may be there that was never readable; the name is empty when it is not known.
+    #[must_use]
+    pub fn hides_node(&self, name: &str) -> bool {
+        let hidden = self.tombstones.keys().filter(|(source, _)| *source == Source::Node);
+        let mut unknown = hidden.filter(|(_, (_, node))| !self.nodes.contains_key(node));
+        unknown.any(|(_, (_, node))| name.is_empty() || node == name)
+    }
+
+    /// A pod that is there and was never readable: which node it is on is not known.
+    #[must_use]
+    pub fn hidden_pod(&self) -> Option<&Name> {
+        let hidden = self.tombstones.keys().filter(|(source, _)| *source == Source::Pod);
+        hidden.map(|(_, name)| name).find(|name| !self.pod_names.contains_key(*name))
+    }
+
+    fn mark(&mut self, about: ObjectRef, message: String) -> Key {
+        let key = format!("{}/{}", about.kind, about.key);
+        let row = UnreadableObject { key: key.clone(), about: Some(about), message };
+        self.view.put(Kind::Unreadable(row));
+        Key::new(ObjectKind::Unreadable, key)
+    }
+
+    /// UID of the object whose row is in the view, where that is known.
+    fn uid_of(&self, source: Source, name: &Name) -> Option<&str> {
+        if source == Source::Pod {
+            return self.pod_names.get(name).map(String::as_str);
+        }
+        let node = self.nodes.get(&name.1).filter(|_| source == Source::Node);
+        let claim = self.claims.get(&name.1).filter(|_| source == Source::NodeClaim);
+        let meta = node.map(|node| &node.metadata).or_else(|| claim.map(|claim| &claim.metadata));
+        meta?.uid.as_deref()
+    }
+}
+
+impl Source {
+    /// True for what says by which rules nodes are made.
+    #[must_use]
+    pub const fn is_rule(self) -> bool {
+        matches!(
+            self,
+            Self::NodePool
+                | Self::Provisioner
+                | Self::EC2NodeClass
+                | Self::AWSNodeTemplate
+                | Self::NodeOverlay
+                | Self::CapacityBuffer
+        )
+    }
+}
+
+/// Kind in the view of a kind that is watched; nothing for what is only part of others.
+const fn kind(source: Source) -> Option<ObjectKind> {
+    Some(match source {
+        Source::Namespace => ObjectKind::Namespace,
+        Source::NodePool | Source::Provisioner => ObjectKind::NodePool,
+        Source::EC2NodeClass | Source::AWSNodeTemplate => ObjectKind::NodeClass,
+        Source::NodeOverlay => ObjectKind::NodeOverlay,
+        Source::NodeClaim => ObjectKind::NodeClaim,
+        Source::Node => ObjectKind::Node,
+        Source::DaemonSet => ObjectKind::DaemonSet,
+        Source::PodDisruptionBudget => ObjectKind::DisruptionBudget,
+        Source::CapacityBuffer => ObjectKind::CapacityBuffer,
+        Source::Pod => ObjectKind::Pod,
+        Source::StorageClass
+        | Source::DeviceClass
+        | Source::ResourceClaimTemplate
+        | Source::ResourceSlice
+        | Source::PersistentVolume
+        | Source::PersistentVolumeClaim
+        | Source::CSINode => return None,
+    })
+}
+
+/// The object in the view behind one that is watched.
+fn about(source: Source, (namespace, name): &Name, uid: &str) -> Option<ObjectRef> {
+    let kind = kind(source)?;
+    let key = if source == Source::Pod {
+        uid.to_owned()
+    } else if kind == ObjectKind::NodeClass {
+        format!("{source:?}/{name}")
+    } else if namespace.is_empty() {
+        name.clone()
+    } else {
+        format!("{namespace}/{name}")
+    };
+    Some(ObjectRef { kind: kind.into(), key })
+}

@@ -1,0 +1,130 @@
+//! Who holds the Lease, by whose clock.
+
+use std::collections::BTreeMap;
+
+use http::{Request, Response};
+use kube::client::Body;
+use tower::service_fn;
+
+use super::*;
+
+fn at(ms: i64) -> Timestamp {
+    Timestamp::from_millisecond(ms).unwrap()
+}
+
+#[test]
+fn epochs_only_grow() {
+    assert_eq!(epoch_after(0, 1_000), 1_000);
+    assert_eq!(epoch_after(5_000, 1_000), 5_001);
+    assert_eq!(epoch_after(7, -1), 8);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_has_ended_when_it_has_not_changed_here_for_its_duration() {
+    let (mut lease, mut seen) = (KubeLease::default(), None);
+    assert_eq!(held_by_other(&lease, &mut seen, 0), None, "nobody's");
+    // The holder's clock is an hour behind: by its own times the Lease ended long ago.
+    hold(&mut lease, "a", at(0));
+    let hour_ms = 3_600_000;
+    let held = |lease: &KubeLease, seen: &mut _| held_by_other(lease, seen, hour_ms).is_some();
+    assert!(held(&lease, &mut seen));
+    tokio::time::advance(Duration::from_secs(14)).await;
+    assert!(held(&lease, &mut seen));
+    hold(&mut lease, "a", at(1));
+    tokio::time::advance(Duration::from_secs(14)).await;
+    assert!(held(&lease, &mut seen), "it was renewed");
+    tokio::time::advance(Duration::from_secs(15)).await;
+    assert!(!held(&lease, &mut seen));
+    hold(&mut lease, "b", at(2));
+    assert_eq!(lease.spec.and_then(|spec| spec.lease_transitions), Some(1));
+}
+
+/// An API server with one Lease, which no longer answers once it is `silent`.
+#[derive(Clone, Default)]
+struct Server {
+    lease: Arc<Mutex<Option<KubeLease>>>,
+    silent: Arc<Mutex<bool>>,
+}
+
+impl Server {
+    fn client(&self) -> Client {
+        let this = self.clone();
+        let call = move |request: Request<Body>| {
+            let this = this.clone();
+            async move {
+                if *this.silent.lock().unwrap() {
+                    std::future::pending::<()>().await;
+                }
+                let (head, body) = request.into_parts();
+                if head.method != http::Method::GET {
+                    let bytes = body.collect_bytes().await?;
+                    *this.lease.lock().unwrap() = Some(serde_json::from_slice(&bytes)?);
+                }
+                let found = this.lease.lock().unwrap().clone();
+                let answer = match found {
+                    Some(lease) => Response::new(serde_json::to_vec(&lease)?),
+                    None => {
+                        let status = serde_json::json!({ "kind": "Status", "apiVersion": "v1",
+                            "status": "Failure", "message": "", "reason": "NotFound", "code": 404 });
+                        let mut missing = Response::new(serde_json::to_vec(&status)?);
+                        *missing.status_mut() = http::StatusCode::NOT_FOUND;
+                        missing
+                    }
+                };
+                Ok::<_, tower::BoxError>(answer.map(Body::from))
+            }
+        };
+        Client::new(service_fn(call), "default")
+    }
+
+    fn lease(&self, identity: &str) -> Lease {
+        Lease::new(self.client(), "default", identity.to_owned(), Clock::reading(|| 0))
+    }
+
+    fn holder(&self) -> Option<String> {
+        self.lease.lock().unwrap().clone()?.spec?.holder_identity
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_ends_before_another_may_take_over() {
+    let server = Server::default();
+    let lease = server.lease("a");
+    lease.acquire(|| {}).await;
+    let renewed = Instant::now();
+    *server.silent.lock().unwrap() = true;
+    assert!(matches!(lease.keep().await, LeaseError::Late(_)));
+    assert!(renewed.elapsed() <= WORK, "{:?}", renewed.elapsed());
+    assert!(!lease.tenure().holds());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_was_stopped_notices_before_it_writes() {
+    let server = Server::default();
+    let lease = server.lease("a");
+    lease.acquire(|| {}).await;
+    assert!(lease.tenure().holds());
+    // SIGSTOP: time goes by, and none of the process's tasks runs.
+    tokio::time::advance(Duration::from_secs(60)).await;
+    assert!(!lease.tenure().holds(), "no write of anything passes the client now");
+    assert!(matches!(lease.keep().await, LeaseError::Late(_)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_another_held_in_between_is_lost() {
+    let server = Server::default();
+    let (first, second) = (server.lease("a"), server.lease("b"));
+    first.acquire(|| {}).await;
+    let begun = Instant::now();
+    second.acquire(|| {}).await;
+    assert!(begun.elapsed().as_secs() >= 15, "the second waits for the whole duration");
+    assert!(matches!(first.next_epoch().await, Err(LeaseError::HeldBy(other)) if other == "b"));
+    second.release().await.unwrap();
+    assert_eq!(server.holder(), None);
+    assert!(matches!(first.next_epoch().await, Err(LeaseError::Lost)), "nor is it taken back");
+    first.acquire(|| {}).await;
+    let epochs = [first.next_epoch().await.unwrap(), first.next_epoch().await.unwrap()];
+    assert!(epochs[0] < epochs[1]);
+    let kept: BTreeMap<_, _> = [(EPOCH.to_owned(), epochs[1].to_string())].into();
+    assert_eq!(server.lease.lock().unwrap().as_ref().unwrap().metadata.annotations, Some(kept));
+}
