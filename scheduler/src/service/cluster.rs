@@ -1,5 +1,6 @@
 //! ClusterService: accepts watchers and gives each a session task.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use longshore_proto::cluster::v1 as cluster;
@@ -65,6 +66,7 @@ impl ClusterService for Service {
             token,
             supervisor: self.supervisor.clone(),
             settings: self.settings.clone(),
+            breaker: Arc::default(),
         };
         self.start(parts);
         Ok(Response::new(ReceiverStream::new(responses)))

@@ -3,12 +3,14 @@
 //! Invariant: one straight loop. Messages, region changes, outcomes and time only change state;
 //! every effect is derived from the whole state by [`Session::pass`], on a signal and on a timer.
 
+mod breaker;
 mod buffers;
 mod candidates;
 mod commit;
 mod dispatch;
 mod effects;
 mod explain;
+mod inbox;
 mod joined;
 mod lifecycle;
 mod live;
@@ -17,12 +19,18 @@ mod outbox;
 mod overlays;
 mod planning;
 mod pools;
+mod proposal;
 mod protocol;
 mod record;
+mod safety;
+mod sightings;
 mod state;
 mod status;
 mod supply;
+mod tombstones;
+mod verdict;
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -34,29 +42,26 @@ use longshore_proto::limits::{
 use longshore_proto::planning::v1 as wire_planning;
 use longshore_proto::reason::{self, Reason};
 use longshore_runtime::tasks::Supervisor;
-use longshore_runtime::workers::Urgency;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
 
-use self::dispatch::{Numbering, Outcome, Parcel};
+use self::dispatch::{Numbering, Parcel};
 use self::outage::Outage;
 use self::outbox::Outbox;
 use self::planning::Planning;
-use self::protocol::{Receiver, Step};
+use self::protocol::Receiver;
+use self::safety::Safety;
 use self::state::ClusterState;
 use crate::region::directory::Regions;
-use crate::service::planning::refusal;
 use crate::settings::Settings;
 
+pub use self::breaker::Breaker;
 pub use self::protocol::hello;
 
 /// The timer behind every signal: what needs doing is looked at anew at least this often.
 const TICK: Duration = Duration::from_secs(1);
-/// A plan that the watcher refused in part is made anew after this long, not at once: what stood in its
-/// way is likely still there.
-const REFUSED_AGAIN: Duration = Duration::from_secs(2);
 /// Sign of life after which a silent watcher is dropped: three bookmarks missed.
 const SILENCE: Duration = Duration::from_secs(3 * BOOKMARK_INTERVAL_SECONDS);
 
@@ -91,6 +96,8 @@ pub struct Parts {
     pub supervisor: Supervisor,
     /// How plans are made.
     pub settings: Settings,
+    /// What has ended on absence alone, in this session of the cluster and those before.
+    pub breaker: Arc<Mutex<Breaker>>,
 }
 
 /// A session under way.
@@ -107,8 +114,13 @@ struct Session {
     outage: Option<Outage>,
     /// Whether the watcher lets planned pods onto closed nodes one by one.
     pins_pods: bool,
-    /// When people are told again what has changed, in milliseconds since 1970.
+    /// When people are told again what has changed, in milliseconds of the session.
     status_due_ms: i64,
+    /// When the session began: its own clock, which no other host sets.
+    began: Instant,
+    /// True when another session of the cluster may have been at work just before.
+    follows: bool,
+    safety: Safety,
     /// Owner of tasks, and what the process has of the world outside.
     supervisor: Supervisor,
 }
@@ -124,8 +136,8 @@ pub const fn outbound_queue() -> usize {
 /// # Errors
 /// The status that the stream ended with.
 pub async fn run(parts: Parts) -> Result<(), Status> {
-    let Parts { hello, mut inbound, outbound, regions, mut queries, token, supervisor, settings } =
-        parts;
+    let Parts { hello, mut inbound, outbound, regions, mut queries, token, .. } = parts;
+    let Parts { supervisor, settings, breaker, .. } = parts;
     let clock = supervisor.platform().clock.clone();
     let numbering = Numbering::new(hello.cluster_id.clone(), hello.session_epoch, clock);
     let (parcels, parcel_queue) = mpsc::channel(dispatch::QUEUE);
@@ -141,8 +153,11 @@ pub async fn run(parts: Parts) -> Result<(), Status> {
     let mut changes = regions.changes();
     let planning = Planning::new(hello.session_epoch, settings, supervisor.platform());
     let state = ClusterState::new(hello.cluster_id.clone());
-    let mut session = Session::new(state, planning, outbound, (regions, parcels), supervisor);
+    let outbox = Outbox::new(outbound, hello.session_epoch, supervisor.platform().clock.clone());
+    let mut session = Session::new(state, planning, outbox, (regions, parcels), supervisor);
     session.pins_pods = hello.pins_pods;
+    session.follows = hello.session_epoch > 1;
+    session.safety = Safety::new(breaker);
     session.outbox.send(welcome());
     let mut heard = Instant::now();
     loop {
@@ -220,14 +235,14 @@ impl Session {
     fn new(
         state: ClusterState,
         planning: Planning,
-        outbound: mpsc::Sender<Result<cluster::SyncResponse, Status>>,
+        outbox: Outbox,
         (regions, parcels): (Regions, mpsc::Sender<Parcel>),
         supervisor: Supervisor,
     ) -> Self {
         Self {
             state,
             receiver: Receiver::default(),
-            outbox: Outbox::new(outbound),
+            outbox,
             planning,
             regions,
             parcels,
@@ -235,129 +250,26 @@ impl Session {
             outage: None,
             pins_pods: false,
             status_due_ms: 0,
+            began: Instant::now(),
+            follows: false,
+            safety: Safety::new(Arc::default()),
             supervisor,
         }
     }
 
+    /// Time of day, in milliseconds since 1970.
     fn now_ms(&self) -> i64 {
         self.supervisor.platform().clock.now_ms()
     }
 
-    fn receive(&mut self, message: cluster::SyncRequest) -> Result<(), Status> {
-        match self.receiver.receive(message)? {
-            Step::Reset { revision, changes } => {
-                self.state.reset(changes, self.now_ms());
-                tracing::info!(cluster = self.state.cluster_id(), revision, "view is whole");
-                self.planning.want("");
-                self.acknowledge(revision);
-            }
-            Step::Apply { revision, changes, traceparent } => {
-                let now_ms = self.now_ms();
-                if self.state.apply(changes, now_ms) {
-                    self.planning.want(&traceparent);
-                }
-                self.acknowledge(revision);
-            }
-            Step::Acknowledge { revision } => self.acknowledge(revision),
-            Step::Compare(bookmark) => self.compare(&bookmark),
-            Step::Result(result) => self.directive_result(&result),
-            Step::Resync { reason } => self.resync(reason),
-        }
-        Ok(())
-    }
-
-    fn acknowledge(&self, revision: u64) {
-        self.outbox.send(Message::Ack(cluster::Ack { revision, ..Default::default() }));
-    }
-
-    fn compare(&mut self, bookmark: &cluster::Bookmark) {
-        if self.receiver.revision() != Some(bookmark.revision) {
-            return;
-        }
-        let (object_count, digest) = self.state.digest();
-        if (object_count, digest) != (bookmark.object_count, bookmark.digest) {
-            self.resync(format!(
-                "views have drifted apart: {object_count} objects here, {} there",
-                bookmark.object_count
-            ));
-        }
-    }
-
-    fn resync(&mut self, reason: String) {
-        tracing::warn!(cluster = self.state.cluster_id(), reason, "asking for a snapshot");
-        self.receiver.expect_snapshot();
-        self.outbox.send(Message::Resync(cluster::Resync { reason }));
-    }
-
-    fn directive_result(&mut self, result: &cluster::DirectiveResult) {
-        let now_ms = self.now_ms();
-        let Some((asked, done)) = self.outbox.answered(result, now_ms) else { return };
-        if done {
-            if asked.creates {
-                self.state.created(&asked.claim);
-            }
-            return;
-        }
-        tracing::warn!(
-            need = asked.key,
-            status = result.status().as_str_name(),
-            reason = result.reason,
-            message = result.message,
-            "directive not carried out"
-        );
-        self.state.refused(&asked.claim);
-        self.planning.want_after(REFUSED_AGAIN);
-    }
-
-    fn outcome(&mut self, outcome: &Outcome) {
-        const RETRY_AFTER_MS: i64 = 500;
-        if outcome.result.is_err() {
-            let again_ms = self.now_ms() + RETRY_AFTER_MS;
-            for key in &outcome.keys {
-                self.outbox.rest(key, again_ms);
-            }
-        }
-        for refusal in outcome.result.as_deref().unwrap_or_default() {
-            tracing::warn!(
-                id = refusal.id,
-                reason = refusal.reason,
-                message = refusal.message,
-                "part of a plan refused"
-            );
-        }
-    }
-
-    fn answer(&mut self, query: Query) {
-        let Query::ExplainPod { namespace, name, answer } = query;
-        let outage = self.outage.as_ref();
-        let pod = (namespace.as_str(), name.as_str());
-        let told = explain::pod(&self.state, &self.planning, outage, pod);
-        let region = self.state.region().and_then(|name| self.regions.get(name));
-        let (uid, told) = match told {
-            Ok(told) => told,
-            // The asker may have gone; nobody else wants the answer.
-            Err(status) => return drop(answer.send(Err(status))),
-        };
-        let now_ms = self.now_ms();
-        let input = region.map(|region| self.planning.input(&self.state, &region, now_ms));
-        // Plans are made for it, so it is not for this loop to wait.
-        let choice = move || input.and_then(|input| explain::choice(&input, &uid));
-        let tenant = self.state.cluster_id();
-        let chosen = self.supervisor.platform().workers.run(tenant, Urgency::WhatIf, choice);
-        let explained = async move {
-            let told = match chosen.await {
-                Ok(explanation) => Ok(wire_planning::ExplainPodResponse { explanation, ..told }),
-                Err(error) => Err(refusal(&error)),
-            };
-            drop(answer.send(told));
-            Ok(())
-        };
-        self.supervisor.spawn_contained("explain", explained, drop);
+    /// Milliseconds since the session began, by a clock that nobody sets.
+    fn session_ms(&self) -> i64 {
+        i64::try_from(self.began.elapsed().as_millis()).unwrap_or(i64::MAX)
     }
 
     /// Derives every effect that the state calls for. Cheap when nothing does.
     fn pass(&mut self) {
-        let now_ms = self.now_ms();
+        let now_ms = self.session_ms();
         self.outbox.expire(now_ms);
         if self.state.expire(now_ms) {
             self.planning.want("");
@@ -365,17 +277,21 @@ impl Session {
         if self.receiver.revision().is_none() {
             return;
         }
+        self.safety.look(now_ms);
         self.watch_region();
+        let region = self.state.region().and_then(|name| self.regions.get(name));
+        // What claims need comes first: an interruption is not to wait behind status.
+        if let Some(region) = &region {
+            self.live(region, now_ms);
+        }
         self.publish_status(now_ms);
-        let Some(region) = self.state.region().and_then(|name| self.regions.get(name)) else {
-            return;
-        };
+        let Some(region) = region else { return };
         let supply = region.read(|state| (state.stream, state.supply));
         if self.supply != Some(supply) {
             self.supply = Some(supply);
             self.planning.want("");
         }
-        self.live(&region, now_ms);
+        let now_ms = self.now_ms();
         self.planning.start_if_due(&mut self.state, &region, now_ms);
     }
 }

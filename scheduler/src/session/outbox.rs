@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use longshore_proto::cluster::v1 as cluster;
 use longshore_proto::cluster::v1::directive::Action;
 use longshore_proto::cluster::v1::sync_response::Message;
+use longshore_runtime::clock::Clock;
+use longshore_runtime::planted;
 use tokio::sync::mpsc;
 use tonic::Status;
 
@@ -37,6 +39,8 @@ pub struct Asked {
 /// Where directives leave.
 pub struct Outbox {
     stream: mpsc::Sender<Result<cluster::SyncResponse, Status>>,
+    session_epoch: u64,
+    clock: Clock,
     next_id: u64,
     asked: BTreeMap<String, Asked>,
     resting: BTreeMap<String, i64>,
@@ -50,16 +54,22 @@ pub struct Origin<'a> {
     pub plan_id: &'a str,
     /// Trace it belongs to.
     pub traceparent: &'a str,
-    /// Milliseconds since 1970.
+    /// Milliseconds of the session.
     pub now_ms: i64,
 }
 
 impl Outbox {
-    /// An outbox that writes to a Sync stream.
+    /// An outbox that writes to the Sync stream of a session.
     #[must_use]
-    pub const fn new(stream: mpsc::Sender<Result<cluster::SyncResponse, Status>>) -> Self {
+    pub const fn new(
+        stream: mpsc::Sender<Result<cluster::SyncResponse, Status>>,
+        session_epoch: u64,
+        clock: Clock,
+    ) -> Self {
         Self {
             stream,
+            session_epoch,
+            clock,
             next_id: 0,
             asked: BTreeMap::new(),
             resting: BTreeMap::new(),
@@ -78,7 +88,7 @@ impl Outbox {
         self.resting.get(key).is_none_or(|until| *until <= now_ms)
     }
 
-    /// Lets a need rest until the given time, in milliseconds since 1970.
+    /// Lets a need rest until the given time, in milliseconds of the session.
     pub fn rest(&mut self, key: &str, until_ms: i64) {
         self.resting.insert(key.to_owned(), until_ms);
     }
@@ -89,13 +99,13 @@ impl Outbox {
             return false;
         }
         self.next_id += 1;
-        let directive_id = format!("d{}", self.next_id);
+        let directive_id = self.directive_id();
         let until_ms = origin.now_ms + DIRECTIVE_TTL_MS;
         let creates = matches!(action, Action::CreateClaim(_));
         let directive = cluster::Directive {
             directive_id: directive_id.clone(),
             plan_id: origin.plan_id.to_owned(),
-            expire_time: Some(timestamp(until_ms)),
+            expire_time: Some(timestamp(self.clock.now_ms() + DIRECTIVE_TTL_MS)),
             traceparent: origin.traceparent.to_owned(),
             action: Some(action),
         };
@@ -107,6 +117,14 @@ impl Outbox {
         self.asked.insert(directive_id, asked);
         self.rest(key, until_ms);
         true
+    }
+
+    /// Unique for all time: no two sessions of a cluster have the same epoch.
+    fn directive_id(&self) -> String {
+        if planted::is("S1") {
+            return format!("d{}", self.next_id);
+        }
+        format!("{:x}-{}", self.session_epoch, self.next_id)
     }
 
     /// Asks for `action` only when its content differs from what was last said under the key. For
@@ -165,11 +183,11 @@ mod tests {
     #[test]
     fn a_need_is_asked_once_until_answered_and_rested() {
         let (stream, mut sent) = mpsc::channel(4);
-        let mut outbox = Outbox::new(stream);
+        let mut outbox = Outbox::new(stream, 7, Clock::system());
         assert!(outbox.direct("release/a", "a", release(), at(0)));
         assert!(!outbox.direct("release/a", "a", release(), at(1)));
         let result = cluster::DirectiveResult {
-            directive_id: "d1".to_owned(),
+            directive_id: "7-1".to_owned(),
             status: cluster::DirectiveStatus::Done.into(),
             ..Default::default()
         };
@@ -182,9 +200,31 @@ mod tests {
     }
 
     #[test]
+    fn directive_ids_never_repeat_over_sessions() {
+        let ids = |epoch| {
+            let (stream, mut sent) = mpsc::channel(4);
+            let mut outbox = Outbox::new(stream, epoch, Clock::system());
+            assert!(outbox.direct("release/a", "a", release(), at(0)));
+            assert!(outbox.direct("release/b", "b", release(), at(0)));
+            let id = |sent: &mut mpsc::Receiver<Result<cluster::SyncResponse, Status>>| match sent
+                .try_recv()
+                .unwrap()
+                .unwrap()
+                .message
+            {
+                Some(Message::Directive(directive)) => directive.directive_id,
+                other => panic!("no directive: {other:?}"),
+            };
+            [id(&mut sent), id(&mut sent)]
+        };
+        let all: BTreeSet<String> = (1..40).flat_map(ids).collect();
+        assert_eq!(all.len(), 78);
+    }
+
+    #[test]
     fn a_full_stream_keeps_the_need_free() {
         let (stream, _sent) = mpsc::channel(1);
-        let mut outbox = Outbox::new(stream);
+        let mut outbox = Outbox::new(stream, 7, Clock::system());
         assert!(outbox.direct("release/a", "a", release(), at(0)));
         assert!(!outbox.direct("release/b", "b", release(), at(0)));
         assert!(outbox.is_free("release/b", 0));

@@ -14,6 +14,7 @@ use longshore_proto::types::v1::object_change::Change as WireChange;
 use super::effects::Effects;
 use super::joined::Joined;
 use super::supply;
+use super::tombstones::{self, Tombstones};
 use crate::region::RegionState;
 use crate::wire::{self, WireError, object};
 
@@ -36,6 +37,9 @@ pub struct ClusterState {
     watched: BTreeMap<String, v1::NodeClaim>,
     created: BTreeSet<String>,
     nodes_by_provider: BTreeMap<String, Joined>,
+    /// Nodes as they were before the snapshot that is being read.
+    earlier_nodes: BTreeMap<String, Joined>,
+    tombstones: Tombstones,
     pools: BTreeMap<String, v1::NodePool>,
     classes: BTreeMap<String, v1::NodeClass>,
     facts: Option<v1::ClusterFacts>,
@@ -104,6 +108,18 @@ impl ClusterState {
         &self.nodes_by_provider
     }
 
+    /// What is there and cannot be read.
+    #[must_use]
+    pub const fn tombstones(&self) -> &Tombstones {
+        &self.tombstones
+    }
+
+    /// Claims as the watcher sent them, effects under way left out.
+    #[must_use]
+    pub const fn watched(&self) -> &BTreeMap<String, v1::NodeClaim> {
+        &self.watched
+    }
+
     /// Claims by the node that their instance has become, registered or not.
     #[must_use]
     pub fn claims_by_node(&self) -> BTreeMap<String, String> {
@@ -159,7 +175,9 @@ impl ClusterState {
         self.cluster_id = old.cluster_id;
         self.effects = old.effects;
         self.created = old.created;
+        self.earlier_nodes = old.nodes_by_provider;
         self.apply(changes, now_ms);
+        self.earlier_nodes.clear();
         let under_way: Vec<_> = self.effects.created().map(ToOwned::to_owned).collect();
         for name in &under_way {
             self.show_claim(name);
@@ -178,11 +196,14 @@ impl ClusterState {
     fn apply_one(&mut self, change: v1::ObjectChange, now_ms: i64) -> bool {
         match change.change {
             Some(WireChange::Upsert(v1::Object { kind: Some(kind) })) => {
-                self.digest.add(&reference::of(&kind));
+                let about = reference::of(&kind);
+                self.digest.add(&about);
+                self.tombstones.renew(&about);
                 self.upsert(kind, now_ms)
             }
             Some(WireChange::Remove(reference)) => {
                 self.digest.remove(&reference);
+                self.tombstones.renew(&reference);
                 self.remove(&reference)
             }
             Some(WireChange::Upsert(v1::Object { kind: None })) | None => {
@@ -211,7 +232,8 @@ impl ClusterState {
                 return self.facts.replace(facts.clone()).as_ref() != Some(&facts);
             }
             Kind::Node(ref node) if !node.provider_id.is_empty() => {
-                let before = self.nodes_by_provider.get(&node.provider_id);
+                let known = self.nodes_by_provider.get(&node.provider_id);
+                let before = known.or_else(|| self.earlier_nodes.get(&node.provider_id));
                 let joined = Joined::new(node, before, now_ms);
                 self.nodes_by_provider.insert(node.provider_id.clone(), joined);
             }
@@ -222,14 +244,16 @@ impl ClusterState {
             | Kind::DisruptionBudget(_)
             | Kind::Namespace(_)
             | Kind::NodeOverlay(_)
-            | Kind::CapacityBuffer(_)
-            | Kind::Unreadable(_) => {}
+            | Kind::CapacityBuffer(_) => {}
+            Kind::Unreadable(object) => return self.tombstones.put(object),
         }
         match object::change(&kind) {
             Ok(change) => change.is_some_and(|change| self.view.apply(change)),
             Err(error) => {
-                // What it was before is no longer true: it counts as not being there.
+                // What it was before is no longer true: it counts as not being there for planning, and
+                // holds the node that it may be on.
                 let about = reference::of(&kind);
+                self.tombstones.refuse(&about, tombstones::node_of(&kind));
                 let gone = object::removal(&about).is_some_and(|old| self.view.remove(old));
                 self.refuse(about, error) || gone
             }
@@ -258,8 +282,8 @@ impl ClusterState {
             | v1::ObjectKind::Namespace
             | v1::ObjectKind::NodeOverlay
             | v1::ObjectKind::CapacityBuffer
-            | v1::ObjectKind::Unreadable
             | v1::ObjectKind::Unspecified => {}
+            v1::ObjectKind::Unreadable => return self.tombstones.lift(key),
         }
         object::removal(reference).is_some_and(|object| self.view.remove(object))
     }

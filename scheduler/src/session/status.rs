@@ -11,6 +11,7 @@ use longshore_proto::types::v1::{ObjectKind, ObjectRef};
 use prost::Message;
 
 use super::outage::Outage;
+use super::safety::Freeze;
 use super::state::{ClusterState, Refused};
 use crate::region::RegionState;
 
@@ -58,6 +59,22 @@ pub fn stranded(state: &ClusterState, outage: &Outage) -> Vec<Written> {
             warning: true,
             reason: "FailedScheduling".to_owned(),
             message: format!("Longshore cannot place the pod: {}", outage.message),
+        }),
+    });
+    written.collect()
+}
+
+/// Events for claims that stay although nothing else speaks for them.
+#[must_use]
+pub fn frozen(freeze: &Freeze) -> Vec<Written> {
+    let written = freeze.claims.iter().map(|claim| Written {
+        key: format!("frozen/{claim}"),
+        content: freeze.reason.to_owned(),
+        action: Action::PublishEvent(PublishEvent {
+            about: Some(ObjectRef { kind: ObjectKind::NodeClaim.into(), key: claim.clone() }),
+            warning: true,
+            reason: freeze.reason.to_owned(),
+            message: freeze.message.clone(),
         }),
     });
     written.collect()
