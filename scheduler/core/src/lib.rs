@@ -13,6 +13,7 @@ pub mod check;
 mod disrupt;
 mod pack;
 pub mod plan;
+pub mod planted;
 pub mod reason;
 pub mod vocabulary;
 pub mod world;

@@ -91,6 +91,17 @@ pub enum Obstacle {
         /// That type.
         instance_type: InstanceTypeName,
     },
+    /// Not even the DaemonSets of a node fit on the largest matching instance type.
+    DaemonSets {
+        /// Resource that is short.
+        resource: String,
+        /// What they request in all.
+        requested: i64,
+        /// What the type has.
+        largest: i64,
+        /// The type.
+        instance_type: InstanceTypeName,
+    },
     /// Everything that would fit is sold out, or not sold in a zone the pool may use.
     NoOffering {
         /// How many instance types would fit.
@@ -199,6 +210,7 @@ impl Reason {
             Obstacle::Requirement { .. } => "REQUIREMENTS_INCOMPATIBLE",
             Obstacle::NoInstanceType { .. } => "NO_INSTANCE_TYPE_MATCHES",
             Obstacle::TooLarge { .. } => "REQUESTS_TOO_LARGE",
+            Obstacle::DaemonSets { .. } => "DAEMONSETS_TOO_LARGE",
             Obstacle::NoOffering { .. } => "NO_OFFERING_AVAILABLE",
             Obstacle::Limit { .. } => "NODE_POOL_LIMIT_REACHED",
             Obstacle::Topology { .. } => "TOPOLOGY_UNSATISFIABLE",

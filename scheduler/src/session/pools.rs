@@ -96,6 +96,7 @@ const fn reason(obstacle: &Obstacle) -> &'static str {
         | Obstacle::Taint { .. }
         | Obstacle::Requirement { .. }
         | Obstacle::TooLarge { .. }
+        | Obstacle::DaemonSets { .. }
         | Obstacle::Limit { .. }
         | Obstacle::Topology { .. } => "NotReady",
     }

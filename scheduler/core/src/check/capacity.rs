@@ -1,7 +1,6 @@
 //! Limits of pools and the proof of the bound.
 //!
-//! Invariant: a launch counts with the largest of its candidates, an unlaunched claim with the largest
-//! type that its requirements still name.
+//! Invariant: a launch counts with the largest of its candidates, a claim with what [`drawn`] says.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -11,15 +10,22 @@ use crate::bound::{BoundKind, LowerBound};
 use crate::certificate::{self, CertificateError, PodClass, PricedRoom, SharedRoom};
 use crate::plan::{Plan, PlanInput};
 use crate::vocabulary::catalogue::{Catalogue, InstanceType, Offering};
-use crate::vocabulary::ids::{ReservationId, ShapeId};
+use crate::vocabulary::ids::{ClaimName, ReservationId, ShapeId};
 use crate::vocabulary::labels::{self, Labels};
 use crate::vocabulary::pool::NodePool;
 use crate::vocabulary::requirements::Requirements;
 use crate::vocabulary::resources::{Resources, total};
-use crate::world::claim::NodeClaim;
+use crate::vocabulary::sold;
+use crate::world::drawn::drawn;
+use crate::world::node::Node;
 use crate::world::shape::PodShape;
 
 pub(super) fn check(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
+    let claimed = input.world.claims_by_node();
+    let mut nodes: BTreeMap<&ClaimName, &Node> = BTreeMap::new();
+    for (node, claim) in &claimed {
+        nodes.extend(input.world.nodes.get(node).map(|node| (&claim.name, node.as_ref())));
+    }
     for pool in input.world.pools.values() {
         let Some(catalogue) = input.catalogue_of(pool) else { continue };
         for (resource, limit) in &pool.limits {
@@ -29,7 +35,11 @@ pub(super) fn check(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
                 amount(types.filter_map(|name| catalogue.types.get(name)), resource)
             }));
             let claims = input.world.claims.values().filter(|claim| claim.pool == pool.name);
-            let used = total(claims.map(|claim| amount(types_of(claim, catalogue), resource)));
+            let used = claims.map(|claim| match resource.as_str() {
+                "nodes" => 1,
+                name => drawn(claim, nodes.get(&claim.name).copied(), Some(catalogue)).get(name),
+            });
+            let used = total(used);
             findings.require(added == 0 || total([used, added]) <= *limit, Rule::Limits, || {
                 format!("{}: {resource} {used} + {added} exceeds {limit}", pool.name)
             });
@@ -68,19 +78,6 @@ fn amount<'c>(types: impl Iterator<Item = &'c InstanceType>, resource: &str) -> 
         return 1;
     }
     types.map(|instance| instance.capacity.get(resource)).max().unwrap_or(0)
-}
-
-fn types_of<'c>(
-    claim: &NodeClaim,
-    catalogue: &'c Catalogue,
-) -> Box<dyn Iterator<Item = &'c InstanceType> + 'c> {
-    if let Some(name) = &claim.instance_type {
-        return Box::new(catalogue.types.get(name).into_iter());
-    }
-    let wanted = claim.requirements.get(labels::INSTANCE_TYPE).cloned();
-    Box::new(catalogue.types.values().filter(move |instance| {
-        wanted.as_ref().is_none_or(|wanted| wanted.allows(Some(instance.name.as_str())))
-    }))
 }
 
 /// The reported bound, proved again from scratch.
@@ -191,7 +188,7 @@ fn may_run(offer: &Offer<'_>, shape: &PodShape) -> bool {
 struct Offer<'a> {
     pool: &'a NodePool,
     labels: Labels,
-    /// Label keys that types decide.
+    /// Label keys that types and offerings decide.
     decided: Rc<BTreeSet<&'a str>>,
     room: PricedRoom,
 }
@@ -206,17 +203,25 @@ fn offers(input: &PlanInput) -> Vec<Offer<'_>> {
     for pool in world.pools.values().filter(|pool| pool.not_ready.is_none()) {
         let for_pods = |_: &&Catalogue| pool.replicas.is_none();
         let Some(catalogue) = input.catalogue_of(pool).filter(for_pods) else { continue };
-        let keys = catalogue.types.values().flat_map(|t| t.labels.keys().map(String::as_str));
-        let decided: Rc<BTreeSet<&str>> = Rc::new(keys.collect());
+        let decided = Rc::new(sold::decided(catalogue));
+        let offered = pool.offered();
         for instance in catalogue.types.values() {
             for offering in instance.offerings.iter().filter(|offering| offering.available) {
                 let labels = labels_of(pool, instance, offering);
-                if !possible(pool, &labels, offering) {
+                if !possible(pool, offering)
+                    || !sold::meets((instance, offering), &decided, &offered)
+                {
                     continue;
                 }
                 let certain = |shape: &&&PodShape| runs(pool, &labels, shape);
                 let daemons = shapes.iter().filter(certain).map(|shape| &shape.requests);
-                let room = daemons.fold(instance.allocatable(), |room, r| room.minus(r));
+                let requested = daemons.fold(Resources::default(), |sum, r| sum.plus(r));
+                let allocatable = instance.allocatable();
+                // A node without room for its DaemonSets is none that a pod may have.
+                if !requested.fits_in(&allocatable) {
+                    continue;
+                }
+                let room = allocatable.minus(&requested);
                 let price_micro_usd_per_hour = cost::of(input, instance, offering);
                 let room = PricedRoom { room, price_micro_usd_per_hour };
                 all.push(Offer { pool, labels, decided: Rc::clone(&decided), room });
@@ -233,23 +238,17 @@ fn labels_of(pool: &NodePool, instance: &InstanceType, offering: &Offering) -> L
             all.insert(key.to_owned(), value.to_owned());
         }
     }
-    all.extend(instance.labels.clone());
+    let own = sold::node_labels(instance, offering).into_iter();
+    all.extend(own.map(|(key, value)| (key.to_owned(), value.to_owned())));
     all.insert(labels::NODE_POOL.to_owned(), pool.name.to_string());
-    all.insert(labels::INSTANCE_TYPE.to_owned(), instance.name.to_string());
-    all.insert(labels::ZONE.to_owned(), offering.zone.to_string());
-    all.insert(labels::CAPACITY_TYPE.to_owned(), offering.capacity_type.label().to_owned());
     all.insert(labels::REGISTERED.to_owned(), "true".to_owned());
     all.insert(labels::INITIALIZED.to_owned(), "true".to_owned());
     all
 }
 
-fn possible(pool: &NodePool, labels: &Labels, offering: &Offering) -> bool {
+fn possible(pool: &NodePool, offering: &Offering) -> bool {
     let zones = pool.zones.as_ref();
     zones.is_none_or(|zones| zones.contains(&offering.zone))
-        && pool
-            .requirements
-            .iter()
-            .all(|(key, wanted)| labels.get(key).is_none_or(|value| wanted.allows(Some(value))))
 }
 
 fn runs(pool: &NodePool, labels: &Labels, daemon: &PodShape) -> bool {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::{Findings, Rule, cost};
 use crate::plan::{Disruption, Plan, PlanInput};
+use crate::planted;
 use crate::vocabulary::ids::{NodeName, PodUid, PoolName};
 use crate::vocabulary::pool::{ConsolidationPolicy, DisruptionReason};
 use crate::vocabulary::resources::total;
@@ -19,10 +20,12 @@ pub(super) fn check(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
     let chosen: Vec<&Disruption> =
         plan.disruptions.iter().filter(|d| !exempt.contains(&d.reason)).collect();
     let mut seen: BTreeSet<&NodeName> = BTreeSet::new();
+    let mut order: Vec<&NodeName> = Vec::new();
     let claims = input.world.claims_by_node();
     for disruption in &chosen {
         for node in &disruption.nodes {
             findings.require(seen.insert(node), Rule::Disruptable, || format!("{node} goes twice"));
+            order.push(node);
             let claim = claims.get(node).map(AsRef::as_ref);
             node_may_go(input, (node, claim), disruption.reason, findings);
         }
@@ -30,7 +33,10 @@ pub(super) fn check(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
         saving(plan, input, disruption, findings);
     }
     node_budgets(input, &claims, &chosen, findings);
-    evictions(input, &seen, findings);
+    if planted::is("S16c") {
+        order.sort();
+    }
+    evictions(input, &order, findings);
 }
 
 /// Pods of a node that a drain would evict.
@@ -156,8 +162,9 @@ fn node_budgets(
     }
 }
 
-/// A budget that covers pods on several nodes must allow all of them; on one node the drain waits.
-fn evictions(input: &PlanInput, gone: &BTreeSet<&NodeName>, findings: &mut Findings) {
+/// A budget that covers pods on several nodes must allow all of them, spent in the order in which the plan takes
+/// them; on one node the drain waits.
+fn evictions(input: &PlanInput, gone: &[&NodeName], findings: &mut Findings) {
     for budget in input.world.budgets.values() {
         let mut taken = 0;
         for node in gone {

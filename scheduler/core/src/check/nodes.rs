@@ -42,6 +42,10 @@ pub(super) struct NodeAfter<'a> {
     pub(super) ending: BTreeSet<&'a PodUid>,
     /// True for nodes that may take pods.
     pub(super) takes_pods: bool,
+    /// What it is launched for, DaemonSets included; none for a node that is there or on its way.
+    pub(super) requests: Option<&'a Resources>,
+    /// True for nodes that a pool made or makes: they register and initialise.
+    pub(super) is_ours: bool,
     /// True for nodes on their way out.
     pub(super) leaves: bool,
     /// True for nodes that the plan takes out of service.
@@ -187,6 +191,8 @@ fn existing<'a>(input: &PlanInput, node: &Node, claim: Option<&NodeClaim>) -> No
         pods: Vec::new(),
         arrived: BTreeSet::new(),
         ending: BTreeSet::new(),
+        requests: None,
+        is_ours: claim.is_some(),
         takes_pods: ready && !gone && !interrupted && !node.cordoned && !node.is_fargate(),
         leaves: gone || interrupted,
         is_disrupted: false,
@@ -223,6 +229,8 @@ fn in_flight<'a>(input: &PlanInput, claim: &NodeClaim) -> NodeAfter<'a> {
         pods: Vec::new(),
         arrived: BTreeSet::new(),
         ending: BTreeSet::new(),
+        requests: None,
+        is_ours: true,
         takes_pods: !claim.is_leaving(),
         leaves: claim.is_leaving(),
         is_disrupted: false,
@@ -249,7 +257,7 @@ fn may_be(claim: &NodeClaim, instance: &InstanceType, offering: &Offering) -> bo
 fn launched<'a>(
     input: &PlanInput,
     index: usize,
-    launch: &NewNode,
+    launch: &'a NewNode,
     findings: &mut Findings,
 ) -> NodeAfter<'a> {
     let name = format!("launch {index}");
@@ -281,6 +289,8 @@ fn launched<'a>(
         pods: Vec::new(),
         arrived: BTreeSet::new(),
         ending: BTreeSet::new(),
+        requests: Some(&launch.requests),
+        is_ours: true,
         takes_pods: pool.is_some_and(|pool| pool.not_ready.is_none()),
         leaves: false,
         is_disrupted: false,

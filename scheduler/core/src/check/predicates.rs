@@ -4,6 +4,7 @@
 
 use super::nodes::{Form, NodeAfter, Nodes};
 use super::{Findings, Rule};
+use crate::planted;
 use crate::vocabulary::labels::{INITIALIZED, REGISTERED};
 use crate::vocabulary::requirements::Requirements;
 use crate::vocabulary::resources::Resources;
@@ -44,6 +45,13 @@ fn resources(nodes: &Nodes<'_>, node: &NodeAfter<'_>, findings: &mut Findings) {
                 all = all.plus(&daemon.requests);
             }
         }
+        if let Some(requests) =
+            node.requests.filter(|requests| !requests.fits_in(&form.allocatable))
+        {
+            let short = requests.first_misfit(&form.allocatable).unwrap_or_default();
+            let detail = format!("{} is launched for more {short} than it has", node.name);
+            findings.add(Rule::Resources, detail);
+        }
         // kube-scheduler looks at the resources that a pod asks for; what was short before stays so.
         let short = |name: &&str| all.get(name) > form.allocatable.available(name);
         if let Some(resource) = brought.names().find(short) {
@@ -57,8 +65,10 @@ fn resources(nodes: &Nodes<'_>, node: &NodeAfter<'_>, findings: &mut Findings) {
 fn runs_on(daemon: &PodShape, node: &NodeAfter<'_>, form: &Form) -> bool {
     let tolerates = |taint| daemon.tolerations.iter().any(|t| t.covers(taint));
     let mut settled = form.clone();
-    settled.labels.insert(REGISTERED.to_owned(), "true".to_owned());
-    settled.labels.insert(INITIALIZED.to_owned(), "true".to_owned());
+    if node.is_ours || planted::is("S16d") {
+        settled.labels.insert(REGISTERED.to_owned(), "true".to_owned());
+        settled.labels.insert(INITIALIZED.to_owned(), "true".to_owned());
+    }
     node.taints.iter().all(|taint| !taint.repels() || tolerates(taint))
         && affinity_holds(daemon, &settled)
 }

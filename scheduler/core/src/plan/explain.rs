@@ -146,6 +146,9 @@ impl Explainer<'_, '_, '_> {
     }
 
     fn daemons_in_the_way(&self, offers: &[usize], shape: usize) -> Option<Obstacle> {
+        if !offers.is_empty() && offers.iter().all(|at| !self.goods.facts[*at].daemons_fit) {
+            return self.daemons_too_large(offers);
+        }
         let requests = &self.model.shapes[shape].requests;
         let names = self.model.dims.names();
         let largest = offers.iter().max_by_key(|offer| self.goods.facts[**offer].room.clone())?;
@@ -157,6 +160,29 @@ impl Explainer<'_, '_, '_> {
         let offer = &self.goods.offers[*largest];
         let instance = self.model.market.stalls[offer.stall].types[offer.kind];
         Some(too_large(&names[dim], requests, &left, &instance.name))
+    }
+
+    /// What stops everybody on types that do not even hold their DaemonSets.
+    fn daemons_too_large(&self, offers: &[usize]) -> Option<Obstacle> {
+        let of = |at: &usize| {
+            let offer = &self.goods.offers[*at];
+            let kind = self.model.market.stalls[offer.stall].types[offer.kind];
+            (kind.allocatable(), kind)
+        };
+        let at = offers.iter().max_by_key(|at| {
+            let (room, kind) = of(at);
+            (room.memory_bytes, room.cpu_millis, &kind.name)
+        })?;
+        let (room, kind) = of(at);
+        let each = self.goods.facts[*at].daemons.iter().map(|at| &self.model.shapes[*at].requests);
+        let all = each.fold(Resources::default(), |sum, requests| sum.plus(requests));
+        let resource = all.first_misfit(&room)?;
+        Some(Obstacle::DaemonSets {
+            resource: resource.to_owned(),
+            requested: all.get(resource),
+            largest: room.get(resource),
+            instance_type: kind.name.clone(),
+        })
     }
 
     fn limit(&self, at: usize, holding: &[usize]) -> Option<Obstacle> {

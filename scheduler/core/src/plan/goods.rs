@@ -14,6 +14,7 @@ use super::places::Places;
 use crate::pack::ledger::Budget;
 use crate::pack::rules::NodeState;
 use crate::pack::vector::{self, Vector};
+use crate::planted;
 use crate::vocabulary::capacity_group::CapacityGroup;
 use crate::vocabulary::catalogue::{InstanceType, Offering};
 use crate::vocabulary::ids::ReservationId;
@@ -73,6 +74,8 @@ pub(crate) struct Facts {
     pub(crate) kind: usize,
     /// Requests of its DaemonSets, as shapes.
     pub(crate) daemons: Rc<Vec<usize>>,
+    /// False when they request more than there is, of whatever resource: then no pod may use anything.
+    pub(crate) daemons_fit: bool,
 }
 
 /// Tolerates whatever there is.
@@ -260,8 +263,12 @@ impl<'m, 'a> Goods<'m, 'a> {
 struct DaemonSets {
     /// Of each stall, what its types have for pods and DaemonSets.
     rooms: Vec<Vec<Vector>>,
+    /// The same of every resource, also of those that no pod requests.
+    allocatable: Vec<Vec<Resources>>,
     answers: Vec<(usize, Vec<Rc<Answer>>)>,
     sets: Vec<Rc<Vec<usize>>>,
+    /// What each set requests.
+    totals: Vec<Resources>,
     starts: Vec<NodeState>,
 }
 
@@ -272,10 +279,13 @@ impl DaemonSets {
             (*shape, goods.ask_all(*shape, &alternatives))
         };
         let answers = goods.model.daemons.iter().map(ask).collect();
-        let room = |kind: &&InstanceType| goods.model.dims.room(&kind.allocatable());
         let stalls = goods.model.market.stalls.iter();
-        let rooms = stalls.map(|stall| stall.types.iter().map(room).collect()).collect();
-        Self { rooms, answers, sets: Vec::new(), starts: Vec::new() }
+        let each = stalls.map(|stall| stall.types.iter().map(|kind| kind.allocatable()).collect());
+        let allocatable: Vec<Vec<Resources>> = each.collect();
+        let room = |kind: &Resources| goods.model.dims.room(kind);
+        let rooms = allocatable.iter().map(|types| types.iter().map(room).collect()).collect();
+        let (sets, totals, starts) = (Vec::new(), Vec::new(), Vec::new());
+        Self { rooms, allocatable, answers, sets, totals, starts }
     }
 
     fn facts(
@@ -297,10 +307,14 @@ impl DaemonSets {
         for daemon in self.sets[start].iter() {
             vector::add(&mut room, &goods.model.requests[*daemon], -1);
         }
+        let daemons_fit = self.totals[start].fits_in(&self.allocatable[offer.stall][offer.kind]);
+        if !daemons_fit && !planted::is("S19") {
+            room.fill(0);
+        }
         let daemons = Rc::clone(&self.sets[start]);
         let (charge, cost) =
             (charge(stall, instance), goods.model.input.objective.cost(instance, offer.offering));
-        Facts { cost, room, charge, reservation, start, kind, daemons }
+        Facts { cost, room, charge, reservation, start, kind, daemons, daemons_fit }
     }
 
     fn start(&mut self, goods: &Goods<'_, '_>, running: Vec<usize>) -> usize {
@@ -311,6 +325,8 @@ impl DaemonSets {
         for shape in &running {
             goods.model.topology.node_rules.record(*shape, 1, &mut state);
         }
+        let each = running.iter().map(|shape| &goods.model.shapes[*shape].requests);
+        self.totals.push(each.fold(Resources::default(), |sum, requests| sum.plus(requests)));
         self.sets.push(Rc::new(running));
         self.starts.push(state);
         self.sets.len() - 1

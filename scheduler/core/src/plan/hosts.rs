@@ -16,6 +16,7 @@ use super::outlook::Outlook;
 use super::types::{PlanInput, Target};
 use crate::pack::rules::NodeState;
 use crate::pack::vector::{self, Vector};
+use crate::planted;
 use crate::vocabulary::catalogue::{CapacityType, Catalogue, InstanceType, Offering};
 use crate::vocabulary::labels;
 use crate::vocabulary::requirement::Requirement;
@@ -23,6 +24,7 @@ use crate::vocabulary::requirements::Requirements;
 use crate::vocabulary::resources::Resources;
 use crate::vocabulary::taint::{Taint, untolerated};
 use crate::world::claim::NodeClaim;
+use crate::world::drawn::drawn;
 use crate::world::node::Node;
 use crate::world::pod::Pod;
 use crate::world::shape::PodShape;
@@ -109,8 +111,10 @@ pub(crate) fn all<'a>(model: &mut Model<'a>) -> Vec<Host<'a>> {
     let registered: BTreeSet<_> = model.claim_of.values().map(|claim| claim.name.clone()).collect();
     let coming = input.world.claims.values().filter(|claim| !registered.contains(&claim.name));
     hosts.extend(coming.map(|claim| of_claim(model, claim)));
+    let daemons: Vec<Daemon> =
+        model.daemons.iter().map(|shape| Daemon::of(model, *shape)).collect();
     for host in &mut hosts {
-        settle_pods(model, host);
+        settle_pods(model, host, &daemons);
         count(model, host);
     }
     // In service before fit before coming; within these the least room first, so that nearly empty
@@ -142,7 +146,11 @@ fn of_node<'a>(model: &Model<'a>, node: &'a Node) -> Host<'a> {
     }
     let leaving = node.deleting || claim.as_ref().is_some_and(|claim| claim.is_leaving());
     let usable = node.ready || settling.is_some();
-    let capacity = if node.capacity.is_zero() { &node.allocatable } else { &node.capacity };
+    let capacity = claim.as_ref().map_or_else(Resources::default, |claim| {
+        drawn(claim, Some(node), catalogue_of(model, claim))
+    });
+    let allocatable = planted::is("S16b");
+    let capacity = if allocatable { node.allocatable.clone() } else { capacity };
     // What the claim was made for comes too, though nobody but an overlay may have foreseen it.
     let foreseen = settling.map(|claim| claim.allocatable.larger(&claim.requests));
     let foreseen = foreseen.as_ref().unwrap_or(&node.allocatable);
@@ -161,7 +169,7 @@ fn of_node<'a>(model: &Model<'a>, node: &'a Node) -> Host<'a> {
         ending: BTreeMap::new(),
         price: None,
         cost: None,
-        capacity: capacity.clone(),
+        capacity,
         claim,
     };
     if host.is_interrupted(model.input) && !node.is_fargate() {
@@ -181,13 +189,9 @@ fn of_claim<'a>(model: &Model<'a>, claim: &Arc<NodeClaim>) -> Host<'a> {
     let (cost, price) = possible.iter().map(worth).min().unzip();
     let mut offers = claim.requirements.and(&Requirements::from_labels(&claim.labels));
     narrow(&mut offers, &possible);
-    let sum = |pick: fn(&InstanceType) -> Resources,
-               with: fn(&Resources, &Resources) -> Resources| {
-        possible.iter().map(|(instance, _)| pick(instance)).reduce(|a, b| with(&a, &b))
-    };
-    let capacity = sum(|i| i.capacity.clone(), Resources::larger);
     // Before launch only what the claim was made for is certain, and what every candidate has.
-    let least = sum(InstanceType::allocatable, Resources::smaller);
+    let all = possible.iter().map(|(instance, _)| instance.allocatable());
+    let least = all.reduce(|a, b| a.smaller(&b));
     let known = !claim.allocatable.is_zero();
     let room = if known { claim.allocatable.clone() } else { least.unwrap_or_default() };
     Host {
@@ -205,7 +209,7 @@ fn of_claim<'a>(model: &Model<'a>, claim: &Arc<NodeClaim>) -> Host<'a> {
         ending: BTreeMap::new(),
         price,
         cost,
-        capacity: capacity.unwrap_or_else(|| room.raised_to(&claim.requests)),
+        capacity: drawn(claim, None, catalogue),
         claim: Some(Arc::clone(claim)),
     }
 }
@@ -276,8 +280,22 @@ fn worth_of(model: &Model<'_>, host: &Host<'_>) -> Option<(i64, i64)> {
     Some((cost, offering.price_micro_usd_per_hour))
 }
 
+/// A DaemonSet that may still come to a host.
+struct Daemon {
+    shape: usize,
+    /// Where its pods may go once a node of ours has registered and initialised.
+    settled: Vec<Requirements>,
+}
+
+impl Daemon {
+    fn of(model: &Model<'_>, shape: usize) -> Self {
+        let all = model.alternatives[shape].iter();
+        Self { shape, settled: all.filter_map(Requirements::once_settled).collect() }
+    }
+}
+
 /// Subtracts what runs on the host, or hands it over to the demand when the host is leaving.
-fn settle_pods<'a>(model: &mut Model<'a>, host: &mut Host<'a>) {
+fn settle_pods<'a>(model: &mut Model<'a>, host: &mut Host<'a>, daemons: &[Daemon]) {
     let mut daemons_here: BTreeSet<(&str, &str)> = BTreeSet::new();
     if let Some(node) = host.node {
         for pod in model.input.world.pods_on(&node.name) {
@@ -295,12 +313,14 @@ fn settle_pods<'a>(model: &mut Model<'a>, host: &mut Host<'a>) {
             }
         }
     }
-    for daemon in &model.daemons {
-        let kind = model.shapes[*daemon];
+    for daemon in daemons {
+        let kind = model.shapes[daemon.shape];
         let here = daemons_here.contains(&(kind.namespace.as_str(), kind.owner.as_str()));
-        if !here && host.admits(kind, &kind.node_alternatives()) {
+        let ours = host.claim.is_some() && !planted::is("S16d");
+        let alternatives = if ours { &daemon.settled } else { &model.alternatives[daemon.shape] };
+        if !here && host.admits(kind, alternatives) {
             let free = host.room.clone();
-            vector::add(&mut host.room, &model.requests[*daemon], -1);
+            vector::add(&mut host.room, &model.requests[daemon.shape], -1);
             raise_to_zero(&mut host.room, &free);
         }
     }

@@ -3,7 +3,7 @@
 //! Invariant: every offer is concrete. Label keys that a pool leaves open are settled by flavours, one
 //! for each combination of values that some shape asks for, so no label is decided by chance.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::types::PlanInput;
 use crate::reason::Obstacle;
@@ -12,21 +12,11 @@ use crate::vocabulary::labels::{self, Labels};
 use crate::vocabulary::pool::NodePool;
 use crate::vocabulary::requirement::Requirement;
 use crate::vocabulary::requirements::Requirements;
+pub(crate) use crate::vocabulary::sold::{OFFERING_KEYS, node_labels, offering_label, type_label};
 use crate::world::shape::PodShape;
 
 /// Most flavours of one pool; further combinations stay unplaced with their reason.
 pub(crate) const FLAVOURS_MAX: usize = 64;
-
-/// Keys that an offering decides.
-pub(super) const OFFERING_KEYS: [&str; 7] = [
-    labels::ZONE,
-    labels::ZONE_ID,
-    labels::CAPACITY_TYPE,
-    labels::RESERVATION_ID,
-    labels::CAPACITY_HALF,
-    labels::CAPACITY_QUARTER,
-    labels::CAPACITY_EIGHTH,
-];
 
 /// All pools with what they can buy, heaviest weight first, then the later in the alphabet.
 #[derive(Debug)]
@@ -306,39 +296,4 @@ fn closed(
                 .to_owned(),
         }),
     }
-}
-
-/// Label that a type decides.
-pub(super) fn type_label<'a>(instance: &'a InstanceType, key: &str) -> Option<&'a str> {
-    match key {
-        labels::INSTANCE_TYPE => Some(instance.name.as_str()),
-        _ => instance.labels.get(key).map(String::as_str),
-    }
-}
-
-/// Label that an offering decides.
-pub(super) fn offering_label<'a>(offering: &'a Offering, key: &str) -> Option<&'a str> {
-    match key {
-        labels::ZONE => Some(offering.zone.as_str()),
-        labels::ZONE_ID => Some(offering.zone_id.as_str()).filter(|id| !id.is_empty()),
-        labels::CAPACITY_TYPE => Some(offering.capacity_type.label()),
-        labels::RESERVATION_ID => offering.reservation.as_ref().map(|it| it.id.as_str()),
-        _ => offering.group.label(key),
-    }
-}
-
-/// Every label that a node of this type and offering carries, by key.
-pub(crate) fn node_labels<'a>(
-    instance: &'a InstanceType,
-    offering: &'a Offering,
-) -> BTreeMap<&'a str, &'a str> {
-    let mut all: BTreeMap<&str, &str> =
-        instance.labels.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
-    all.insert(labels::INSTANCE_TYPE, instance.name.as_str());
-    for key in OFFERING_KEYS {
-        if let Some(value) = offering_label(offering, key) {
-            all.insert(key, value);
-        }
-    }
-    all
 }

@@ -47,6 +47,7 @@ impl fmt::Display for Obstacle {
                 write_topology(f, *rule, key, held_by.as_deref())
             }
             Self::TooLarge { .. }
+            | Self::DaemonSets { .. }
             | Self::NoOffering { .. }
             | Self::Limit { .. }
             | Self::MinValues { .. }
@@ -64,6 +65,14 @@ impl Obstacle {
             return Some(format!(
                 "requests {resource} {}, but the largest matching type {instance_type} has {} left for \
                  pods; request less or allow larger types",
+                amount(resource, requested),
+                amount(resource, largest)
+            ));
+        }
+        if let Self::DaemonSets { resource, requested, largest, instance_type } = self {
+            return Some(format!(
+                "DaemonSets request {resource} {} of each node, but the largest matching type \
+                 {instance_type} has {}; keep them away, have them request less, or allow larger types",
                 amount(resource, requested),
                 amount(resource, largest)
             ));

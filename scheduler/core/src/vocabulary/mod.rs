@@ -12,4 +12,5 @@ pub mod requirement;
 pub mod requirements;
 pub mod resources;
 pub mod selector;
+pub mod sold;
 pub mod taint;

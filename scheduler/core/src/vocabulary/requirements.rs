@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::labels::{Labels, canonical, is_well_known};
+use super::labels::{INITIALIZED, Labels, REGISTERED, canonical, is_well_known};
 use super::requirement::Requirement;
 
 /// Requirements by label key, all of which must hold. Empty means no constraint.
@@ -117,6 +117,20 @@ impl Requirements {
         })?;
         let offered = offered.0.get(key).cloned();
         Some(Conflict { key: key.clone(), wanted: wanted.clone(), offered })
+    }
+
+    /// What is left to ask of a node of ours that has registered and initialised; none when such a node never
+    /// meets it.
+    #[must_use]
+    pub fn once_settled(&self) -> Option<Self> {
+        let mut rest = self.clone();
+        for key in [REGISTERED, INITIALIZED] {
+            if rest.get(key).is_some_and(|wanted| !wanted.allows(Some("true"))) {
+                return None;
+            }
+            rest.remove(key);
+        }
+        Some(rest)
     }
 
     /// True when whatever meets `narrower` meets these requirements; a key that `narrower` leaves

@@ -5,6 +5,7 @@
 pub mod budget;
 pub mod buffer;
 pub mod claim;
+pub mod drawn;
 pub mod node;
 pub mod pod;
 pub mod shape;

@@ -269,7 +269,6 @@ impl Scenario {
         let zone = claim.zone.get_or_insert("a".into()).clone();
         let instance = &self.catalogue.types[&kind];
         node.allocatable = instance.allocatable();
-        node.capacity = instance.capacity.clone();
         node.labels.extend(instance.labels.clone());
         node.labels.extend(label_map(&[
             (labels::INSTANCE_TYPE, kind.as_str()),
