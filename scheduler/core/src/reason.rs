@@ -139,6 +139,11 @@ pub enum Obstacle {
         /// How many are.
         most: usize,
     },
+    /// The place that was planned for it did not stand up to the check.
+    Refused {
+        /// What the check found.
+        found: String,
+    },
     /// A topology rule (spread, affinity, anti-affinity) leaves no domain.
     Topology {
         /// Which rule.
@@ -213,6 +218,7 @@ impl Reason {
             Obstacle::DaemonSets { .. } => "DAEMONSETS_TOO_LARGE",
             Obstacle::NoOffering { .. } => "NO_OFFERING_AVAILABLE",
             Obstacle::Limit { .. } => "NODE_POOL_LIMIT_REACHED",
+            Obstacle::Refused { .. } => "PLACE_REFUSED",
             Obstacle::Topology { .. } => "TOPOLOGY_UNSATISFIABLE",
         }
     }

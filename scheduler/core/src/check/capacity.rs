@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use super::{Findings, Rule, cost};
+use super::{Findings, Part, Rule, cost};
 use crate::bound::{BoundKind, LowerBound};
 use crate::certificate::{self, CertificateError, PodClass, PricedRoom, SharedRoom};
 use crate::plan::{Plan, PlanInput};
@@ -29,11 +29,14 @@ pub(super) fn check(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
     for pool in input.world.pools.values() {
         let Some(catalogue) = input.catalogue_of(pool) else { continue };
         for (resource, limit) in &pool.limits {
-            let launches = plan.launches.iter().filter(|launch| launch.pool == pool.name);
-            let added = total(launches.map(|launch| {
+            let launches = plan.launches.iter().enumerate();
+            let launches = launches.filter(|(_, launch)| launch.pool == pool.name);
+            let each = launches.map(|(at, launch)| {
                 let types = launch.candidates.iter().map(|c| &c.instance_type);
-                amount(types.filter_map(|name| catalogue.types.get(name)), resource)
-            }));
+                (at, amount(types.filter_map(|name| catalogue.types.get(name)), resource))
+            });
+            let each: Vec<(usize, i64)> = each.collect();
+            let added = total(each.iter().map(|(_, amount)| *amount));
             let claims = input.world.claims.values().filter(|claim| claim.pool == pool.name);
             let used = claims.map(|claim| match resource.as_str() {
                 "nodes" => 1,
@@ -41,12 +44,24 @@ pub(super) fn check(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
             });
             let used = total(used);
             findings.require(added == 0 || total([used, added]) <= *limit, Rule::Limits, || {
-                format!("{}: {resource} {used} + {added} exceeds {limit}", pool.name)
+                let detail = format!("{}: {resource} {used} + {added} exceeds {limit}", pool.name);
+                (beyond(&each, limit.saturating_sub(used)), detail)
             });
         }
     }
     reservations(plan, input, findings);
     bound(plan, input, findings);
+}
+
+/// Launches for which nothing is left once those before them have had their amounts.
+fn beyond(each: &[(usize, i64)], mut left: i64) -> Vec<Part> {
+    let fits = |amount: i64, left: &mut i64| {
+        let fits = amount <= 0 || amount <= *left;
+        *left -= if fits { amount.max(0) } else { 0 };
+        fits
+    };
+    let out = each.iter().filter(|(_, amount)| !fits(*amount, &mut left));
+    out.map(|(at, _)| Part::Launch(*at)).collect()
 }
 
 /// Launches and claims that name a reservation do not draw more on it than it has left.
@@ -65,10 +80,14 @@ fn reservations(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
         };
         let claims = input.world.claims.values().filter(|claim| claim.provider_id.is_empty());
         let held = claims.filter(|claim| named(&claim.requirements)).count();
-        let drawn = plan.launches.iter().filter(|launch| named(&launch.requirements)).count();
+        let launches = plan.launches.iter().enumerate();
+        let each = launches.filter(|(_, launch)| named(&launch.requirements));
+        let each: Vec<(usize, i64)> = each.map(|(at, _)| (at, 1)).collect();
+        let drawn = each.len();
         let within = i64::try_from(held + drawn).is_ok_and(|all| all <= left);
         findings.require(drawn == 0 || within, Rule::Limits, || {
-            format!("reservation {id}: {held} + {drawn} exceeds {left}")
+            let over = beyond(&each, left - i64::try_from(held).unwrap_or(i64::MAX));
+            (over, format!("reservation {id}: {held} + {drawn} exceeds {left}"))
         });
     }
 }
@@ -84,15 +103,18 @@ fn amount<'c>(types: impl Iterator<Item = &'c InstanceType>, resource: &str) -> 
 fn bound(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
     let price: i64 = plan.launches.iter().map(|l| l.price()).sum();
     findings.require(price == plan.launch_price_micro_usd_per_hour, Rule::Bound, || {
-        format!("launches are priced {price}, not {}", plan.launch_price_micro_usd_per_hour)
+        let told = plan.launch_price_micro_usd_per_hour;
+        (vec![Part::Bound], format!("launches are priced {price}, not {told}"))
     });
     let cost: i64 = plan.launches.iter().map(|l| l.cost()).sum();
     findings.require(cost == plan.launch_cost_micro_usd_per_hour, Rule::Bound, || {
-        format!("launches cost {cost}, not {}", plan.launch_cost_micro_usd_per_hour)
+        let told = plan.launch_cost_micro_usd_per_hour;
+        (vec![Part::Bound], format!("launches cost {cost}, not {told}"))
     });
     let bound = &plan.bound;
     findings.require(bound.cost_micro_usd_per_hour <= cost, Rule::Bound, || {
-        format!("bound {} exceeds the cost {cost}", bound.cost_micro_usd_per_hour)
+        let told = bound.cost_micro_usd_per_hour;
+        (vec![Part::Bound], format!("bound {told} exceeds the cost {cost}"))
     });
     let pods = plan.launches.iter().flat_map(|launch| &launch.pods);
     let shapes = pods.filter_map(|pod| input.world.shapes.get(&input.world.pods.get(pod)?.shape));
@@ -110,7 +132,7 @@ fn bound(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
         }
     };
     if let Err(error) = proof {
-        findings.add(Rule::Bound, error.to_string());
+        findings.add(Rule::Bound, (vec![Part::Bound], error.to_string()));
     }
 }
 

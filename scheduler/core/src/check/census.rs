@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use super::Part;
 use super::nodes::{NodeAfter, Nodes};
 use crate::vocabulary::ids::ShapeId;
 use crate::vocabulary::labels::HOSTNAME;
@@ -62,6 +63,12 @@ impl<'a> Census<'a> {
 
     pub(super) fn name(&self, node: usize) -> &str {
         &self.nodes[node].name
+    }
+
+    /// Pods of a shape that the plan brings to a node, some of them.
+    pub(super) fn arrivals(&self, node: usize, kind: usize, count: i64) -> Part {
+        let (target, shape) = (self.nodes[node].target.clone(), self.shapes[kind].id.clone());
+        Part::Arrivals { target, shape, count }
     }
 
     /// For each shape, whether `which` holds.

@@ -45,10 +45,8 @@ pub(super) fn check(census: &Census<'_>, findings: &mut Findings) {
     for group in waiting {
         let Follower { kind, keys, .. } = &order.followers[group.follower];
         let (shape, node) = (&census.shapes[*kind].id, census.name(group.node));
-        findings.add(
-            Rule::Affinity,
-            format!("{shape} on {node}: no company in {}", keys.join(" and ")),
-        );
+        let detail = format!("{shape} on {node}: no company in {}", keys.join(" and "));
+        findings.add(Rule::Affinity, (vec![census.arrivals(group.node, *kind, i64::MAX)], detail));
     }
 }
 

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Findings, Rule, cost};
+use super::{Findings, Part, Rule, cost};
 use crate::plan::{Disruption, Plan, PlanInput};
 use crate::planted;
 use crate::vocabulary::ids::{NodeName, PodUid, PoolName};
@@ -17,20 +17,24 @@ use crate::world::pod::Pod;
 
 pub(super) fn check(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
     let exempt = [DisruptionReason::Interrupted, DisruptionReason::Excess];
-    let chosen: Vec<&Disruption> =
-        plan.disruptions.iter().filter(|d| !exempt.contains(&d.reason)).collect();
+    let all = plan.disruptions.iter().enumerate();
+    let chosen: Vec<(usize, &Disruption)> =
+        all.filter(|(_, disruption)| !exempt.contains(&disruption.reason)).collect();
     let mut seen: BTreeSet<&NodeName> = BTreeSet::new();
-    let mut order: Vec<&NodeName> = Vec::new();
+    let mut order: Vec<(&NodeName, usize)> = Vec::new();
     let claims = input.world.claims_by_node();
-    for disruption in &chosen {
+    for (at, disruption) in &chosen {
+        let part = || vec![Part::Disruption(*at)];
         for node in &disruption.nodes {
-            findings.require(seen.insert(node), Rule::Disruptable, || format!("{node} goes twice"));
-            order.push(node);
+            findings.require(seen.insert(node), Rule::Disruptable, || {
+                (part(), format!("{node} goes twice"))
+            });
+            order.push((node, *at));
             let claim = claims.get(node).map(AsRef::as_ref);
-            node_may_go(input, (node, claim), disruption.reason, findings);
+            node_may_go(input, (node, claim), (*at, disruption.reason), findings);
         }
-        moves(input, disruption, findings);
-        saving(plan, input, disruption, findings);
+        moves(input, (*at, disruption), findings);
+        saving(plan, input, (*at, disruption), findings);
     }
     node_budgets(input, &claims, &chosen, findings);
     if planted::is("S16c") {
@@ -51,11 +55,12 @@ fn evicted<'a>(input: &'a PlanInput, node: &NodeName) -> Vec<&'a Pod> {
 fn node_may_go(
     input: &PlanInput,
     (name, claim): (&NodeName, Option<&NodeClaim>),
-    reason: DisruptionReason,
+    (at, reason): (usize, DisruptionReason),
     findings: &mut Findings,
 ) {
+    let part = || vec![Part::Disruption(at)];
     let (Some(node), Some(claim)) = (input.world.nodes.get(name), claim) else {
-        findings.add(Rule::Disruptable, format!("{name} is not ours"));
+        findings.add(Rule::Disruptable, (part(), format!("{name} is not ours")));
         return;
     };
     let forced = matches!(reason, DisruptionReason::Expired | DisruptionReason::Drifted);
@@ -63,17 +68,20 @@ fn node_may_go(
     let mut pods = input.world.pods_on(name).filter(|pod| !pod.deleting);
     let held = pods.any(|pod| pod.do_not_disrupt.in_force(input.now_ms));
     let refused = held || node.do_not_disrupt || claim.do_not_disrupt;
-    findings
-        .require(!refused || bounded, Rule::Disruptable, || format!("{name} is do-not-disrupt"));
+    findings.require(!refused || bounded, Rule::Disruptable, || {
+        (part(), format!("{name} is do-not-disrupt"))
+    });
     let gone = claim.is_leaving() || node.deleting || node.is_fargate();
-    findings.require(!gone, Rule::Disruptable, || format!("{name} is leaving or not ours"));
+    findings
+        .require(!gone, Rule::Disruptable, || (part(), format!("{name} is leaving or not ours")));
     let empty = evicted(input, name).is_empty();
     findings.require(empty || reason != DisruptionReason::Empty, Rule::Disruptable, || {
-        format!("{name} is not empty")
+        (part(), format!("{name} is not empty"))
     });
     if !forced {
         findings.require(is_quiet(input, claim, empty), Rule::Disruptable, || {
-            format!("{name}: consolidateAfter has not passed or the policy forbids it")
+            let why = "consolidateAfter has not passed or the policy forbids it";
+            (part(), format!("{name}: {why}"))
         });
     }
 }
@@ -91,19 +99,25 @@ fn is_quiet(input: &PlanInput, claim: &NodeClaim, empty: bool) -> bool {
 }
 
 /// Every pod that is evicted has a place to go, and nothing else moves.
-fn moves(input: &PlanInput, disruption: &Disruption, findings: &mut Findings) {
+fn moves(input: &PlanInput, (at, disruption): (usize, &Disruption), findings: &mut Findings) {
     let nodes = disruption.nodes.iter();
     let evicted: BTreeSet<&PodUid> =
         nodes.flat_map(|node| evicted(input, node)).map(|pod| &pod.uid).collect();
     let moved: BTreeSet<&PodUid> =
         disruption.moves.iter().map(|placement| &placement.pod).collect();
     findings.require(evicted == moved, Rule::Complete, || {
-        format!("{:?}: evicts {} pods, moves {}", disruption.nodes, evicted.len(), moved.len())
+        let (nodes, out, back) = (&disruption.nodes, evicted.len(), moved.len());
+        (vec![Part::Disruption(at)], format!("{nodes:?}: evicts {out} pods, moves {back}"))
     });
 }
 
 /// A consolidation saves whatever is bought.
-fn saving(plan: &Plan, input: &PlanInput, disruption: &Disruption, findings: &mut Findings) {
+fn saving(
+    plan: &Plan,
+    input: &PlanInput,
+    (at, disruption): (usize, &Disruption),
+    findings: &mut Findings,
+) {
     if disruption.reason != DisruptionReason::Underutilized {
         return;
     }
@@ -115,7 +129,8 @@ fn saving(plan: &Plan, input: &PlanInput, disruption: &Disruption, findings: &mu
     let cost: i64 = disruption.claims.iter().filter_map(|name| cost_of(input, name)).sum();
     let free = disruption.replacements.is_empty();
     findings.require(free || dearest < cost, Rule::Saving, || {
-        format!("{:?}: {cost} is replaced by up to {dearest}", disruption.nodes)
+        let detail = format!("{:?}: {cost} is replaced by up to {dearest}", disruption.nodes);
+        (vec![Part::Disruption(at)], detail)
     });
 }
 
@@ -137,7 +152,7 @@ fn cost_of(input: &PlanInput, name: &crate::ids::ClaimName) -> Option<i64> {
 fn node_budgets(
     input: &PlanInput,
     claims: &BTreeMap<NodeName, Arc<NodeClaim>>,
-    chosen: &[&Disruption],
+    chosen: &[(usize, &Disruption)],
     findings: &mut Findings,
 ) {
     let mut totals: BTreeMap<&PoolName, (i64, i64)> = BTreeMap::new();
@@ -149,25 +164,29 @@ fn node_budgets(
         *total += 1;
         *used += i64::from(disturbed);
     }
-    for disruption in chosen {
+    for (at, disruption) in chosen {
         for claim in disruption.nodes.iter().filter_map(|node| claims.get(node)) {
             let (total, used) = totals.entry(&claim.pool).or_default();
             *used += 1;
             let rules = input.world.pools.get(&claim.pool).map(|pool| &pool.disruption);
             let allowed = rules.and_then(|rules| rules.allowed(disruption.reason, *total));
-            findings.require(allowed.is_none_or(|most| *used <= most), Rule::NodeBudget, || {
-                format!("{}: {used} of {total} nodes disturbed, allowed {allowed:?}", claim.pool)
+            let within = allowed.is_none_or(|most| *used <= most);
+            findings.require(within, Rule::NodeBudget, || {
+                let of = format!("{used} of {total} nodes disturbed, allowed {allowed:?}");
+                (vec![Part::Disruption(*at)], format!("{}: {of}", claim.pool))
             });
+            // What is refused leaves the rest of the budget to others.
+            *used -= i64::from(!within);
         }
     }
 }
 
 /// A budget that covers pods on several nodes must allow all of them, spent in the order in which the plan takes
 /// them; on one node the drain waits.
-fn evictions(input: &PlanInput, gone: &[&NodeName], findings: &mut Findings) {
+fn evictions(input: &PlanInput, gone: &[(&NodeName, usize)], findings: &mut Findings) {
     for budget in input.world.budgets.values() {
         let mut taken = 0;
-        for node in gone {
+        for (node, at) in gone {
             let covered = evicted(input, node).into_iter().filter(|pod| {
                 input.world.shapes.get(&pod.shape).is_some_and(|shape| budget.covers(shape))
             });
@@ -175,9 +194,10 @@ fn evictions(input: &PlanInput, gone: &[&NodeName], findings: &mut Findings) {
             // The first node may drain pod by pod; a further one needs what is left.
             let allowed = count == 0 || budget.disruptions_allowed > taken;
             findings.require(allowed, Rule::DisruptionBudget, || {
-                format!("{}: draining {node} is not allowed", budget.key)
+                let detail = format!("{}: draining {node} is not allowed", budget.key);
+                (vec![Part::Disruption(*at)], detail)
             });
-            taken += count;
+            taken += if allowed { count } else { 0 };
         }
     }
 }

@@ -8,8 +8,10 @@ mod capacity;
 mod census;
 mod company;
 mod cost;
+mod cut;
 mod disruption;
 mod nodes;
+mod part;
 mod predicates;
 mod replicas;
 mod topology;
@@ -18,7 +20,9 @@ use std::fmt;
 
 use crate::plan::{Plan, PlanInput};
 use census::Census;
+pub use cut::cut;
 use nodes::Nodes;
+pub use part::Part;
 
 /// Something wrong with a plan.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,6 +31,8 @@ pub struct Violation {
     pub rule: Rule,
     /// By what, for people.
     pub detail: String,
+    /// What would have to go, all of it; nothing when the plan as a whole is to blame.
+    pub about: Vec<Part>,
 }
 
 /// Rules that a plan must hold.
@@ -96,13 +102,14 @@ pub fn check(plan: &Plan, input: &PlanInput) -> Vec<Violation> {
 struct Findings(Vec<Violation>);
 
 impl Findings {
-    fn add(&mut self, rule: Rule, detail: String) {
-        self.0.push(Violation { rule, detail });
+    fn add(&mut self, rule: Rule, (about, detail): (Vec<Part>, String)) {
+        self.0.push(Violation { rule, detail, about });
     }
 
-    fn require(&mut self, holds: bool, rule: Rule, detail: impl FnOnce() -> String) {
+    /// Adds what is found unless the rule holds.
+    fn require(&mut self, holds: bool, rule: Rule, found: impl FnOnce() -> (Vec<Part>, String)) {
         if !holds {
-            self.add(rule, detail());
+            self.add(rule, found());
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Findings, Rule, cost};
+use super::{Findings, Part, Rule, cost};
 use crate::plan::{
     CANDIDATES_MAX, Candidate, MinValuesPolicy, NewNode, Placement, Plan, PlanInput, Target,
 };
@@ -32,6 +32,7 @@ pub(super) struct Form {
 /// A node after the plan.
 #[derive(Clone, Debug)]
 pub(super) struct NodeAfter<'a> {
+    pub(super) target: Target,
     pub(super) name: String,
     pub(super) forms: Vec<Form>,
     pub(super) taints: Vec<Taint>,
@@ -95,7 +96,9 @@ impl<'a> Nodes<'a> {
         for Placement { pod, target } in plan.placements.iter().chain(moves) {
             let before = target_of.insert(pod, target);
             let once = before.is_none_or(|before| before == target);
-            findings.require(once, Rule::Complete, || format!("pod {pod} has two targets"));
+            findings.require(once, Rule::Complete, || {
+                (vec![Part::Pod(pod.clone())], format!("pod {pod} has two targets"))
+            });
         }
         for (uid, pod) in &input.world.pods {
             let Some(shape) = input.world.shapes.get(&pod.shape) else { continue };
@@ -104,7 +107,9 @@ impl<'a> Nodes<'a> {
             let arrives = target.is_some() && target != bound.as_ref();
             let Some(place) = target.or(bound.as_ref()) else { continue };
             let Some(node) = self.all.get_mut(place) else {
-                findings.require(!arrives, Rule::Target, || format!("pod {uid}: no {place:?}"));
+                findings.require(!arrives, Rule::Target, || {
+                    (vec![Part::Pod(uid.clone())], format!("pod {uid}: no {place:?}"))
+                });
                 continue;
             };
             if node.leaves && !arrives && is_evicted(input, place, pod, shape) {
@@ -119,7 +124,8 @@ impl<'a> Nodes<'a> {
             }
         }
         for pod in target_of.keys() {
-            findings.add(Rule::Complete, format!("pod {pod} is placed but unknown"));
+            let detail = format!("pod {pod} is placed but unknown");
+            findings.add(Rule::Complete, (vec![Part::Pod((*pod).clone())], detail));
         }
         self.check_complete(plan, input, findings);
     }
@@ -128,7 +134,8 @@ impl<'a> Nodes<'a> {
         let unplaced: BTreeSet<&PodUid> = plan.unplaced.iter().flat_map(|u| &u.pods).collect();
         let placed: BTreeSet<&PodUid> = plan.placements.iter().map(|p| &p.pod).collect();
         for pod in unplaced.intersection(&placed) {
-            findings.add(Rule::Complete, format!("pod {pod} is placed and unplaced"));
+            let detail = format!("pod {pod} is placed and unplaced");
+            findings.add(Rule::Complete, (vec![Part::Pod((*pod).clone())], detail));
         }
         let waits = |pod: &Pod| {
             let shape = input.world.shapes.get(&pod.shape);
@@ -142,13 +149,16 @@ impl<'a> Nodes<'a> {
         };
         for (uid, pod) in input.world.pods.iter().filter(|(_, pod)| waits(pod)) {
             let known = unplaced.contains(uid) || placed.contains(uid);
-            findings.require(known, Rule::Complete, || format!("pod {} is forgotten", pod.key));
+            findings.require(known, Rule::Complete, || {
+                (vec![Part::Pod(uid.clone())], format!("pod {} is forgotten", pod.key))
+            });
         }
         for (index, launch) in plan.launches.iter().enumerate() {
             let here = self.all.get(&Target::New(index)).map(|node| &node.arrived);
             let listed: BTreeSet<&PodUid> = launch.pods.iter().collect();
             findings.require(here == Some(&listed), Rule::Complete, || {
-                format!("launch {index} lists other pods than those placed on it")
+                let detail = format!("launch {index} lists other pods than those placed on it");
+                (vec![Part::Launch(index)], detail)
             });
         }
     }
@@ -185,6 +195,7 @@ fn existing<'a>(input: &PlanInput, node: &Node, claim: Option<&NodeClaim>) -> No
     let interrupted = input.interrupted_instances.iter().any(|i| node.provider_id.ends_with(i));
     let ready = node.ready || settling.is_some();
     NodeAfter {
+        target: Target::Node(node.name.clone()),
         name: format!("node {}", node.name),
         forms: vec![form],
         taints,
@@ -223,6 +234,7 @@ fn in_flight<'a>(input: &PlanInput, claim: &NodeClaim) -> NodeAfter<'a> {
         forms.push(Form { labels: claim.labels.clone(), allocatable });
     }
     NodeAfter {
+        target: Target::Claim(claim.name.clone()),
         name: format!("claim {}", claim.name),
         forms,
         taints: claim.taints.clone(),
@@ -263,26 +275,30 @@ fn launched<'a>(
     let name = format!("launch {index}");
     let count = launch.candidates.len();
     findings.require((1..=CANDIDATES_MAX).contains(&count), Rule::Target, || {
-        format!("{name} has {count} candidates")
+        (vec![Part::Launch(index)], format!("{name} has {count} candidates"))
     });
     findings.require(launch.candidates.is_sorted(), Rule::Target, || {
-        format!("{name}: candidates are not in order of cost")
+        (vec![Part::Launch(index)], format!("{name}: candidates are not in order of cost"))
     });
     let pool = input.world.pools.get(&launch.pool);
     let mut forms = Vec::new();
     for candidate in &launch.candidates {
         let Some(form) = bought(input, launch, candidate) else {
-            findings.add(Rule::Target, format!("{name}: {candidate:?} is not on offer"));
+            let detail = format!("{name}: {candidate:?} is not on offer");
+            findings.add(Rule::Target, (vec![Part::Launch(index)], detail));
             continue;
         };
         let allowed = pool.is_none_or(|pool| pool.requirements.allow(&form.labels));
-        findings.require(allowed, Rule::Target, || format!("{name}: {candidate:?} is not allowed"));
+        findings.require(allowed, Rule::Target, || {
+            (vec![Part::Launch(index)], format!("{name}: {candidate:?} is not allowed"))
+        });
         forms.push(form);
     }
     if let Some(pool) = pool.filter(|_| input.min_values == MinValuesPolicy::Strict) {
-        flexible(&name, pool, &forms, findings);
+        flexible(index, pool, &forms, findings);
     }
     NodeAfter {
+        target: Target::New(index),
         name,
         forms,
         taints: launch.taints.clone(),
@@ -321,13 +337,15 @@ fn bought(input: &PlanInput, launch: &NewNode, candidate: &Candidate) -> Option<
 }
 
 /// As many values of each label stay open as the pool asks for.
-fn flexible(name: &str, pool: &NodePool, forms: &[Form], findings: &mut Findings) {
+fn flexible(index: usize, pool: &NodePool, forms: &[Form], findings: &mut Findings) {
     for (key, wanted) in pool.requirements.iter() {
         let least = wanted.min_values.unwrap_or(0);
         let values: BTreeSet<_> = forms.iter().filter_map(|form| form.labels.get(key)).collect();
         let enough = least < 2 || u32::try_from(values.len()).is_ok_and(|kept| kept >= least);
         findings.require(enough, Rule::MinValues, || {
-            format!("{name} keeps {} values of {key}, not {least}", values.len())
+            let detail =
+                format!("launch {index} keeps {} values of {key}, not {least}", values.len());
+            (vec![Part::Launch(index)], detail)
         });
     }
 }

@@ -3,7 +3,7 @@
 //! Invariant: a node is judged with all its pods on it and the DaemonSet pods still to come.
 
 use super::nodes::{Form, NodeAfter, Nodes};
-use super::{Findings, Rule};
+use super::{Findings, Part, Rule};
 use crate::planted;
 use crate::vocabulary::labels::{INITIALIZED, REGISTERED};
 use crate::vocabulary::requirements::Requirements;
@@ -12,19 +12,23 @@ use crate::world::shape::PodShape;
 
 pub(super) fn check(nodes: &Nodes<'_>, findings: &mut Findings) {
     for node in nodes.all.values().filter(|node| !node.arrived.is_empty()) {
-        findings.require(node.takes_pods, Rule::Target, || format!("{} takes no pods", node.name));
+        findings.require(node.takes_pods, Rule::Target, || {
+            (vec![Part::Place(node.target.clone())], format!("{} takes no pods", node.name))
+        });
         resources(nodes, node, findings);
         ports(node, findings);
         for (uid, shape) in node.pods.iter().filter(|(uid, _)| node.arrived.contains(uid)) {
             for taint in &node.taints {
                 let covered = shape.tolerations.iter().any(|toleration| toleration.covers(taint));
                 findings.require(covered || !taint.repels(), Rule::Taints, || {
-                    format!("pod {uid} on {} does not tolerate {taint}", node.name)
+                    let detail = format!("pod {uid} on {} does not tolerate {taint}", node.name);
+                    (vec![Part::Pod((*uid).clone())], detail)
                 });
             }
             let everywhere = node.forms.iter().all(|form| affinity_holds(shape, form));
             findings.require(everywhere, Rule::NodeAffinity, || {
-                format!("pod {uid} does not match every form of {}", node.name)
+                let detail = format!("pod {uid} does not match every form of {}", node.name);
+                (vec![Part::Pod((*uid).clone())], detail)
             });
         }
     }
@@ -50,14 +54,14 @@ fn resources(nodes: &Nodes<'_>, node: &NodeAfter<'_>, findings: &mut Findings) {
         {
             let short = requests.first_misfit(&form.allocatable).unwrap_or_default();
             let detail = format!("{} is launched for more {short} than it has", node.name);
-            findings.add(Rule::Resources, detail);
+            findings.add(Rule::Resources, (vec![Part::Place(node.target.clone())], detail));
         }
         // kube-scheduler looks at the resources that a pod asks for; what was short before stays so.
         let short = |name: &&str| all.get(name) > form.allocatable.available(name);
         if let Some(resource) = brought.names().find(short) {
             let (need, have) = (all.get(resource), form.allocatable.get(resource));
             let detail = format!("{} needs {resource} {need}, has {have}", node.name);
-            findings.add(Rule::Resources, detail);
+            findings.add(Rule::Resources, (vec![Part::Place(node.target.clone())], detail));
         }
     }
 }
@@ -92,7 +96,11 @@ fn ports(node: &NodeAfter<'_>, findings: &mut Findings) {
     for (at, (uid, port)) in open.iter().enumerate() {
         for (other, taken) in open.iter().skip(at + 1).filter(|(other, _)| other != uid) {
             findings.require(!port.conflicts(taken), Rule::HostPorts, || {
-                format!("pods {uid} and {other} on {} share port {}", node.name, port.port)
+                let detail =
+                    format!("pods {uid} and {other} on {} share port {}", node.name, port.port);
+                // Of two that the plan brings the later in order goes.
+                let guest = if node.arrived.contains(**other) { other } else { uid };
+                (vec![Part::Pod((**guest).clone())], detail)
             });
         }
     }

@@ -5,9 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{Findings, Rule};
-use crate::plan::{Plan, PlanInput};
-use crate::vocabulary::ids::ClaimName;
+use super::{Findings, Part, Rule};
+use crate::plan::{NewNode, Plan, PlanInput};
+use crate::vocabulary::ids::{ClaimName, PoolName};
 use crate::vocabulary::pool::DisruptionReason;
 use crate::world::claim::NodeClaim;
 
@@ -26,28 +26,49 @@ pub(super) fn check(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
         let due = count(staying.iter().filter(|claim| is_due(input, claim)).count());
         let staying = count(staying.len());
         let trimmed = excess.iter().any(|claim| claim.pool == pool.name);
-        let launches = plan.launches.iter().filter(|launch| launch.pool == pool.name);
-        let (standing, dynamic): (Vec<_>, Vec<_>) = launches.partition(|launch| launch.standing);
+        let launches = plan.launches.iter().enumerate();
+        let launches = launches.filter(|(_, launch)| launch.pool == pool.name);
+        let (standing, dynamic): (Vec<_>, Vec<_>) =
+            launches.partition(|(_, launch)| launch.standing);
+        let parts = |some: &[(usize, &NewNode)]| some.iter().map(|it| Part::Launch(it.0)).collect();
         let Some(replicas) = pool.replicas else {
             let buffered = input.world.buffers.values().any(|buffer| buffer.replicas > 0);
-            findings.require(!trimmed, Rule::Replicas, || format!("{} has no replicas", pool.name));
+            findings.require(!trimmed, Rule::Replicas, || {
+                (
+                    out_of(plan, input, (&pool.name, usize::MAX)),
+                    format!("{} has no replicas", pool.name),
+                )
+            });
             findings.require(buffered || standing.is_empty(), Rule::Replicas, || {
-                format!("{} gets nodes that nobody waits for", pool.name)
+                (parts(&standing), format!("{} gets nodes that nobody waits for", pool.name))
             });
             continue;
         };
         findings.require(dynamic.is_empty(), Rule::Replicas, || {
-            format!("{} makes no nodes for pods", pool.name)
+            (parts(&dynamic), format!("{} makes no nodes for pods", pool.name))
         });
         findings.require(!trimmed || staying >= replicas, Rule::Replicas, || {
-            format!("{}: {staying} nodes stay of {replicas}", pool.name)
+            let lacking = usize::try_from(replicas - staying).unwrap_or(usize::MAX);
+            let about = out_of(plan, input, (&pool.name, lacking));
+            (about, format!("{}: {staying} nodes stay of {replicas}", pool.name))
         });
         let more = count(standing.len());
         let most = replicas.saturating_add(due);
         findings.require(more == 0 || staying + more <= most, Rule::Replicas, || {
-            format!("{}: {staying} nodes and {more} more for {replicas}", pool.name)
+            let room = usize::try_from(most.saturating_sub(staying)).unwrap_or(0);
+            let about = parts(&standing[room.min(standing.len())..]);
+            (about, format!("{}: {staying} nodes and {more} more for {replicas}", pool.name))
         });
     }
+}
+
+/// The last disruptions that take a node of the pool for excess, so many of them.
+fn out_of(plan: &Plan, input: &PlanInput, (pool, count): (&PoolName, usize)) -> Vec<Part> {
+    let of_pool = |name: &ClaimName| input.world.claims.get(name).is_some_and(|c| c.pool == *pool);
+    let all = plan.disruptions.iter().enumerate().rev();
+    let excess = all.filter(|(_, d)| d.reason == DisruptionReason::Excess);
+    let excess = excess.filter(|(_, disruption)| disruption.claims.iter().any(of_pool));
+    excess.take(count).map(|(at, _)| Part::Disruption(at)).collect()
 }
 
 fn stays(input: &PlanInput, claim: &NodeClaim) -> bool {

@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::census::Census;
+use super::census::{Census, Count};
 use super::nodes::{Form, NodeAfter};
-use super::{Findings, Rule};
+use super::{Findings, Part, Rule};
 use crate::vocabulary::labels::{HOSTNAME, Labels};
 use crate::world::shape::{PodAffinityTerm, PodShape, TopologySpread};
 
@@ -55,10 +55,37 @@ fn apart(census: &Census<'_>, same: &[Group<'_>], term: &PodAffinityTerm, findin
             let found = census.sum(&term.topology_key, domain, &selected);
             let news = group.arrived || found.arrived > 0;
             findings.require(found.all <= own || !news, Rule::AntiAffinity, || {
-                format!("{} on {}: {} is not free", shape.id, census.name(group.node), domain)
+                let name = census.name(group.node);
+                let about = too_near(census, group, &term.topology_key, (domain, &selected));
+                (about, format!("{} on {name}: {domain} is not free", shape.id))
             });
         }
     }
+}
+
+/// Who would have to go for a domain to be free: the pods themselves when somebody was there before them or
+/// comes first in order, else all others that the plan brings there.
+fn too_near(
+    census: &Census<'_>,
+    group: &Group<'_>,
+    key: &str,
+    (domain, selected): (&String, &[bool]),
+) -> Vec<Part> {
+    let domains = census.domains(key);
+    let there = (0..census.nodes.len()).filter(|node| domains[*node].contains(domain));
+    let others = there.flat_map(|node| census.crowds[node].iter().map(move |it| (node, it)));
+    let others = others.filter(|(node, (kind, _))| {
+        selected[**kind] && (*node, **kind) != (group.node, group.kind)
+    });
+    let others: Vec<_> = others.collect();
+    let before = |(node, (kind, count)): &(usize, (&usize, &Count))| {
+        count.all > count.arrived || (*node, **kind) < (group.node, group.kind)
+    };
+    if group.arrived && (others.is_empty() || others.iter().any(before)) {
+        return vec![census.arrivals(group.node, group.kind, i64::MAX)];
+    }
+    let news = others.iter().filter(|(_, (_, count))| count.arrived > 0);
+    news.map(|(node, (kind, _))| census.arrivals(*node, **kind, i64::MAX)).collect()
 }
 
 fn spread(
@@ -76,13 +103,17 @@ fn spread(
     for group in arrived {
         let domains = &domains[group.node];
         findings.require(!domains.is_empty(), Rule::Spread, || {
-            format!("{} on {}: no label {key}", shape.id, census.name(group.node))
+            let detail = format!("{} on {}: no label {key}", shape.id, census.name(group.node));
+            (vec![census.arrivals(group.node, group.kind, i64::MAX)], detail)
         });
         for domain in domains {
             let here = counts.get(domain).copied().unwrap_or_default();
             let skew = here.certain + here.possible - least;
             findings.require(skew <= rule.max_skew, Rule::Spread, || {
-                format!("{} over {key}: {domain} is {skew} ahead", shape.id)
+                let last = |group: &&&Group<'_>| census.domains(key)[group.node].contains(domain);
+                let last = arrived.iter().rev().find(last).unwrap_or(group);
+                let over = census.arrivals(last.node, last.kind, skew - rule.max_skew);
+                (vec![over], format!("{} over {key}: {domain} is {skew} ahead", shape.id))
             });
         }
     }

@@ -43,6 +43,11 @@ impl fmt::Display for Obstacle {
                 )?;
                 closest.as_ref().map_or(Ok(()), |closest| write!(f, " (closest: {closest})"))
             }
+            Self::Refused { found } => write!(
+                f,
+                "the place planned for it was refused by the check ({found}) and is planned anew; report this \
+                 if it stays"
+            ),
             Self::Topology { rule, key, held_by } => {
                 write_topology(f, *rule, key, held_by.as_deref())
             }

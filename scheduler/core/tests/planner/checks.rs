@@ -309,7 +309,7 @@ fn one<'w>(random: &mut Random, words: &[&'w str]) -> &'w str {
 }
 
 /// Worlds with everything in them, at random.
-fn anything(random: &mut Random) -> String {
+pub fn anything(random: &mut Random) -> String {
     let mut text = String::from(
         "now 3h
         type c.large cpu 2 mem 4Gi pods 29 od 0.085 spot 0.03 zones a,b,c cap attachable-volumes-ebs=3 reserve a/cr-1=2@0.0001

@@ -11,6 +11,7 @@
 mod bounds;
 mod checks;
 mod crowds;
+mod cuts;
 mod explanations;
 mod mixtures;
 mod objective;
