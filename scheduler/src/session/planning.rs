@@ -330,6 +330,7 @@ fn plan_span(state: &ClusterState, plan_id: &str, wish: Option<&Wish>) -> Span {
         launches = tracing::field::Empty,
         unplaced = tracing::field::Empty,
         disruptions = tracing::field::Empty,
+        refused = tracing::field::Empty,
     );
     let mut traceparents = wish.map(|wish| wish.traceparents.iter()).into_iter().flatten();
     if let Some(first) = traceparents.next() {
