@@ -75,24 +75,25 @@ async fn watch(
         "actuator leads; state received"
     );
     let state = Arc::new(RwLock::new(fresh));
+    let region = regions.put(&info, client, state);
+    let region = region.context("another actuator leads with a larger term")?;
     regions.serves(endpoint, &info.region);
-    regions.put(&info.region, Region { client, state: Arc::clone(&state) });
     regions.changed();
-    let ended = follow(regions, &state, &mut stream).await;
-    state.write().unwrap_or_else(PoisonError::into_inner).lose(Instant::now());
-    regions.changed();
+    let ended = follow(regions, &region, &mut stream).await;
+    region.state.write().unwrap_or_else(PoisonError::into_inner).lose(Instant::now());
+    regions.changed_in(&region);
     Err(ended).with_context(|| format!("region {}", info.region))
 }
 
 async fn follow(
     regions: &Regions,
-    state: &RwLock<RegionState>,
+    region: &Region,
     stream: &mut tonic::Streaming<capacity::WatchResponse>,
 ) -> anyhow::Error {
     loop {
         match stream.message().await {
             Ok(Some(response)) => {
-                let mut state = state.write().unwrap_or_else(PoisonError::into_inner);
+                let mut state = region.state.write().unwrap_or_else(PoisonError::into_inner);
                 for change in response.changes {
                     log_interruption(&change);
                     state.apply(change);
@@ -101,7 +102,7 @@ async fn follow(
             Ok(None) => return anyhow::anyhow!("stream ended"),
             Err(status) => return describe(status),
         }
-        regions.changed();
+        regions.changed_in(region);
     }
 }
 

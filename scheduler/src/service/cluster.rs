@@ -1,6 +1,5 @@
 //! ClusterService: accepts watchers and gives each a session task.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use longshore_proto::cluster::v1 as cluster;
@@ -11,7 +10,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::{Connected, Sessions};
+use super::{Connected, Identity, Sessions};
 use crate::region::directory::Regions;
 use crate::session::{self, Parts};
 use crate::settings::Settings;
@@ -49,13 +48,9 @@ impl ClusterService for Service {
         let token = self.supervisor.token().child_token();
         let connected =
             Connected { session_epoch: hello.session_epoch, queries, token: token.clone() };
-        self.sessions.admit(&hello.cluster_id, connected).map_err(|epoch| {
-            Reason::StaleFence.status(format!(
-                "session {} of cluster {} is not newer than session {epoch}, which is open; raise \
-                 Hello.session_epoch with every session, and give each cluster a name of its own",
-                hello.session_epoch, hello.cluster_id
-            ))
-        })?;
+        let cluster = Identity::of(&hello);
+        let admitted = self.sessions.admit(&cluster, connected);
+        let breaker = admitted.map_err(|rival| rival.refusal(&cluster, hello.session_epoch))?;
         let (outbound, responses) = mpsc::channel(session::outbound_queue());
         let parts = Parts {
             hello,
@@ -66,9 +61,9 @@ impl ClusterService for Service {
             token,
             supervisor: self.supervisor.clone(),
             settings: self.settings.clone(),
-            breaker: Arc::default(),
+            breaker,
         };
-        self.start(parts);
+        self.start(parts, cluster);
         Ok(Response::new(ReceiverStream::new(responses)))
     }
 }
@@ -79,13 +74,13 @@ fn silent() -> Status {
 }
 
 impl Service {
-    fn start(&self, parts: Parts) {
+    fn start(&self, parts: Parts, cluster: Identity) {
         let sessions = self.sessions.clone();
-        let (cluster, epoch) = (parts.hello.cluster_id.clone(), parts.hello.session_epoch);
+        let epoch = parts.hello.session_epoch;
         let version = parts.hello.watcher_version.clone();
-        tracing::info!(cluster, epoch, watcher_version = version, "watcher connected");
+        tracing::info!(%cluster, epoch, watcher_version = version, "watcher connected");
         let (outbound, of_panic) = (parts.outbound.clone(), parts.outbound.clone());
-        let name = cluster.clone();
+        let name = cluster.to_string();
         let task = async move {
             if let Err(status) = session::run(parts).await {
                 tracing::info!(

@@ -77,12 +77,10 @@ impl PlanningService for Service {
         request: Request<planning::ExplainPodRequest>,
     ) -> Result<Response<planning::ExplainPodResponse>, Status> {
         let planning::ExplainPodRequest { cluster_id, namespace, name } = request.into_inner();
-        let Some(session) = self.sessions.get(&cluster_id) else {
-            let known = self.sessions.clusters().join(", ");
-            let message =
-                format!("no watcher of cluster {cluster_id:?} is connected; known: {known}");
-            return Err(Reason::NotFound.status(message));
-        };
+        let session = self
+            .sessions
+            .get(&cluster_id)
+            .map_err(|several| self.unknown(&cluster_id, &several))?;
         let (answer, answered) = oneshot::channel();
         let asked = session.queries.send(Query::ExplainPod { namespace, name, answer }).await;
         let gone = || Status::unavailable("the session ended; ask again when it is back");
@@ -95,6 +93,20 @@ impl PlanningService for Service {
 type Parts = tokio_stream::Iter<std::vec::IntoIter<Result<planning::StreamPlanResponse, Status>>>;
 
 impl Service {
+    /// The refusal of a question about a cluster that is not connected, or is one of several.
+    fn unknown(&self, cluster_id: &str, several: &[String]) -> Status {
+        if several.is_empty() {
+            let known = self.sessions.clusters().join(", ");
+            let message =
+                format!("no watcher of cluster {cluster_id:?} is connected; known: {known}");
+            return Reason::NotFound.status(message);
+        }
+        let several = several.join(" and ");
+        let message =
+            format!("cluster {cluster_id:?} is the name of {several}; ask for one of them so");
+        Reason::ClusterMismatch.status(message)
+    }
+
     /// The answer to a question that comes in parts.
     async fn answer(
         &self,
@@ -134,7 +146,7 @@ impl Service {
                 "the question has neither a catalogue nor options.region; send one of them";
             return Err(Reason::Malformed.status(message));
         }
-        let Some(known) = self.regions.get(region) else {
+        let Some(known) = self.regions.any(region) else {
             let names = self.regions.names().join(", ");
             let message = format!("no actuator of region {region:?} is connected; known: {names}");
             return Err(Reason::NotFound.status(message));

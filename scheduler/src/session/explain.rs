@@ -58,7 +58,7 @@ impl Session {
         let outage = self.outage.as_ref();
         let pod = (namespace.as_str(), name.as_str());
         let told = self::pod(&self.state, &self.planning, outage, pod);
-        let region = self.state.region().and_then(|name| self.regions.get(name));
+        let region = self.region();
         let (uid, told) = match told {
             Ok(told) => told,
             // The asker may have gone; nobody else wants the answer.

@@ -160,7 +160,7 @@ impl Session {
     pub(super) fn is_interrupted(&self, claim: &str) -> bool {
         let Some(claim) = self.state.watched().get(claim) else { return false };
         let id = lifecycle::instance_id(&claim.provider_id);
-        let region = self.state.region().and_then(|name| self.regions.get(name));
+        let region = self.region();
         region.is_some_and(|region| region.read(|state| state.is_leaving(id)))
     }
 
@@ -187,7 +187,7 @@ impl Session {
             return;
         }
         self.status_due_ms = now_ms + STATUS_EVERY_MS;
-        let region = self.state.region().and_then(|name| self.regions.get(name));
+        let region = self.region();
         let mut written = self
             .planning
             .closed()

@@ -54,7 +54,7 @@ use self::planning::Planning;
 use self::protocol::Receiver;
 use self::safety::Safety;
 use self::state::ClusterState;
-use crate::region::directory::Regions;
+use crate::region::directory::{Region, Regions};
 use crate::settings::Settings;
 
 pub use self::breaker::Breaker;
@@ -121,6 +121,8 @@ struct Session {
     /// True when another session of the cluster may have been at work just before.
     follows: bool,
     safety: Safety,
+    /// Tells of changes in the cluster's region.
+    region_changes: Option<watch::Receiver<u64>>,
     /// Owner of tasks, and what the process has of the world outside.
     supervisor: Supervisor,
 }
@@ -171,7 +173,8 @@ pub async fn run(parts: Parts) -> Result<(), Status> {
                 heard = Instant::now();
                 messages.into_iter().try_for_each(|message| session.receive(message))?;
             }
-            _ = changes.changed() => mark_seen(&mut changes),
+            _ = changes.changed() => {}
+            () = changed(&mut session.region_changes) => {}
             Some(outcome) = outcome_queue.recv() => session.outcome(&outcome),
             proposal = session.planning.finished() => {
                 proposal.into_iter().for_each(|proposal| session.commit(proposal));
@@ -208,8 +211,12 @@ async fn unless(token: CancellationToken, task: impl Future<Output = ()>) -> any
     Ok(())
 }
 
-fn mark_seen(changes: &mut watch::Receiver<u64>) {
-    changes.borrow_and_update();
+/// Waits for a change, for ever while there is nothing that could change.
+async fn changed(changes: &mut Option<watch::Receiver<u64>>) {
+    let Some(changes) = changes else { return std::future::pending().await };
+    if changes.changed().await.is_err() {
+        std::future::pending().await
+    }
 }
 
 fn superseded(cluster_id: &str) -> Status {
@@ -253,8 +260,15 @@ impl Session {
             began: Instant::now(),
             follows: false,
             safety: Safety::new(Arc::default()),
+            region_changes: None,
             supervisor,
         }
+    }
+
+    /// The cluster's region, when it is within reach.
+    fn region(&self) -> Option<Region> {
+        let facts = self.state.facts()?;
+        self.regions.find(&facts.account_id, &facts.region).ok()
     }
 
     /// Time of day, in milliseconds since 1970.
@@ -265,6 +279,19 @@ impl Session {
     /// Milliseconds since the session began, by a clock that nobody sets.
     fn session_ms(&self) -> i64 {
         i64::try_from(self.began.elapsed().as_millis()).unwrap_or(i64::MAX)
+    }
+
+    /// Hears of changes in the cluster's region from now on, and in no other.
+    fn listen(&mut self, region: Option<&Region>) {
+        let news = region.map(|region| region.changes.subscribe());
+        let heard = match (&self.region_changes, &news) {
+            (Some(known), Some(news)) => known.same_channel(news),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        if !heard {
+            self.region_changes = news;
+        }
     }
 
     /// Derives every effect that the state calls for. Cheap when nothing does.
@@ -279,7 +306,8 @@ impl Session {
         }
         self.safety.look(now_ms);
         self.watch_region();
-        let region = self.state.region().and_then(|name| self.regions.get(name));
+        let region = self.region();
+        self.listen(region.as_ref());
         // What claims need comes first: an interruption is not to wait behind status.
         if let Some(region) = &region {
             self.live(region, now_ms);

@@ -60,12 +60,6 @@ impl ClusterState {
         &self.cluster_id
     }
 
-    /// Region of the cluster, once known.
-    #[must_use]
-    pub fn region(&self) -> Option<&str> {
-        self.facts.as_ref().map(|facts| facts.region.as_str())
-    }
-
     /// Facts about the cluster, once known.
     #[must_use]
     pub const fn facts(&self) -> Option<&v1::ClusterFacts> {
