@@ -58,6 +58,7 @@ use crate::region::directory::{Region, Regions};
 use crate::settings::Settings;
 
 pub use self::breaker::Breaker;
+pub use self::outbox::{Lane, Lanes};
 pub use self::protocol::hello;
 
 /// The timer behind every signal: what needs doing is looked at anew at least this often.
@@ -85,7 +86,7 @@ pub struct Parts {
     /// The stream from the watcher.
     pub inbound: Streaming<cluster::SyncRequest>,
     /// The stream to the watcher.
-    pub outbound: mpsc::Sender<Result<cluster::SyncResponse, Status>>,
+    pub outbound: Lanes,
     /// The regions within reach.
     pub regions: Regions,
     /// Questions from the planning service.

@@ -13,6 +13,7 @@ use longshore_runtime::planted;
 use tokio::sync::mpsc;
 use tonic::Status;
 
+use super::lifecycle::is_urgent;
 use crate::wire::timestamp;
 
 /// How long a directive may wait before it must not be started, in milliseconds.
@@ -36,9 +37,21 @@ pub struct Asked {
     until_ms: i64,
 }
 
+/// One lane of the stream to a watcher.
+pub type Lane = mpsc::Sender<Result<cluster::SyncResponse, Status>>;
+
+/// The stream to a watcher: what is urgent overtakes what waits.
+#[derive(Clone)]
+pub struct Lanes {
+    /// Interruptions, deletions and releases.
+    pub urgent: Lane,
+    /// Everything else, in order; its error ends the stream.
+    pub plain: Lane,
+}
+
 /// Where directives leave.
 pub struct Outbox {
-    stream: mpsc::Sender<Result<cluster::SyncResponse, Status>>,
+    lanes: Lanes,
     session_epoch: u64,
     clock: Clock,
     next_id: u64,
@@ -61,13 +74,9 @@ pub struct Origin<'a> {
 impl Outbox {
     /// An outbox that writes to the Sync stream of a session.
     #[must_use]
-    pub const fn new(
-        stream: mpsc::Sender<Result<cluster::SyncResponse, Status>>,
-        session_epoch: u64,
-        clock: Clock,
-    ) -> Self {
+    pub const fn new(lanes: Lanes, session_epoch: u64, clock: Clock) -> Self {
         Self {
-            stream,
+            lanes,
             session_epoch,
             clock,
             next_id: 0,
@@ -79,7 +88,11 @@ impl Outbox {
 
     /// Sends a message that is not a directive. False when the stream is full or closed.
     pub fn send(&self, message: Message) -> bool {
-        self.stream.try_send(Ok(cluster::SyncResponse { message: Some(message) })).is_ok()
+        Self::post(&self.lanes.plain, message)
+    }
+
+    fn post(lane: &Lane, message: Message) -> bool {
+        lane.try_send(Ok(cluster::SyncResponse { message: Some(message) })).is_ok()
     }
 
     /// True when the need may be asked for now.
@@ -102,6 +115,7 @@ impl Outbox {
         let directive_id = self.directive_id();
         let until_ms = origin.now_ms + DIRECTIVE_TTL_MS;
         let creates = matches!(action, Action::CreateClaim(_));
+        let urgent = is_urgent(&action) && !planted::is("S25s");
         let directive = cluster::Directive {
             directive_id: directive_id.clone(),
             plan_id: origin.plan_id.to_owned(),
@@ -109,7 +123,8 @@ impl Outbox {
             traceparent: origin.traceparent.to_owned(),
             action: Some(action),
         };
-        if !self.send(Message::Directive(directive)) {
+        let lane = if urgent { &self.lanes.urgent } else { &self.lanes.plain };
+        if !Self::post(lane, Message::Directive(directive)) {
             tracing::warn!(key, "directive held back: the watcher's stream is full");
             return false;
         }
@@ -172,6 +187,14 @@ impl Outbox {
 mod tests {
     use super::*;
 
+    type Received = mpsc::Receiver<Result<cluster::SyncResponse, Status>>;
+
+    /// An outbox with room for some in each lane: the urgent one first.
+    fn outbox(session_epoch: u64, room: usize) -> (Outbox, Received, Received) {
+        let ((urgent, first), (plain, second)) = (mpsc::channel(room), mpsc::channel(room));
+        (Outbox::new(Lanes { urgent, plain }, session_epoch, Clock::system()), first, second)
+    }
+
     fn release() -> Action {
         Action::ReleaseClaim(cluster::ReleaseClaim { claim: "a".to_owned() })
     }
@@ -182,8 +205,7 @@ mod tests {
 
     #[test]
     fn a_need_is_asked_once_until_answered_and_rested() {
-        let (stream, mut sent) = mpsc::channel(4);
-        let mut outbox = Outbox::new(stream, 7, Clock::system());
+        let (mut outbox, mut sent, _plain) = outbox(7, 4);
         assert!(outbox.direct("release/a", "a", release(), at(0)));
         assert!(!outbox.direct("release/a", "a", release(), at(1)));
         let result = cluster::DirectiveResult {
@@ -202,8 +224,7 @@ mod tests {
     #[test]
     fn directive_ids_never_repeat_over_sessions() {
         let ids = |epoch| {
-            let (stream, mut sent) = mpsc::channel(4);
-            let mut outbox = Outbox::new(stream, epoch, Clock::system());
+            let (mut outbox, mut sent, _plain) = outbox(epoch, 4);
             assert!(outbox.direct("release/a", "a", release(), at(0)));
             assert!(outbox.direct("release/b", "b", release(), at(0)));
             let id = |sent: &mut mpsc::Receiver<Result<cluster::SyncResponse, Status>>| match sent
@@ -222,9 +243,22 @@ mod tests {
     }
 
     #[test]
+    fn what_is_urgent_overtakes_a_plan_that_fills_the_stream() {
+        let (mut outbox, mut urgent, _plain) = outbox(7, 1);
+        let create = || Action::CreateClaim(cluster::CreateClaim::default());
+        assert!(outbox.direct("create/a", "a", create(), at(0)));
+        assert!(!outbox.direct("create/b", "b", create(), at(0)), "the lane is full");
+        assert!(outbox.direct("release/c", "c", release(), at(0)));
+        assert!(urgent.try_recv().is_ok());
+        let chosen =
+            cluster::DeleteClaim { assumes: Some(Default::default()), ..Default::default() };
+        let chosen = Action::DeleteClaim(chosen);
+        assert!(!outbox.direct("delete/d", "d", chosen, at(0)), "by choice, it waits its turn");
+    }
+
+    #[test]
     fn a_full_stream_keeps_the_need_free() {
-        let (stream, _sent) = mpsc::channel(1);
-        let mut outbox = Outbox::new(stream, 7, Clock::system());
+        let (mut outbox, _sent, _plain) = outbox(7, 1);
         assert!(outbox.direct("release/a", "a", release(), at(0)));
         assert!(!outbox.direct("release/b", "b", release(), at(0)));
         assert!(outbox.is_free("release/b", 0));
