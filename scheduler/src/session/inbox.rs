@@ -12,7 +12,7 @@ use tonic::Status;
 
 use super::Session;
 use super::dispatch::Outcome;
-use super::protocol::Step;
+use super::protocol::{Step, bounded};
 
 /// A plan that the watcher refused in part is made anew after this long, not at once: what stood in its
 /// way is likely still there.
@@ -20,6 +20,7 @@ const REFUSED_AGAIN: Duration = Duration::from_secs(2);
 /// After a reconnect the first plan waits for this long: claims that an earlier session has asked for are
 /// on their way into the view, and their pods need no others.
 const RECONNECTED: Duration = Duration::from_secs(3);
+
 impl Session {
     pub(super) fn receive(&mut self, message: cluster::SyncRequest) -> Result<(), Status> {
         match self.receiver.receive(message)? {
@@ -34,6 +35,7 @@ impl Session {
                 if self.state.apply(changes, now_ms) {
                     self.planning.want(&traceparent);
                 }
+                bounded(self.state.digest().0)?;
                 self.acknowledge(revision);
             }
             Step::Acknowledge { revision } => self.acknowledge(revision),
@@ -98,11 +100,12 @@ impl Session {
     }
 
     pub(super) fn outcome(&mut self, outcome: &Outcome) {
-        const RETRY_AFTER_MS: i64 = 500;
-        if outcome.result.is_err() {
-            let again_ms = self.session_ms() + RETRY_AFTER_MS;
-            for key in &outcome.keys {
-                self.outbox.rest(key, again_ms);
+        let now_ms = self.session_ms();
+        for key in &outcome.keys {
+            if outcome.result.is_err() {
+                self.outbox.fail(key, now_ms, &self.supervisor.platform().entropy);
+            } else {
+                self.outbox.succeed(key);
             }
         }
         for refusal in outcome.result.as_deref().unwrap_or_default() {

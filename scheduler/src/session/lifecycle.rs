@@ -6,6 +6,7 @@
 
 mod ending;
 mod orphans;
+mod passing;
 mod presence;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +18,7 @@ use longshore_proto::cluster::v1::{DeleteClaim, DisruptClaim, RecordLaunchFailur
 use longshore_proto::types::v1::{NodeClaim, Termination};
 use longshore_runtime::planted;
 
+pub use self::passing::{given_up, passing, unknown};
 use self::presence::Presence;
 use super::joined::Joined;
 use super::record;
@@ -32,8 +34,6 @@ const REGISTRATION_TTL_MS: i64 = 15 * 60 * 1000;
 /// Of that, how long the session must have seen it itself, in milliseconds: its age is told by the clocks
 /// of other hosts.
 const REGISTRATION_SEEN_MS: i64 = REGISTRATION_TTL_MS / 3;
-/// A node that joined and is not ready for this long keeps no pods waiting any more, in milliseconds.
-const UNREADY_PATIENCE_MS: i64 = 5 * 60 * 1000;
 /// A node is registered once nothing but karpenter.sh/unregistered repels pods, so that taking this
 /// taint off is what opens it, with its pods nominated. Kubernetes takes off its own start-up taints
 /// at a time of its choosing; a nomination for a node still closed would be lost by then. After this
@@ -158,29 +158,6 @@ pub fn steps(world: &World<'_>) -> Vec<Due> {
     claims.chain(world.orphans()).collect()
 }
 
-/// States that must not last, for [`Sightings`] to measure; empty while the region is out of reach.
-#[must_use]
-pub fn passing(world: &World<'_>) -> BTreeSet<String> {
-    if !world.region.synced {
-        return BTreeSet::new();
-    }
-    let of_claims = world.claims.values().filter_map(|claim| world.passing_state(claim));
-    of_claims.chain(world.unclaimed().map(orphans::key)).collect()
-}
-
-/// Instances whose nodes have not been ready for too long to keep pods waiting for them.
-#[must_use]
-pub fn given_up(
-    claims: &BTreeMap<String, NodeClaim>,
-    sightings: &Sightings,
-    session_ms: i64,
-) -> BTreeSet<String> {
-    let late = |name: &str| sightings.lasted_ms(&format!("unready/{name}"), session_ms);
-    let starting = claims.values().filter(|claim| claim.initialize_time.is_none());
-    let given_up = starting.filter(|claim| late(&claim.name) > UNREADY_PATIENCE_MS);
-    given_up.map(|claim| instance_id(&claim.provider_id).to_owned()).collect()
-}
-
 /// EC2 id inside a provider id; empty when there is none.
 #[must_use]
 pub fn instance_id(provider_id: &str) -> &str {
@@ -199,24 +176,6 @@ impl World<'_> {
             return told(delete(claim, EXCESS, "its NodePool asks for fewer replicas"));
         }
         if claim.provider_id.is_empty() { self.launching(claim) } else { self.running(claim) }
-    }
-
-    /// The state of a claim that must not last, if it is in one.
-    fn passing_state(&self, claim: &NodeClaim) -> Option<String> {
-        let state = if claim.deleting {
-            return None;
-        } else if claim.provider_id.is_empty() {
-            "launching"
-        } else if !claim.disruption_reason.is_empty() {
-            "disrupted"
-        } else if claim.register_time.is_none() {
-            "registering"
-        } else if claim.initialize_time.is_none() && self.node(claim).is_some_and(|n| !n.ready) {
-            "unready"
-        } else {
-            return None;
-        };
-        Some(format!("{state}/{}", claim.name))
     }
 
     fn lasted_ms(&self, state: &str, name: &str) -> i64 {

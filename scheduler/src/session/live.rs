@@ -105,6 +105,7 @@ impl Session {
         });
         let given_up = lifecycle::given_up(claims, &sightings, session_ms);
         self.planning.give_up(given_up);
+        self.safety.unknown = lifecycle::unknown(claims, &sightings, session_ms);
         self.safety.sightings = sightings;
         steps.sort_by_key(|due| due.step.urgency());
         steps
@@ -204,8 +205,11 @@ impl Session {
         }
         let statuses: BTreeSet<&str> = written.iter().map(|written| written.key.as_str()).collect();
         self.outbox.forget_gone(&statuses);
+        let pods = &self.state.view().world().pods;
+        self.outbox.forget_pods(|uid| pods.contains_key(uid));
         written.extend(status::refusals(self.state.take_refused()));
         written.extend(self.safety.freeze().map(status::frozen).into_iter().flatten());
+        written.extend(self.safety.unknown.iter().map(|claim| status::unknown(claim)));
         let origin = Origin { now_ms, ..Default::default() };
         for Written { key, content, action } in written {
             self.outbox.direct_once(&key, &content, action, origin);
@@ -225,7 +229,7 @@ impl Session {
         if !self.outbox.is_free(&key, now_ms) {
             return;
         }
-        let order = Order::Cluster { facts: facts.clone(), node_classes };
+        let order = Order::Cluster { facts: Box::new(facts.clone()), node_classes };
         // Said once for each leader and content; an error report frees the key again.
         self.post(Parcel { order, keys: vec![key], client: region.client.clone() }, i64::MAX);
     }

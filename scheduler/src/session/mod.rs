@@ -41,13 +41,14 @@ use longshore_proto::limits::{
 };
 use longshore_proto::planning::v1 as wire_planning;
 use longshore_proto::reason::{self, Reason};
+use longshore_runtime::planted;
 use longshore_runtime::tasks::Supervisor;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
 
-use self::dispatch::{Numbering, Parcel};
+use self::dispatch::{Numbering, Outcome, Parcel};
 use self::outage::Outage;
 use self::outbox::Outbox;
 use self::planning::Planning;
@@ -119,6 +120,8 @@ struct Session {
     status_due_ms: i64,
     /// When the session began: its own clock, which no other host sets.
     began: Instant,
+    /// When the watcher is asked to connect anew; none once it has been.
+    moves_at: Option<Instant>,
     /// True when another session of the cluster may have been at work just before.
     follows: bool,
     safety: Safety,
@@ -127,6 +130,14 @@ struct Session {
     /// Owner of tasks, and what the process has of the world outside.
     supervisor: Supervisor,
 }
+
+/// How long a session lasts at least before its watcher is asked to connect anew, so that sessions spread
+/// over schedulers that have come since.
+const SESSION_AGE: Duration = Duration::from_secs(30 * 60);
+/// How much longer one may last: watchers that came together do not go together.
+const SESSION_AGE_SPREAD: Duration = Duration::from_secs(10 * 60);
+/// Longest time that a watcher is asked to wait before it connects again.
+const GO_AWAY_DELAY: Duration = Duration::from_secs(2);
 
 /// Size of the channel towards the watcher: directives and the answers to a full window.
 #[must_use]
@@ -139,33 +150,23 @@ pub const fn outbound_queue() -> usize {
 /// # Errors
 /// The status that the stream ended with.
 pub async fn run(parts: Parts) -> Result<(), Status> {
-    let Parts { hello, mut inbound, outbound, regions, mut queries, token, .. } = parts;
-    let Parts { supervisor, settings, breaker, .. } = parts;
-    let clock = supervisor.platform().clock.clone();
-    let numbering = Numbering::new(hello.cluster_id.clone(), hello.session_epoch, clock);
-    let (parcels, parcel_queue) = mpsc::channel(dispatch::QUEUE);
-    let (outcomes, mut outcome_queue) = mpsc::channel(dispatch::QUEUE);
-    let dispatching = dispatch::run(numbering, parcel_queue, outcomes);
-    let ended = token.clone();
-    // Without its road to the actuator a session is of no use; the next one has a new one.
-    supervisor.spawn_contained("dispatch", unless(token.clone(), dispatching), move |outcome| {
-        if outcome.is_err() {
-            ended.cancel();
-        }
-    });
-    let mut changes = regions.changes();
-    let planning = Planning::new(hello.session_epoch, settings, supervisor.platform());
-    let state = ClusterState::new(hello.cluster_id.clone());
-    let outbox = Outbox::new(outbound, hello.session_epoch, supervisor.platform().clock.clone());
-    let mut session = Session::new(state, planning, outbox, (regions, parcels), supervisor);
-    session.pins_pods = hello.pins_pods;
-    session.follows = hello.session_epoch > 1;
-    session.safety = Safety::new(breaker);
-    session.outbox.send(welcome());
+    let (mut session, mut outcomes) = begin(&parts);
+    let Parts { hello, mut inbound, mut queries, token, .. } = parts;
+    let mut changes = session.regions.changes();
     let mut heard = Instant::now();
+    session.outbox.send(welcome());
     loop {
         let wake = session.planning.wake_at().unwrap_or_else(|| Instant::now() + TICK);
         tokio::select! {
+            // In an order of its own, so that a simulation can repeat it. Nothing that comes before the
+            // messages comes without end, and a pass looks at what comes after them.
+            biased;
+            () = token.cancelled() => return Err(session.ended(&hello.cluster_id)),
+            proposal = session.planning.finished() => {
+                proposal.into_iter().for_each(|proposal| session.commit(proposal));
+            }
+            Some(outcome) = outcomes.recv() => session.outcome(&outcome),
+            Some(query) = queries.recv() => session.answer(query),
             messages = arrived(&mut inbound) => {
                 let messages = messages?;
                 if messages.is_empty() {
@@ -176,19 +177,40 @@ pub async fn run(parts: Parts) -> Result<(), Status> {
             }
             _ = changes.changed() => {}
             () = changed(&mut session.region_changes) => {}
-            Some(outcome) = outcome_queue.recv() => session.outcome(&outcome),
-            proposal = session.planning.finished() => {
-                proposal.into_iter().for_each(|proposal| session.commit(proposal));
-            }
-            Some(query) = queries.recv() => session.answer(query),
             () = tokio::time::sleep_until(wake.min(Instant::now() + TICK)) => {}
-            () = token.cancelled() => return Err(superseded(&hello.cluster_id)),
         }
         if heard.elapsed() > SILENCE {
             return Err(Status::deadline_exceeded("no message from the watcher for too long"));
         }
+        session.move_on();
         session.pass();
     }
+}
+
+/// A session with its road to the actuator, and what comes back on that.
+fn begin(parts: &Parts) -> (Session, mpsc::Receiver<Outcome>) {
+    let (hello, supervisor) = (&parts.hello, parts.supervisor.clone());
+    let (platform, epoch) = (supervisor.platform().clone(), hello.session_epoch);
+    let numbering = Numbering::new(hello.cluster_id.clone(), epoch, platform.clock.clone());
+    let (parcels, parcel_queue) = mpsc::channel(dispatch::QUEUE);
+    let (outcomes, outcome_queue) = mpsc::channel(dispatch::QUEUE);
+    let dispatching = unless(parts.token.clone(), dispatch::run(numbering, parcel_queue, outcomes));
+    let ended = parts.token.clone();
+    // Without its road to the actuator a session is of no use; the next one has a new one.
+    supervisor.spawn_contained("dispatch", dispatching, move |outcome| {
+        if outcome.is_err() {
+            ended.cancel();
+        }
+    });
+    let planning = Planning::new(epoch, parts.settings.clone(), &platform);
+    let state = ClusterState::new(hello.cluster_id.clone());
+    let outbox = Outbox::new(parts.outbound.clone(), epoch, platform.clock.clone());
+    let roads = (parts.regions.clone(), parcels);
+    let mut session = Session::new(state, planning, outbox, roads, supervisor);
+    session.pins_pods = hello.pins_pods;
+    session.follows = epoch > 1;
+    session.safety = Safety::new(Arc::clone(&parts.breaker));
+    (session, outcome_queue)
 }
 
 /// The messages that have come, at least one; none when the stream has ended. What is there already
@@ -247,6 +269,8 @@ impl Session {
         (regions, parcels): (Regions, mpsc::Sender<Parcel>),
         supervisor: Supervisor,
     ) -> Self {
+        let spread = Duration::ZERO..=SESSION_AGE_SPREAD;
+        let age = SESSION_AGE + supervisor.platform().entropy.range(spread);
         Self {
             state,
             receiver: Receiver::default(),
@@ -259,6 +283,7 @@ impl Session {
             pins_pods: false,
             status_due_ms: 0,
             began: Instant::now(),
+            moves_at: Some(Instant::now() + age),
             follows: false,
             safety: Safety::new(Arc::default()),
             region_changes: None,
@@ -280,6 +305,31 @@ impl Session {
     /// Milliseconds since the session began, by a clock that nobody sets.
     fn session_ms(&self) -> i64 {
         i64::try_from(self.began.elapsed().as_millis()).unwrap_or(i64::MAX)
+    }
+
+    /// Asks the watcher to connect anew, to whichever scheduler it reaches. False when it cannot be told.
+    fn go_away(&self, reason: &str) -> bool {
+        let delay = self.supervisor.platform().entropy.range(Duration::ZERO..=GO_AWAY_DELAY);
+        let delay = prost_types::Duration::try_from(delay).ok();
+        let reason = reason.to_owned();
+        self.outbox.send(Message::GoAway(cluster::GoAway { delay, reason }))
+    }
+
+    /// Sessions move from time to time, so that schedulers share them.
+    fn move_on(&mut self) {
+        let due = self.moves_at.is_some_and(|at| at <= Instant::now()) && !planted::is("S28");
+        if due && self.go_away("sessions move from time to time, so that schedulers share them") {
+            self.moves_at = None;
+        }
+    }
+
+    /// The status of a session that is ended from here.
+    fn ended(&self, cluster_id: &str) -> Status {
+        if !self.supervisor.token().is_cancelled() {
+            return superseded(cluster_id);
+        }
+        self.go_away("the scheduler is shutting down");
+        Reason::Draining.status("the scheduler is shutting down; reconnect to another")
     }
 
     /// Hears of changes in the cluster's region from now on, and in no other.

@@ -4,11 +4,15 @@
 //! stream loses nothing: needs are derived from state and come up again on the next pass.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use longshore_proto::cluster::v1 as cluster;
 use longshore_proto::cluster::v1::directive::Action;
 use longshore_proto::cluster::v1::sync_response::Message;
+use longshore_proto::limits::DIRECTIVE_QUEUE;
+use longshore_runtime::backoff::{Backoff, BackoffPolicy};
 use longshore_runtime::clock::Clock;
+use longshore_runtime::entropy::Entropy;
 use longshore_runtime::planted;
 use tokio::sync::mpsc;
 use tonic::Status;
@@ -37,6 +41,22 @@ pub struct Asked {
     until_ms: i64,
 }
 
+/// Waits of a need that nobody could be asked for: an actuator that refuses one is not asked every moment.
+const ASKED_AGAIN: BackoffPolicy =
+    BackoffPolicy { minimum: Duration::from_millis(500), maximum: Duration::from_secs(60) };
+/// A need that has not failed for this long starts over, in milliseconds.
+const FAILURE_KEPT_MS: i64 = 10 * 60 * 1000;
+/// Most directives without an answer: a plan that needs more waits for results.
+const ASKED_MAX: usize = 4 * DIRECTIVE_QUEUE;
+/// From this many on, what was said about pods that are gone is forgotten.
+const SAID_MAX: usize = DIRECTIVE_QUEUE;
+
+/// A need that could not be met, and when that was last so.
+struct Failing {
+    waits: Backoff,
+    last_ms: i64,
+}
+
 /// One lane of the stream to a watcher.
 pub type Lane = mpsc::Sender<Result<cluster::SyncResponse, Status>>;
 
@@ -57,6 +77,7 @@ pub struct Outbox {
     next_id: u64,
     asked: BTreeMap<String, Asked>,
     resting: BTreeMap<String, i64>,
+    failing: BTreeMap<String, Failing>,
     said: BTreeMap<String, String>,
 }
 
@@ -82,6 +103,7 @@ impl Outbox {
             next_id: 0,
             asked: BTreeMap::new(),
             resting: BTreeMap::new(),
+            failing: BTreeMap::new(),
             said: BTreeMap::new(),
         }
     }
@@ -106,16 +128,32 @@ impl Outbox {
         self.resting.insert(key.to_owned(), until_ms);
     }
 
+    /// Nobody could be asked for the need: it rests, longer with every time.
+    pub fn fail(&mut self, key: &str, now_ms: i64, entropy: &Entropy) {
+        let fresh =
+            || Failing { waits: Backoff::new(ASKED_AGAIN, entropy.clone()), last_ms: now_ms };
+        let failing = self.failing.entry(key.to_owned()).or_insert_with(fresh);
+        failing.last_ms = now_ms;
+        let wait =
+            if planted::is("S29") { ASKED_AGAIN.minimum } else { failing.waits.next_delay() };
+        self.rest(key, now_ms + i64::try_from(wait.as_millis()).unwrap_or(i64::MAX / 2));
+    }
+
+    /// Somebody could be asked for the need.
+    pub fn succeed(&mut self, key: &str) {
+        self.failing.remove(key);
+    }
+
     /// Asks for `action`, unless the need rests. True when the directive was sent.
     pub fn direct(&mut self, key: &str, claim: &str, action: Action, origin: Origin<'_>) -> bool {
-        if !self.is_free(key, origin.now_ms) {
+        let urgent = is_urgent(&action) && !planted::is("S25s");
+        if !self.is_free(key, origin.now_ms) || (self.asked.len() >= ASKED_MAX && !urgent) {
             return false;
         }
         self.next_id += 1;
         let directive_id = self.directive_id();
         let until_ms = origin.now_ms + DIRECTIVE_TTL_MS;
         let creates = matches!(action, Action::CreateClaim(_));
-        let urgent = is_urgent(&action) && !planted::is("S25s");
         let directive = cluster::Directive {
             directive_id: directive_id.clone(),
             plan_id: origin.plan_id.to_owned(),
@@ -160,6 +198,13 @@ impl Outbox {
         self.said.retain(|key, _| !status(key) || present.contains(key.as_str()));
     }
 
+    /// Forgets what was said about pods that are gone.
+    pub fn forget_pods(&mut self, is_there: impl Fn(&str) -> bool) {
+        if self.said.len() > SAID_MAX {
+            self.said.retain(|key, _| key.strip_prefix("event/").is_none_or(&is_there));
+        }
+    }
+
     /// Takes note of an answer. `None` when the directive is unknown, for example from before.
     pub fn answered(
         &mut self,
@@ -180,6 +225,7 @@ impl Outbox {
     pub fn expire(&mut self, now_ms: i64) {
         self.asked.retain(|_, asked| asked.until_ms > now_ms);
         self.resting.retain(|_, until| *until > now_ms);
+        self.failing.retain(|_, failing| now_ms - failing.last_ms < FAILURE_KEPT_MS);
     }
 }
 
@@ -254,6 +300,36 @@ mod tests {
             cluster::DeleteClaim { assumes: Some(Default::default()), ..Default::default() };
         let chosen = Action::DeleteClaim(chosen);
         assert!(!outbox.direct("delete/d", "d", chosen, at(0)), "by choice, it waits its turn");
+    }
+
+    #[test]
+    fn a_need_that_fails_rests_longer_with_every_time() {
+        let (mut outbox, _urgent, _plain) = outbox(7, 1);
+        let entropy = Entropy::seeded(1);
+        let mut now_ms = 0;
+        let mut longest_ms = 0;
+        for _ in 0..20 {
+            outbox.fail("launch/a", now_ms, &entropy);
+            let failed_ms = now_ms;
+            while !outbox.is_free("launch/a", now_ms) {
+                now_ms += 50;
+            }
+            longest_ms = longest_ms.max(now_ms - failed_ms);
+        }
+        assert!((10_000..=60_050).contains(&longest_ms), "{longest_ms}");
+        outbox.succeed("launch/a");
+        outbox.fail("launch/a", now_ms, &entropy);
+        assert!(outbox.is_free("launch/a", now_ms + 500), "it starts over");
+    }
+
+    #[test]
+    fn what_was_said_about_pods_that_are_gone_is_forgotten() {
+        let (mut outbox, _urgent, _plain) = outbox(7, SAID_MAX + 2);
+        for index in 0..=SAID_MAX {
+            outbox.direct_once(&format!("event/{index}"), "no room", release(), at(0));
+        }
+        outbox.forget_pods(|uid| uid == "7");
+        assert_eq!(outbox.said.len(), 1);
     }
 
     #[test]

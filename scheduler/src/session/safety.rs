@@ -41,6 +41,8 @@ pub struct Freeze {
 pub struct Safety {
     /// Since when states have lasted that must not last.
     pub sightings: Sightings,
+    /// Claims of whose instances nothing has been known for long.
+    pub unknown: BTreeSet<String>,
     breaker: Arc<Mutex<Breaker>>,
     whole_since_ms: Option<i64>,
     looked_ms: i64,
@@ -56,6 +58,7 @@ impl Safety {
     pub fn new(breaker: Arc<Mutex<Breaker>>) -> Self {
         Self {
             sightings: Sightings::default(),
+            unknown: BTreeSet::new(),
             breaker,
             whole_since_ms: None,
             looked_ms: 0,

@@ -80,6 +80,24 @@ pub fn frozen(freeze: &Freeze) -> Vec<Written> {
     written.collect()
 }
 
+/// The Event for a claim of whose instance the region knows nothing.
+#[must_use]
+pub fn unknown(claim: &str) -> Written {
+    let message = "the region lists no instance of this claim's provider id and nobody saw it end, so nothing \
+                   is done about it; compare account and region of the actuator, and delete the NodeClaim \
+                   if the instance is gone";
+    Written {
+        key: format!("unknown/{claim}"),
+        content: String::new(),
+        action: Action::PublishEvent(PublishEvent {
+            about: Some(ObjectRef { kind: ObjectKind::NodeClaim.into(), key: claim.to_owned() }),
+            warning: true,
+            reason: "InstanceUnknown".to_owned(),
+            message: message.to_owned(),
+        }),
+    }
+}
+
 /// Events for objects that could not be read.
 #[must_use]
 pub fn refusals(refused: Vec<Refused>) -> Vec<Written> {

@@ -194,7 +194,7 @@ mod tests {
         let places = [("a", Target::Node("m".into()))];
         let saving = claim(DisruptionReason::Underutilized);
         let held = Pod { do_not_disrupt: DoNotDisrupt::Always, ..pod("a") };
-        assert_eq!(verdict(&view(&[held.clone()]), &places, &saving), Verdict::Cancel);
+        assert_eq!(verdict(&view(std::slice::from_ref(&held)), &places, &saving), Verdict::Cancel);
         let ended = Pod { do_not_disrupt: DoNotDisrupt::UntilMs(0), ..pod("a") };
         assert!(matches!(verdict(&view(&[ended]), &places, &saving), Verdict::Go(_)));
         let bounded =

@@ -495,3 +495,16 @@ fn silence_proves_nothing() {
     case.region.synced = false;
     assert!(case.steps().is_empty());
 }
+
+#[test]
+fn an_instance_that_stays_unknown_is_told_of() {
+    let mut case = Case::new().provided();
+    case.claim.register_time = Some(Timestamp::default());
+    let claims = BTreeMap::from([(case.claim.name.clone(), case.claim.clone())]);
+    let late = |case: &Case| unknown(&claims, &case.sightings, SESSION_MS).len();
+    let case = case.lasting("unknown/default-a", passing::UNKNOWN_PATIENCE_MS);
+    assert_eq!(late(&case), 0);
+    let case =
+        case.lasting("other", 0).lasting("unknown/default-a", passing::UNKNOWN_PATIENCE_MS + 1);
+    assert_eq!(late(&case), 1);
+}
