@@ -44,6 +44,7 @@ use crate::settings::Settings;
 /// Longest that anything may take.
 const PATIENCE: Duration = Duration::from_secs(3_600);
 
+type Changes = mpsc::UnboundedSender<Result<capacity::WatchResponse, Status>>;
 type Incoming = mpsc::UnboundedSender<io::Result<Stream>>;
 
 /// Connections by authority.
@@ -73,7 +74,7 @@ impl Transport for Roads {
 #[derive(Clone, Default)]
 struct Actuator {
     told: Arc<Mutex<Vec<capacity::RegionChange>>>,
-    listeners: Arc<Mutex<Vec<mpsc::UnboundedSender<Result<capacity::WatchResponse, Status>>>>>,
+    listeners: Arc<Mutex<Vec<Changes>>>,
     terminations: Arc<Mutex<Vec<String>>>,
 }
 
@@ -319,139 +320,4 @@ fn region() -> [Change; 3] {
     [Change::Region(info), Change::Catalogue(catalogue), Change::NodeClass(class)]
 }
 
-fn deletion(action: &Action) -> Option<cluster::DeleteClaim> {
-    match action {
-        Action::DeleteClaim(delete) => Some(delete.clone()),
-        _ => None,
-    }
-}
-
-fn disruption(action: &Action) -> Option<cluster::DisruptClaim> {
-    match action {
-        Action::DisruptClaim(disrupt) => Some(disrupt.clone()),
-        _ => None,
-    }
-}
-
-/// The node and the claim of a disruption, as the watcher shows them once it is carried out.
-fn marked(number: u64, reason: &str) -> Vec<Kind> {
-    let (mut node, mut claim) = in_service(number);
-    let effect = v1::TaintEffect::NoSchedule.into();
-    node.taints.push(v1::Taint {
-        key: "karpenter.sh/disrupted".to_owned(),
-        effect,
-        ..Default::default()
-    });
-    claim.disruption_reason = reason.to_owned();
-    vec![Kind::Node(node), Kind::NodeClaim(claim)]
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_empty_node_goes_in_two_steps() {
-    let mut scene = Scene::new(&[0], vec![pool(true)]).await;
-    let disrupt = scene.next(PATIENCE, disruption).await.unwrap();
-    assert_eq!((disrupt.claim.as_str(), disrupt.reason.as_str()), ("claim-0", "Empty"));
-    assert_eq!(disrupt.assumes, Some(cluster::Assumption::default()), "nothing runs there");
-    let early = scene.next(Duration::from_secs(20), deletion).await;
-    assert_eq!(early, None, "its taint has not been seen");
-    scene.delta(marked(0, "Empty"));
-    let delete = scene.next(Duration::from_secs(5), deletion).await.unwrap();
-    assert_eq!(delete.assumes, Some(cluster::Assumption::default()));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_pod_that_comes_before_the_taint_saves_its_node() {
-    let mut scene = Scene::new(&[0], vec![pool(true)]).await;
-    scene.next(PATIENCE, disruption).await.unwrap();
-    let pod = bound("n-0");
-    scene.delta(marked(0, "Empty").into_iter().chain([pod]).collect());
-    let cancel = scene.next(Duration::from_secs(30), disruption).await.unwrap();
-    assert!(cancel.cancel);
-    assert!(!scene.seen.iter().any(|action| deletion(action).is_some()));
-    let (node, claim) = in_service(0);
-    scene.delta(vec![Kind::Node(node), Kind::NodeClaim(claim)]);
-    let again = scene.next(Duration::from_secs(60), disruption).await;
-    assert_eq!(again, None, "it is left alone for a while");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_listing_that_lacks_all_instances_costs_two_nodes_in_ten_minutes_at_most() {
-    let numbers: Vec<u64> = (0..8).collect();
-    let pods = numbers.iter().map(|number| bound(&format!("n-{number}")));
-    let objects = [pool(false)].into_iter().chain(pods).collect();
-    let mut scene = Scene::new(&numbers, objects).await;
-    assert_eq!(scene.next(Duration::from_secs(60), deletion).await, None);
-    for number in &numbers {
-        let mut gone = instance(*number);
-        gone.phase = capacity::InstancePhase::Terminated.into();
-        gone.vanished = true;
-        scene.actuator.tell(Change::Instance(gone));
-    }
-    let believed = scene.next(Duration::from_secs(120), deletion).await;
-    assert_eq!(believed, None, "the nodes are well");
-    let unwell = numbers.iter().map(|number| {
-        let (mut node, _) = in_service(*number);
-        node.ready = false;
-        Kind::Node(node)
-    });
-    let unwell = unwell.collect();
-    scene.delta(unwell);
-    scene.next(Duration::from_secs(500), |_| None::<()>).await;
-    let deleted: std::collections::BTreeSet<String> =
-        scene.seen.iter().filter_map(deletion).map(|delete| delete.claim).collect();
-    assert_eq!(deleted.len(), 2, "{deleted:?}");
-    let frozen =
-        |action: &Action| matches!(action, Action::PublishEvent(event) if event.reason == "Frozen");
-    assert!(scene.seen.iter().any(frozen), "it is said");
-    assert_eq!(*scene.actuator.terminations.lock().unwrap(), Vec::<String>::new());
-}
-
-#[tokio::test(start_paused = true)]
-async fn instances_without_claims_are_ended_late_and_few_at_a_time() {
-    let mut scene = Scene::new(&[], vec![pool(false)]).await;
-    (0..5).for_each(|number| scene.actuator.tell(Change::Instance(instance(number))));
-    scene.next(Duration::from_secs(55), |_| None::<()>).await;
-    assert!(scene.actuator.terminations.lock().unwrap().is_empty(), "their claims may still come");
-    scene.next(Duration::from_secs(300), |_| None::<()>).await;
-    let ended: std::collections::BTreeSet<String> =
-        scene.actuator.terminations.lock().unwrap().iter().cloned().collect();
-    assert_eq!(ended.len(), 2, "{ended:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn nothing_is_ended_while_claims_cannot_be_read() {
-    let about = v1::ObjectRef { kind: v1::ObjectKind::NodeClaim.into(), key: String::new() };
-    let key = format!("{}/", about.kind);
-    let stone = v1::UnreadableObject { key, about: Some(about), message: "404".to_owned() };
-    let mut scene = Scene::new(&[], vec![pool(true), Kind::Unreadable(stone)]).await;
-    (0..5).for_each(|number| scene.actuator.tell(Change::Instance(instance(number))));
-    scene.next(Duration::from_secs(900), |_| None::<()>).await;
-    assert!(scene.actuator.terminations.lock().unwrap().is_empty());
-    let said = |action: &Action| {
-        matches!(action, Action::SetNodePoolStatus(status)
-            if status.conditions.iter().any(|condition| condition.reason == "Unreadable"))
-    };
-    assert!(scene.seen.iter().any(said), "the pool says so");
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_old_session_is_asked_to_move() {
-    let mut scene = Scene::new(&[], vec![pool(false)]).await;
-    let mut sign = Instant::now();
-    let began = Instant::now();
-    let away = loop {
-        if Instant::now() >= sign {
-            let bookmark = Up::Bookmark(cluster::Bookmark::default());
-            scene.up.send(cluster::SyncRequest { message: Some(bookmark) }).unwrap();
-            sign = Instant::now() + Duration::from_secs(10);
-        }
-        let Ok(response) = timeout(sign - Instant::now(), scene.down.message()).await else {
-            assert!(began.elapsed() < PATIENCE, "it stays for ever");
-            continue;
-        };
-        if let Some(Down::GoAway(away)) = response.unwrap().unwrap().message {
-            break away;
-        }
-    };
-    assert!(began.elapsed() >= Duration::from_secs(1_800), "{away:?}");
-}
+mod scenes;

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use longshore_core::plan::{Disruption, NewNode, Plan, Target, Unplaced};
 use longshore_core::vocabulary::ids::{ClaimName, NodeName, PodUid};
@@ -26,6 +27,8 @@ use crate::wire::{self, timestamp};
 
 /// Most pods of one shape that are told why they cannot be placed; the reason is the same for all.
 const TOLD_PER_SHAPE: usize = 10;
+/// A disruption that does not stand at present is looked at again after this long, also when nothing changes.
+const SKIPPED_AGAIN: Duration = Duration::from_secs(30);
 /// Characters of a claim's suffix: those that Kubernetes uses in generated names.
 const SUFFIX_CHARACTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 /// Length of a claim's suffix.
@@ -62,7 +65,11 @@ impl Session {
         self.disrupt(&going, &launched, origin);
         self.nominate(&plan, origin);
         report(&proposal, &launched);
+        let skipped = going.len() < plan.disruptions.len();
         self.planning.adopt(proposal, &launched, &self.state, now_ms);
+        if skipped {
+            self.planning.want_after(SKIPPED_AGAIN);
+        }
     }
 
     /// For each launch of the plan: whether any of its pods still needs a place.
