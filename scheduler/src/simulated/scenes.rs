@@ -136,3 +136,76 @@ async fn an_old_session_is_asked_to_move() {
     };
     assert!(began.elapsed() >= Duration::from_secs(1_800), "{away:?}");
 }
+
+/// What the cluster shows of the node that replaces the first.
+fn replacement(name: &str, initialised: bool) -> Vec<Kind> {
+    let (node, mut claim) = in_service(1);
+    claim.name = name.to_owned();
+    claim.initialize_time = claim.initialize_time.filter(|_| initialised);
+    vec![Kind::Node(node), Kind::NodeClaim(claim)]
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_expired_node_goes_when_its_replacement_is_there_with_the_pods_that_were_looked_at() {
+    let (node, mut claim) = in_service(0);
+    claim.expire_after = Some(prost_types::Duration { seconds: 60, nanos: 0 });
+    let objects = vec![pool(false), Kind::Node(node), Kind::NodeClaim(claim.clone()), bound("n-0")];
+    let mut scene = Scene::new(&[], objects).await;
+    scene.actuator.tell(Change::Instance(instance(0)));
+    let disrupt = scene.next(PATIENCE, disruption).await.unwrap();
+    assert_eq!((disrupt.claim.as_str(), disrupt.reason.as_str()), ("claim-0", "Expired"));
+    assert_eq!(disrupt.assumes.unwrap().pods, ["pod-n-0"]);
+    let [name] = disrupt.replaced_by.as_slice() else { panic!("{:?}", disrupt.replaced_by) };
+    let mut marks = marked(0, "Expired");
+    let Some(Kind::NodeClaim(marked)) = marks.get_mut(1) else { panic!("a claim") };
+    marked.replaced_by = vec![name.clone()];
+    marked.expire_after = claim.expire_after;
+    scene.actuator.tell(Change::Instance(instance(1)));
+    scene.delta(marks.into_iter().chain(replacement(name, false)).collect());
+    assert_eq!(scene.next(Duration::from_secs(20), deletion).await, None, "it is not ready");
+    scene.delta(replacement(name, true));
+    let delete = scene.next(Duration::from_secs(10), deletion).await.unwrap();
+    assert_eq!((delete.claim.as_str(), delete.reason.as_str()), ("claim-0", "Expired"));
+    assert_eq!(delete.assumes.unwrap().pods, ["pod-n-0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replacement_that_does_not_come_up_costs_twelve_minutes_and_no_node() {
+    let (node, mut claim) = in_service(0);
+    claim.expire_after = Some(prost_types::Duration { seconds: 60, nanos: 0 });
+    let objects = vec![pool(false), Kind::Node(node), Kind::NodeClaim(claim), bound("n-0")];
+    let mut scene = Scene::new(&[], objects).await;
+    scene.actuator.tell(Change::Instance(instance(0)));
+    let disrupt = scene.next(PATIENCE, disruption).await.unwrap();
+    let name = disrupt.replaced_by[0].clone();
+    let mut marks = marked(0, "Expired");
+    let Some(Kind::NodeClaim(marked)) = marks.get_mut(1) else { panic!("a claim") };
+    marked.replaced_by = vec![name.clone()];
+    scene.actuator.tell(Change::Instance(instance(1)));
+    scene.delta(marks.into_iter().chain(replacement(&name, false)).collect());
+    assert_eq!(scene.next(Duration::from_secs(700), disruption).await, None);
+    let cancel = scene.next(Duration::from_secs(60), disruption).await.unwrap();
+    assert!(cancel.cancel && cancel.claim == "claim-0", "{cancel:?}");
+    assert!(!scene.seen.iter().any(|action| deletion(action).is_some()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interruption_is_acted_on_at_once_whatever_else_is_frozen() {
+    let about = v1::ObjectRef { kind: v1::ObjectKind::Pod.into(), key: "strange".to_owned() };
+    let key = format!("{}/strange", about.kind);
+    let stone = v1::UnreadableObject { key, about: Some(about), ..Default::default() };
+    let objects = vec![pool(true), Kind::Unreadable(stone)];
+    let mut scene = Scene::new(&[0, 1], objects).await;
+    let chosen = scene.next(Duration::from_secs(120), disruption).await;
+    assert_eq!(chosen, None, "the pod may be on any node");
+    scene.actuator.tell(Change::Interruption(capacity::Interruption {
+        instance_id: "i-1".to_owned(),
+        cluster_id: "c".to_owned(),
+        claim: "claim-1".to_owned(),
+        kind: capacity::InterruptionKind::Spot.into(),
+        ..Default::default()
+    }));
+    let delete = scene.next(Duration::from_secs(1), deletion).await.unwrap();
+    assert_eq!((delete.claim.as_str(), delete.reason.as_str()), ("claim-1", "Interrupted"));
+    assert_eq!(delete.assumes, None);
+}
