@@ -137,6 +137,7 @@ struct Scene {
     down: Streaming<cluster::SyncResponse>,
     revision: u64,
     seen: Vec<Action>,
+    ids: Vec<String>,
     supervisor: Supervisor,
 }
 
@@ -189,6 +190,29 @@ fn pool(consolidates: bool) -> Kind {
     Kind::NodePool(pool)
 }
 
+/// What a watcher sends, and what it is sent.
+type Sync = (mpsc::UnboundedSender<cluster::SyncRequest>, Streaming<cluster::SyncResponse>);
+
+fn hello(session_epoch: u64, region: &str, uid: &str) -> cluster::Hello {
+    cluster::Hello {
+        cluster_id: "c".to_owned(),
+        session_epoch,
+        protocol_version: PROTOCOL_VERSION,
+        region: region.to_owned(),
+        cluster_uid: uid.to_owned(),
+        ..Default::default()
+    }
+}
+
+async fn connect(platform: &Platform, hello: cluster::Hello) -> Result<Sync, Status> {
+    let channel = longshore_runtime::client::channel("http://scheduler:1", &platform.network);
+    let (up, requests) = mpsc::unbounded_channel();
+    up.send(cluster::SyncRequest { message: Some(Up::Hello(hello)) }).unwrap();
+    let requests = UnboundedReceiverStream::new(requests);
+    let down = ClusterServiceClient::new(channel.unwrap()).sync(requests).await?;
+    Ok((up, down.into_inner()))
+}
+
 impl Scene {
     async fn new(nodes: &[u64], objects: Vec<Kind>) -> Self {
         let (roads, actuator) = (Roads::default(), Actuator::default());
@@ -215,25 +239,22 @@ impl Scene {
         let actuator_endpoints = vec!["http://actuator:1".to_owned()];
         let config = Config { actuator_endpoints, settings: Settings::default() };
         crate::start(config, roads.listen("scheduler:1"), &supervisor).unwrap();
-        let channel =
-            longshore_runtime::client::channel("http://scheduler:1", &platform.network).unwrap();
-        let (up, requests) = mpsc::unbounded_channel();
-        let hello = cluster::Hello {
-            cluster_id: "c".to_owned(),
-            session_epoch: 1,
-            protocol_version: PROTOCOL_VERSION,
-            ..Default::default()
-        };
-        up.send(cluster::SyncRequest { message: Some(Up::Hello(hello)) }).unwrap();
-        let requests = UnboundedReceiverStream::new(requests);
-        let down = ClusterServiceClient::new(channel).sync(requests).await.unwrap().into_inner();
-        let mut scene = Self { actuator, up, down, revision: 1, seen: Vec::new(), supervisor };
+        let (up, down) = connect(&platform, hello(1, "", "")).await.unwrap();
+        let mut scene =
+            Self { actuator, up, down, revision: 1, seen: Vec::new(), ids: Vec::new(), supervisor };
         let mut all = objects;
         for (node, claim) in nodes.iter().map(|number| in_service(*number)) {
             all.extend([Kind::Node(node), Kind::NodeClaim(claim)]);
         }
         scene.snapshot(all);
         scene
+    }
+
+    /// The watcher comes back.
+    async fn reconnect(&mut self, session_epoch: u64) {
+        let platform = self.supervisor.platform();
+        let hello = hello(session_epoch, "", "");
+        (self.up, self.down) = connect(platform, hello).await.unwrap();
     }
 
     fn snapshot(&mut self, objects: Vec<Kind>) {
@@ -278,6 +299,7 @@ impl Scene {
                 continue;
             };
             let Some(Down::Directive(directive)) = response.unwrap()?.message else { continue };
+            self.ids.push(directive.directive_id.clone());
             let result = cluster::DirectiveResult {
                 directive_id: directive.directive_id,
                 status: cluster::DirectiveStatus::Done.into(),

@@ -209,3 +209,36 @@ async fn an_interruption_is_acted_on_at_once_whatever_else_is_frozen() {
     assert_eq!((delete.claim.as_str(), delete.reason.as_str()), ("claim-1", "Interrupted"));
     assert_eq!(delete.assumes, None);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_follows_another_waits_for_what_that_one_asked() {
+    let waiting = || {
+        let Kind::Pod(pod) = bound("") else { panic!("a pod") };
+        Kind::Pod(v1::Pod { phase: v1::PodPhase::Pending.into(), unschedulable: true, ..pod })
+    };
+    let creation = |action: &Action| {
+        let Action::CreateClaim(create) = action else { return None };
+        create.claim.clone()
+    };
+    let mut scene = Scene::new(&[], vec![pool(false), waiting()]).await;
+    scene.next(Duration::from_secs(2), creation).await.unwrap();
+    let first = std::mem::take(&mut scene.ids);
+    scene.reconnect(2).await;
+    scene.snapshot(vec![pool(false), waiting()]);
+    let doubled = scene.next(Duration::from_millis(2_900), creation).await;
+    assert_eq!(doubled, None, "its claim may be on its way into the view");
+    scene.next(Duration::from_secs(2), creation).await.unwrap();
+    assert!(!scene.ids.iter().any(|id| first.contains(id)), "{first:?} {:?}", scene.ids);
+}
+
+#[tokio::test(start_paused = true)]
+async fn clusters_of_one_name_live_side_by_side_or_are_told_why_not() {
+    let scene = Scene::new(&[], Vec::new()).await;
+    let platform = scene.supervisor.platform();
+    let _east = connect(platform, hello(5, "us-east-1", "x")).await.unwrap();
+    let _west = connect(platform, hello(4, "us-west-2", "y")).await.unwrap();
+    let refused = connect(platform, hello(9, "us-east-1", "z")).await.err().unwrap();
+    let reason = longshore_proto::reason::of_status(&refused).unwrap().0;
+    assert_eq!(reason, "CLUSTER_MISMATCH");
+    assert!(refused.message().contains("--region"), "{}", refused.message());
+}
