@@ -208,7 +208,8 @@ impl Session {
         let pods = &self.state.view().world().pods;
         self.outbox.forget_pods(|uid| pods.contains_key(uid));
         written.extend(status::refusals(self.state.take_refused()));
-        written.extend(self.safety.freeze().map(status::frozen).into_iter().flatten());
+        let frozen = self.safety.freeze().map(|freeze| status::frozen(freeze, &self.state));
+        written.extend(frozen.into_iter().flatten());
         written.extend(self.safety.unknown.iter().map(|claim| status::unknown(claim)));
         let origin = Origin { now_ms, ..Default::default() };
         for Written { key, content, action } in written {

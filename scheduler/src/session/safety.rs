@@ -33,7 +33,7 @@ pub struct Freeze {
     pub reason: &'static str,
     /// What is the matter, and the way out.
     pub message: String,
-    /// Claims that it is about, the first of them.
+    /// Claims and instances that it is about, the first of them.
     pub claims: Vec<String>,
 }
 

@@ -4,6 +4,7 @@
 //! be read is left out and remembered as refused; all others are served.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use longshore_core::world::view::{Change, ClusterView, ObjectRef};
 use longshore_proto::reference::{self, Digest};
@@ -35,6 +36,8 @@ pub struct ClusterState {
     effects: Effects,
     digest: Digest,
     watched: BTreeMap<String, v1::NodeClaim>,
+    /// The same with effects under way, kept by every change of either.
+    effective: Arc<BTreeMap<String, v1::NodeClaim>>,
     created: BTreeSet<String>,
     nodes_by_provider: BTreeMap<String, Joined>,
     /// Nodes as they were before the snapshot that is being read.
@@ -143,13 +146,8 @@ impl ClusterState {
 
     /// All claims as they will be, effects under way included.
     #[must_use]
-    pub fn claims(&self) -> BTreeMap<String, v1::NodeClaim> {
-        let names = self.watched.keys().map(String::as_str).chain(self.effects.created());
-        let effective = names.filter_map(|name| {
-            let claim = self.effects.effective(name, self.watched.get(name))?;
-            Some((name.to_owned(), claim))
-        });
-        effective.collect()
+    pub fn claims(&self) -> Arc<BTreeMap<String, v1::NodeClaim>> {
+        Arc::clone(&self.effective)
     }
 
     /// True when the claim exists in the cluster, so that its instance may be launched.
@@ -285,8 +283,10 @@ impl ClusterState {
     /// Brings one claim of the view in line with what is watched and what was asked.
     fn show_claim(&mut self, name: &str) -> bool {
         let Some(claim) = self.effects.effective(name, self.watched.get(name)) else {
+            Arc::make_mut(&mut self.effective).remove(name);
             return self.view.remove(ObjectRef::Claim(name.into()));
         };
+        Arc::make_mut(&mut self.effective).insert(name.to_owned(), claim.clone());
         match wire::node::claim(&claim) {
             Ok(claim) => self.view.apply(Change::Claim(claim)),
             Err(error) => {

@@ -66,8 +66,9 @@ pub fn stranded(state: &ClusterState, outage: &Outage) -> Vec<Written> {
 
 /// Events for claims that stay although nothing else speaks for them.
 #[must_use]
-pub fn frozen(freeze: &Freeze) -> Vec<Written> {
-    let written = freeze.claims.iter().map(|claim| Written {
+pub fn frozen(freeze: &Freeze, state: &ClusterState) -> Vec<Written> {
+    let claims = freeze.claims.iter().filter(|claim| state.watched().contains_key(*claim));
+    let written = claims.map(|claim| Written {
         key: format!("frozen/{claim}"),
         content: freeze.reason.to_owned(),
         action: Action::PublishEvent(PublishEvent {

@@ -193,3 +193,28 @@ fn a_node_stays_as_long_known_as_it_was_over_a_snapshot() {
     let joined = &state.nodes_by_provider()["aws:///z/i-1"];
     assert_eq!((joined.seen_ms, joined.fit_ms), (10, Some(10)));
 }
+
+#[test]
+fn claims_with_their_effects_are_kept_over_every_change() {
+    let claim = |name: &str| v1::NodeClaim { name: name.to_owned(), ..Default::default() };
+    let mut state = ClusterState::new("c".to_owned());
+    let shown = |state: &ClusterState| -> Vec<(String, bool)> {
+        state.claims().iter().map(|(name, claim)| (name.clone(), claim.deleting)).collect()
+    };
+    let row = |name: &str, deleting| (name.to_owned(), deleting);
+    state.apply(vec![random::upsert(Kind::NodeClaim(claim("a")))], 0);
+    state.creating(claim("b"), 0);
+    state.deleting("a", 0);
+    let before = state.claims();
+    assert_eq!(shown(&state), [row("a", true), row("b", false)]);
+    state.refused("a");
+    assert_eq!(shown(&state), [row("a", false), row("b", false)]);
+    assert!(before["a"].deleting, "who looks sees what was when they began");
+    state.reset(vec![random::upsert(Kind::NodeClaim(claim("c")))], 0);
+    assert_eq!(shown(&state), [row("b", false), row("c", false)]);
+    state.expire(i64::MAX);
+    assert_eq!(shown(&state), [row("c", false)]);
+    let gone = v1::ObjectRef { kind: v1::ObjectKind::NodeClaim.into(), key: "c".to_owned() };
+    state.apply(vec![v1::ObjectChange { change: Some(WireChange::Remove(gone)) }], 0);
+    assert!(state.claims().is_empty());
+}
