@@ -93,7 +93,11 @@ impl CapacityService for Actuator {
         &self,
         request: Request<capacity::ApplyPlanRequest>,
     ) -> Result<Response<capacity::ApplyPlanResponse>, Status> {
-        let terminations = request.into_inner().terminations;
+        let request = request.into_inner();
+        if request.plan_id.is_empty() {
+            return Err(Status::invalid_argument("plan_id is empty"));
+        }
+        let terminations = request.terminations;
         let ids = terminations.into_iter().map(|termination| termination.instance_id);
         self.terminations.lock().unwrap().extend(ids);
         Ok(Response::new(Default::default()))

@@ -121,16 +121,13 @@ impl Session {
     ) {
         let reason = reason_name(disruption.reason);
         for (claim, node) in with_nodes(disruption) {
-            let world = self.state.view().world();
-            let pods = node.map(|node| verdict::moved(world, node).map(|pod| pod.uid.to_string()));
-            let pods = pods.into_iter().flatten().collect();
-            let assumes = cluster::Assumption { pods };
+            let assumes = self.assumption(claim, node, disruption.reason);
             let action = Action::DisruptClaim(cluster::DisruptClaim {
                 claim: claim.to_string(),
                 reason: reason.to_owned(),
                 replaced_by: replaced_by.to_vec(),
                 cancel: false,
-                assumes: Some(assumes),
+                assumes,
             });
             let key = format!("disrupt/{claim}");
             if self.outbox.direct(&key, claim.as_str(), action, origin) {
@@ -162,11 +159,32 @@ impl Session {
         let reason = Some(disruption.reason);
         let stands = |claim: &ClaimName, node: Option<&NodeName>| {
             let Some((known, node)) = world.claims.get(claim).zip(node) else { return false };
-            !verdict::objects(world, (known, node), reason, now_ms)
+            (!verdict::objects(world, (known, node), now_ms) || verdict::overrides(known, reason))
                 && verdict::moved(world, node).all(|pod| moves.contains(&pod.uid))
         };
         disruption.reason == DisruptionReason::Excess
             || named.iter().all(|(claim, node)| stands(claim, *node))
+    }
+
+    /// What a disruption by choice rests on; nothing where it is of need, or its owner overrides objections.
+    fn assumption(
+        &self,
+        claim: &ClaimName,
+        node: Option<&NodeName>,
+        reason: DisruptionReason,
+    ) -> Option<cluster::Assumption> {
+        if matches!(reason, DisruptionReason::Interrupted | DisruptionReason::Excess) {
+            return None;
+        }
+        let world = self.state.view().world();
+        let known = world.claims.get(claim)?;
+        let objected =
+            node.is_some_and(|node| verdict::objects(world, (known, node), self.now_ms()));
+        if objected && verdict::overrides(known, Some(reason)) {
+            return None;
+        }
+        let pods = node.map(|node| verdict::moved(world, node).map(|pod| pod.uid.to_string()));
+        Some(cluster::Assumption { pods: pods.into_iter().flatten().collect() })
     }
 
     /// Existing nodes: only pods that kube-scheduler has given up on need to be told.

@@ -38,8 +38,11 @@ const STATUS_EVERY_MS: i64 = 500;
 struct Gathered {
     now_ms: i64,
     launches: Vec<Launch>,
-    terminations: Vec<Termination>,
     keys: Vec<String>,
+    /// Terminations with the keys of their needs.
+    ends: (Vec<Termination>, Vec<String>),
+    /// The same of instances that another autoscaler launched.
+    adopted: (Vec<Termination>, Vec<String>),
 }
 
 impl Session {
@@ -291,10 +294,14 @@ impl Session {
     }
 
     fn terminate(&self, termination: Termination, gathered: &mut Gathered) {
-        let key = format!("terminate/{}", termination.instance_id);
+        let Termination { instance_id, launch_id, .. } = &termination;
+        let id = if instance_id.is_empty() { launch_id } else { instance_id };
+        let key = format!("terminate/{id}");
         if self.outbox.is_free(&key, gathered.now_ms) {
-            gathered.terminations.push(termination);
-            gathered.keys.push(key);
+            let adopted = termination.launch_id.is_empty();
+            let ends = if adopted { &mut gathered.adopted } else { &mut gathered.ends };
+            ends.0.push(termination);
+            ends.1.push(key);
         }
     }
 
@@ -316,11 +323,17 @@ impl Session {
     }
 
     fn send(&mut self, gathered: Gathered, region: &Region) {
-        let Gathered { now_ms, mut launches, mut terminations, keys } = gathered;
-        if keys.is_empty() {
-            return;
+        let Gathered { now_ms, mut launches, mut keys, ends, adopted } = gathered;
+        let plan_id = self.planning.plan_id(self.state.cluster_id());
+        if !adopted.0.is_empty() {
+            // An actuator of the version before refuses these, and all that comes with them.
+            let plan_id = format!("{plan_id}-adopted");
+            let order = Order::Plan { plan_id, launches: Vec::new(), terminations: adopted.0 };
+            let client = region.client.clone();
+            self.post(Parcel { order, keys: adopted.1, client }, now_ms + REST_MS);
         }
-        let plan_id = self.planning.plan_id().to_owned();
+        let mut terminations = ends.0;
+        keys.extend(ends.1);
         let mut keys = Some(keys);
         while !launches.is_empty() || !terminations.is_empty() {
             let rest = launches.split_off(launches.len().min(LAUNCHES_PER_APPLY_MAX));

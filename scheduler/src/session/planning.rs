@@ -181,10 +181,11 @@ impl Planning {
         self.newest.as_ref().map(|newest| &newest.closed)
     }
 
-    /// Id of the newest plan; empty before the first.
+    /// Id of the newest plan; before the first, one that has done nothing. Effects do not wait for a plan.
     #[must_use]
-    pub fn plan_id(&self) -> &str {
-        self.newest.as_ref().map_or("", |newest| newest.plan_id.as_str())
+    pub fn plan_id(&self, cluster_id: &str) -> String {
+        let none = || format!("{cluster_id}-{}-0", self.session_epoch);
+        self.newest.as_ref().map_or_else(none, |newest| newest.plan_id.clone())
     }
 
     /// The catalogue of a pool as overlays make it, when any touches it.

@@ -17,8 +17,9 @@ use longshore_core::world::view::World;
 pub enum Verdict {
     /// It is too soon to say.
     Wait,
-    /// It goes, while it holds none but these pods that a drain moves.
-    Go(Vec<String>),
+    /// It goes while it holds none but these pods that a drain moves, and none that objects; whatever it
+    /// holds where its owner wants that.
+    Go(Option<Vec<String>>),
     /// It stays.
     Cancel,
 }
@@ -47,20 +48,21 @@ pub fn moved<'a>(world: &'a World, node: &NodeName) -> impl Iterator<Item = &'a 
     world.pods_on(node).map(AsRef::as_ref).filter(moves)
 }
 
-/// True when a pod of the node, the node or its claim objects to a disruption.
+/// True when a pod of the node, the node or its claim asks not to be disrupted.
 #[must_use]
-pub fn objects(
-    world: &World,
-    (claim, node): (&NodeClaim, &NodeName),
-    reason: Option<DisruptionReason>,
-    now_ms: i64,
-) -> bool {
+pub fn objects(world: &World, (claim, node): (&NodeClaim, &NodeName), now_ms: i64) -> bool {
     let asks =
         claim.do_not_disrupt || world.nodes.get(node).is_some_and(|node| node.do_not_disrupt);
     let mut pods = world.pods_on(node).filter(|pod| !pod.deleting);
     // A pod of unknown shape cannot be moved knowingly.
     let held = pods.any(|pod| pod.do_not_disrupt.in_force(now_ms) || world.shape_of(pod).is_none());
-    (asks || held) && !(is_forced(reason) && claim.termination_grace_ms.is_some())
+    asks || held
+}
+
+/// True where the owner has bounded the time of the pods, so that none of them can hold the node.
+#[must_use]
+pub fn overrides(claim: &NodeClaim, reason: Option<DisruptionReason>) -> bool {
+    is_forced(reason) && claim.termination_grace_ms.is_some()
 }
 
 /// True where the owner wants the node to go whatever it costs.
@@ -75,7 +77,8 @@ impl Bench<'_> {
         if !self.tainted.contains(&claim.name) {
             return Verdict::Wait;
         }
-        if objects(self.world, (claim, node), claim.disrupted, self.now_ms) {
+        let objects = objects(self.world, (claim, node), self.now_ms);
+        if objects && !overrides(claim, claim.disrupted) {
             return Verdict::Cancel;
         }
         let pods: Vec<&Pod> = moved(self.world, node).collect();
@@ -95,7 +98,7 @@ impl Bench<'_> {
             }
         }
         if self.budgets_allow(&pods) {
-            Verdict::Go(pods.iter().map(|pod| pod.uid.to_string()).collect())
+            Verdict::Go((!objects).then(|| pods.iter().map(|pod| pod.uid.to_string()).collect()))
         } else {
             Verdict::Wait
         }
@@ -174,7 +177,7 @@ mod tests {
             let pods: Vec<Pod> = uids.iter().map(|uid| pod(uid)).collect();
             verdict(&view(&pods), targets, claim)
         };
-        let go = |uids: &[&str]| Verdict::Go(uids.iter().map(ToString::to_string).collect());
+        let go = |uids: &[&str]| Verdict::Go(Some(uids.iter().map(ToString::to_string).collect()));
         assert_eq!(of(&["a"], &[("a", node())], &saving), go(&["a"]));
         assert_eq!(of(&["a", "b"], &[("a", node())], &saving), Verdict::Wait, "b is new");
         assert_eq!(of(&["a"], &[("a", Target::Claim("d".into()))], &saving), Verdict::Wait);
@@ -199,7 +202,7 @@ mod tests {
         assert!(matches!(verdict(&view(&[ended]), &places, &saving), Verdict::Go(_)));
         let bounded =
             NodeClaim { termination_grace_ms: Some(1), ..claim(DisruptionReason::Expired) };
-        assert!(matches!(verdict(&view(&[held]), &places, &bounded), Verdict::Go(_)));
+        assert_eq!(verdict(&view(&[held]), &places, &bounded), Verdict::Go(None));
         let strange = Pod { shape: "other".into(), ..pod("a") };
         assert_eq!(verdict(&view(&[strange]), &places, &saving), Verdict::Cancel);
         let mut budgeted = view(&[pod("a")]);

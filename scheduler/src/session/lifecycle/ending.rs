@@ -3,7 +3,7 @@
 //! Invariant: a node goes by choice only after a second look, and while it holds no more than was looked at;
 //! a claim is let go only when its instance is gone.
 
-use longshore_proto::capacity::v1::{InstancePhase, InstanceState};
+use longshore_proto::capacity::v1::{InstancePhase, InstanceState, LaunchPhase};
 use longshore_proto::cluster::v1::directive::Action;
 use longshore_proto::cluster::v1::{Assumption, ReleaseClaim};
 use longshore_proto::types::v1::{NodeClaim, Termination};
@@ -38,12 +38,12 @@ impl World<'_> {
             Some(Verdict::Cancel) => told(cancel(claim)),
             Some(Verdict::Go(pods)) => {
                 let ready = replacements().flatten().all(|by| by.initialize_time.is_some());
-                let assumes = Assumption { pods: pods.clone() };
+                let assumes = pods.clone().map(|pods| Assumption { pods });
                 ready
                     .then(|| {
                         let mut delete = deletion(claim, &claim.disruption_reason);
                         "its pods fit elsewhere".clone_into(&mut delete.message);
-                        delete.assumes = Some(assumes);
+                        delete.assumes = assumes;
                         direct(claim, Action::DeleteClaim(delete))
                     })
                     .and_then(told)
@@ -71,7 +71,10 @@ impl World<'_> {
         let unused = claim.register_time.is_none() && self.node(claim).is_none();
         let empty = claim.drained || (unused && self.tombstones.whole().is_none());
         let ending = self.region.instances.get(id).is_some_and(is_ending);
-        let step = (empty && !ending && !id.is_empty()).then(|| {
+        // A launch that has led to nothing yet is ended by its own id.
+        let pending = launch.is_some_and(|launch| launch.phase() == LaunchPhase::Pending);
+        let known = !id.is_empty() || (pending && !planted::is("S9"));
+        let step = (empty && !ending && known).then(|| {
             Step::Terminate(Termination {
                 instance_id: id.to_owned(),
                 launch_id: claim.launch_id.clone(),

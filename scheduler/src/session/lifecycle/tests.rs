@@ -274,7 +274,7 @@ fn a_claim_too_many_goes_wherever_it_stands() {
 fn nothing_is_released_while_a_launch_may_still_succeed() {
     let mut case = Case::new().launch(LaunchPhase::Pending);
     case.claim.deleting = true;
-    assert_eq!(case.only(), None);
+    assert_eq!(case.only().as_deref(), Some("terminate "), "by its launch id");
     let mut unlaunched = Case::new();
     unlaunched.claim.deleting = true;
     assert_eq!(unlaunched.only().as_deref(), Some("release"));
@@ -381,7 +381,7 @@ fn a_disrupted_claim_goes_after_a_second_look_at_its_node() {
     assert_eq!(disrupted(None).only(), None);
     assert_eq!(disrupted(Some(Verdict::Wait)).only(), None);
     assert_eq!(disrupted(Some(Verdict::Cancel)).only().as_deref(), Some("cancel true"));
-    let mut goes = disrupted(Some(Verdict::Go(vec!["pod".to_owned()])));
+    let mut goes = disrupted(Some(Verdict::Go(Some(vec!["pod".to_owned()]))));
     assert_eq!(goes.only().as_deref(), Some("delete Underutilized"));
     let Step::Direct { action, .. } = goes.steps().remove(0) else { panic!("a directive") };
     let Action::DeleteClaim(delete) = *action else { panic!("a deletion") };
@@ -393,7 +393,7 @@ fn a_disrupted_claim_goes_after_a_second_look_at_its_node() {
     goes.claim.initialize_time = Some(Timestamp::default());
     assert!(goes.only().is_some());
     for (kind, key) in [(ObjectKind::Pod, "uid"), (ObjectKind::NodeClaim, "default-a")] {
-        let goes = disrupted(Some(Verdict::Go(Vec::new()))).unreadable(kind, key);
+        let goes = disrupted(Some(Verdict::Go(Some(Vec::new())))).unreadable(kind, key);
         assert_eq!(goes.only(), None, "{kind:?} {key} cannot be read");
     }
 }
