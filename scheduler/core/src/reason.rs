@@ -57,6 +57,13 @@ pub enum Obstacle {
     NoCatalogue,
     /// The pool keeps a number of nodes of its own, and makes none for pods.
     FixedReplicas,
+    /// More replicas are asked for than are kept.
+    TooManyReplicas {
+        /// How many are asked for.
+        wanted: i64,
+        /// How many would be kept.
+        most: i64,
+    },
     /// A taint of the pool is not tolerated.
     Taint {
         /// The taint.
@@ -211,6 +218,7 @@ impl Reason {
             Obstacle::PoolNotReady { .. } => "NODE_POOL_NOT_READY",
             Obstacle::NoCatalogue => "CATALOGUE_UNKNOWN",
             Obstacle::FixedReplicas => "NODE_POOL_IS_STATIC",
+            Obstacle::TooManyReplicas { .. } => "TOO_MANY_REPLICAS",
             Obstacle::Taint { .. } => "TAINT_NOT_TOLERATED",
             Obstacle::Requirement { .. } => "REQUIREMENTS_INCOMPATIBLE",
             Obstacle::NoInstanceType { .. } => "NO_INSTANCE_TYPE_MATCHES",

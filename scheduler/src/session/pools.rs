@@ -97,6 +97,7 @@ const fn reason(obstacle: &Obstacle) -> &'static str {
         | Obstacle::Requirement { .. }
         | Obstacle::TooLarge { .. }
         | Obstacle::DaemonSets { .. }
+        | Obstacle::TooManyReplicas { .. }
         | Obstacle::Refused { .. }
         | Obstacle::Limit { .. }
         | Obstacle::Topology { .. } => "NotReady",

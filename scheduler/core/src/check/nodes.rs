@@ -193,7 +193,7 @@ fn existing<'a>(input: &PlanInput, node: &Node, claim: Option<&NodeClaim>) -> No
     }
     let gone = claim.is_some_and(NodeClaim::is_leaving) || node.deleting;
     let interrupted = input.interrupted_instances.iter().any(|i| node.provider_id.ends_with(i));
-    let ready = node.ready || settling.is_some();
+    let ready = node.ready || settling.is_some_and(|claim| input.may_wait_for(claim, node));
     NodeAfter {
         target: Target::Node(node.name.clone()),
         name: format!("node {}", node.name),

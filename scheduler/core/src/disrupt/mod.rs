@@ -14,6 +14,7 @@ mod replicas;
 use crate::plan::assemble::{self, Queue};
 use crate::plan::buffers;
 use crate::plan::goods::Goods;
+use crate::plan::hosts::Host;
 use crate::plan::model::Model;
 use crate::plan::place::Placed;
 use crate::plan::scene::Scene;
@@ -42,7 +43,9 @@ pub(crate) fn add(context: Context<'_, '_, '_>, plan: &mut Plan) {
     let model = context.model;
     interrupted(model, plan);
     let candidates = candidate::all(model);
-    plan.wake_ms = candidates.iter().filter_map(|candidate| candidate.wake_ms).min();
+    let late = |host: &Host<'_>| host.claim.as_ref().and(host.node?.late_from_ms());
+    let late = model.hosts.iter().filter_map(late).filter(|at_ms| *at_ms > model.input.now_ms);
+    plan.wake_ms = candidates.iter().filter_map(|candidate| candidate.wake_ms).chain(late).min();
     let allowance = Allowance::new(model);
     let kept = |host: usize| !buffers::on_host(model, context.scene, host).is_empty();
     let ending = candidates.iter().filter(|c| c.ends() && !kept(c.host)).map(|c| c.host).collect();

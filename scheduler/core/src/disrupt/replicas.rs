@@ -16,20 +16,24 @@ use crate::plan::hosts::Host;
 use crate::plan::market::{Stall, node_labels};
 use crate::plan::substitutes::COST_FACTOR_MAX;
 use crate::plan::{self, Candidate as Offered, Disruption, NewNode};
+use crate::planted;
 use crate::reason::Obstacle;
 use crate::vocabulary::catalogue::{InstanceType, Offering};
 use crate::vocabulary::ids::Zone;
 use crate::vocabulary::labels::{Labels, ZONE};
-use crate::vocabulary::pool::{DisruptionReason, NodePool};
+use crate::vocabulary::pool::{DisruptionReason, NodePool, REPLICAS_MAX};
 use crate::vocabulary::resources::Resources;
 use crate::vocabulary::taint::untolerated;
+
+/// Most replicas that one plan adds, of all pools.
+const ADDED_MAX: i64 = 1_000;
 
 impl<'a> Disruptor<'_, '_, '_, 'a> {
     /// Takes out of service what pools have beyond their replicas: what is not launched yet first, then
     /// what is empty, then what disturbs least. Asked for by the pool's owner, so no budget is looked at.
     pub(super) fn trim_replicas(&mut self, candidates: &[Candidate<'a>]) {
         for (pool, replicas) in self.pools_with_replicas() {
-            let wanted = replicas + self.surge(pool, candidates);
+            let wanted = replicas.saturating_add(self.surge(pool, candidates));
             let mut staying = self.staying(pool);
             let excess = staying.len().saturating_sub(usize::try_from(wanted).unwrap_or(0));
             if excess == 0 {
@@ -49,10 +53,13 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
 
     /// Launches what pools lack of their replicas, each node in the zone that has fewest.
     pub(super) fn add_replicas(&mut self, candidates: &[Candidate<'a>]) {
+        let mut turn = ADDED_MAX;
         for (pool, replicas) in self.pools_with_replicas() {
-            let wanted = replicas + self.surge(pool, candidates);
+            let wanted = replicas.saturating_add(self.surge(pool, candidates));
             let staying = self.staying(pool);
             let missing = wanted - i64::try_from(staying.len()).unwrap_or(i64::MAX);
+            // Those beyond come with the next plans, of which each finds more nodes there.
+            let missing = if planted::is("S27") { missing } else { missing.min(turn) };
             let model = self.context.model;
             let Some(stall) = model.market.stalls.iter().find(|stall| stall.pool.name == pool.name)
             else {
@@ -70,6 +77,7 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
                 let Some(zone) = next else { break };
                 zone.nodes += 1;
                 vector::add(&mut budget.left, &zone.charge, -1);
+                turn -= 1;
                 self.plan.launches.push(zone.node.clone());
             }
         }
@@ -77,7 +85,9 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
 
     fn pools_with_replicas(&self) -> Vec<(&'a NodePool, i64)> {
         let pools = self.context.model.input.world.pools.values();
-        pools.filter_map(|pool| Some((pool.as_ref(), pool.replicas?))).collect()
+        let kept = |replicas: &i64| *replicas <= REPLICAS_MAX || planted::is("S27");
+        let named = pools.filter_map(|pool| Some((pool.as_ref(), pool.replicas.filter(kept)?)));
+        named.collect()
     }
 
     /// Hosts of the pool that neither are on their way out nor are sent there by this plan, in order.

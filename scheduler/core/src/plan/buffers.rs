@@ -116,11 +116,17 @@ pub(crate) fn answer(explainer: &Explainer<'_, '_, '_>, room: &Room, plan: &mut 
             .sum();
         let in_service = count(true);
         let coming = count(false) + bought + room.shared.get(&shape).copied().unwrap_or(0);
-        let unplaced = (buffer.replicas - in_service - coming).max(0);
+        let unplaced = buffer.replicas.saturating_sub(in_service + coming).max(0);
+        let sought = model.buffered.get(&shape).copied().unwrap_or(0);
+        let beyond = sought < buffer.replicas && in_service + coming >= sought;
         let last = room.placed.unplaced.iter().find(|refused| refused.shape == shape);
         let last = last.map_or(&Obstacle::NoPoolAdmits, |refused| &refused.obstacle);
         let reason = match unplaced {
             0 => Reason::leaf(format!("CapacityBuffer/{}", buffer.key), Obstacle::None),
+            _ if beyond => Reason::leaf(
+                format!("CapacityBuffer/{}", buffer.key),
+                Obstacle::TooManyReplicas { wanted: buffer.replicas, most: sought },
+            ),
             _ => explainer.reason(shape, last),
         };
         let answer = Buffered { in_service, coming, unplaced, reason };

@@ -145,12 +145,9 @@ fn of_node<'a>(model: &Model<'a>, node: &'a Node) -> Host<'a> {
         labels.to_mut().insert(labels::HOSTNAME.to_owned(), node.name.to_string());
     }
     let leaving = node.deleting || claim.as_ref().is_some_and(|claim| claim.is_leaving());
-    let usable = node.ready || settling.is_some();
-    let capacity = claim.as_ref().map_or_else(Resources::default, |claim| {
-        drawn(claim, Some(node), catalogue_of(model, claim))
-    });
-    let allocatable = planted::is("S16b");
-    let capacity = if allocatable { node.allocatable.clone() } else { capacity };
+    let awaited =
+        |claim: &&Arc<NodeClaim>| model.input.may_wait_for(claim, node) || planted::is("S18");
+    let usable = node.ready || settling.filter(awaited).is_some();
     // What the claim was made for comes too, though nobody but an overlay may have foreseen it.
     let foreseen = settling.map(|claim| claim.allocatable.larger(&claim.requests));
     let foreseen = foreseen.as_ref().unwrap_or(&node.allocatable);
@@ -169,7 +166,7 @@ fn of_node<'a>(model: &Model<'a>, node: &'a Node) -> Host<'a> {
         ending: BTreeMap::new(),
         price: None,
         cost: None,
-        capacity,
+        capacity: capacity_of(model, node, claim.as_deref()),
         claim,
     };
     if host.is_interrupted(model.input) && !node.is_fargate() {
@@ -177,6 +174,15 @@ fn of_node<'a>(model: &Model<'a>, node: &'a Node) -> Host<'a> {
     }
     (host.cost, host.price) = worth_of(model, &host).unzip();
     host
+}
+
+/// What limits count for a node of ours.
+fn capacity_of(model: &Model<'_>, node: &Node, claim: Option<&NodeClaim>) -> Resources {
+    if planted::is("S16b") {
+        return node.allocatable.clone();
+    }
+    let drawn = |claim| drawn(claim, Some(node), catalogue_of(model, claim));
+    claim.map(drawn).unwrap_or_default()
 }
 
 fn of_claim<'a>(model: &Model<'a>, claim: &Arc<NodeClaim>) -> Host<'a> {

@@ -6,10 +6,11 @@
 use std::collections::BTreeSet;
 
 use super::types::PlanInput;
+use crate::planted;
 use crate::reason::Obstacle;
 use crate::vocabulary::catalogue::{Catalogue, InstanceType, Offering};
 use crate::vocabulary::labels::{self, Labels};
-use crate::vocabulary::pool::NodePool;
+use crate::vocabulary::pool::{NodePool, REPLICAS_MAX};
 use crate::vocabulary::requirement::Requirement;
 use crate::vocabulary::requirements::Requirements;
 pub(crate) use crate::vocabulary::sold::{OFFERING_KEYS, node_labels, offering_label, type_label};
@@ -104,8 +105,7 @@ impl<'a> Stall<'a> {
         let mut stall = Self {
             pool,
             tier,
-            closed: closed(pool, catalogue, &requirements)
-                .or_else(|| pool.replicas.map(|_| Obstacle::FixedReplicas)),
+            closed: closed(pool, catalogue, &requirements).or_else(|| pool.replicas.map(kept)),
             flavours: Vec::new(),
             types: Vec::new(),
             all_types: Vec::new(),
@@ -281,6 +281,14 @@ pub(crate) fn offering_admits(offering: &Offering, wanted: &Requirements) -> boo
     OFFERING_KEYS.iter().all(|key| {
         wanted.get(key).is_none_or(|wanted| wanted.allows(offering_label(offering, key)))
     })
+}
+
+/// What a pool with replicas says to pods.
+fn kept(replicas: i64) -> Obstacle {
+    if replicas <= REPLICAS_MAX || planted::is("S27") {
+        return Obstacle::FixedReplicas;
+    }
+    Obstacle::TooManyReplicas { wanted: replicas, most: REPLICAS_MAX }
 }
 
 fn closed(

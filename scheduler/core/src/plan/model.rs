@@ -10,9 +10,10 @@ use super::hosts::{self, Host};
 use super::market::Market;
 use super::types::{NewNode, PlanInput};
 use crate::pack::vector::{Dims, Vector};
+use crate::planted;
 use crate::vocabulary::ids::{NodeName, ShapeId};
 use crate::vocabulary::requirements::Requirements;
-use crate::world::buffer::CapacityBuffer;
+use crate::world::buffer::{BUFFER_PODS_MAX, BUFFERED_PODS_MAX, CapacityBuffer};
 use crate::world::claim::NodeClaim;
 use crate::world::pod::Pod;
 use crate::world::shape::PodShape;
@@ -150,8 +151,14 @@ impl<'a> Model<'a> {
 }
 
 fn buffered(world: &World, index: &BTreeMap<&ShapeId, usize>) -> BTreeMap<usize, i64> {
-    let known =
-        |buffer: &CapacityBuffer| Some((*index.get(&buffer.shape)?, buffer.replicas.max(0)));
+    let mut left = if planted::is("S27") { i64::MAX } else { BUFFERED_PODS_MAX };
+    let most = if planted::is("S27") { i64::MAX } else { BUFFER_PODS_MAX };
+    let known = |buffer: &CapacityBuffer| {
+        let shape = *index.get(&buffer.shape)?;
+        let count = buffer.replicas.clamp(0, most).min(left);
+        left -= count;
+        Some((shape, count))
+    };
     world.buffers.values().filter_map(known).collect()
 }
 

@@ -18,6 +18,8 @@ use crate::vocabulary::pool::{DisruptionReason, NodePool};
 use crate::vocabulary::requirements::Requirements;
 use crate::vocabulary::resources::Resources;
 use crate::vocabulary::taint::Taint;
+use crate::world::claim::NodeClaim;
+use crate::world::node::Node;
 use crate::world::view::World;
 
 /// Everything a plan depends on.
@@ -83,6 +85,14 @@ pub enum MinValuesPolicy {
 }
 
 impl PlanInput {
+    /// True while pods may wait for the node of a claim that has not initialised: it is ready, has been, or may
+    /// still be in time.
+    #[must_use]
+    pub fn may_wait_for(&self, claim: &NodeClaim, node: &Node) -> bool {
+        let late = node.late_from_ms().is_some_and(|late_ms| late_ms <= self.now_ms);
+        claim.initialized_ms.is_none() && (!late || self.opening.contains(&claim.name))
+    }
+
     /// What a pool can buy from, overlays included; none when its region has not reported it yet.
     #[must_use]
     pub fn catalogue_of(&self, pool: &NodePool) -> Option<&Catalogue> {

@@ -32,6 +32,10 @@ impl fmt::Display for Obstacle {
                 "keeps spec.replicas nodes and makes none for pods; raise its replicas, or allow another \
                  NodePool",
             ),
+            Self::TooManyReplicas { wanted, most } => write!(
+                f,
+                "asks for {wanted} replicas, more than the {most} that are kept; lower replicas"
+            ),
             Self::Taint { taint } => write!(f, "taint {taint}; add a toleration for it to the pod"),
             Self::Requirement { key, wanted, offered } => {
                 write_requirement(f, key, wanted, offered.as_ref())
@@ -43,16 +47,12 @@ impl fmt::Display for Obstacle {
                 )?;
                 closest.as_ref().map_or(Ok(()), |closest| write!(f, " (closest: {closest})"))
             }
-            Self::Refused { found } => write!(
-                f,
-                "the place planned for it was refused by the check ({found}) and is planned anew; report this \
-                 if it stays"
-            ),
             Self::Topology { rule, key, held_by } => {
                 write_topology(f, *rule, key, held_by.as_deref())
             }
             Self::TooLarge { .. }
             | Self::DaemonSets { .. }
+            | Self::Refused { .. }
             | Self::NoOffering { .. }
             | Self::Limit { .. }
             | Self::MinValues { .. }
@@ -88,6 +88,12 @@ impl Obstacle {
                 amount(resource, limit),
                 amount(resource, used),
                 amount(resource, needed)
+            ));
+        }
+        if let Self::Refused { found } = self {
+            return Some(format!(
+                "the place planned for it was refused by the check ({found}) and is planned anew; report \
+                 this if it stays"
             ));
         }
         self.choice()

@@ -10,6 +10,9 @@ use super::requirement::Requirement;
 use super::requirements::Requirements;
 use super::taint::Taint;
 
+/// Most nodes that a pool may ask to be kept. More is taken for a slip of the pen, and the pool makes none.
+pub const REPLICAS_MAX: i64 = 100_000;
+
 /// A NodePool, or a legacy Provisioner read as one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodePool {

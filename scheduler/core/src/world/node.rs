@@ -7,6 +7,10 @@ use crate::vocabulary::labels::{self, Labels};
 use crate::vocabulary::resources::Resources;
 use crate::vocabulary::taint::Taint;
 
+/// How long a node may take from joining to being ready before its pods are planned elsewhere, in milliseconds. Most
+/// are within two minutes; images that start GPUs or fetch much take longer.
+pub const READY_WITHIN_MS: i64 = 10 * 60_000;
+
 /// A node as the API server shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Node {
@@ -35,6 +39,14 @@ pub struct Node {
 }
 
 impl Node {
+    /// When a node that is not ready is late, in milliseconds since 1970; none when it is ready or nobody knows since
+    /// when it is there.
+    #[must_use]
+    pub fn late_from_ms(&self) -> Option<i64> {
+        let known = !self.ready && self.created_ms > 0;
+        known.then(|| self.created_ms.saturating_add(READY_WITHIN_MS))
+    }
+
     /// True for compute that holds one pod and nothing else.
     #[must_use]
     pub fn is_fargate(&self) -> bool {
