@@ -12,6 +12,8 @@ pub mod region;
 pub mod service;
 pub mod session;
 pub mod settings;
+#[cfg(test)]
+mod simulated;
 pub mod wire;
 
 use longshore_proto::cluster::v1::cluster_service_server::ClusterServiceServer;

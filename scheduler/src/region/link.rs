@@ -16,7 +16,7 @@ use longshore_runtime::backoff::BackoffPolicy;
 use longshore_runtime::client;
 use longshore_runtime::propagate::InjectContext;
 use longshore_runtime::tasks::{OnError, Supervisor};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tonic::Status;
 
 use super::RegionState;
@@ -25,6 +25,24 @@ use super::directory::{CapacityClient, Region, Regions};
 /// Retry of a link. A standby is asked again soon: failover is only as fast as this.
 const RETRY: BackoffPolicy =
     BackoffPolicy { minimum: Duration::from_millis(100), maximum: Duration::from_secs(1) };
+
+/// How long an actuator may take between two parts of its initial state.
+const INITIAL_PATIENCE: Duration = Duration::from_secs(60);
+/// What is said of one that takes longer.
+const SILENT: &str = "the actuator has opened a stream and says nothing";
+
+/// A region whose state is kept in step for as long as this lives: also a panic leaves it marked as lost.
+struct Followed<'a> {
+    regions: &'a Regions,
+    region: &'a Region,
+}
+
+impl Drop for Followed<'_> {
+    fn drop(&mut self) {
+        self.region.state.write().unwrap_or_else(PoisonError::into_inner).lose(Instant::now());
+        self.regions.changed_in(self.region);
+    }
+}
 
 impl Regions {
     /// Follows one actuator for as long as the supervisor lives.
@@ -55,11 +73,13 @@ async fn watch(
     mut client: CapacityClient,
 ) -> anyhow::Result<()> {
     let request = capacity::WatchRequest { cluster_ids: Vec::new() };
-    let mut stream = client.watch(request).await.map_err(describe)?.into_inner();
+    let asked = timeout(INITIAL_PATIENCE, client.watch(request)).await.context(SILENT)?;
+    let mut stream = asked.map_err(describe)?.into_inner();
     let mut fresh = RegionState::default();
     loop {
-        let response = stream.message().await.map_err(describe)?;
-        let response = response.context("stream ended before the initial state")?;
+        let response = timeout(INITIAL_PATIENCE, stream.message()).await.context(SILENT)?;
+        let response =
+            response.map_err(describe)?.context("stream ended before the initial state")?;
         response.changes.into_iter().for_each(|change| fresh.apply(change));
         if response.snapshot_end {
             break;
@@ -75,24 +95,25 @@ async fn watch(
         "actuator leads; state received"
     );
     let state = Arc::new(RwLock::new(fresh));
+    let region = regions.put(&info, client, state);
+    let region = region.context("another actuator leads with a larger term")?;
     regions.serves(endpoint, &info.region);
-    regions.put(&info.region, Region { client, state: Arc::clone(&state) });
     regions.changed();
-    let ended = follow(regions, &state, &mut stream).await;
-    state.write().unwrap_or_else(PoisonError::into_inner).lose(Instant::now());
-    regions.changed();
+    let followed = Followed { regions, region: &region };
+    let ended = follow(regions, &region, &mut stream).await;
+    drop(followed);
     Err(ended).with_context(|| format!("region {}", info.region))
 }
 
 async fn follow(
     regions: &Regions,
-    state: &RwLock<RegionState>,
+    region: &Region,
     stream: &mut tonic::Streaming<capacity::WatchResponse>,
 ) -> anyhow::Error {
     loop {
         match stream.message().await {
             Ok(Some(response)) => {
-                let mut state = state.write().unwrap_or_else(PoisonError::into_inner);
+                let mut state = region.state.write().unwrap_or_else(PoisonError::into_inner);
                 for change in response.changes {
                     log_interruption(&change);
                     state.apply(change);
@@ -101,7 +122,7 @@ async fn follow(
             Ok(None) => return anyhow::anyhow!("stream ended"),
             Err(status) => return describe(status),
         }
-        regions.changed();
+        regions.changed_in(region);
     }
 }
 

@@ -6,7 +6,7 @@
 pub mod directory;
 mod link;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use longshore_core::vocabulary::catalogue::Catalogue;
@@ -41,6 +41,7 @@ pub struct RegionState {
     /// Announcements by instance id; the most urgent one is kept.
     pub interruptions: BTreeMap<String, capacity::Interruption>,
     node_classes: BTreeMap<ClassKey, capacity::NodeClassResolution>,
+    by_cluster: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl RegionState {
@@ -56,12 +57,16 @@ impl RegionState {
             Some(Change::Launch(launch)) => {
                 self.launches.insert(launch.launch_id.clone(), launch);
             }
-            Some(Change::Instance(instance)) => {
-                self.instances.insert(instance.instance_id.clone(), instance);
-            }
+            Some(Change::Instance(instance)) => self.put_instance(instance),
             Some(Change::Interruption(interruption)) => self.put_interruption(interruption),
             Some(Change::Forgotten(forgotten)) => self.forget(&forgotten),
         }
+    }
+
+    /// Instances of one cluster.
+    pub fn instances_of(&self, cluster_id: &str) -> impl Iterator<Item = &capacity::InstanceState> {
+        let ids = self.by_cluster.get(cluster_id).into_iter().flatten();
+        ids.filter_map(|id| self.instances.get(id))
     }
 
     /// Notes that nobody keeps the state in step any more.
@@ -115,6 +120,23 @@ impl RegionState {
         self.node_classes.insert(key, resolution);
     }
 
+    fn put_instance(&mut self, instance: capacity::InstanceState) {
+        let (id, cluster) = (instance.instance_id.clone(), instance.cluster_id.clone());
+        let before = self.instances.insert(id.clone(), instance);
+        if let Some(before) = before.filter(|before| before.cluster_id != cluster) {
+            self.unlist(&before);
+        }
+        self.by_cluster.entry(cluster).or_default().insert(id);
+    }
+
+    fn unlist(&mut self, instance: &capacity::InstanceState) {
+        let Some(ids) = self.by_cluster.get_mut(&instance.cluster_id) else { return };
+        ids.remove(&instance.instance_id);
+        if ids.is_empty() {
+            self.by_cluster.remove(&instance.cluster_id);
+        }
+    }
+
     fn put_interruption(&mut self, interruption: capacity::Interruption) {
         let id = interruption.instance_id.clone();
         let urgent = |kind| kind != capacity::InterruptionKind::Rebalance;
@@ -132,7 +154,9 @@ impl RegionState {
             self.launches.remove(id);
         }
         for id in &forgotten.instance_ids {
-            self.instances.remove(id);
+            if let Some(gone) = self.instances.remove(id) {
+                self.unlist(&gone);
+            }
             self.interruptions.remove(id);
         }
     }
@@ -149,5 +173,34 @@ const fn matters(change: &capacity::RegionChange) -> bool {
             | Change::Region(_),
         ) => true,
         Some(Change::Launch(_) | Change::Instance(_) | Change::Forgotten(_)) | None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instances_are_found_by_their_cluster_however_they_change() {
+        let mut state = RegionState::default();
+        let mut put = |id: &str, cluster: &str| {
+            let instance = capacity::InstanceState {
+                instance_id: id.to_owned(),
+                cluster_id: cluster.to_owned(),
+                ..Default::default()
+            };
+            state.apply(capacity::RegionChange { change: Some(Change::Instance(instance)) });
+        };
+        put("i-1", "a");
+        put("i-2", "a");
+        put("i-2", "b");
+        let ids = |state: &RegionState, cluster: &str| -> Vec<String> {
+            state.instances_of(cluster).map(|instance| instance.instance_id.clone()).collect()
+        };
+        assert_eq!((ids(&state, "a"), ids(&state, "b")), (vec!["i-1".into()], vec!["i-2".into()]));
+        let forgotten =
+            capacity::Forgotten { instance_ids: vec!["i-1".to_owned()], ..Default::default() };
+        state.apply(capacity::RegionChange { change: Some(Change::Forgotten(forgotten)) });
+        assert_eq!((ids(&state, "a").len(), state.by_cluster.len()), (0, 1));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::stream::{self, BoxStream, PollNext, StreamExt as _};
 use longshore_proto::cluster::v1 as cluster;
 use longshore_proto::cluster::v1::cluster_service_server::ClusterService;
 use longshore_proto::reason::{self, Reason};
@@ -10,9 +11,9 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::{Connected, Sessions};
+use super::{Connected, Identity, Sessions};
 use crate::region::directory::Regions;
-use crate::session::{self, Parts};
+use crate::session::{self, Lanes, Parts};
 use crate::settings::Settings;
 
 /// Most questions that wait for a session's answer.
@@ -34,7 +35,7 @@ pub struct Service {
 
 #[tonic::async_trait]
 impl ClusterService for Service {
-    type SyncStream = ReceiverStream<Result<cluster::SyncResponse, Status>>;
+    type SyncStream = Responses;
 
     async fn sync(
         &self,
@@ -48,14 +49,10 @@ impl ClusterService for Service {
         let token = self.supervisor.token().child_token();
         let connected =
             Connected { session_epoch: hello.session_epoch, queries, token: token.clone() };
-        self.sessions.admit(&hello.cluster_id, connected).map_err(|epoch| {
-            Reason::StaleFence.status(format!(
-                "session {} of cluster {} is not newer than session {epoch}, which is open; raise \
-                 Hello.session_epoch with every session, and give each cluster a name of its own",
-                hello.session_epoch, hello.cluster_id
-            ))
-        })?;
-        let (outbound, responses) = mpsc::channel(session::outbound_queue());
+        let cluster = Identity::of(&hello);
+        let admitted = self.sessions.admit(&cluster, connected);
+        let breaker = admitted.map_err(|rival| rival.refusal(&cluster, hello.session_epoch))?;
+        let (outbound, responses) = responses();
         let parts = Parts {
             hello,
             inbound,
@@ -65,10 +62,23 @@ impl ClusterService for Service {
             token,
             supervisor: self.supervisor.clone(),
             settings: self.settings.clone(),
+            breaker,
         };
-        self.start(parts);
-        Ok(Response::new(ReceiverStream::new(responses)))
+        self.start(parts, cluster);
+        Ok(Response::new(responses))
     }
+}
+
+/// Answers to a watcher.
+type Responses = BoxStream<'static, Result<cluster::SyncResponse, Status>>;
+
+/// The two ends of a stream in which what is urgent overtakes the rest.
+fn responses() -> (Lanes, Responses) {
+    let (urgent, first) = mpsc::channel(session::outbound_queue());
+    let (plain, second) = mpsc::channel(session::outbound_queue());
+    let (first, second) = (ReceiverStream::new(first), ReceiverStream::new(second));
+    let both = stream::select_with_strategy(first, second, |(): &mut ()| PollNext::Left);
+    (Lanes { urgent, plain }, both.boxed())
 }
 
 fn silent() -> Status {
@@ -77,13 +87,13 @@ fn silent() -> Status {
 }
 
 impl Service {
-    fn start(&self, parts: Parts) {
+    fn start(&self, parts: Parts, cluster: Identity) {
         let sessions = self.sessions.clone();
-        let (cluster, epoch) = (parts.hello.cluster_id.clone(), parts.hello.session_epoch);
+        let epoch = parts.hello.session_epoch;
         let version = parts.hello.watcher_version.clone();
-        tracing::info!(cluster, epoch, watcher_version = version, "watcher connected");
-        let (outbound, of_panic) = (parts.outbound.clone(), parts.outbound.clone());
-        let name = cluster.clone();
+        tracing::info!(%cluster, epoch, watcher_version = version, "watcher connected");
+        let (outbound, of_panic) = (parts.outbound.plain.clone(), parts.outbound.plain.clone());
+        let name = cluster.to_string();
         let task = async move {
             if let Err(status) = session::run(parts).await {
                 tracing::info!(

@@ -4,6 +4,7 @@ use longshore_proto::limits::MESSAGE_BYTES_MAX;
 use longshore_proto::planning::v1 as planning;
 use longshore_proto::planning::v1::planning_service_server::PlanningService;
 use longshore_proto::reason::{self, Reason};
+use longshore_proto::types::v1::object::Kind;
 use longshore_runtime::workers::{JobError, Urgency, Workers};
 use prost::Message as _;
 use tokio::sync::oneshot;
@@ -16,7 +17,7 @@ use crate::region::directory::Regions;
 use crate::session::Query;
 use crate::settings::Settings;
 
-/// Most objects and counted pods together that one question may hold; beyond that the question is
+/// Most objects, counted pods, types and offerings together that one question may hold; beyond that the question is
 /// refused rather than memory filled.
 const QUESTION_MAX: usize = 2_000_000;
 
@@ -77,12 +78,10 @@ impl PlanningService for Service {
         request: Request<planning::ExplainPodRequest>,
     ) -> Result<Response<planning::ExplainPodResponse>, Status> {
         let planning::ExplainPodRequest { cluster_id, namespace, name } = request.into_inner();
-        let Some(session) = self.sessions.get(&cluster_id) else {
-            let known = self.sessions.clusters().join(", ");
-            let message =
-                format!("no watcher of cluster {cluster_id:?} is connected; known: {known}");
-            return Err(Reason::NotFound.status(message));
-        };
+        let session = self
+            .sessions
+            .get(&cluster_id)
+            .map_err(|several| self.unknown(&cluster_id, &several))?;
         let (answer, answered) = oneshot::channel();
         let asked = session.queries.send(Query::ExplainPod { namespace, name, answer }).await;
         let gone = || Status::unavailable("the session ended; ask again when it is back");
@@ -95,6 +94,20 @@ impl PlanningService for Service {
 type Parts = tokio_stream::Iter<std::vec::IntoIter<Result<planning::StreamPlanResponse, Status>>>;
 
 impl Service {
+    /// The refusal of a question about a cluster that is not connected, or is one of several.
+    fn unknown(&self, cluster_id: &str, several: &[String]) -> Status {
+        if several.is_empty() {
+            let known = self.sessions.clusters().join(", ");
+            let message =
+                format!("no watcher of cluster {cluster_id:?} is connected; known: {known}");
+            return Reason::NotFound.status(message);
+        }
+        let several = several.join(" and ");
+        let message =
+            format!("cluster {cluster_id:?} is the name of {several}; ask for one of them so");
+        Reason::ClusterMismatch.status(message)
+    }
+
     /// The answer to a question that comes in parts.
     async fn answer(
         &self,
@@ -103,7 +116,7 @@ impl Service {
     ) -> Result<planning::ComputePlanResponse, Status> {
         let mut question = Question { settings: self.settings.clone(), ..Question::default() };
         let mut region = String::new();
-        let mut first = true;
+        let (mut first, mut size) = (true, 0);
         while let Some(part) = parts.next().await {
             let part = part.map_err(reason::of_receiving)?;
             if let Some(options) = &part.options {
@@ -115,7 +128,7 @@ impl Service {
                 region.clone_from(&options.region);
             }
             first = false;
-            add(&mut question, part)?;
+            size = add(&mut question, part, size)?;
         }
         self.fill_catalogue(&mut question, &region)?;
         let job = move || compute::compute(&question);
@@ -134,7 +147,7 @@ impl Service {
                 "the question has neither a catalogue nor options.region; send one of them";
             return Err(Reason::Malformed.status(message));
         }
-        let Some(known) = self.regions.get(region) else {
+        let Some(known) = self.regions.any(region) else {
             let names = self.regions.names().join(", ");
             let message = format!("no actuator of region {region:?} is connected; known: {names}");
             return Err(Reason::NotFound.status(message));
@@ -178,7 +191,34 @@ fn choose(question: &mut Question, options: &planning::ComputePlanOptions) -> Re
     Ok(())
 }
 
-fn add(question: &mut Question, part: planning::ComputePlanRequest) -> Result<(), Status> {
+/// What a question grows by with a part: everything that takes memory or time, whatever it is called.
+fn weight(part: &planning::ComputePlanRequest) -> usize {
+    let counted = |count: i64| usize::try_from(count.max(1)).unwrap_or(usize::MAX);
+    let objects = part.objects.iter().map(|object| match &object.kind {
+        Some(Kind::NodePool(pool)) => counted(pool.replicas.unwrap_or(1)),
+        Some(Kind::CapacityBuffer(buffer)) => counted(buffer.replicas),
+        _ => 1,
+    });
+    let pods = part.pods.iter().map(|group| counted(i64::from(group.count)));
+    let types = part.catalogue.iter().flat_map(|catalogue| &catalogue.types);
+    let offered = types.map(|kind| 1 + kind.offerings.len());
+    objects.chain(pods).chain(offered).fold(0, usize::saturating_add)
+}
+
+/// Adds a part; the size of the question then.
+fn add(
+    question: &mut Question,
+    part: planning::ComputePlanRequest,
+    size: usize,
+) -> Result<usize, Status> {
+    let size = size.saturating_add(weight(&part));
+    if size > QUESTION_MAX {
+        let message = format!(
+            "the question holds {size} objects, pods and offerings, more than {QUESTION_MAX}; ask about a \
+             part of the cluster"
+        );
+        return Err(Reason::Overloaded.status(message));
+    }
     question.objects.extend(part.objects);
     question.pods.extend(part.pods);
     if let Some(catalogue) = part.catalogue {
@@ -190,13 +230,53 @@ fn add(question: &mut Question, part: planning::ComputePlanRequest) -> Result<()
             question.catalogue.price_date = catalogue.price_date;
         }
     }
-    let counted = |count: &u32| usize::try_from(*count).unwrap_or(usize::MAX);
-    let pods = question.pods.iter().map(|group| counted(&group.count));
-    let size = pods.fold(question.objects.len(), usize::saturating_add);
-    if size > QUESTION_MAX {
-        let message =
-            format!("the question holds {size} objects and pods, more than {QUESTION_MAX}");
-        return Err(Reason::Overloaded.status(message));
+    Ok(size)
+}
+
+#[cfg(test)]
+mod tests {
+    use longshore_proto::types::v1;
+
+    use super::*;
+
+    fn part() -> planning::ComputePlanRequest {
+        planning::ComputePlanRequest::default()
     }
-    Ok(())
+
+    #[test]
+    fn everything_that_takes_memory_counts() {
+        let group = |count| v1::PodCount { shape_id: "web".to_owned(), count };
+        let kind = v1::InstanceType {
+            offerings: vec![v1::Offering::default(); 3],
+            ..v1::InstanceType::default()
+        };
+        let pool = v1::NodePool { replicas: Some(2_000_000_000), ..v1::NodePool::default() };
+        let buffer = v1::CapacityBuffer { replicas: 7, ..v1::CapacityBuffer::default() };
+        let object = |kind| v1::Object { kind: Some(kind) };
+        let catalogue = v1::Catalogue { types: vec![kind; 2], ..v1::Catalogue::default() };
+        for (part, expected) in [
+            (planning::ComputePlanRequest { pods: vec![group(0); 5], ..part() }, 5),
+            (planning::ComputePlanRequest { pods: vec![group(9), group(1)], ..part() }, 10),
+            (planning::ComputePlanRequest { catalogue: Some(catalogue), ..part() }, 8),
+            (
+                planning::ComputePlanRequest {
+                    objects: vec![object(Kind::NodePool(pool))],
+                    ..part()
+                },
+                2_000_000_000,
+            ),
+            (
+                planning::ComputePlanRequest {
+                    objects: vec![object(Kind::CapacityBuffer(buffer))],
+                    ..part()
+                },
+                7,
+            ),
+        ] {
+            assert_eq!(weight(&part), expected);
+            assert_eq!(add(&mut Question::default(), part, 0).is_ok(), expected <= QUESTION_MAX);
+        }
+        let full = planning::ComputePlanRequest { pods: vec![group(0)], ..part() };
+        assert!(add(&mut Question::default(), full, QUESTION_MAX).is_err());
+    }
 }

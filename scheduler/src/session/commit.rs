@@ -4,26 +4,31 @@
 //! Invariant: no opinion of its own. What the view has overtaken meanwhile is skipped and comes up
 //! again, if still needed, with the next plan.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use longshore_core::plan::{Disruption, NewNode, Plan, Target, Unplaced};
-use longshore_core::vocabulary::ids::PodUid;
+use longshore_core::vocabulary::ids::{ClaimName, NodeName, PodUid};
 use longshore_core::vocabulary::pool::DisruptionReason;
 use longshore_proto::cluster::v1 as cluster;
 use longshore_proto::cluster::v1::directive::Action;
 use longshore_proto::types::v1;
 use longshore_runtime::entropy::Entropy;
+use longshore_runtime::planted;
 use longshore_runtime::propagate;
 
 use super::Session;
 use super::lifecycle::EXCESS;
 use super::outbox::Origin;
 use super::planning::Proposal;
+use super::verdict;
 use crate::wire::{self, timestamp};
 
 /// Most pods of one shape that are told why they cannot be placed; the reason is the same for all.
 const TOLD_PER_SHAPE: usize = 10;
+/// A disruption that does not stand at present is looked at again after this long, also when nothing changes.
+const SKIPPED_AGAIN: Duration = Duration::from_secs(30);
 /// Characters of a claim's suffix: those that Kubernetes uses in generated names.
 const SUFFIX_CHARACTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 /// Length of a claim's suffix.
@@ -41,9 +46,12 @@ impl Session {
         }
         let plan = Arc::clone(&proposal.plan);
         let plan_id = proposal.plan_id.clone();
-        let origin = Origin { plan_id: &plan_id, traceparent: &traceparent, now_ms };
+        let origin =
+            Origin { plan_id: &plan_id, traceparent: &traceparent, now_ms: self.session_ms() };
+        let going: Vec<&Disruption> =
+            plan.disruptions.iter().filter(|d| self.may_disrupt(d, now_ms)).collect();
         let replacements: Vec<usize> =
-            plan.disruptions.iter().flat_map(|d| d.replacements.iter().copied()).collect();
+            going.iter().flat_map(|d| d.replacements.iter().copied()).collect();
         let waiting = self.waiting(&plan);
         let launched: Vec<Option<String>> = plan
             .launches
@@ -54,10 +62,14 @@ impl Session {
                 wanted.then(|| self.create_claim(node, origin)).flatten()
             })
             .collect();
-        self.disrupt(&plan, &launched, origin);
+        self.disrupt(&going, &launched, origin);
         self.nominate(&plan, origin);
         report(&proposal, &launched);
+        let skipped = going.len() < plan.disruptions.len();
         self.planning.adopt(proposal, &launched, &self.state, now_ms);
+        if skipped {
+            self.planning.want_after(SKIPPED_AGAIN);
+        }
     }
 
     /// For each launch of the plan: whether any of its pods still needs a place.
@@ -77,7 +89,8 @@ impl Session {
     /// Asks for the claim of a new node; its name when the directive was sent.
     fn create_claim(&mut self, node: &NewNode, origin: Origin<'_>) -> Option<String> {
         let pool = self.state.pool(node.pool.as_str());
-        let claim = new_claim(node, pool, origin, &self.supervisor.platform().entropy);
+        let made = (self.now_ms(), &self.supervisor.platform().entropy);
+        let claim = new_claim(node, pool, origin, made);
         let name = claim.name.clone();
         let pods = node.pods.iter().map(ToString::to_string).collect();
         let action = Action::CreateClaim(cluster::CreateClaim { claim: Some(claim.clone()), pods });
@@ -88,8 +101,8 @@ impl Session {
         })
     }
 
-    fn disrupt(&mut self, plan: &Plan, launched: &[Option<String>], origin: Origin<'_>) {
-        for disruption in &plan.disruptions {
+    fn disrupt(&mut self, going: &[&Disruption], launched: &[Option<String>], origin: Origin<'_>) {
+        for disruption in going {
             let named = |index: &usize| launched.get(*index).cloned().flatten();
             let replaced_by: Option<Vec<String>> =
                 disruption.replacements.iter().map(named).collect();
@@ -107,19 +120,71 @@ impl Session {
         origin: Origin<'_>,
     ) {
         let reason = reason_name(disruption.reason);
-        for claim in &disruption.claims {
+        for (claim, node) in with_nodes(disruption) {
+            let assumes = self.assumption(claim, node, disruption.reason);
             let action = Action::DisruptClaim(cluster::DisruptClaim {
                 claim: claim.to_string(),
                 reason: reason.to_owned(),
                 replaced_by: replaced_by.to_vec(),
                 cancel: false,
-                assumes: None,
+                assumes,
             });
             let key = format!("disrupt/{claim}");
             if self.outbox.direct(&key, claim.as_str(), action, origin) {
                 self.state.disrupting(claim.as_str(), reason, replaced_by, origin.now_ms);
             }
         }
+    }
+
+    /// Whether a disruption still stands: the plan is as old as it took to make.
+    fn may_disrupt(&self, disruption: &Disruption, now_ms: i64) -> bool {
+        let named: Vec<_> = with_nodes(disruption).collect();
+        if disruption.reason == DisruptionReason::Interrupted {
+            return named.iter().all(|(claim, _)| self.is_interrupted(claim.as_str()));
+        }
+        let stones = self.state.tombstones();
+        let held = |claim: &ClaimName, node: Option<&NodeName>| {
+            let watched = self.state.watched().get(claim.as_str());
+            watched.is_none_or(|claim| stones.holds(claim, node.map(NodeName::as_str)))
+                || self.safety.is_spared(claim.as_str())
+        };
+        if planted::is("S17") {
+            return true;
+        }
+        if stones.choice().is_some() || named.iter().any(|(claim, node)| held(claim, *node)) {
+            return false;
+        }
+        let moves: BTreeSet<&PodUid> = disruption.moves.iter().map(|moved| &moved.pod).collect();
+        let world = self.state.view().world();
+        let reason = Some(disruption.reason);
+        let stands = |claim: &ClaimName, node: Option<&NodeName>| {
+            let Some((known, node)) = world.claims.get(claim).zip(node) else { return false };
+            (!verdict::objects(world, (known, node), now_ms) || verdict::overrides(known, reason))
+                && verdict::moved(world, node).all(|pod| moves.contains(&pod.uid))
+        };
+        disruption.reason == DisruptionReason::Excess
+            || named.iter().all(|(claim, node)| stands(claim, *node))
+    }
+
+    /// What a disruption by choice rests on; nothing where it is of need, or its owner overrides objections.
+    fn assumption(
+        &self,
+        claim: &ClaimName,
+        node: Option<&NodeName>,
+        reason: DisruptionReason,
+    ) -> Option<cluster::Assumption> {
+        if matches!(reason, DisruptionReason::Interrupted | DisruptionReason::Excess) {
+            return None;
+        }
+        let world = self.state.view().world();
+        let known = world.claims.get(claim)?;
+        let objected =
+            node.is_some_and(|node| verdict::objects(world, (known, node), self.now_ms()));
+        if objected && verdict::overrides(known, Some(reason)) {
+            return None;
+        }
+        let pods = node.map(|node| verdict::moved(world, node).map(|pod| pod.uid.to_string()));
+        Some(cluster::Assumption { pods: pods.into_iter().flatten().collect() })
     }
 
     /// Existing nodes: only pods that kube-scheduler has given up on need to be told.
@@ -174,16 +239,22 @@ impl Session {
     }
 }
 
+/// Each claim of a disruption with its node, when it has one.
+fn with_nodes(disruption: &Disruption) -> impl Iterator<Item = (&ClaimName, Option<&NodeName>)> {
+    let nodes = &disruption.nodes;
+    disruption.claims.iter().enumerate().map(|(index, claim)| (claim, nodes.get(index)))
+}
+
 fn new_claim(
     node: &NewNode,
     pool: Option<&v1::NodePool>,
     origin: Origin<'_>,
-    entropy: &Entropy,
+    (now_ms, entropy): (i64, &Entropy),
 ) -> v1::NodeClaim {
     v1::NodeClaim {
         name: format!("{}-{}", node.pool, suffix(entropy)),
         launch_id: launch_id(entropy),
-        create_time: Some(timestamp(origin.now_ms)),
+        create_time: Some(timestamp(now_ms)),
         expire_after: pool.and_then(|pool| pool.expire_after),
         termination_grace_period: pool.and_then(|pool| pool.termination_grace_period),
         traceparent: origin.traceparent.to_owned(),

@@ -34,7 +34,7 @@ pub enum Order {
     /// What the actuator must know of the cluster.
     Cluster {
         /// Facts.
-        facts: ClusterFacts,
+        facts: Box<ClusterFacts>,
         /// Node classes.
         node_classes: Vec<NodeClass>,
     },
@@ -156,7 +156,7 @@ async fn deliver(
         Order::Cluster { facts, node_classes } => {
             let request = capacity::PutClusterRequest {
                 fence: Some(fence),
-                cluster: Some(facts),
+                cluster: Some(*facts),
                 node_classes,
             };
             client.put_cluster(with_deadline(request, APPLY_DEADLINE)).await?;
@@ -219,7 +219,7 @@ mod tests {
         assert!(matches!(&first.order, Order::Plan { launches, .. } if launches.len() == 3));
         assert!(first.join(parcel(plan("p2", 1), "c")).is_some(), "of another plan");
         assert!(first.join(parcel(plan("p1", LAUNCHES_PER_APPLY_MAX), "d")).is_some(), "too many");
-        let facts = Order::Cluster { facts: ClusterFacts::default(), node_classes: Vec::new() };
+        let facts = Order::Cluster { facts: Box::default(), node_classes: Vec::new() };
         assert!(first.join(parcel(facts, "e")).is_some(), "no plan");
         assert_eq!(first.keys, ["a", "b"]);
     }

@@ -3,14 +3,17 @@
 use longshore_core::ids::PodUid;
 use longshore_core::plan::{Asked, PlanInput, Target};
 use longshore_core::world::pod::Pod;
-use longshore_proto::planning::v1::ExplainPodResponse;
+use longshore_proto::planning::v1::{self as wire_planning, ExplainPodResponse};
 use longshore_proto::reason::Reason;
 use longshore_proto::types::v1;
+use longshore_runtime::workers::Urgency;
 use tonic::Status;
 
 use super::outage::Outage;
 use super::planning::{Planning, Proposal};
 use super::state::ClusterState;
+use super::{Query, Session};
+use crate::service::planning::refusal;
 use crate::wire;
 
 /// What the newest plan does with a pod, and the pod's UID.
@@ -46,6 +49,37 @@ pub fn pod(
 pub fn choice(input: &PlanInput, pod: &PodUid) -> Option<v1::Explanation> {
     let plan = longshore_core::plan::plan(input);
     wire::explanation::of(input, &plan, (pod.as_str(), Asked::Pod(pod)))
+}
+
+impl Session {
+    /// Answers a question.
+    pub(super) fn answer(&mut self, query: Query) {
+        let Query::ExplainPod { namespace, name, answer } = query;
+        let outage = self.outage.as_ref();
+        let pod = (namespace.as_str(), name.as_str());
+        let told = self::pod(&self.state, &self.planning, outage, pod);
+        let region = self.region();
+        let (uid, told) = match told {
+            Ok(told) => told,
+            // The asker may have gone; nobody else wants the answer.
+            Err(status) => return drop(answer.send(Err(status))),
+        };
+        let now_ms = self.now_ms();
+        let input = region.map(|region| self.planning.input(&self.state, &region, now_ms));
+        // Plans are made for it, so it is not for this loop to wait.
+        let choice = move || input.and_then(|input| choice(&input, &uid));
+        let tenant = self.state.cluster_id();
+        let chosen = self.supervisor.platform().workers.run(tenant, Urgency::WhatIf, choice);
+        let explained = async move {
+            let told = match chosen.await {
+                Ok(explanation) => Ok(wire_planning::ExplainPodResponse { explanation, ..told }),
+                Err(error) => Err(refusal(&error)),
+            };
+            drop(answer.send(told));
+            Ok(())
+        };
+        self.supervisor.spawn_contained("explain", explained, drop);
+    }
 }
 
 fn answer(

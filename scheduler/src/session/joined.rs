@@ -1,9 +1,7 @@
 //! A node as the life of its claim sees it.
 
-use longshore_core::vocabulary::taint::Taint;
+use longshore_core::vocabulary::taint::{DISRUPTED, Taint};
 use longshore_proto::types::v1;
-
-use crate::wire::time_ms;
 
 /// What counts of a node until it is in service.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,10 +9,14 @@ pub struct Joined {
     /// Name.
     pub name: String,
     /// When it was first seen ready, with nothing but our own taint to keep pods away for now, in
-    /// milliseconds since 1970; None before.
+    /// milliseconds of the session; None before.
     pub fit_ms: Option<i64>,
-    /// When it was created, in milliseconds since 1970.
-    pub create_ms: i64,
+    /// When it was first seen at all, in milliseconds of the session.
+    pub seen_ms: i64,
+    /// Whether its kubelet says that it is well.
+    pub ready: bool,
+    /// Whether it has the taint of a node that is to go.
+    pub disrupted: bool,
 }
 
 impl Joined {
@@ -26,7 +28,9 @@ impl Joined {
         Self {
             name: node.name.clone(),
             fit_ms: fit.then(since_ms),
-            create_ms: node.create_time.as_ref().map_or(0, time_ms),
+            seen_ms: before.map_or(now_ms, |before| before.seen_ms),
+            ready: node.ready,
+            disrupted: node.taints.iter().any(|taint| taint.key == DISRUPTED),
         }
     }
 }

@@ -1,25 +1,39 @@
 //! From wanted to gone: what each claim needs next, given what its region reports.
 //!
 //! Invariant: a pure function of state. A step is named again on every pass until the state shows
-//! it done, so a lost message, a restart or a new leader costs time and nothing else.
+//! it done, so a lost message, a restart or a new leader costs time and nothing else. Absence is no
+//! evidence by itself: what rests on it says so, and waits for a second source.
 
-use std::collections::BTreeMap;
+mod ending;
+mod orphans;
+mod passing;
+mod presence;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use longshore_core::vocabulary::ids::ClaimName;
-use longshore_proto::capacity::v1::{InstancePhase, InstanceState, InterruptionKind, LaunchPhase};
+use longshore_proto::capacity::v1::{InterruptionKind, LaunchPhase};
 use longshore_proto::cluster::v1::directive::Action;
-use longshore_proto::cluster::v1::{
-    DeleteClaim, DisruptClaim, RecordLaunchFailure, RegisterNode, ReleaseClaim,
-};
+use longshore_proto::cluster::v1::{DeleteClaim, DisruptClaim, RecordLaunchFailure, RegisterNode};
 use longshore_proto::types::v1::{NodeClaim, Termination};
+use longshore_runtime::planted;
 
+pub use self::passing::{given_up, passing, unknown};
+use self::presence::Presence;
 use super::joined::Joined;
 use super::record;
+use super::sightings::Sightings;
+use super::tombstones::Tombstones;
+use super::verdict::Verdict;
 use crate::region::RegionState;
 use crate::wire::time_ms;
 
-/// A claim whose node has not registered after this long is given up, in milliseconds.
+/// A claim whose node has not registered after this long is given up, in milliseconds; one whose node
+/// has never been ready, too.
 const REGISTRATION_TTL_MS: i64 = 15 * 60 * 1000;
+/// Of that, how long the session must have seen it itself, in milliseconds: its age is told by the clocks
+/// of other hosts.
+const REGISTRATION_SEEN_MS: i64 = REGISTRATION_TTL_MS / 3;
 /// A node is registered once nothing but karpenter.sh/unregistered repels pods, so that taking this
 /// taint off is what opens it, with its pods nominated. Kubernetes takes off its own start-up taints
 /// at a time of its choosing; a nomination for a node still closed would be lost by then. After this
@@ -32,13 +46,6 @@ const START_PATIENCE_MS: i64 = 30 * 1000;
 const OPEN_PATIENCE_MS: i64 = 2 * 1000;
 /// A launch that somebody must mend is tried again with a new claim after this, in milliseconds.
 const LAUNCH_RETRY_MS: i64 = 60 * 1000;
-/// EC2 lists new instances late. The instance of a claim younger than this, in milliseconds, is not
-/// given up for being unlisted when nobody has recorded its launch.
-const LISTED_WITHIN_MS: i64 = 60 * 1000;
-/// An instance without a claim is ended when it is older than this, in milliseconds. Longer than
-/// a claim takes from creation to the scheduler's view.
-const ORPHAN_AFTER_MS: i64 = 60 * 1000;
-
 /// Why a claim is disrupted that its pool's replicas leave no place for. It goes wherever it stands:
 /// nothing has to come in its place.
 pub const EXCESS: &str = "Excess";
@@ -59,8 +66,38 @@ pub struct World<'a> {
     pub pins_pods: bool,
     /// The cluster's region.
     pub region: &'a RegionState,
-    /// Milliseconds since 1970.
+    /// What there is and cannot be read.
+    pub tombstones: &'a Tombstones,
+    /// Since when states have lasted that must not last.
+    pub sightings: &'a Sightings,
+    /// Whether claims that are marked for disruption may go now.
+    pub verdicts: &'a BTreeMap<String, Verdict>,
+    /// Claims whose launch may be on its way to the region.
+    pub asked: &'a BTreeSet<String>,
+    /// Whether the view has been whole for long enough to say that something is not there.
+    pub settled: bool,
+    /// Time of day, in milliseconds since 1970.
     pub now_ms: i64,
+    /// Milliseconds of the session.
+    pub session_ms: i64,
+}
+
+/// What a step rests on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Evidence {
+    /// Somebody said so who knows.
+    Told,
+    /// Nothing but the absence of what is named: a claim, or an instance.
+    Absence(String),
+}
+
+/// A step with what it rests on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Due {
+    /// What to do.
+    pub step: Step,
+    /// Why it may be done.
+    pub evidence: Evidence,
 }
 
 /// One thing to do.
@@ -79,9 +116,41 @@ pub enum Step {
     },
 }
 
+impl Step {
+    /// What goes first: what EC2 or a person has ended already, then the rest in its order.
+    #[must_use]
+    pub fn urgency(&self) -> u8 {
+        let urgent = match self {
+            Self::Direct { action, .. } => is_urgent(action),
+            Self::Terminate(_) => true,
+            Self::Launch(_) => false,
+        };
+        u8::from(!urgent)
+    }
+}
+
+/// True for what must not wait behind anything else.
+#[must_use]
+pub fn is_urgent(action: &Action) -> bool {
+    match action {
+        Action::DeleteClaim(delete) => delete.assumes.is_none(),
+        Action::ReleaseClaim(_) => true,
+        Action::DisruptClaim(disrupt) => disrupt.cancel,
+        Action::CreateClaim(_)
+        | Action::RecordLaunch(_)
+        | Action::RecordLaunchFailure(_)
+        | Action::RegisterNode(_)
+        | Action::NominatePods(_)
+        | Action::SetNodeClassStatus(_)
+        | Action::PublishEvent(_)
+        | Action::SetNodePoolStatus(_)
+        | Action::SetConditions(_) => false,
+    }
+}
+
 /// Everything that claims and instances need next.
 #[must_use]
-pub fn steps(world: &World<'_>) -> Vec<Step> {
+pub fn steps(world: &World<'_>) -> Vec<Due> {
     if !world.region.synced {
         return Vec::new();
     }
@@ -96,55 +165,90 @@ pub fn instance_id(provider_id: &str) -> &str {
 }
 
 impl World<'_> {
-    fn claim_step(&self, claim: &NodeClaim) -> Option<Step> {
+    fn claim_step(&self, claim: &NodeClaim) -> Option<Due> {
         if claim.deleting {
-            self.deleting(claim)
-        } else if claim.disruption_reason == EXCESS {
-            Some(delete(claim, EXCESS, "its NodePool asks for fewer replicas"))
-        } else if claim.provider_id.is_empty() {
-            self.launching(claim)
-        } else {
-            self.running(claim)
+            return self.deleting(claim);
         }
+        if let Some(kind) = self.interruption(claim) {
+            return told(delete(claim, "Interrupted", interruption_text(kind)));
+        }
+        if claim.disruption_reason == EXCESS && !self.is_held(claim) {
+            return told(delete(claim, EXCESS, "its NodePool asks for fewer replicas"));
+        }
+        if claim.provider_id.is_empty() { self.launching(claim) } else { self.running(claim) }
     }
 
-    fn launching(&self, claim: &NodeClaim) -> Option<Step> {
+    fn lasted_ms(&self, state: &str, name: &str) -> i64 {
+        self.sightings.lasted_ms(&format!("{state}/{name}"), self.session_ms)
+    }
+
+    fn node(&self, claim: &NodeClaim) -> Option<&Joined> {
+        self.nodes.get(&claim.provider_id).filter(|_| !claim.provider_id.is_empty())
+    }
+
+    /// True when the claim must not be ended by choice or on absence: something about it cannot be read.
+    fn is_held(&self, claim: &NodeClaim) -> bool {
+        let node = self.node(claim).map(|node| node.name.as_str());
+        let held = self.tombstones.whole().is_some() || self.tombstones.holds(claim, node);
+        held && !planted::is("S3")
+    }
+
+    fn interruption(&self, claim: &NodeClaim) -> Option<InterruptionKind> {
+        let announced = self.region.interruptions.get(instance_id(&claim.provider_id))?;
+        Some(announced.kind()).filter(|kind| *kind != InterruptionKind::Rebalance)
+    }
+
+    fn launching(&self, claim: &NodeClaim) -> Option<Due> {
+        if claim.launch_id.is_empty() {
+            return self.adopting(claim);
+        }
         let Some(launch) = self.region.launches.get(&claim.launch_id) else {
-            return Some(Step::Launch(claim.name.clone()));
+            return told(Step::Launch(claim.name.clone()));
         };
         match launch.phase() {
             LaunchPhase::Unspecified | LaunchPhase::Pending => None,
             LaunchPhase::Launched => {
                 let instance = self.region.instances.get(&launch.instance_id)?;
                 let action = record::launch(self.cluster_id, claim, instance, self.region);
-                Some(direct(claim, Action::RecordLaunch(action)))
+                told(direct(claim, Action::RecordLaunch(action)))
             }
             LaunchPhase::Failed => {
-                let retry_due = self.age_ms(claim) > LAUNCH_RETRY_MS;
+                let retry_due = self.lasted_ms("launching", &claim.name) > LAUNCH_RETRY_MS;
                 let failure = RecordLaunchFailure {
                     claim: claim.name.clone(),
                     reason: launch.reason.clone(),
                     message: launch.message.clone(),
                     delete: launch.retryable || retry_due,
                 };
-                Some(direct(claim, Action::RecordLaunchFailure(failure)))
+                told(direct(claim, Action::RecordLaunchFailure(failure)))
             }
-            LaunchPhase::Terminated => Some(delete(
-                claim,
-                "InstanceTerminated",
-                "the instance ended before it was recorded",
-            )),
+            LaunchPhase::Terminated => {
+                let message = "the instance ended before it was recorded";
+                told(delete(claim, "InstanceTerminated", message))
+            }
         }
     }
 
-    fn running(&self, claim: &NodeClaim) -> Option<Step> {
-        let id = instance_id(&claim.provider_id);
-        let interrupted = self.region.interruptions.get(id).map(|announced| announced.kind());
-        if let Some(kind) = interrupted.filter(|kind| *kind != InterruptionKind::Rebalance) {
-            return Some(delete(claim, "Interrupted", interruption_text(kind)));
+    /// A claim that another autoscaler made and did not see through to its end.
+    fn adopting(&self, claim: &NodeClaim) -> Option<Due> {
+        if let Some(instance) = self.instance(claim) {
+            let action = record::launch(self.cluster_id, claim, instance, self.region);
+            return told(direct(claim, Action::RecordLaunch(action)));
         }
-        if self.is_gone(claim) {
-            return Some(delete(claim, "InstanceTerminated", "EC2 no longer has the instance"));
+        let given_up = self.lasted_ms("launching", &claim.name) > REGISTRATION_TTL_MS;
+        given_up.then_some(()).filter(|()| !self.is_held(claim))?;
+        let message = "another autoscaler made it, and no instance is known that is tagged with it";
+        told(delete(claim, "NotLaunched", message))
+    }
+
+    fn running(&self, claim: &NodeClaim) -> Option<Due> {
+        let text = "EC2 no longer has the instance";
+        match self.presence(claim) {
+            Presence::Ended => return told(delete(claim, "InstanceTerminated", text)),
+            Presence::Vanished if self.is_confirmed_gone(claim) => {
+                return absent(claim, delete(claim, "InstanceTerminated", text));
+            }
+            Presence::Vanished | Presence::Alive | Presence::Never | Presence::Unknown => {}
         }
         if claim.register_time.is_none() {
             return self.registering(claim);
@@ -152,29 +256,37 @@ impl World<'_> {
         if !claim.disruption_reason.is_empty() {
             return self.disrupting(claim);
         }
-        None
+        let unready = self.lasted_ms("unready", &claim.name) > REGISTRATION_TTL_MS;
+        unready.then_some(()).filter(|()| self.settled && !self.is_held(claim))?;
+        let message = "its node has not been ready for 15 minutes since it joined; look at its kubelet \
+                       and network plug-in";
+        absent(claim, delete(claim, "InitializationTimeout", message))
     }
 
-    fn registering(&self, claim: &NodeClaim) -> Option<Step> {
-        if let Some(node) = self.nodes.get(&claim.provider_id) {
+    fn registering(&self, claim: &NodeClaim) -> Option<Due> {
+        if let Some(node) = self.node(claim) {
             if !self.may_open(claim, node) {
                 return None;
             }
             let pods = self.nominations.get(&claim.name).cloned().unwrap_or_default();
             let (claim_name, node) = (claim.name.clone(), node.name.clone());
             let register = RegisterNode { claim: claim_name, node, pods };
-            return Some(direct(claim, Action::RegisterNode(register)));
+            return told(direct(claim, Action::RegisterNode(register)));
         }
-        (self.age_ms(claim) > REGISTRATION_TTL_MS).then(|| {
+        let seen_ms = self.lasted_ms("registering", &claim.name);
+        let old = self.age_ms(claim) > REGISTRATION_TTL_MS && seen_ms > REGISTRATION_SEEN_MS;
+        let over = (old || seen_ms > REGISTRATION_TTL_MS) && !self.is_held(claim);
+        over.then(|| {
             let message = "no node registered within 15 minutes; check user data, security groups \
                            and that the node role may join the cluster";
             delete(claim, "RegistrationTimeout", message)
         })
+        .and_then(told)
     }
 
     fn may_open(&self, claim: &NodeClaim, node: &Joined) -> bool {
         let Some(fit_ms) = node.fit_ms else {
-            return self.now_ms - node.create_ms >= START_PATIENCE_MS;
+            return self.session_ms - node.seen_ms >= START_PATIENCE_MS;
         };
         let turn = |claim: &NodeClaim| self.turns.get(claim.name.as_str()).copied();
         let goes_first = |other: &NodeClaim, own: i64| {
@@ -183,81 +295,8 @@ impl World<'_> {
                 && turn(other).is_some_and(|theirs| theirs < own)
         };
         let first = |own| !self.claims.values().any(|other| goes_first(other, own));
-        self.now_ms - fit_ms >= OPEN_PATIENCE_MS
+        self.session_ms - fit_ms >= OPEN_PATIENCE_MS
             || turn(claim).is_some_and(|own| self.pins_pods || own == 0 || first(own))
-    }
-
-    /// Replacements first, then the claim goes; without a replacement it stays.
-    fn disrupting(&self, claim: &NodeClaim) -> Option<Step> {
-        let replacements = || claim.replaced_by.iter().map(|name| self.claims.get(name));
-        if replacements().any(|replacement| replacement.is_none_or(|claim| claim.deleting)) {
-            let cancel =
-                DisruptClaim { claim: claim.name.clone(), cancel: true, ..Default::default() };
-            return Some(direct(claim, Action::DisruptClaim(cancel)));
-        }
-        let ready = replacements().flatten().all(|claim| claim.initialize_time.is_some());
-        ready.then(|| delete(claim, &claim.disruption_reason, "its pods fit elsewhere"))
-    }
-
-    fn deleting(&self, claim: &NodeClaim) -> Option<Step> {
-        if self.is_gone(claim) {
-            let release = ReleaseClaim { claim: claim.name.clone() };
-            return Some(direct(claim, Action::ReleaseClaim(release)));
-        }
-        let launch = self.region.launches.get(&claim.launch_id);
-        let known = launch.map_or("", |launch| launch.instance_id.as_str());
-        let id = if known.is_empty() { instance_id(&claim.provider_id) } else { known };
-        let empty = claim.drained || !self.nodes.contains_key(&claim.provider_id);
-        let ending = self.region.instances.get(id).is_some_and(is_ending);
-        (empty && !ending && !id.is_empty()).then(|| {
-            Step::Terminate(Termination {
-                instance_id: id.to_owned(),
-                launch_id: claim.launch_id.clone(),
-                claim: claim.name.clone(),
-                traceparent: claim.traceparent.clone(),
-            })
-        })
-    }
-
-    /// True when no instance exists for the claim and none can appear any more.
-    fn is_gone(&self, claim: &NodeClaim) -> bool {
-        let launch = self.region.launches.get(&claim.launch_id);
-        let instance = self.region.instances.get(instance_id(&claim.provider_id));
-        let launched = launch.and_then(|launch| self.region.instances.get(&launch.instance_id));
-        if let Some(instance) = instance.or(launched) {
-            return instance.phase() == InstancePhase::Terminated;
-        }
-        match launch.map(longshore_proto::capacity::v1::LaunchState::phase) {
-            Some(LaunchPhase::Pending | LaunchPhase::Launched | LaunchPhase::Unspecified) => false,
-            Some(LaunchPhase::Failed | LaunchPhase::Terminated) => true,
-            None => claim.provider_id.is_empty() || self.age_ms(claim) > LISTED_WITHIN_MS,
-        }
-    }
-
-    /// Instances of this cluster that no claim stands for.
-    fn orphans(&self) -> impl Iterator<Item = Step> + '_ {
-        let alive = |instance: &&InstanceState| {
-            matches!(instance.phase(), InstancePhase::Pending | InstancePhase::Running)
-        };
-        let old = |instance: &&InstanceState| {
-            let launched = instance.launch_time.as_ref().map_or(self.now_ms, time_ms);
-            self.now_ms - launched > ORPHAN_AFTER_MS
-        };
-        self.region
-            .instances
-            .values()
-            .filter(|instance| instance.cluster_id == self.cluster_id)
-            .filter(|instance| !self.claims.contains_key(&instance.claim))
-            .filter(alive)
-            .filter(old)
-            .map(|instance| {
-                Step::Terminate(Termination {
-                    instance_id: instance.instance_id.clone(),
-                    launch_id: instance.launch_id.clone(),
-                    claim: instance.claim.clone(),
-                    traceparent: String::new(),
-                })
-            })
     }
 
     fn age_ms(&self, claim: &NodeClaim) -> i64 {
@@ -265,22 +304,32 @@ impl World<'_> {
     }
 }
 
-fn is_ending(instance: &InstanceState) -> bool {
-    matches!(instance.phase(), InstancePhase::ShuttingDown | InstancePhase::Terminated)
-}
-
 fn direct(claim: &NodeClaim, action: Action) -> Step {
     Step::Direct { claim: claim.name.clone(), action: Box::new(action) }
 }
 
+/// A step that somebody has given the word for.
+const fn told(step: Step) -> Option<Due> {
+    Some(Due { step, evidence: Evidence::Told })
+}
+
+/// A step that rests on the absence of a claim's instance alone.
+fn absent(claim: &NodeClaim, step: Step) -> Option<Due> {
+    Some(Due { step, evidence: Evidence::Absence(claim.name.clone()) })
+}
+
+fn deletion(claim: &NodeClaim, reason: &str) -> DeleteClaim {
+    DeleteClaim { claim: claim.name.clone(), reason: reason.to_owned(), ..DeleteClaim::default() }
+}
+
 fn delete(claim: &NodeClaim, reason: &str, message: &str) -> Step {
-    let delete = DeleteClaim {
-        claim: claim.name.clone(),
-        reason: reason.to_owned(),
-        message: message.to_owned(),
-        assumes: None,
-    };
+    let delete = DeleteClaim { message: message.to_owned(), ..deletion(claim, reason) };
     direct(claim, Action::DeleteClaim(delete))
+}
+
+fn cancel(claim: &NodeClaim) -> Step {
+    let cancel = DisruptClaim { claim: claim.name.clone(), cancel: true, ..Default::default() };
+    direct(claim, Action::DisruptClaim(cancel))
 }
 
 const fn interruption_text(kind: InterruptionKind) -> &'static str {

@@ -3,12 +3,14 @@
 //! Invariant: one straight loop. Messages, region changes, outcomes and time only change state;
 //! every effect is derived from the whole state by [`Session::pass`], on a signal and on a timer.
 
+mod breaker;
 mod buffers;
 mod candidates;
 mod commit;
 mod dispatch;
 mod effects;
 mod explain;
+mod inbox;
 mod joined;
 mod lifecycle;
 mod live;
@@ -17,12 +19,18 @@ mod outbox;
 mod overlays;
 mod planning;
 mod pools;
+mod proposal;
 mod protocol;
 mod record;
+mod safety;
+mod sightings;
 mod state;
 mod status;
 mod supply;
+mod tombstones;
+mod verdict;
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -33,8 +41,8 @@ use longshore_proto::limits::{
 };
 use longshore_proto::planning::v1 as wire_planning;
 use longshore_proto::reason::{self, Reason};
+use longshore_runtime::planted;
 use longshore_runtime::tasks::Supervisor;
-use longshore_runtime::workers::Urgency;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -44,19 +52,18 @@ use self::dispatch::{Numbering, Outcome, Parcel};
 use self::outage::Outage;
 use self::outbox::Outbox;
 use self::planning::Planning;
-use self::protocol::{Receiver, Step};
+use self::protocol::Receiver;
+use self::safety::Safety;
 use self::state::ClusterState;
-use crate::region::directory::Regions;
-use crate::service::planning::refusal;
+use crate::region::directory::{Region, Regions};
 use crate::settings::Settings;
 
+pub use self::breaker::Breaker;
+pub use self::outbox::{Lane, Lanes};
 pub use self::protocol::hello;
 
 /// The timer behind every signal: what needs doing is looked at anew at least this often.
 const TICK: Duration = Duration::from_secs(1);
-/// A plan that the watcher refused in part is made anew after this long, not at once: what stood in its
-/// way is likely still there.
-const REFUSED_AGAIN: Duration = Duration::from_secs(2);
 /// Sign of life after which a silent watcher is dropped: three bookmarks missed.
 const SILENCE: Duration = Duration::from_secs(3 * BOOKMARK_INTERVAL_SECONDS);
 
@@ -80,7 +87,7 @@ pub struct Parts {
     /// The stream from the watcher.
     pub inbound: Streaming<cluster::SyncRequest>,
     /// The stream to the watcher.
-    pub outbound: mpsc::Sender<Result<cluster::SyncResponse, Status>>,
+    pub outbound: Lanes,
     /// The regions within reach.
     pub regions: Regions,
     /// Questions from the planning service.
@@ -91,6 +98,8 @@ pub struct Parts {
     pub supervisor: Supervisor,
     /// How plans are made.
     pub settings: Settings,
+    /// What has ended on absence alone, in this session of the cluster and those before.
+    pub breaker: Arc<Mutex<Breaker>>,
 }
 
 /// A session under way.
@@ -107,11 +116,28 @@ struct Session {
     outage: Option<Outage>,
     /// Whether the watcher lets planned pods onto closed nodes one by one.
     pins_pods: bool,
-    /// When people are told again what has changed, in milliseconds since 1970.
+    /// When people are told again what has changed, in milliseconds of the session.
     status_due_ms: i64,
+    /// When the session began: its own clock, which no other host sets.
+    began: Instant,
+    /// When the watcher is asked to connect anew; none once it has been.
+    moves_at: Option<Instant>,
+    /// True when another session of the cluster may have been at work just before.
+    follows: bool,
+    safety: Safety,
+    /// Tells of changes in the cluster's region.
+    region_changes: Option<watch::Receiver<u64>>,
     /// Owner of tasks, and what the process has of the world outside.
     supervisor: Supervisor,
 }
+
+/// How long a session lasts at least before its watcher is asked to connect anew, so that sessions spread
+/// over schedulers that have come since.
+const SESSION_AGE: Duration = Duration::from_secs(30 * 60);
+/// How much longer one may last: watchers that came together do not go together.
+const SESSION_AGE_SPREAD: Duration = Duration::from_secs(10 * 60);
+/// Longest time that a watcher is asked to wait before it connects again.
+const GO_AWAY_DELAY: Duration = Duration::from_secs(2);
 
 /// Size of the channel towards the watcher: directives and the answers to a full window.
 #[must_use]
@@ -124,33 +150,26 @@ pub const fn outbound_queue() -> usize {
 /// # Errors
 /// The status that the stream ended with.
 pub async fn run(parts: Parts) -> Result<(), Status> {
-    let Parts { hello, mut inbound, outbound, regions, mut queries, token, supervisor, settings } =
-        parts;
-    let clock = supervisor.platform().clock.clone();
-    let numbering = Numbering::new(hello.cluster_id.clone(), hello.session_epoch, clock);
-    let (parcels, parcel_queue) = mpsc::channel(dispatch::QUEUE);
-    let (outcomes, mut outcome_queue) = mpsc::channel(dispatch::QUEUE);
-    let dispatching = dispatch::run(numbering, parcel_queue, outcomes);
-    let ended = token.clone();
-    // Without its road to the actuator a session is of no use; the next one has a new one.
-    supervisor.spawn_contained("dispatch", unless(token.clone(), dispatching), move |outcome| {
-        if outcome.is_err() {
-            ended.cancel();
-        }
-    });
-    let mut changes = regions.changes();
-    let planning = Planning::new(hello.session_epoch, settings, supervisor.platform());
-    let state = ClusterState::new(hello.cluster_id.clone());
-    let mut session = Session::new(state, planning, outbound, (regions, parcels), supervisor);
-    session.pins_pods = hello.pins_pods;
-    session.outbox.send(welcome());
+    let (mut session, mut outcomes) = begin(&parts);
+    let Parts { hello, mut inbound, mut queries, token, .. } = parts;
+    let mut changes = session.regions.changes();
     let mut heard = Instant::now();
+    session.outbox.send(welcome());
     loop {
         // A moment that has passed is one at which the pass could not begin a plan: a signal or the
         // timer comes next, not this loop again at once.
         let now = Instant::now();
         let wake = session.planning.wake_at().filter(|at| *at > now).unwrap_or(now + TICK);
         tokio::select! {
+            // In an order of its own, so that a simulation can repeat it. Nothing that comes before the
+            // messages comes without end, and a pass looks at what comes after them.
+            biased;
+            () = token.cancelled() => return Err(session.ended(&hello.cluster_id)),
+            proposal = session.planning.finished() => {
+                proposal.into_iter().for_each(|proposal| session.commit(proposal));
+            }
+            Some(outcome) = outcomes.recv() => session.outcome(&outcome),
+            Some(query) = queries.recv() => session.answer(query),
             messages = arrived(&mut inbound) => {
                 let messages = messages?;
                 if messages.is_empty() {
@@ -159,20 +178,42 @@ pub async fn run(parts: Parts) -> Result<(), Status> {
                 heard = Instant::now();
                 messages.into_iter().try_for_each(|message| session.receive(message))?;
             }
-            _ = changes.changed() => mark_seen(&mut changes),
-            Some(outcome) = outcome_queue.recv() => session.outcome(&outcome),
-            proposal = session.planning.finished() => {
-                proposal.into_iter().for_each(|proposal| session.commit(proposal));
-            }
-            Some(query) = queries.recv() => session.answer(query),
+            _ = changes.changed() => {}
+            () = changed(&mut session.region_changes) => {}
             () = tokio::time::sleep_until(wake.min(Instant::now() + TICK)) => {}
-            () = token.cancelled() => return Err(superseded(&hello.cluster_id)),
         }
         if heard.elapsed() > SILENCE {
             return Err(Status::deadline_exceeded("no message from the watcher for too long"));
         }
+        session.move_on();
         session.pass();
     }
+}
+
+/// A session with its road to the actuator, and what comes back on that.
+fn begin(parts: &Parts) -> (Session, mpsc::Receiver<Outcome>) {
+    let (hello, supervisor) = (&parts.hello, parts.supervisor.clone());
+    let (platform, epoch) = (supervisor.platform().clone(), hello.session_epoch);
+    let numbering = Numbering::new(hello.cluster_id.clone(), epoch, platform.clock.clone());
+    let (parcels, parcel_queue) = mpsc::channel(dispatch::QUEUE);
+    let (outcomes, outcome_queue) = mpsc::channel(dispatch::QUEUE);
+    let dispatching = unless(parts.token.clone(), dispatch::run(numbering, parcel_queue, outcomes));
+    let ended = parts.token.clone();
+    // Without its road to the actuator a session is of no use; the next one has a new one.
+    supervisor.spawn_contained("dispatch", dispatching, move |outcome| {
+        if outcome.is_err() {
+            ended.cancel();
+        }
+    });
+    let planning = Planning::new(epoch, parts.settings.clone(), &platform);
+    let state = ClusterState::new(hello.cluster_id.clone());
+    let outbox = Outbox::new(parts.outbound.clone(), epoch, platform.clock.clone());
+    let roads = (parts.regions.clone(), parcels);
+    let mut session = Session::new(state, planning, outbox, roads, supervisor);
+    session.pins_pods = hello.pins_pods;
+    session.follows = epoch > 1;
+    session.safety = Safety::new(Arc::clone(&parts.breaker));
+    (session, outcome_queue)
 }
 
 /// The messages that have come, at least one; none when the stream has ended. What is there already
@@ -196,8 +237,12 @@ async fn unless(token: CancellationToken, task: impl Future<Output = ()>) -> any
     Ok(())
 }
 
-fn mark_seen(changes: &mut watch::Receiver<u64>) {
-    changes.borrow_and_update();
+/// Waits for a change, for ever while there is nothing that could change.
+async fn changed(changes: &mut Option<watch::Receiver<u64>>) {
+    let Some(changes) = changes else { return std::future::pending().await };
+    if changes.changed().await.is_err() {
+        std::future::pending().await
+    }
 }
 
 fn superseded(cluster_id: &str) -> Status {
@@ -223,14 +268,16 @@ impl Session {
     fn new(
         state: ClusterState,
         planning: Planning,
-        outbound: mpsc::Sender<Result<cluster::SyncResponse, Status>>,
+        outbox: Outbox,
         (regions, parcels): (Regions, mpsc::Sender<Parcel>),
         supervisor: Supervisor,
     ) -> Self {
+        let spread = Duration::ZERO..=SESSION_AGE_SPREAD;
+        let age = SESSION_AGE + supervisor.platform().entropy.range(spread);
         Self {
             state,
             receiver: Receiver::default(),
-            outbox: Outbox::new(outbound),
+            outbox,
             planning,
             regions,
             parcels,
@@ -238,129 +285,72 @@ impl Session {
             outage: None,
             pins_pods: false,
             status_due_ms: 0,
+            began: Instant::now(),
+            moves_at: Some(Instant::now() + age),
+            follows: false,
+            safety: Safety::new(Arc::default()),
+            region_changes: None,
             supervisor,
         }
     }
 
+    /// The cluster's region, when it is within reach.
+    fn region(&self) -> Option<Region> {
+        let facts = self.state.facts()?;
+        self.regions.find(&facts.account_id, &facts.region).ok()
+    }
+
+    /// Time of day, in milliseconds since 1970.
     fn now_ms(&self) -> i64 {
         self.supervisor.platform().clock.now_ms()
     }
 
-    fn receive(&mut self, message: cluster::SyncRequest) -> Result<(), Status> {
-        match self.receiver.receive(message)? {
-            Step::Reset { revision, changes } => {
-                self.state.reset(changes, self.now_ms());
-                tracing::info!(cluster = self.state.cluster_id(), revision, "view is whole");
-                self.planning.want("");
-                self.acknowledge(revision);
-            }
-            Step::Apply { revision, changes, traceparent } => {
-                let now_ms = self.now_ms();
-                if self.state.apply(changes, now_ms) {
-                    self.planning.want(&traceparent);
-                }
-                self.acknowledge(revision);
-            }
-            Step::Acknowledge { revision } => self.acknowledge(revision),
-            Step::Compare(bookmark) => self.compare(&bookmark),
-            Step::Result(result) => self.directive_result(&result),
-            Step::Resync { reason } => self.resync(reason),
-        }
-        Ok(())
+    /// Milliseconds since the session began, by a clock that nobody sets.
+    fn session_ms(&self) -> i64 {
+        i64::try_from(self.began.elapsed().as_millis()).unwrap_or(i64::MAX)
     }
 
-    fn acknowledge(&self, revision: u64) {
-        self.outbox.send(Message::Ack(cluster::Ack { revision, ..Default::default() }));
+    /// Asks the watcher to connect anew, to whichever scheduler it reaches. False when it cannot be told.
+    fn go_away(&self, reason: &str) -> bool {
+        let delay = self.supervisor.platform().entropy.range(Duration::ZERO..=GO_AWAY_DELAY);
+        let delay = prost_types::Duration::try_from(delay).ok();
+        let reason = reason.to_owned();
+        self.outbox.send(Message::GoAway(cluster::GoAway { delay, reason }))
     }
 
-    fn compare(&mut self, bookmark: &cluster::Bookmark) {
-        if self.receiver.revision() != Some(bookmark.revision) {
-            return;
-        }
-        let (object_count, digest) = self.state.digest();
-        if (object_count, digest) != (bookmark.object_count, bookmark.digest) {
-            self.resync(format!(
-                "views have drifted apart: {object_count} objects here, {} there",
-                bookmark.object_count
-            ));
+    /// Sessions move from time to time, so that schedulers share them.
+    fn move_on(&mut self) {
+        let due = self.moves_at.is_some_and(|at| at <= Instant::now()) && !planted::is("S28");
+        if due && self.go_away("sessions move from time to time, so that schedulers share them") {
+            self.moves_at = None;
         }
     }
 
-    fn resync(&mut self, reason: String) {
-        tracing::warn!(cluster = self.state.cluster_id(), reason, "asking for a snapshot");
-        self.receiver.expect_snapshot();
-        self.outbox.send(Message::Resync(cluster::Resync { reason }));
+    /// The status of a session that is ended from here.
+    fn ended(&self, cluster_id: &str) -> Status {
+        if !self.supervisor.token().is_cancelled() {
+            return superseded(cluster_id);
+        }
+        self.go_away("the scheduler is shutting down");
+        Reason::Draining.status("the scheduler is shutting down; reconnect to another")
     }
 
-    fn directive_result(&mut self, result: &cluster::DirectiveResult) {
-        let now_ms = self.now_ms();
-        let Some((asked, done)) = self.outbox.answered(result, now_ms) else { return };
-        if done {
-            if asked.creates {
-                self.state.created(&asked.claim);
-            }
-            return;
-        }
-        tracing::warn!(
-            need = asked.key,
-            status = result.status().as_str_name(),
-            reason = result.reason,
-            message = result.message,
-            "directive not carried out"
-        );
-        self.state.refused(&asked.claim);
-        self.planning.want_after(REFUSED_AGAIN);
-    }
-
-    fn outcome(&mut self, outcome: &Outcome) {
-        const RETRY_AFTER_MS: i64 = 500;
-        if outcome.result.is_err() {
-            let again_ms = self.now_ms() + RETRY_AFTER_MS;
-            for key in &outcome.keys {
-                self.outbox.rest(key, again_ms);
-            }
-        }
-        for refusal in outcome.result.as_deref().unwrap_or_default() {
-            tracing::warn!(
-                id = refusal.id,
-                reason = refusal.reason,
-                message = refusal.message,
-                "part of a plan refused"
-            );
-        }
-    }
-
-    fn answer(&mut self, query: Query) {
-        let Query::ExplainPod { namespace, name, answer } = query;
-        let outage = self.outage.as_ref();
-        let pod = (namespace.as_str(), name.as_str());
-        let told = explain::pod(&self.state, &self.planning, outage, pod);
-        let region = self.state.region().and_then(|name| self.regions.get(name));
-        let (uid, told) = match told {
-            Ok(told) => told,
-            // The asker may have gone; nobody else wants the answer.
-            Err(status) => return drop(answer.send(Err(status))),
+    /// Hears of changes in the cluster's region from now on, and in no other.
+    fn listen(&mut self, region: Option<&Region>) {
+        let news = region.map(|region| region.changes.subscribe());
+        let heard = match (&self.region_changes, &news) {
+            (Some(known), Some(news)) => known.same_channel(news),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
         };
-        let now_ms = self.now_ms();
-        let input = region.map(|region| self.planning.input(&self.state, &region, now_ms));
-        // Plans are made for it, so it is not for this loop to wait.
-        let choice = move || input.and_then(|input| explain::choice(&input, &uid));
-        let tenant = self.state.cluster_id();
-        let chosen = self.supervisor.platform().workers.run(tenant, Urgency::WhatIf, choice);
-        let explained = async move {
-            let told = match chosen.await {
-                Ok(explanation) => Ok(wire_planning::ExplainPodResponse { explanation, ..told }),
-                Err(error) => Err(refusal(&error)),
-            };
-            drop(answer.send(told));
-            Ok(())
-        };
-        self.supervisor.spawn_contained("explain", explained, drop);
+        if !heard {
+            self.region_changes = news;
+        }
     }
 
     /// Derives every effect that the state calls for. Cheap when nothing does.
     fn pass(&mut self) {
-        let now_ms = self.now_ms();
+        let now_ms = self.session_ms();
         self.outbox.expire(now_ms);
         if self.state.expire(now_ms) {
             self.planning.want("");
@@ -368,17 +358,22 @@ impl Session {
         if self.receiver.revision().is_none() {
             return;
         }
+        self.safety.look(now_ms);
         self.watch_region();
+        let region = self.region();
+        self.listen(region.as_ref());
+        // What claims need comes first: an interruption is not to wait behind status.
+        if let Some(region) = &region {
+            self.live(region, now_ms);
+        }
         self.publish_status(now_ms);
-        let Some(region) = self.state.region().and_then(|name| self.regions.get(name)) else {
-            return;
-        };
+        let Some(region) = region else { return };
         let supply = region.read(|state| (state.stream, state.supply));
         if self.supply != Some(supply) {
             self.supply = Some(supply);
             self.planning.want("");
         }
-        self.live(&region, now_ms);
+        let now_ms = self.now_ms();
         self.planning.start_if_due(&mut self.state, &region, now_ms);
     }
 }

@@ -9,13 +9,16 @@ use longshore_proto::types::v1::ClusterFacts;
 use tokio::time::Instant;
 use tonic::Status;
 
-use crate::region::directory::Regions;
+use crate::region::directory::{Regions, Unfound};
 
 /// How long a region may be without a leading actuator before people are told: longer than a
 /// standby takes to follow a dead leader.
 const ANNOUNCED_AFTER: Duration = Duration::from_secs(5);
 /// Most actuators whose trouble is told.
 const TROUBLES_TOLD: usize = 3;
+
+/// Name of the outage that naming an account ends.
+const ACCOUNT_REQUIRED: &str = "AccountRequired";
 
 /// An outage.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +33,11 @@ impl Outage {
     /// The refusal of a question that needs the region.
     #[must_use]
     pub fn status(&self) -> Status {
-        Reason::RegionUnreachable.status(self.message.clone())
+        let reason = match self.reason {
+            ACCOUNT_REQUIRED => Reason::AccountRequired,
+            _ => Reason::RegionUnreachable,
+        };
+        reason.status(self.message.clone())
     }
 }
 
@@ -43,18 +50,33 @@ pub fn of(facts: Option<&ClusterFacts>, regions: &Regions) -> Option<Outage> {
                        topology.kubernetes.io/region; start the watcher with --region";
         return Some(Outage { reason: "RegionUnknown", message: message.to_owned() });
     }
-    let Some(region) = regions.get(name) else { return Some(unserved(name, regions)) };
+    let account = facts.map_or("", |facts| facts.account_id.as_str());
+    let region = match regions.find(account, name) {
+        Ok(region) => region,
+        Err(Unfound::Unserved) => return Some(unserved((account, name), regions)),
+        Err(Unfound::Accounts(accounts)) => return Some(ambiguous(name, &accounts)),
+    };
     let since: Instant = region.read(|state| state.lost)?;
     (since.elapsed() >= ANNOUNCED_AFTER).then(|| lost(name, regions))
 }
 
-fn unserved(name: &str, regions: &Regions) -> Outage {
+fn ambiguous(name: &str, accounts: &[String]) -> Outage {
+    let message = format!(
+        "actuators of several accounts serve region {name} ({}), and the cluster does not say which \
+         is its own; start the watcher with --account-id",
+        accounts.join(", ")
+    );
+    Outage { reason: ACCOUNT_REQUIRED, message }
+}
+
+fn unserved((account, name): (&str, &str), regions: &Regions) -> Outage {
     let known = regions.names();
     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
     let message = format!(
-        "no actuator of region {name} is within the scheduler's reach (regions that are: {known}); \
+        "no actuator of region {name}{} is within the scheduler's reach (regions that are: {known}); \
          start one with --region {name} and add it to the scheduler's --actuator-endpoints, or \
          correct the watcher's --region{}",
+        if account.is_empty() { String::new() } else { format!(" and account {account}") },
         troubles(name, regions)
     );
     Outage { reason: "NoActuator", message }

@@ -1,15 +1,13 @@
 //! The planning loop of one cluster: when to plan, and what the newest plan says.
 //!
-//! Invariant: at most one plan is computed at a time and the newest wins. A plan that the independent
-//! check refuses is never carried out.
+//! Invariant: at most one plan is computed at a time and the newest wins.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use longshore_core::catalogue::Catalogue;
-use longshore_core::check;
-use longshore_core::plan::{Effort, Objective, Plan, PlanInput, Target};
+use longshore_core::plan::{Effort, Objective, PlanInput, Target};
 use longshore_core::reason::Obstacle;
 
 use futures::future::BoxFuture;
@@ -24,6 +22,8 @@ use tracing::Span;
 
 use super::lifecycle::instance_id;
 use super::overlays::Kept;
+pub use super::proposal::Proposal;
+use super::proposal::propose;
 use super::state::ClusterState;
 use crate::region::directory::Region;
 use crate::settings::Settings;
@@ -36,20 +36,6 @@ const HOLD_MAX: Duration = Duration::from_millis(300);
 /// Waits after plans that failed: a world that makes the planner fail does so again until it changes.
 const FAILED_AGAIN: BackoffPolicy =
     BackoffPolicy { minimum: Duration::from_secs(1), maximum: Duration::from_secs(60) };
-
-/// A computed plan with what it was computed from.
-pub struct Proposal {
-    /// Number of the plan in its session.
-    pub plan_id: String,
-    /// The plan.
-    pub plan: Arc<Plan>,
-    /// Pools that can make no node, and why.
-    pub closed: BTreeMap<PoolName, Obstacle>,
-    /// Claims whose nodes had been told to open before it was computed.
-    opening: BTreeSet<ClaimName>,
-    /// Its span: effects of the plan belong to the same trace.
-    pub span: Span,
-}
 
 /// A wish to plan.
 struct Wish {
@@ -74,6 +60,8 @@ pub struct Planning {
     /// Claims whose nodes have been told to open, until they are in service.
     opening: BTreeSet<ClaimName>,
     wake: Option<Instant>,
+    /// Instances that no pod is to wait for any more.
+    given_up: BTreeSet<String>,
     /// What overlays make of the catalogues.
     overlays: Kept,
 }
@@ -95,6 +83,7 @@ impl Planning {
             nominations: BTreeMap::new(),
             opening: BTreeSet::new(),
             wake: None,
+            given_up: BTreeSet::new(),
             overlays: Kept::default(),
         }
     }
@@ -107,6 +96,26 @@ impl Planning {
         wish.last = now;
         if !traceparent.is_empty() && !wish.traceparents.iter().any(|known| known == traceparent) {
             wish.traceparents.push(traceparent.to_owned());
+        }
+    }
+
+    /// Plans nothing for a while.
+    pub fn hold(&mut self, wait: Duration) {
+        self.not_before = Some(Instant::now() + wait);
+    }
+
+    /// No pod is to wait for these instances any more.
+    pub fn give_up(&mut self, instances: BTreeSet<String>) {
+        if self.given_up != instances && !planted::is("S18") {
+            self.given_up = instances;
+            self.want("");
+        }
+    }
+
+    /// Plans again unless that is wanted or under way already.
+    pub fn want_if_idle(&mut self) {
+        if self.wish.is_none() && self.running.is_none() {
+            self.want("");
         }
     }
 
@@ -172,10 +181,11 @@ impl Planning {
         self.newest.as_ref().map(|newest| &newest.closed)
     }
 
-    /// Id of the newest plan; empty before the first.
+    /// Id of the newest plan; before the first, one that has done nothing. Effects do not wait for a plan.
     #[must_use]
-    pub fn plan_id(&self) -> &str {
-        self.newest.as_ref().map_or("", |newest| newest.plan_id.as_str())
+    pub fn plan_id(&self, cluster_id: &str) -> String {
+        let none = || format!("{cluster_id}-{}-0", self.session_epoch);
+        self.newest.as_ref().map_or_else(none, |newest| newest.plan_id.clone())
     }
 
     /// The catalogue of a pool as overlays make it, when any touches it.
@@ -277,7 +287,8 @@ impl Planning {
         let claims = state.claims();
         let ids = claims.values().map(|claim| instance_id(&claim.provider_id));
         let (catalogues, interrupted) = region.read(|known| {
-            let announced = ids.filter(|id| known.is_leaving(id)).map(ToOwned::to_owned).collect();
+            let announced = ids.filter(|id| known.is_leaving(id)).map(ToOwned::to_owned);
+            let announced = announced.chain(self.given_up.iter().cloned()).collect();
             let catalogues = known
                 .catalogues
                 .iter()
@@ -320,6 +331,7 @@ fn plan_span(state: &ClusterState, plan_id: &str, wish: Option<&Wish>) -> Span {
         launches = tracing::field::Empty,
         unplaced = tracing::field::Empty,
         disruptions = tracing::field::Empty,
+        refused = tracing::field::Empty,
     );
     let mut traceparents = wish.map(|wish| wish.traceparents.iter()).into_iter().flatten();
     if let Some(first) = traceparents.next() {
@@ -329,28 +341,10 @@ fn plan_span(state: &ClusterState, plan_id: &str, wish: Option<&Wish>) -> Span {
     span
 }
 
-/// Plans, and asks for a second opinion.
-fn propose(input: &PlanInput, plan_id: String, span: Span) -> Option<Proposal> {
-    let _entered = span.enter();
-    let plan = longshore_core::plan::plan(input);
-    let violations = check::check(&plan, input);
-    if !violations.is_empty() {
-        for violation in &violations {
-            tracing::error!(plan_id, %violation, "plan refused by the independent check");
-        }
-        return None;
-    }
-    span.record("placed", plan.placements.len());
-    span.record("launches", plan.launches.len());
-    span.record("unplaced", plan.unplaced.len());
-    span.record("disruptions", plan.disruptions.len());
-    let closed = longshore_core::plan::closed_pools(input);
-    let (plan, opening) = (Arc::new(plan), input.opening.clone());
-    Some(Proposal { plan_id, plan, closed, opening, span: span.clone() })
-}
-
 #[cfg(test)]
 mod tests {
+    use longshore_core::plan::Plan;
+
     use super::*;
 
     fn proposal(told: &[&str], fit: &[&str]) -> Proposal {
@@ -360,6 +354,7 @@ mod tests {
             plan: Arc::new(Plan { turns, ..Plan::default() }),
             closed: BTreeMap::new(),
             opening: told.iter().map(|claim| ClaimName::new(claim)).collect(),
+            tainted: BTreeSet::new(),
             span: Span::none(),
         }
     }

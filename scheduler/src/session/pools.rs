@@ -16,6 +16,7 @@ use longshore_proto::types::v1::NodePool;
 use prost::Message;
 
 use super::outage::Outage;
+use super::safety::Freeze;
 use super::state::ClusterState;
 use super::status::Written;
 use crate::wire::resources;
@@ -24,18 +25,30 @@ use crate::wire::resources;
 const READY: &str = "Ready";
 /// The condition that repeats what the node class says.
 const NODE_CLASS_READY: &str = "NodeClassReady";
+/// The condition that says whether nodes may be ended by choice and on absence.
+const DESTRUCTION_ALLOWED: &str = "DestructionAllowed";
+
+/// What stands in the way of all pools alike.
+#[derive(Clone, Copy, Default)]
+pub struct Problems<'a> {
+    /// Why nothing can be bought.
+    pub outage: Option<&'a Outage>,
+    /// Why nodes are not ended.
+    pub freeze: Option<&'a Freeze>,
+}
 
 /// Directives that write the status of all pools; `closed` has the obstacles that a plan found.
 #[must_use]
 pub fn written(
     state: &ClusterState,
     closed: &BTreeMap<PoolName, Obstacle>,
-    outage: Option<&Outage>,
+    problems: Problems<'_>,
 ) -> Vec<Written> {
+    let Problems { outage, freeze } = problems;
     let sizes = sizes(state);
     let of_pool = |(name, pool): (&String, &NodePool)| {
         let (nodes, resources) = sizes.get(name.as_str()).cloned().unwrap_or_default();
-        let conditions = match (outage, state.unreadable_pools().get(name)) {
+        let mut conditions = match (outage, state.unreadable_pools().get(name)) {
             (_, Some(error)) => vec![condition(READY, Some(("Invalid", &error.to_string())))],
             (Some(outage), None) => vec![condition(READY, Some((outage.reason, &outage.message)))],
             // A pool that no plan has seen yet has no status either.
@@ -44,6 +57,8 @@ pub fn written(
                 conditions(class.as_deref(), closed.get(name.as_str()))
             }
         };
+        let frozen = freeze.map(|freeze| (freeze.reason, freeze.message.as_str()));
+        conditions.push(condition(DESTRUCTION_ALLOWED, frozen));
         let resources = Some(resources::to_wire(&resources));
         let status = SetNodePoolStatus { pool: name.clone(), resources, nodes, conditions };
         let key = format!("pool-status/{name}");

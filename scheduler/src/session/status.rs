@@ -11,6 +11,7 @@ use longshore_proto::types::v1::{ObjectKind, ObjectRef};
 use prost::Message;
 
 use super::outage::Outage;
+use super::safety::Freeze;
 use super::state::{ClusterState, Refused};
 use crate::region::RegionState;
 
@@ -61,6 +62,41 @@ pub fn stranded(state: &ClusterState, outage: &Outage) -> Vec<Written> {
         }),
     });
     written.collect()
+}
+
+/// Events for claims that stay although nothing else speaks for them.
+#[must_use]
+pub fn frozen(freeze: &Freeze, state: &ClusterState) -> Vec<Written> {
+    let claims = freeze.claims.iter().filter(|claim| state.watched().contains_key(*claim));
+    let written = claims.map(|claim| Written {
+        key: format!("frozen/{claim}"),
+        content: freeze.reason.to_owned(),
+        action: Action::PublishEvent(PublishEvent {
+            about: Some(ObjectRef { kind: ObjectKind::NodeClaim.into(), key: claim.clone() }),
+            warning: true,
+            reason: freeze.reason.to_owned(),
+            message: freeze.message.clone(),
+        }),
+    });
+    written.collect()
+}
+
+/// The Event for a claim of whose instance the region knows nothing.
+#[must_use]
+pub fn unknown(claim: &str) -> Written {
+    let message = "the region lists no instance of this claim's provider id and nobody saw it end, so nothing \
+                   is done about it; compare account and region of the actuator, and delete the NodeClaim \
+                   if the instance is gone";
+    Written {
+        key: format!("unknown/{claim}"),
+        content: String::new(),
+        action: Action::PublishEvent(PublishEvent {
+            about: Some(ObjectRef { kind: ObjectKind::NodeClaim.into(), key: claim.to_owned() }),
+            warning: true,
+            reason: "InstanceUnknown".to_owned(),
+            message: message.to_owned(),
+        }),
+    }
 }
 
 /// Events for objects that could not be read.

@@ -1,15 +1,32 @@
 //! Tables: state of claim and region in, next step out.
 
 use super::*;
+use longshore_proto::capacity::v1 as capacity;
+use longshore_proto::capacity::v1::region_change::Change;
+use longshore_proto::capacity::v1::{InstancePhase, InstanceState};
 use longshore_proto::capacity::v1::{Interruption, LaunchState};
+use longshore_proto::cluster::v1::ReleaseClaim;
+use longshore_proto::types::v1::{ObjectKind, ObjectRef, UnreadableObject};
 use prost_types::Timestamp;
 
 const NOW_MS: i64 = 1_000_000_000;
+/// Milliseconds of the session.
+const SESSION_MS: i64 = 3_600_000;
+
+fn joined() -> Joined {
+    let fit_ms = Some(SESSION_MS);
+    Joined { name: "ip-1".to_owned(), fit_ms, seen_ms: SESSION_MS, ready: true, disrupted: false }
+}
 
 struct Case {
     claim: NodeClaim,
     region: RegionState,
     nodes: BTreeMap<String, Joined>,
+    tombstones: Tombstones,
+    sightings: Sightings,
+    verdict: Option<Verdict>,
+    asked: BTreeSet<String>,
+    settled: bool,
 }
 
 impl Case {
@@ -22,7 +39,16 @@ impl Case {
         };
         let mut region = RegionState::default();
         region.synced = true;
-        Self { claim, region, nodes: BTreeMap::new() }
+        Self {
+            claim,
+            region,
+            nodes: BTreeMap::new(),
+            tombstones: Tombstones::default(),
+            sightings: Sightings::default(),
+            verdict: None,
+            asked: BTreeSet::new(),
+            settled: true,
+        }
     }
 
     fn launch(mut self, phase: LaunchPhase) -> Self {
@@ -37,6 +63,37 @@ impl Case {
         self
     }
 
+    fn put(&mut self, instance: InstanceState) {
+        let change = Some(Change::Instance(instance));
+        self.region.apply(capacity::RegionChange { change });
+    }
+
+    /// Lets a state last, as the session has seen it.
+    fn lasting(mut self, key: &str, lasted_ms: i64) -> Self {
+        self.sightings.observe(BTreeSet::from([key.to_owned()]), SESSION_MS - lasted_ms);
+        self
+    }
+
+    fn vanished(mut self) -> Self {
+        let mut instance = self.region.instances["i-1"].clone();
+        instance.phase = InstancePhase::Terminated.into();
+        instance.vanished = true;
+        self.put(instance);
+        self
+    }
+
+    fn unready(mut self) -> Self {
+        self.nodes.values_mut().for_each(|node| (node.ready, node.fit_ms) = (false, None));
+        self
+    }
+
+    fn unreadable(mut self, kind: ObjectKind, key: &str) -> Self {
+        let about = ObjectRef { kind: kind.into(), key: key.to_owned() };
+        let key = format!("{}/{key}", about.kind);
+        self.tombstones.put(UnreadableObject { key, about: Some(about), ..Default::default() });
+        self
+    }
+
     fn instance(mut self, phase: InstancePhase) -> Self {
         let instance = InstanceState {
             instance_id: "i-1".to_owned(),
@@ -46,7 +103,7 @@ impl Case {
             phase: phase.into(),
             ..Default::default()
         };
-        self.region.instances.insert("i-1".to_owned(), instance);
+        self.put(instance);
         self
     }
 
@@ -56,12 +113,16 @@ impl Case {
     }
 
     fn node(mut self) -> Self {
-        let node = Joined { name: "ip-1".to_owned(), fit_ms: Some(NOW_MS), create_ms: NOW_MS };
+        let node = joined();
         self.nodes.insert("aws:///z/i-1".to_owned(), node);
         self
     }
 
     fn steps(&self) -> Vec<Step> {
+        self.dues().into_iter().map(|due| due.step).collect()
+    }
+
+    fn dues(&self) -> Vec<Due> {
         let claims = BTreeMap::from([(self.claim.name.clone(), self.claim.clone())]);
         let nominations = BTreeMap::from([(self.claim.name.clone(), vec!["pod".to_owned()])]);
         steps(&World {
@@ -72,7 +133,13 @@ impl Case {
             turns: &BTreeMap::from([(ClaimName::new(&self.claim.name), 0)]),
             pins_pods: false,
             region: &self.region,
+            tombstones: &self.tombstones,
+            sightings: &self.sightings,
+            verdicts: &self.verdict.iter().map(|v| (self.claim.name.clone(), v.clone())).collect(),
+            asked: &self.asked,
+            settled: self.settled,
             now_ms: NOW_MS,
+            session_ms: SESSION_MS,
         })
     }
 
@@ -120,44 +187,51 @@ fn a_node_is_registered_when_it_may_take_pods_or_has_had_its_time() {
     let mut joined = launched.provided().node();
     let mut node = |fit_ms, age_ms| {
         let node = joined.nodes.get_mut("aws:///z/i-1").unwrap();
-        (node.fit_ms, node.create_ms) = (fit_ms, NOW_MS - age_ms);
+        (node.fit_ms, node.seen_ms) = (fit_ms, SESSION_MS - age_ms);
         joined.only()
     };
     assert_eq!(node(None, 0), None);
     assert_eq!(node(None, START_PATIENCE_MS - 1), None);
     assert!(node(None, START_PATIENCE_MS).is_some());
-    assert!(node(Some(NOW_MS), 0).is_some());
+    assert!(node(Some(SESSION_MS), 0).is_some());
 }
 
 #[test]
 fn a_fit_node_opens_when_a_plan_knows_it_and_it_is_its_turn() {
     let claim = |name: &str| NodeClaim { name: name.to_owned(), ..Default::default() };
     let mut claims = BTreeMap::from(["a", "b"].map(|name| (name.to_owned(), claim(name))));
-    let node = Joined { name: "n".to_owned(), fit_ms: Some(NOW_MS), create_ms: NOW_MS };
-    let opens = |pins_pods, claims: &BTreeMap<String, NodeClaim>, turns: &[(&str, i64)], now_ms| {
-        let world = World {
-            cluster_id: "c",
-            claims,
-            nodes: &BTreeMap::new(),
-            nominations: &BTreeMap::new(),
-            turns: &turns.iter().map(|(name, turn)| (ClaimName::new(name), *turn)).collect(),
-            pins_pods,
-            region: &RegionState::default(),
-            now_ms,
+    let node = joined();
+    let opens =
+        |pins_pods, claims: &BTreeMap<String, NodeClaim>, turns: &[(&str, i64)], session_ms| {
+            let world = World {
+                cluster_id: "c",
+                claims,
+                nodes: &BTreeMap::new(),
+                nominations: &BTreeMap::new(),
+                turns: &turns.iter().map(|(name, turn)| (ClaimName::new(name), *turn)).collect(),
+                pins_pods,
+                region: &RegionState::default(),
+                tombstones: &Tombstones::default(),
+                sightings: &Sightings::default(),
+                verdicts: &BTreeMap::new(),
+                asked: &BTreeSet::new(),
+                settled: true,
+                now_ms: NOW_MS,
+                session_ms,
+            };
+            world.may_open(&claims["a"], &node)
         };
-        world.may_open(&claims["a"], &node)
-    };
-    assert!(!opens(false, &claims, &[], NOW_MS), "no plan knows the node yet");
-    assert!(opens(false, &claims, &[], NOW_MS + OPEN_PATIENCE_MS), "no plan comes");
-    assert!(opens(false, &claims, &[("a", 0), ("b", 0)], NOW_MS));
-    assert!(opens(false, &claims, &[("a", 2)], NOW_MS), "b may be long in coming");
+    assert!(!opens(false, &claims, &[], SESSION_MS), "no plan knows the node yet");
+    assert!(opens(false, &claims, &[], SESSION_MS + OPEN_PATIENCE_MS), "no plan comes");
+    assert!(opens(false, &claims, &[("a", 0), ("b", 0)], SESSION_MS));
+    assert!(opens(false, &claims, &[("a", 2)], SESSION_MS), "b may be long in coming");
     let both = [("a", 2), ("b", 1)];
-    assert!(!opens(false, &claims, &both, NOW_MS), "b opens first");
-    assert!(opens(true, &claims, &both, NOW_MS), "pods find their nodes in any order");
-    assert!(!opens(true, &claims, &[], NOW_MS), "no plan has pods for it yet");
-    assert!(opens(false, &claims, &both, NOW_MS + OPEN_PATIENCE_MS));
+    assert!(!opens(false, &claims, &both, SESSION_MS), "b opens first");
+    assert!(opens(true, &claims, &both, SESSION_MS), "pods find their nodes in any order");
+    assert!(!opens(true, &claims, &[], SESSION_MS), "no plan has pods for it yet");
+    assert!(opens(false, &claims, &both, SESSION_MS + OPEN_PATIENCE_MS));
     claims.get_mut("b").unwrap().register_time = Some(Timestamp::default());
-    assert!(opens(false, &claims, &both, NOW_MS), "b is open");
+    assert!(opens(false, &claims, &both, SESSION_MS), "b is open");
 }
 
 #[test]
@@ -166,8 +240,7 @@ fn a_failed_launch_is_recorded_and_the_claim_goes_when_another_may_succeed() {
     assert_eq!(failed.only().as_deref(), Some("failure true"));
     failed.region.launches.get_mut("l1").unwrap().retryable = false;
     assert_eq!(failed.only().as_deref(), Some("failure false"));
-    failed.claim.create_time =
-        Some(Timestamp { seconds: (NOW_MS - LAUNCH_RETRY_MS) / 1000 - 1, nanos: 0 });
+    let failed = failed.lasting("launching/default-a", LAUNCH_RETRY_MS + 1);
     assert_eq!(failed.only().as_deref(), Some("failure true"));
 }
 
@@ -201,7 +274,7 @@ fn a_claim_too_many_goes_wherever_it_stands() {
 fn nothing_is_released_while_a_launch_may_still_succeed() {
     let mut case = Case::new().launch(LaunchPhase::Pending);
     case.claim.deleting = true;
-    assert_eq!(case.only(), None);
+    assert_eq!(case.only().as_deref(), Some("terminate "), "by its launch id");
     let mut unlaunched = Case::new();
     unlaunched.claim.deleting = true;
     assert_eq!(unlaunched.only().as_deref(), Some("release"));
@@ -227,37 +300,193 @@ fn interruptions_and_vanished_instances_end_the_claim() {
 }
 
 #[test]
-fn an_unlisted_instance_is_given_up_once_ec2_would_have_listed_it() {
-    let mut unlisted = Case::new().provided();
-    assert_eq!(unlisted.only(), None);
-    let created = Timestamp { seconds: (NOW_MS - LISTED_WITHIN_MS) / 1000 - 1, nanos: 0 };
-    unlisted.claim.create_time = Some(created);
-    assert_eq!(unlisted.only().as_deref(), Some("delete InstanceTerminated"));
+fn an_instance_that_the_region_does_not_know_is_waited_for_however_old_its_claim_is() {
+    for launch_id in ["l1", ""] {
+        let mut unlisted = Case::new().provided();
+        unlisted.claim.launch_id = launch_id.to_owned();
+        unlisted.claim.register_time = Some(Timestamp::default());
+        unlisted.claim.create_time = Some(Timestamp { seconds: 0, nanos: 0 });
+        assert_eq!(unlisted.only(), None, "of a running node");
+        unlisted.claim.deleting = true;
+        assert_eq!(unlisted.only(), None, "the drain is not over");
+        unlisted.claim.drained = true;
+        assert_eq!(unlisted.only().as_deref(), Some("terminate i-1"), "no release");
+    }
 }
 
 #[test]
-fn a_disrupted_claim_waits_for_its_replacements() {
+fn a_vanished_instance_is_believed_when_the_cluster_agrees() {
+    let running = || {
+        let case = Case::new().launch(LaunchPhase::Launched).instance(InstancePhase::Running);
+        let mut case = case.provided().node().vanished();
+        case.claim.register_time = Some(Timestamp::default());
+        case.claim.initialize_time = Some(Timestamp::default());
+        case
+    };
+    assert_eq!(running().only(), None, "its node is well");
+    let mut gone = running().unready();
+    assert_eq!(gone.only().as_deref(), Some("delete InstanceTerminated"));
+    assert_eq!(gone.dues()[0].evidence, Evidence::Absence("default-a".to_owned()));
+    gone.settled = false;
+    assert_eq!(gone.only(), None, "the view is young");
+    gone = running();
+    gone.nodes.clear();
+    assert_eq!(gone.only().as_deref(), Some("delete InstanceTerminated"));
+    assert_eq!(gone.unreadable(ObjectKind::Node, "").only(), None, "nodes cannot be read");
+    let mut deleting = running();
+    (deleting.claim.deleting, deleting.claim.drained) = (true, true);
+    assert_eq!(deleting.only(), None, "its node is well");
+    deleting = deleting.unready();
+    assert_eq!(deleting.only().as_deref(), Some("release"));
+    assert_eq!(deleting.dues()[0].evidence, Evidence::Absence("default-a".to_owned()));
+    deleting = deleting.unreadable(ObjectKind::NodeClaim, "default-a");
+    assert_eq!(deleting.only(), None, "something about it cannot be read");
+}
+
+#[test]
+fn a_claim_that_was_never_launched_is_released_once_nothing_can_be_on_its_way() {
+    let mut case = Case::new();
+    case.claim.deleting = true;
+    case.asked.insert("default-a".to_owned());
+    assert_eq!(case.only(), None, "its launch was asked a moment ago");
+    case.asked.clear();
+    case.settled = false;
+    assert_eq!(case.only(), None, "an earlier session may have asked");
+    case.settled = true;
+    assert_eq!(case.only().as_deref(), Some("release"));
+}
+
+#[test]
+fn a_claim_of_another_autoscaler_is_not_launched_but_recorded() {
+    let mut case = Case::new();
+    case.claim.launch_id = String::new();
+    assert_eq!(case.only(), None);
+    let mut adopted = Case::new().instance(InstancePhase::Running);
+    adopted.claim.launch_id = String::new();
+    assert_eq!(adopted.only().as_deref(), Some("record aws:///z/i-1"));
+    let case = case.lasting("launching/default-a", REGISTRATION_TTL_MS + 1);
+    assert_eq!(case.only().as_deref(), Some("delete NotLaunched"));
+}
+
+#[test]
+fn a_disrupted_claim_goes_after_a_second_look_at_its_node() {
+    let disrupted = |verdict| {
+        let mut case = Case::new().launch(LaunchPhase::Launched).instance(InstancePhase::Running);
+        case = case.provided().node();
+        case.claim.register_time = Some(Timestamp::default());
+        case.claim.disruption_reason = "Underutilized".to_owned();
+        case.verdict = verdict;
+        case
+    };
+    assert_eq!(disrupted(None).only(), None);
+    assert_eq!(disrupted(Some(Verdict::Wait)).only(), None);
+    assert_eq!(disrupted(Some(Verdict::Cancel)).only().as_deref(), Some("cancel true"));
+    let mut goes = disrupted(Some(Verdict::Go(Some(vec!["pod".to_owned()]))));
+    assert_eq!(goes.only().as_deref(), Some("delete Underutilized"));
+    let Step::Direct { action, .. } = goes.steps().remove(0) else { panic!("a directive") };
+    let Action::DeleteClaim(delete) = *action else { panic!("a deletion") };
+    assert_eq!(delete.assumes.unwrap().pods, ["pod"]);
+    goes.claim.replaced_by = vec!["default-b".to_owned()];
+    assert_eq!(goes.only().as_deref(), Some("cancel true"), "the replacement is gone");
+    goes.claim.replaced_by = vec!["default-a".to_owned()];
+    assert_eq!(goes.only(), None, "the replacement is not initialised");
+    goes.claim.initialize_time = Some(Timestamp::default());
+    assert!(goes.only().is_some());
+    for (kind, key) in [(ObjectKind::Pod, "uid"), (ObjectKind::NodeClaim, "default-a")] {
+        let goes = disrupted(Some(Verdict::Go(Some(Vec::new())))).unreadable(kind, key);
+        assert_eq!(goes.only(), None, "{kind:?} {key} cannot be read");
+    }
+}
+
+#[test]
+fn a_disruption_that_leads_nowhere_is_called_off() {
     let mut case = Case::new().launch(LaunchPhase::Launched).instance(InstancePhase::Running);
     case = case.provided().node();
     case.claim.register_time = Some(Timestamp::default());
-    case.claim.disruption_reason = "Empty".to_owned();
-    assert_eq!(case.only().as_deref(), Some("delete Empty"));
-    case.claim.replaced_by = vec!["default-b".to_owned()];
-    assert_eq!(case.only().as_deref(), Some("cancel true"), "the replacement is gone");
+    case.claim.disruption_reason = "Drifted".to_owned();
+    case.verdict = Some(Verdict::Wait);
+    let case = case.lasting("disrupted/default-a", ending::DISRUPTION_TTL_MS);
+    assert_eq!(case.only(), None);
+    let case =
+        case.lasting("other", 0).lasting("disrupted/default-a", ending::DISRUPTION_TTL_MS + 1);
+    assert_eq!(case.only().as_deref(), Some("cancel true"));
 }
 
 #[test]
-fn old_instances_without_a_claim_are_ended_and_young_ones_are_left() {
-    let mut case = Case::new().instance(InstancePhase::Running);
-    case.claim.name = "other".to_owned();
-    case.claim.launch_id = "l2".to_owned();
-    case.claim.deleting = true;
-    let orphan = case.region.instances.get_mut("i-1").unwrap();
-    orphan.launch_time = Some(Timestamp { seconds: NOW_MS / 1000, nanos: 0 });
-    assert_eq!(case.steps().len(), 1, "only the release of the claim");
-    let orphan = case.region.instances.get_mut("i-1").unwrap();
-    orphan.launch_time = Some(Timestamp { seconds: 0, nanos: 0 });
-    assert!(case.steps().iter().any(|step| matches!(step, Step::Terminate(_))));
+fn a_node_that_joins_and_is_never_ready_is_given_up() {
+    let mut case = Case::new().launch(LaunchPhase::Launched).instance(InstancePhase::Running);
+    case = case.provided().node().unready();
+    case.claim.register_time = Some(Timestamp::default());
+    let case = case.lasting("unready/default-a", REGISTRATION_TTL_MS);
+    assert_eq!(case.only(), None);
+    let case = case.lasting("other", 0).lasting("unready/default-a", REGISTRATION_TTL_MS + 1);
+    assert_eq!(case.only().as_deref(), Some("delete InitializationTimeout"));
+    assert_eq!(case.dues()[0].evidence, Evidence::Absence("default-a".to_owned()));
+}
+
+#[test]
+fn the_age_of_a_claim_by_another_clock_gives_up_no_registration() {
+    let mut case = Case::new().launch(LaunchPhase::Launched).instance(InstancePhase::Running);
+    case = case.provided();
+    case.claim.create_time = Some(Timestamp { seconds: 0, nanos: 0 });
+    let case = case.lasting("registering/default-a", REGISTRATION_SEEN_MS);
+    assert_eq!(case.only(), None, "the clock may be ten minutes ahead");
+    let case = case.lasting("other", 0).lasting("registering/default-a", REGISTRATION_SEEN_MS + 1);
+    assert_eq!(case.only().as_deref(), Some("delete RegistrationTimeout"));
+}
+
+#[test]
+fn an_orphan_is_ended_only_when_everything_speaks_for_it() {
+    let orphan = |lasted_ms: i64| {
+        let mut case = Case::new().launch(LaunchPhase::Pending).instance(InstancePhase::Running);
+        case.claim.name = "other".to_owned();
+        let mut instance = case.region.instances["i-1"].clone();
+        instance.launch_id = "l2".to_owned();
+        instance.launch_time = Some(Timestamp { seconds: 0, nanos: 0 });
+        case.put(instance);
+        case.lasting("orphan/i-1", lasted_ms)
+    };
+    let changed = |change: fn(&mut InstanceState)| {
+        let mut case = orphan(orphans::ORPHAN_AFTER_MS);
+        let mut instance = case.region.instances["i-1"].clone();
+        change(&mut instance);
+        case.put(instance);
+        case
+    };
+    let ended = orphan(orphans::ORPHAN_AFTER_MS);
+    assert_eq!(ended.only().as_deref(), Some("terminate i-1"));
+    assert_eq!(ended.dues()[0].evidence, Evidence::Absence("i-1".to_owned()));
+    assert_eq!(orphan(orphans::ORPHAN_AFTER_MS - 1).only(), None, "seen for too short");
+    assert_eq!(changed(|i| i.adopted = true).only(), None, "launched by another autoscaler");
+    assert_eq!(changed(|i| i.launch_id.clear()).only(), None, "not launched by us");
+    assert_eq!(changed(|i| i.cluster_id = "d".to_owned()).only(), None, "of another cluster");
+    let young = Timestamp { seconds: NOW_MS / 1000, nanos: 0 };
+    let mut fresh = orphan(orphans::ORPHAN_AFTER_MS);
+    let mut instance = fresh.region.instances["i-1"].clone();
+    instance.launch_time = Some(young);
+    fresh.put(instance);
+    assert_eq!(fresh.only(), None, "EC2 says that it is young");
+    for (kind, key) in [(ObjectKind::NodeClaim, "default-a"), (ObjectKind::NodeClaim, "")] {
+        let hidden = orphan(orphans::ORPHAN_AFTER_MS).unreadable(kind, key);
+        assert_eq!(hidden.only(), None, "its claim cannot be read");
+    }
+    let mut unsettled = orphan(orphans::ORPHAN_AFTER_MS);
+    unsettled.settled = false;
+    assert_eq!(unsettled.only(), None, "its claim may still come");
+    let serving = orphan(orphans::ORPHAN_AFTER_MS).node();
+    assert_eq!(serving.only(), None, "a node of the cluster runs on it");
+    let serving = orphan(orphans::NODE_ORPHAN_AFTER_MS).node();
+    assert_eq!(serving.only().as_deref(), Some("terminate i-1"));
+}
+
+#[test]
+fn what_must_not_wait_goes_first() {
+    let claim = NodeClaim::default();
+    let told = |step: Step| step.urgency();
+    assert_eq!(told(delete(&claim, "Interrupted", "")), 0);
+    assert_eq!(told(direct(&claim, Action::ReleaseClaim(ReleaseClaim::default()))), 0);
+    assert_eq!(told(direct(&claim, Action::RegisterNode(RegisterNode::default()))), 1);
+    assert_eq!(told(Step::Launch(String::new())), 1);
 }
 
 #[test]
@@ -265,4 +494,17 @@ fn silence_proves_nothing() {
     let mut case = Case::new();
     case.region.synced = false;
     assert!(case.steps().is_empty());
+}
+
+#[test]
+fn an_instance_that_stays_unknown_is_told_of() {
+    let mut case = Case::new().provided();
+    case.claim.register_time = Some(Timestamp::default());
+    let claims = BTreeMap::from([(case.claim.name.clone(), case.claim.clone())]);
+    let late = |case: &Case| unknown(&claims, &case.sightings, SESSION_MS).len();
+    let case = case.lasting("unknown/default-a", passing::UNKNOWN_PATIENCE_MS);
+    assert_eq!(late(&case), 0);
+    let case =
+        case.lasting("other", 0).lasting("unknown/default-a", passing::UNKNOWN_PATIENCE_MS + 1);
+    assert_eq!(late(&case), 1);
 }

@@ -70,3 +70,16 @@ fn hello_is_checked_field_by_field() {
     assert!(hello(None).is_err());
     assert!(hello(Some(delta(1, 2))).is_err());
 }
+
+#[test]
+fn a_snapshot_that_never_ends_is_refused() {
+    let mut receiver = Receiver::default();
+    let endless = || {
+        let changes = vec![ObjectChange::default(); 100_000];
+        let chunk = cluster::SnapshotChunk { revision: 1, changes, last: false };
+        cluster::SyncRequest { message: Some(Message::SnapshotChunk(chunk)) }
+    };
+    let refused = (0..20).find_map(|_| receiver.receive(endless()).err()).unwrap();
+    let reason = longshore_proto::reason::of_status(&refused).unwrap().0;
+    assert_eq!(reason, "OVERLOADED");
+}

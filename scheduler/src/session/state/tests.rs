@@ -144,3 +144,77 @@ fn ten_thousand_deltas_lead_to_the_plan_of_a_snapshot() {
     assert_eq!(plans.len(), usize::try_from(DELTAS / EVERY).unwrap(), "the plans are all alike");
     assert!(refused > 0, "nothing was ever unreadable");
 }
+
+#[test]
+fn what_cannot_be_read_is_kept_as_such_until_it_can() {
+    let upsert = |kind| v1::ObjectChange {
+        change: Some(WireChange::Upsert(v1::Object { kind: Some(kind) })),
+    };
+    let about = v1::ObjectRef { kind: v1::ObjectKind::NodeClaim.into(), key: "a".to_owned() };
+    let stone = v1::UnreadableObject {
+        key: format!("{}/a", about.kind),
+        about: Some(about),
+        ..Default::default()
+    };
+    let mut state = ClusterState::new("c".to_owned());
+    state.apply(vec![upsert(Kind::Unreadable(stone.clone()))], NOW_MS);
+    assert!(state.tombstones().hides_claim("a"));
+    state.reset(vec![upsert(Kind::Unreadable(stone.clone()))], NOW_MS);
+    assert!(state.tombstones().hides_claim("a"), "a snapshot has it, too");
+    let gone = v1::ObjectRef { kind: v1::ObjectKind::Unreadable.into(), key: stone.key };
+    state.apply(vec![v1::ObjectChange { change: Some(WireChange::Remove(gone)) }], NOW_MS);
+    assert!(!state.tombstones().hides_claim("a"));
+    assert_eq!(state.digest().0, 0, "both sides count it");
+
+    let claim = v1::NodeClaim { name: "b".to_owned(), ..Default::default() };
+    let mut pod = v1::Pod { uid: "u".to_owned(), node_name: "n".to_owned(), ..Default::default() };
+    state.apply(vec![upsert(Kind::Pod(pod.clone()))], NOW_MS);
+    let malformed = !state.tombstones().holds(&claim, Some("n"));
+    pod.shape_id = "s".to_owned();
+    pod.phase = v1::PodPhase::Running.into();
+    (pod.namespace, pod.name) = ("default".to_owned(), "p".to_owned());
+    state.apply(vec![upsert(Kind::Pod(pod))], NOW_MS);
+    assert!(!state.tombstones().holds(&claim, Some("n")), "it can be read now");
+    assert!(!malformed, "a malformed pod holds its node");
+}
+
+#[test]
+fn a_node_stays_as_long_known_as_it_was_over_a_snapshot() {
+    let node = v1::Node {
+        name: "n".to_owned(),
+        provider_id: "aws:///z/i-1".to_owned(),
+        ready: true,
+        ..Default::default()
+    };
+    let mut state = ClusterState::new("c".to_owned());
+    let changes = || vec![random::upsert(Kind::Node(node.clone()))];
+    state.apply(changes(), 10);
+    state.reset(changes(), 20);
+    let joined = &state.nodes_by_provider()["aws:///z/i-1"];
+    assert_eq!((joined.seen_ms, joined.fit_ms), (10, Some(10)));
+}
+
+#[test]
+fn claims_with_their_effects_are_kept_over_every_change() {
+    let claim = |name: &str| v1::NodeClaim { name: name.to_owned(), ..Default::default() };
+    let mut state = ClusterState::new("c".to_owned());
+    let shown = |state: &ClusterState| -> Vec<(String, bool)> {
+        state.claims().iter().map(|(name, claim)| (name.clone(), claim.deleting)).collect()
+    };
+    let row = |name: &str, deleting| (name.to_owned(), deleting);
+    state.apply(vec![random::upsert(Kind::NodeClaim(claim("a")))], 0);
+    state.creating(claim("b"), 0);
+    state.deleting("a", 0);
+    let before = state.claims();
+    assert_eq!(shown(&state), [row("a", true), row("b", false)]);
+    state.refused("a");
+    assert_eq!(shown(&state), [row("a", false), row("b", false)]);
+    assert!(before["a"].deleting, "who looks sees what was when they began");
+    state.reset(vec![random::upsert(Kind::NodeClaim(claim("c")))], 0);
+    assert_eq!(shown(&state), [row("b", false), row("c", false)]);
+    state.expire(i64::MAX);
+    assert_eq!(shown(&state), [row("c", false)]);
+    let gone = v1::ObjectRef { kind: v1::ObjectKind::NodeClaim.into(), key: "c".to_owned() };
+    state.apply(vec![v1::ObjectChange { change: Some(WireChange::Remove(gone)) }], 0);
+    assert!(state.claims().is_empty());
+}

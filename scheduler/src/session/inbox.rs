@@ -1,0 +1,120 @@
+//! What comes in: messages of the watcher, and what became of requests.
+//!
+//! Invariant: it changes state and nothing else; every effect is derived from the whole state afterwards.
+
+use std::time::Duration;
+
+use longshore_proto::cluster::v1 as cluster;
+use longshore_proto::cluster::v1::sync_response::Message;
+use longshore_proto::types::v1::ObjectChange;
+use longshore_runtime::planted;
+use tonic::Status;
+
+use super::Session;
+use super::dispatch::Outcome;
+use super::protocol::{Step, bounded};
+
+/// A plan that the watcher refused in part is made anew after this long, not at once: what stood in its
+/// way is likely still there.
+const REFUSED_AGAIN: Duration = Duration::from_secs(2);
+/// After a reconnect the first plan waits for this long: claims that an earlier session has asked for are
+/// on their way into the view, and their pods need no others.
+const RECONNECTED: Duration = Duration::from_secs(3);
+
+impl Session {
+    pub(super) fn receive(&mut self, message: cluster::SyncRequest) -> Result<(), Status> {
+        match self.receiver.receive(message)? {
+            Step::Reset { revision, changes } => {
+                self.view_is_whole(changes);
+                tracing::info!(cluster = self.state.cluster_id(), revision, "view is whole");
+                self.planning.want("");
+                self.acknowledge(revision);
+            }
+            Step::Apply { revision, changes, traceparent } => {
+                let now_ms = self.session_ms();
+                if self.state.apply(changes, now_ms) {
+                    self.planning.want(&traceparent);
+                }
+                bounded(self.state.digest().0)?;
+                self.acknowledge(revision);
+            }
+            Step::Acknowledge { revision } => self.acknowledge(revision),
+            Step::Compare(bookmark) => self.compare(&bookmark),
+            Step::Result(result) => self.directive_result(&result),
+            Step::Resync { reason } => self.resync(reason),
+        }
+        Ok(())
+    }
+
+    fn view_is_whole(&mut self, changes: Vec<ObjectChange>) {
+        let now_ms = self.session_ms();
+        self.state.reset(changes, now_ms);
+        self.safety.whole(now_ms);
+        if self.follows && !planted::is("S1b") {
+            self.follows = false;
+            self.planning.hold(RECONNECTED);
+        }
+    }
+
+    fn acknowledge(&self, revision: u64) {
+        self.outbox.send(Message::Ack(cluster::Ack { revision, ..Default::default() }));
+    }
+
+    fn compare(&mut self, bookmark: &cluster::Bookmark) {
+        if self.receiver.revision() != Some(bookmark.revision) {
+            return;
+        }
+        let (object_count, digest) = self.state.digest();
+        if (object_count, digest) != (bookmark.object_count, bookmark.digest) {
+            self.resync(format!(
+                "views have drifted apart: {object_count} objects here, {} there",
+                bookmark.object_count
+            ));
+        }
+    }
+
+    fn resync(&mut self, reason: String) {
+        tracing::warn!(cluster = self.state.cluster_id(), reason, "asking for a snapshot");
+        self.receiver.expect_snapshot();
+        self.outbox.send(Message::Resync(cluster::Resync { reason }));
+    }
+
+    fn directive_result(&mut self, result: &cluster::DirectiveResult) {
+        let now_ms = self.session_ms();
+        let Some((asked, done)) = self.outbox.answered(result, now_ms) else { return };
+        if done {
+            if asked.creates {
+                self.state.created(&asked.claim);
+            }
+            return;
+        }
+        tracing::warn!(
+            need = asked.key,
+            status = result.status().as_str_name(),
+            reason = result.reason,
+            message = result.message,
+            "directive not carried out"
+        );
+        self.state.refused(&asked.claim);
+        self.planning.want_after(REFUSED_AGAIN);
+    }
+
+    pub(super) fn outcome(&mut self, outcome: &Outcome) {
+        let now_ms = self.session_ms();
+        for key in &outcome.keys {
+            if outcome.result.is_err() {
+                self.outbox.fail(key, now_ms, &self.supervisor.platform().entropy);
+            } else {
+                self.outbox.succeed(key);
+            }
+        }
+        for refusal in outcome.result.as_deref().unwrap_or_default() {
+            tracing::warn!(
+                id = refusal.id,
+                reason = refusal.reason,
+                message = refusal.message,
+                "part of a plan refused"
+            );
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! One plan: computed, and looked at a second time.
+//!
+//! Invariant: what the independent check refuses is never carried out, and costs only what it is about.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use longshore_core::check::{self, Violation};
+use longshore_core::plan::{Plan, PlanInput};
+use longshore_core::reason::Obstacle;
+use longshore_core::vocabulary::ids::{ClaimName, NodeName, PoolName};
+use longshore_core::vocabulary::taint::DISRUPTED;
+use longshore_core::world::view::World;
+use longshore_runtime::planted;
+use tracing::Span;
+
+/// Most refusals of one plan that are logged one by one.
+const VIOLATIONS_TOLD: usize = 20;
+
+/// A computed plan with what it was computed from.
+pub struct Proposal {
+    /// Number of the plan in its session.
+    pub plan_id: String,
+    /// The plan.
+    pub plan: Arc<Plan>,
+    /// Pools that can make no node, and why.
+    pub closed: BTreeMap<PoolName, Obstacle>,
+    /// Claims whose nodes had been told to open before it was computed.
+    pub opening: BTreeSet<ClaimName>,
+    /// Claims whose nodes were seen with the taint of those that are to go.
+    pub tainted: BTreeSet<ClaimName>,
+    /// Its span: effects of the plan belong to the same trace.
+    pub span: Span,
+}
+
+/// Plans, and asks for a second opinion.
+#[must_use]
+pub fn propose(input: &PlanInput, plan_id: String, span: Span) -> Option<Proposal> {
+    let _entered = span.enter();
+    let plan = longshore_core::plan::plan(input);
+    let (plan, violations) = check::cut(plan, input);
+    report(&plan_id, &violations);
+    if planted::is("S16") && !violations.is_empty() {
+        return None;
+    }
+    span.record("refused", violations.len());
+    span.record("placed", plan.placements.len());
+    span.record("launches", plan.launches.len());
+    span.record("unplaced", plan.unplaced.len());
+    span.record("disruptions", plan.disruptions.len());
+    let closed = longshore_core::plan::closed_pools(input);
+    let (plan, opening) = (Arc::new(plan), input.opening.clone());
+    let tainted = tainted(&input.world);
+    Some(Proposal { plan_id, plan, closed, opening, tainted, span: span.clone() })
+}
+
+/// A mistake of the planner costs what it is about, and somebody has to hear of it.
+fn report(plan_id: &str, violations: &[Violation]) {
+    for violation in violations.iter().take(VIOLATIONS_TOLD) {
+        let rule = format!("{:?}", violation.rule);
+        tracing::error!(plan_id, rule, %violation, "part of a plan refused by the independent check");
+    }
+    if violations.len() > VIOLATIONS_TOLD {
+        let untold = violations.len() - VIOLATIONS_TOLD;
+        tracing::error!(plan_id, untold, "more parts of the plan were refused");
+    }
+}
+
+fn tainted(world: &World) -> BTreeSet<ClaimName> {
+    let tainted = |node: &NodeName| {
+        let node = world.nodes.get(node);
+        node.is_some_and(|node| node.taints.iter().any(|taint| taint.key == DISRUPTED))
+    };
+    let claims = world.claims_by_node().into_iter();
+    claims.filter(|(node, _)| tainted(node)).map(|(_, claim)| claim.name.clone()).collect()
+}

@@ -1,0 +1,244 @@
+//! What the scheduler does over minutes of trouble.
+//!
+//! Invariant: each scene is one mistake that must cost little.
+
+use super::*;
+
+fn deletion(action: &Action) -> Option<cluster::DeleteClaim> {
+    let Action::DeleteClaim(delete) = action else { return None };
+    Some(delete.clone())
+}
+
+fn disruption(action: &Action) -> Option<cluster::DisruptClaim> {
+    let Action::DisruptClaim(disrupt) = action else { return None };
+    Some(disrupt.clone())
+}
+
+/// The node and the claim of a disruption, as the watcher shows them once it is carried out.
+fn marked(number: u64, reason: &str) -> Vec<Kind> {
+    let (mut node, mut claim) = in_service(number);
+    let effect = v1::TaintEffect::NoSchedule.into();
+    node.taints.push(v1::Taint {
+        key: "karpenter.sh/disrupted".to_owned(),
+        effect,
+        ..Default::default()
+    });
+    claim.disruption_reason = reason.to_owned();
+    vec![Kind::Node(node), Kind::NodeClaim(claim)]
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_node_goes_in_two_steps() {
+    let mut scene = Scene::new(&[0], vec![pool(true)]).await;
+    let disrupt = scene.next(PATIENCE, disruption).await.unwrap();
+    assert_eq!((disrupt.claim.as_str(), disrupt.reason.as_str()), ("claim-0", "Empty"));
+    assert_eq!(disrupt.assumes, Some(cluster::Assumption::default()), "nothing runs there");
+    let early = scene.next(Duration::from_secs(20), deletion).await;
+    assert_eq!(early, None, "its taint has not been seen");
+    scene.delta(marked(0, "Empty"));
+    let delete = scene.next(Duration::from_secs(5), deletion).await.unwrap();
+    assert_eq!(delete.assumes, Some(cluster::Assumption::default()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_comes_before_the_taint_saves_its_node() {
+    let mut scene = Scene::new(&[0], vec![pool(true)]).await;
+    scene.next(PATIENCE, disruption).await.unwrap();
+    let pod = bound("n-0");
+    scene.delta(marked(0, "Empty").into_iter().chain([pod]).collect());
+    let cancel = scene.next(Duration::from_secs(30), disruption).await.unwrap();
+    assert!(cancel.cancel);
+    assert!(!scene.seen.iter().any(|action| deletion(action).is_some()));
+    let (node, claim) = in_service(0);
+    scene.delta(vec![Kind::Node(node), Kind::NodeClaim(claim)]);
+    let again = scene.next(Duration::from_secs(60), disruption).await;
+    assert_eq!(again, None, "it is left alone for a while");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listing_that_lacks_all_instances_costs_two_nodes_in_ten_minutes_at_most() {
+    let numbers: Vec<u64> = (0..8).collect();
+    let pods = numbers.iter().map(|number| bound(&format!("n-{number}")));
+    let objects = [pool(false)].into_iter().chain(pods).collect();
+    let mut scene = Scene::new(&numbers, objects).await;
+    assert_eq!(scene.next(Duration::from_secs(60), deletion).await, None);
+    for number in &numbers {
+        let mut gone = instance(*number);
+        gone.phase = capacity::InstancePhase::Terminated.into();
+        gone.vanished = true;
+        scene.actuator.tell(Change::Instance(gone));
+    }
+    let believed = scene.next(Duration::from_secs(120), deletion).await;
+    assert_eq!(believed, None, "the nodes are well");
+    let unwell = numbers.iter().map(|number| {
+        let (mut node, _) = in_service(*number);
+        node.ready = false;
+        Kind::Node(node)
+    });
+    let unwell = unwell.collect();
+    scene.delta(unwell);
+    scene.next(Duration::from_secs(500), |_| None::<()>).await;
+    let deleted: std::collections::BTreeSet<String> =
+        scene.seen.iter().filter_map(deletion).map(|delete| delete.claim).collect();
+    assert_eq!(deleted.len(), 2, "{deleted:?}");
+    let frozen =
+        |action: &Action| matches!(action, Action::PublishEvent(event) if event.reason == "Frozen");
+    assert!(scene.seen.iter().any(frozen), "it is said");
+    assert_eq!(*scene.actuator.terminations.lock().unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn instances_without_claims_are_ended_late_and_few_at_a_time() {
+    let mut scene = Scene::new(&[], vec![pool(false)]).await;
+    (0..5).for_each(|number| scene.actuator.tell(Change::Instance(instance(number))));
+    scene.next(Duration::from_secs(55), |_| None::<()>).await;
+    assert!(scene.actuator.terminations.lock().unwrap().is_empty(), "their claims may still come");
+    scene.next(Duration::from_secs(300), |_| None::<()>).await;
+    let ended: std::collections::BTreeSet<String> =
+        scene.actuator.terminations.lock().unwrap().iter().cloned().collect();
+    assert_eq!(ended.len(), 2, "{ended:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_ended_while_claims_cannot_be_read() {
+    let about = v1::ObjectRef { kind: v1::ObjectKind::NodeClaim.into(), key: String::new() };
+    let key = format!("{}/", about.kind);
+    let stone = v1::UnreadableObject { key, about: Some(about), message: "404".to_owned() };
+    let mut scene = Scene::new(&[], vec![pool(true), Kind::Unreadable(stone)]).await;
+    (0..5).for_each(|number| scene.actuator.tell(Change::Instance(instance(number))));
+    scene.next(Duration::from_secs(900), |_| None::<()>).await;
+    assert!(scene.actuator.terminations.lock().unwrap().is_empty());
+    let said = |action: &Action| {
+        matches!(action, Action::SetNodePoolStatus(status)
+            if status.conditions.iter().any(|condition| condition.reason == "Unreadable"))
+    };
+    assert!(scene.seen.iter().any(said), "the pool says so");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_old_session_is_asked_to_move() {
+    let mut scene = Scene::new(&[], vec![pool(false)]).await;
+    let mut sign = Instant::now();
+    let began = Instant::now();
+    let away = loop {
+        if Instant::now() >= sign {
+            let bookmark = Up::Bookmark(cluster::Bookmark::default());
+            scene.up.send(cluster::SyncRequest { message: Some(bookmark) }).unwrap();
+            sign = Instant::now() + Duration::from_secs(10);
+        }
+        let Ok(response) = timeout(sign - Instant::now(), scene.down.message()).await else {
+            assert!(began.elapsed() < PATIENCE, "it stays for ever");
+            continue;
+        };
+        if let Some(Down::GoAway(away)) = response.unwrap().unwrap().message {
+            break away;
+        }
+    };
+    assert!(began.elapsed() >= Duration::from_secs(1_800), "{away:?}");
+}
+
+/// What the cluster shows of the node that replaces the first.
+fn replacement(name: &str, initialised: bool) -> Vec<Kind> {
+    let (node, mut claim) = in_service(1);
+    claim.name = name.to_owned();
+    claim.initialize_time = claim.initialize_time.filter(|_| initialised);
+    vec![Kind::Node(node), Kind::NodeClaim(claim)]
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_expired_node_goes_when_its_replacement_is_there_with_the_pods_that_were_looked_at() {
+    let (node, mut claim) = in_service(0);
+    claim.expire_after = Some(prost_types::Duration { seconds: 60, nanos: 0 });
+    let objects = vec![pool(false), Kind::Node(node), Kind::NodeClaim(claim.clone()), bound("n-0")];
+    let mut scene = Scene::new(&[], objects).await;
+    scene.actuator.tell(Change::Instance(instance(0)));
+    let disrupt = scene.next(PATIENCE, disruption).await.unwrap();
+    assert_eq!((disrupt.claim.as_str(), disrupt.reason.as_str()), ("claim-0", "Expired"));
+    assert_eq!(disrupt.assumes.unwrap().pods, ["pod-n-0"]);
+    let [name] = disrupt.replaced_by.as_slice() else { panic!("{:?}", disrupt.replaced_by) };
+    let mut marks = marked(0, "Expired");
+    let Some(Kind::NodeClaim(marked)) = marks.get_mut(1) else { panic!("a claim") };
+    marked.replaced_by = vec![name.clone()];
+    marked.expire_after = claim.expire_after;
+    scene.actuator.tell(Change::Instance(instance(1)));
+    scene.delta(marks.into_iter().chain(replacement(name, false)).collect());
+    assert_eq!(scene.next(Duration::from_secs(20), deletion).await, None, "it is not ready");
+    scene.delta(replacement(name, true));
+    let delete = scene.next(Duration::from_secs(10), deletion).await.unwrap();
+    assert_eq!((delete.claim.as_str(), delete.reason.as_str()), ("claim-0", "Expired"));
+    assert_eq!(delete.assumes.unwrap().pods, ["pod-n-0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replacement_that_does_not_come_up_costs_twelve_minutes_and_no_node() {
+    let (node, mut claim) = in_service(0);
+    claim.expire_after = Some(prost_types::Duration { seconds: 60, nanos: 0 });
+    let objects = vec![pool(false), Kind::Node(node), Kind::NodeClaim(claim), bound("n-0")];
+    let mut scene = Scene::new(&[], objects).await;
+    scene.actuator.tell(Change::Instance(instance(0)));
+    let disrupt = scene.next(PATIENCE, disruption).await.unwrap();
+    let name = disrupt.replaced_by[0].clone();
+    let mut marks = marked(0, "Expired");
+    let Some(Kind::NodeClaim(marked)) = marks.get_mut(1) else { panic!("a claim") };
+    marked.replaced_by = vec![name.clone()];
+    scene.actuator.tell(Change::Instance(instance(1)));
+    scene.delta(marks.into_iter().chain(replacement(&name, false)).collect());
+    assert_eq!(scene.next(Duration::from_secs(700), disruption).await, None);
+    let cancel = scene.next(Duration::from_secs(60), disruption).await.unwrap();
+    assert!(cancel.cancel && cancel.claim == "claim-0", "{cancel:?}");
+    assert!(!scene.seen.iter().any(|action| deletion(action).is_some()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interruption_is_acted_on_at_once_whatever_else_is_frozen() {
+    let about = v1::ObjectRef { kind: v1::ObjectKind::Pod.into(), key: "strange".to_owned() };
+    let key = format!("{}/strange", about.kind);
+    let stone = v1::UnreadableObject { key, about: Some(about), ..Default::default() };
+    let objects = vec![pool(true), Kind::Unreadable(stone)];
+    let mut scene = Scene::new(&[0, 1], objects).await;
+    let chosen = scene.next(Duration::from_secs(120), disruption).await;
+    assert_eq!(chosen, None, "the pod may be on any node");
+    scene.actuator.tell(Change::Interruption(capacity::Interruption {
+        instance_id: "i-1".to_owned(),
+        cluster_id: "c".to_owned(),
+        claim: "claim-1".to_owned(),
+        kind: capacity::InterruptionKind::Spot.into(),
+        ..Default::default()
+    }));
+    let delete = scene.next(Duration::from_secs(1), deletion).await.unwrap();
+    assert_eq!((delete.claim.as_str(), delete.reason.as_str()), ("claim-1", "Interrupted"));
+    assert_eq!(delete.assumes, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_follows_another_waits_for_what_that_one_asked() {
+    let waiting = || {
+        let Kind::Pod(pod) = bound("") else { panic!("a pod") };
+        Kind::Pod(v1::Pod { phase: v1::PodPhase::Pending.into(), unschedulable: true, ..pod })
+    };
+    let creation = |action: &Action| {
+        let Action::CreateClaim(create) = action else { return None };
+        create.claim.clone()
+    };
+    let mut scene = Scene::new(&[], vec![pool(false), waiting()]).await;
+    scene.next(Duration::from_secs(2), creation).await.unwrap();
+    let first = std::mem::take(&mut scene.ids);
+    scene.reconnect(2).await;
+    scene.snapshot(vec![pool(false), waiting()]);
+    let doubled = scene.next(Duration::from_millis(2_900), creation).await;
+    assert_eq!(doubled, None, "its claim may be on its way into the view");
+    scene.next(Duration::from_secs(2), creation).await.unwrap();
+    assert!(!scene.ids.iter().any(|id| first.contains(id)), "{first:?} {:?}", scene.ids);
+}
+
+#[tokio::test(start_paused = true)]
+async fn clusters_of_one_name_live_side_by_side_or_are_told_why_not() {
+    let scene = Scene::new(&[], Vec::new()).await;
+    let platform = scene.supervisor.platform();
+    let _east = connect(platform, hello(5, "us-east-1", "x")).await.unwrap();
+    let _west = connect(platform, hello(4, "us-west-2", "y")).await.unwrap();
+    let refused = connect(platform, hello(9, "us-east-1", "z")).await.err().unwrap();
+    let reason = longshore_proto::reason::of_status(&refused).unwrap().0;
+    assert_eq!(reason, "CLUSTER_MISMATCH");
+    assert!(refused.message().contains("--region"), "{}", refused.message());
+}
