@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::election::{Standing, Term};
+use crate::inventory::Inventory;
 use crate::leader::{Leader, Premises};
 use crate::ledger::{Store, StoreError};
 use crate::work;
@@ -98,7 +99,7 @@ async fn look_round(leader: &Leader, office: &watch::Sender<Office>) {
     office.send_replace(Office::Closed { reason: Reason::NotLeader, why });
     let mut inventory = leader.inventory.subscribe();
     // Fails only when the leader is gone, and it is held here.
-    let _ = inventory.wait_for(|inventory| inventory.listed_ms() > 0).await;
+    let _ = inventory.wait_for(Inventory::complete).await;
 }
 
 struct Tenure<'a> {

@@ -11,8 +11,8 @@ use longshore_proto::types::v1::{
 };
 
 use crate::cloud::{
-    Access, Caller, Class, CloudError, EksCluster, Fleet, Image, Instance, Letter, Listing, Mail,
-    Market, Network, NewProfile, Order, Outcome, Profile, SecurityGroup, SpotPrice, Subnet,
+    Access, Caller, Class, CloudError, EksCluster, Fleet, Found, Image, Instance, Letter, Listing,
+    Mail, Market, Network, NewProfile, Order, Outcome, Profile, SecurityGroup, SpotPrice, Subnet,
     Template, TemplateRef, TypeInZone,
 };
 use crate::nodeclass::{ClassImage, Conditions, Resolved};
@@ -37,6 +37,12 @@ impl Fleet for Nothing {
     }
     async fn instances(&self) -> Result<Vec<Instance>, CloudError> {
         silent("instances")
+    }
+    async fn instances_by_id(&self, _: &[String]) -> Result<Found, CloudError> {
+        silent("instances_by_id")
+    }
+    async fn instances_of_launch(&self, _: &str, _: &str) -> Result<Vec<Instance>, CloudError> {
+        silent("instances_of_launch")
     }
     async fn terminate(&self, _: &[String]) -> Result<(), CloudError> {
         silent("terminate")

@@ -6,7 +6,7 @@
 mod catalogues;
 mod classes;
 mod explain;
-mod instances;
+pub mod instances;
 mod launch;
 mod market;
 mod offerings;
@@ -27,11 +27,10 @@ const AGAIN: OnError = OnError::Restart(BackoffPolicy::NETWORK);
 
 /// Starts all tasks of a leader.
 pub fn start(leader: &Arc<Leader>, supervisor: &Supervisor) {
-    let (launches, terminations) = reconciling::queues();
-    let senders = (launches.0, terminations.0);
-    spawn(supervisor, "reconcile", leader, move |l| reconciling::run(l, senders.clone()));
-    launch::start(leader, launches.1, supervisor);
-    terminate::start(leader, terminations.1, supervisor);
+    let (queues, doomed) = reconciling::queues();
+    launch::start(leader, Arc::clone(&queues.0), supervisor);
+    terminate::start(leader, doomed, supervisor);
+    spawn(supervisor, "reconcile", leader, move |l| reconciling::run(l, queues.clone()));
     spawn(supervisor, "instances", leader, instances::run);
     spawn(supervisor, "node-classes", leader, classes::run);
     spawn(supervisor, "catalogues", leader, catalogues::run);

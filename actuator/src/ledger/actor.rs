@@ -130,7 +130,7 @@ impl Writer {
         if !self.doubtful {
             return Ok(());
         }
-        let read = Book::read(self.store.load().await?)?;
+        let read = Book::read(self.store.load().await?);
         let everything = Draft {
             launches: read.launches.iter().map(|(id, l)| (id.clone(), Some(l.clone()))).collect(),
             clusters: read.clusters.clone(),

@@ -7,12 +7,14 @@ use longshore_proto::capacity::v1::{ApplyPlanRequest, ApplyPlanResponse, Refusal
 use longshore_proto::limits::{CANDIDATES_MAX, LAUNCH_ID_BYTES_MAX, LAUNCHES_PER_APPLY_MAX};
 use longshore_proto::reason::Reason;
 use longshore_proto::types::v1::{CapacityType, Launch, Termination};
+use longshore_runtime::planted;
 use tonic::Status;
 
 use super::{claimant, malformed, refusal};
-use crate::cloud::{Instance, TAG_CLUSTER, TAG_LAUNCH};
+use crate::cloud::{Instance, TAG_CLAIM, TAG_CLUSTER, TAG_LAUNCH};
 use crate::leader::Leader;
-use crate::ledger::{Book, Draft, LaunchRecord, Move, Phase};
+use crate::ledger::{Book, Draft, Key, LaunchRecord, Move, Phase};
+use crate::reconcile::SKEW_MAX_MS;
 use crate::wire;
 
 /// What the request amounts to, once it is checked.
@@ -34,8 +36,17 @@ pub async fn apply(
     check(&request).map_err(|problem| malformed(format!("plan {}: {problem}", request.plan_id)))?;
     let now_ms = leader.now_ms();
     let expire_ms = request.expire_time.as_ref().map_or(i64::MAX, wire::milliseconds);
-    if expire_ms <= now_ms {
-        let late = now_ms.saturating_sub(expire_ms);
+    let late = now_ms.saturating_sub(expire_ms);
+    if late >= 0 {
+        tracing::warn!(
+            plan_id = request.plan_id,
+            late,
+            "plan expired by our clock; which is wrong?"
+        );
+    }
+    // The fence keeps old plans out; another host's clock only those that are old beyond all doubt.
+    let bound = if planted::is("S23") { 0 } else { SKEW_MAX_MS };
+    if late >= bound {
         let message = format!("plan {} expired {late} ms ago; plan again", request.plan_id);
         return Err(Reason::PlanExpired.status(message));
     }
@@ -76,8 +87,13 @@ fn check(request: &ApplyPlanRequest) -> Result<(), String> {
         return Err(format!("{count} launches; send at most {LAUNCHES_PER_APPLY_MAX} at a time"));
     }
     request.launches.iter().try_for_each(check_launch)?;
-    let nameless = request.terminations.iter().any(|t| t.launch_id.is_empty());
-    if nameless { Err("a termination has no launch_id".to_owned()) } else { Ok(()) }
+    let nameless = |t: &Termination| {
+        t.launch_id.is_empty() && (t.instance_id.is_empty() || t.claim.is_empty())
+    };
+    if request.terminations.iter().any(nameless) {
+        return Err("a termination has neither launch_id nor both instance_id and claim".to_owned());
+    }
+    Ok(())
 }
 
 fn check_launch(launch: &Launch) -> Result<(), String> {
@@ -126,6 +142,9 @@ impl Plan {
         if draft.launch(book, &launch.launch_id).is_some() {
             return None;
         }
+        if let Some(frozen) = frozen(book, &launch.launch_id) {
+            return Some(frozen);
+        }
         if let Err(message) = self.known_class(book, &launch) {
             return Some(refuse(launch.launch_id, Reason::UnknownNodeClass, message));
         }
@@ -161,55 +180,100 @@ impl Plan {
         termination: Termination,
         instance: Option<&Instance>,
     ) -> Option<Refusal> {
-        let Termination { instance_id, launch_id, traceparent, .. } = termination;
-        let known = draft.launch(book, &launch_id).cloned();
-        let Some(record) = known else {
-            return self.terminate_unknown(draft, (instance_id, launch_id, traceparent), instance);
+        if let Some(frozen) = frozen(book, &termination.launch_id) {
+            return Some(frozen);
+        }
+        let recorded = if termination.launch_id.is_empty() {
+            let adopted = book.of_instance(&termination.instance_id);
+            adopted.filter(|record| record.adopted).map(|record| record.launch_id().to_owned())
+        } else {
+            Some(termination.launch_id.clone())
         };
-        let matches = record.instance_id == instance_id || instance_id.is_empty();
-        if record.cluster_id != self.cluster_id || !matches {
+        let known = recorded.and_then(|id| draft.launch(book, &id).cloned());
+        let Some(record) = known else {
+            return self.terminate_unknown(draft, termination, instance);
+        };
+        let Termination { instance_id, traceparent, claim, .. } = termination;
+        let named = record.instance_id == instance_id || instance_id.is_empty();
+        let tagged = instance.is_some_and(|found| self.stems(found, record.launch_id()));
+        let claimed = !record.adopted || record.claim() == claim;
+        let lives = tagged && !planted::is("S7");
+        if record.cluster_id != self.cluster_id || !(named || lives) || !claimed {
             let message = format!(
-                "instance {instance_id} does not stem from launch {launch_id}, which led to {:?}",
-                record.instance_id
+                "instance {instance_id} of claim {claim:?} does not stem from launch {}, which led to \
+                 {:?} for claim {:?}",
+                record.launch_id(),
+                record.instance_id,
+                record.claim()
             );
             return Some(refuse(instance_id, Reason::LaunchMismatch, message));
         }
-        let step = match record.phase() {
-            Phase::Pending | Phase::Failed => Move::Cancel,
-            Phase::Launched | Phase::Terminating | Phase::Terminated => {
-                Move::Terminate { traceparent }
+        let alive = instance.filter(|found| found.alive()).map(|found| found.instance_id.clone());
+        // Legal in each of these phases. Reconciliation ends what is beside the launch's own instance.
+        for step in ending(&record, alive, traceparent) {
+            if let Err(illegal) = draft.step(book, record.launch_id(), &step, self.now_ms) {
+                return Some(refuse(instance_id, Reason::LaunchMismatch, illegal.to_string()));
             }
-        };
-        // Legal in each of these phases.
-        draft
-            .step(book, &launch_id, &step, self.now_ms)
-            .err()
-            .map(|illegal| refuse(instance_id, Reason::LaunchMismatch, illegal.to_string()))
+        }
+        None
+    }
+
+    /// True when an instance's tags say that it stems from a launch of this cluster.
+    fn stems(&self, instance: &Instance, launch_id: &str) -> bool {
+        instance.tag(TAG_LAUNCH) == launch_id && instance.tag(TAG_CLUSTER) == self.cluster_id
     }
 
     /// An instance that the ledger does not know, but whose tags say what it is.
     fn terminate_unknown(
         &self,
         draft: &mut Draft,
-        (instance_id, launch_id, traceparent): (String, String, String),
+        termination: Termination,
         instance: Option<&Instance>,
     ) -> Option<Refusal> {
+        let Termination { instance_id, launch_id, claim, traceparent } = termination;
         let ours = instance.filter(|instance| {
-            instance.tag(TAG_LAUNCH) == launch_id && instance.tag(TAG_CLUSTER) == self.cluster_id
+            let claimed = !launch_id.is_empty() || instance.tag(TAG_CLAIM) == claim;
+            claimed && self.stems(instance, &launch_id)
         });
         let Some(instance) = ours else {
             let message = format!(
-                "no launch {launch_id} and no instance {instance_id:?} with that launch's tag"
+                "no launch {launch_id:?} and no instance {instance_id:?} with the tags of that launch, \
+                 cluster {} and claim {claim:?}",
+                self.cluster_id
             );
             let id = if instance_id.is_empty() { launch_id } else { instance_id };
             return Some(refuse(id, Reason::LaunchMismatch, message));
         };
         let mut record = crate::reconcile::imported(instance, self.now_ms);
         record.termination_traceparent = traceparent;
+        record.ending = true;
         record.set_phase(Phase::Terminating);
         draft.put(record);
         None
     }
+}
+
+/// The moves that end a launch, whatever is recorded of it; `alive` is an instance of it that lives.
+fn ending(record: &LaunchRecord, alive: Option<String>, traceparent: String) -> Vec<Move> {
+    let terminate = Move::Terminate { traceparent };
+    match (record.phase(), alive) {
+        (Phase::Pending, _) | (Phase::Failed, None) => vec![Move::Cancel],
+        (Phase::Failed, Some(instance_id)) => vec![Move::Found { instance_id }],
+        (Phase::Terminated, Some(instance_id)) if record.instance_id == instance_id => {
+            vec![Move::Found { instance_id }, terminate]
+        }
+        (Phase::Launched | Phase::Terminating | Phase::Terminated, _) => vec![terminate],
+    }
+}
+
+/// The refusal of anything about a launch whose record cannot be read.
+fn frozen(book: &Book, launch_id: &str) -> Option<Refusal> {
+    let why = book.unreadable.get(&Key::Launch(launch_id.to_owned()))?;
+    let message = format!(
+        "the ledger's record of launch {launch_id} cannot be read ({why}); its instance is left alone \
+         until a version that can read it leads, or the record is deleted from etcd"
+    );
+    Some(refuse(launch_id.to_owned(), Reason::Frozen, message))
 }
 
 fn refuse(id: String, reason: Reason, message: String) -> Refusal {

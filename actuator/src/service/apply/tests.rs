@@ -120,3 +120,83 @@ fn malformed_plans_are_refused_whole() {
         assert!(problem.contains(part), "{part} in {problem}");
     }
 }
+
+fn seen(instance_id: &str, launch_id: &str, claim: &str) -> Instance {
+    use longshore_proto::capacity::v1::InstancePhase;
+    let tags = [(TAG_LAUNCH, launch_id), (TAG_CLUSTER, "c"), (TAG_CLAIM, claim)];
+    let tags = tags.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned()));
+    Instance {
+        instance_id: instance_id.to_owned(),
+        phase: InstancePhase::Running,
+        instance_type: String::new(),
+        zone: String::new(),
+        zone_id: String::new(),
+        capacity_type: CapacityType::Spot,
+        private_dns_name: String::new(),
+        image_id: String::new(),
+        launch_ms: 0,
+        tags: tags.collect(),
+    }
+}
+
+fn absorbed(mut book: Book, record: LaunchRecord) -> Book {
+    let mut draft = Draft::default();
+    draft.put(record);
+    book.absorb(draft);
+    book
+}
+
+#[test]
+fn an_instance_that_lives_is_ended_whatever_its_launch_is_recorded_as() {
+    let failure =
+        crate::ledger::Failure { reason: "X".to_owned(), message: "x".to_owned(), retryable: true };
+    let pending = LaunchRecord::new(good(), "c", 10, 0);
+    let failed = pending.after(&Move::Fail(failure), 1).unwrap();
+    let gone = launched().launches["l-1"].after(&Move::Gone { vanished: true }, 1).unwrap();
+    for record in [failed, gone] {
+        let book = absorbed(book(), record);
+        let (asked, _) = end("i-1", "l-1");
+        let mut draft = Draft::default();
+        let with = vec![(asked, Some(seen("i-1", "l-1", "claim-1")))];
+        assert!(plan(vec![], with).draft(&book, &mut draft).is_empty());
+        let now = draft.launch(&book, "l-1").unwrap();
+        assert_eq!((now.phase(), now.instance_id.as_str()), (Phase::Terminating, "i-1"));
+    }
+}
+
+#[test]
+fn an_instance_of_another_autoscaler_is_ended_by_its_claim() {
+    let of = |claim: &str| Termination {
+        instance_id: "i-9".to_owned(),
+        claim: claim.to_owned(),
+        ..Termination::default()
+    };
+    let found = seen("i-9", "", "node-1");
+    for (termination, instance, ended) in [
+        (of("node-1"), Some(found.clone()), true),
+        (of("node-2"), Some(found.clone()), false),
+        (of("node-1"), None, false),
+        (of("node-1"), Some(seen("i-9", "l-1", "node-1")), false),
+    ] {
+        let mut draft = Draft::default();
+        let refusals = plan(vec![], vec![(termination, instance)]).draft(&book(), &mut draft);
+        assert_eq!((refusals.is_empty(), draft.is_empty()), (ended, !ended), "{refusals:?}");
+    }
+    let book = absorbed(book(), crate::reconcile::imported(&found, 1));
+    for (claim, ended) in [("node-1", true), ("node-2", false)] {
+        let mut draft = Draft::default();
+        let with = vec![(of(claim), Some(found.clone()))];
+        let refusals = plan(vec![], with).draft(&book, &mut draft);
+        assert_eq!((refusals.is_empty(), draft.is_empty()), (ended, !ended), "{refusals:?}");
+    }
+}
+
+#[test]
+fn a_launch_whose_record_cannot_be_read_is_frozen() {
+    let mut book = book();
+    book.unreadable.insert(Key::Launch("l-1".to_owned()), "garbage".to_owned());
+    let mut draft = Draft::default();
+    let refusals = plan(vec![good()], vec![end("i-1", "l-1")]).draft(&book, &mut draft);
+    assert_eq!(refusals.iter().map(|r| r.reason.as_str()).collect::<Vec<_>>(), ["FROZEN"; 2]);
+    assert!(draft.is_empty());
+}
