@@ -82,6 +82,16 @@ impl Events {
         tracing::warn!(instance_id, "instance vanished: EC2 neither lists it nor knows its id");
     }
 
+    /// More instances of a cluster are missing than may vanish: they stay as they were.
+    pub fn vanishing_frozen(&self, cluster_id: &str, instance_ids: &[&str]) {
+        tracing::error!(
+            cluster_id,
+            instances = instance_ids.join(" "),
+            "more instances are missing than may vanish at a time; nothing is concluded until EC2 shows \
+             them again or time passes. Is the actuator's account or region another one?"
+        );
+    }
+
     /// A listing lacks instances that were there, and that are looked up one by one.
     pub fn short_listing(&self, missing: usize, listed: usize) {
         tracing::warn!(missing, listed, "listing lacks instances; looking them up by their ids");

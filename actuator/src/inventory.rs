@@ -20,6 +20,24 @@ pub const VISIBLE_WITHIN: Duration = Duration::from_secs(60);
 /// than EC2 takes to show a new one.
 pub const VANISH_AFTER: Duration = Duration::from_secs(90);
 
+/// Span in which few instances of a cluster may vanish.
+pub const VANISH_WINDOW: Duration = Duration::from_secs(600);
+/// Instances of a cluster that may vanish in that time, however small it is.
+const VANISH_MAX: usize = 2;
+/// One in so many may vanish in that time: 5 %.
+const VANISH_SHARE: usize = 20;
+
+/// What it means that EC2 denies an instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Denial {
+    /// Nothing yet: it may show later.
+    Noted,
+    /// It vanished.
+    Vanished,
+    /// It may have vanished, and so would too many others: nothing is concluded.
+    Frozen,
+}
+
 /// Prefix of the tag that names a cluster in its key.
 const CLUSTER_KEY: &str = "kubernetes.io/cluster/";
 
@@ -30,6 +48,8 @@ pub struct Inventory {
     /// Ids that EC2 said it does not know, since when it has.
     denied: BTreeMap<String, Instant>,
     vanished: BTreeSet<String>,
+    /// Clusters of which instances vanished lately, with the time of each.
+    lately: Vec<(String, Instant)>,
     /// True once a listing of this term has been taken over.
     complete: bool,
 }
@@ -112,17 +132,30 @@ impl Inventory {
         believed.collect::<BTreeSet<_>>().into_iter().map(str::to_owned).collect()
     }
 
-    /// Takes over that EC2 neither lists an instance nor knows its id. Returns true when it has vanished
-    /// with that: it did so before, long enough ago.
-    pub fn denied(&mut self, instance_id: &str, now: Instant) -> bool {
+    /// Takes over that EC2 neither lists an instance of a cluster nor knows its id.
+    pub fn denied(&mut self, instance_id: &str, cluster_id: &str, now: Instant) -> Denial {
         let since = *self.denied.entry(instance_id.to_owned()).or_insert(now);
         if now.duration_since(since) < VANISH_AFTER && !planted::is("S4") {
-            return false;
+            return Denial::Noted;
+        }
+        if self.frozen(cluster_id, now) && !planted::is("S6") {
+            return Denial::Frozen;
         }
         if let Some(instance) = self.instances.get_mut(instance_id) {
             instance.phase = InstancePhase::Terminated;
         }
-        self.vanished.insert(instance_id.to_owned())
+        self.lately.push((cluster_id.to_owned(), now));
+        self.vanished.insert(instance_id.to_owned());
+        Denial::Vanished
+    }
+
+    /// True when as many instances of a cluster have vanished lately as may: more would rather be EC2's
+    /// mistake than the truth. It is over by itself with time, or when EC2 shows them again.
+    fn frozen(&mut self, cluster_id: &str, now: Instant) -> bool {
+        self.lately.retain(|(_, when)| now.duration_since(*when) < VANISH_WINDOW);
+        let vanished = self.lately.iter().filter(|(cluster, _)| cluster == cluster_id).count();
+        let known = self.iter().filter(|found| found.tag(TAG_CLUSTER) == cluster_id).count();
+        vanished >= VANISH_MAX.max(known / VANISH_SHARE)
     }
 
     /// Takes over that a listing is done with: instances that ended, are not listed any more and that

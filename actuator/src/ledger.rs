@@ -25,7 +25,7 @@ pub use record::{
     TemplateRecord,
 };
 pub use state::{Failure, IllegalMove, Move};
-pub use store::{Batch, FenceStep, Key, Store, StoreError};
+pub use store::{Batch, FenceStep, Key, RECORD_BYTES_MAX, Store, StoreError};
 
 use actor::{Command, Reply};
 

@@ -5,6 +5,7 @@
 
 mod catalogues;
 mod classes;
+mod clusters;
 mod explain;
 pub mod instances;
 mod launch;
@@ -38,6 +39,7 @@ pub fn start(leader: &Arc<Leader>, supervisor: &Supervisor) {
     spawn(supervisor, "spot-prices", leader, market::spot);
     spawn(supervisor, "on-demand-prices", leader, market::on_demand);
     spawn(supervisor, "offerings", leader, offerings::run);
+    spawn(supervisor, "clusters", leader, clusters::run);
     spawn(supervisor, "launch-templates", leader, templates::run);
     queues::start(leader, supervisor);
 }

@@ -51,15 +51,16 @@ fn an_instance_vanishes_only_when_its_id_is_denied_twice_apart_in_time() {
         assert!(inventory.get("i-1").is_some_and(Instance::alive));
     }
     let first = Instant::now();
-    assert!(!inventory.denied("i-1", first));
-    assert!(!inventory.denied("i-1", first + VANISH_AFTER / 2));
+    assert_eq!(inventory.denied("i-1", "c", first), Denial::Noted);
+    assert_eq!(inventory.denied("i-1", "c", first + VANISH_AFTER / 2), Denial::Noted);
     assert!(!inventory.ended("i-1"));
-    assert!(inventory.denied("i-1", first + VANISH_AFTER));
+    assert_eq!(inventory.denied("i-1", "c", first + VANISH_AFTER), Denial::Vanished);
     assert!(inventory.ended("i-1") && inventory.vanished("i-1"));
     assert!(inventory.missing(&book, &[]).is_empty());
     inventory.observe(&book, ours("i-1"));
     assert!(!inventory.ended("i-1"), "seen again");
-    assert!(!inventory.denied("i-1", first + 3 * VANISH_AFTER), "the time begins anew");
+    let later = inventory.denied("i-1", "c", first + 3 * VANISH_AFTER);
+    assert_eq!(later, Denial::Noted, "the time begins anew");
 }
 
 #[test]
@@ -115,4 +116,24 @@ fn ended_instances_are_dropped_once_nobody_waits_for_them() {
     book.absorb(draft);
     assert!(inventory.settle(&book, &["i-1".to_owned()].into()).is_empty(), "listed still");
     assert_eq!(inventory.settle(&book, &BTreeSet::new()), ["i-1"]);
+}
+
+#[test]
+fn few_instances_of_a_cluster_vanish_at_a_time() {
+    let (book, mut inventory) = (Book::default(), Inventory::default());
+    let ids: Vec<_> = (0..60).map(|n| format!("i-{n}")).collect();
+    for id in &ids {
+        inventory.observe(&book, instance(id, &[(TAG_LAUNCH, id), (TAG_CLUSTER, "c")]));
+    }
+    let first = Instant::now();
+    let mut vanished_at = |time: Duration| {
+        let denials: Vec<_> =
+            ids.iter().map(|id| inventory.denied(id, "c", first + time)).collect();
+        denials.iter().filter(|denial| **denial == Denial::Vanished).count()
+    };
+    assert_eq!(vanished_at(Duration::ZERO), 0);
+    assert_eq!(vanished_at(VANISH_AFTER), 3, "5 % of 60");
+    assert_eq!(inventory.denied("i-x", "d", first), Denial::Noted);
+    let other = inventory.denied("i-x", "d", first + VANISH_AFTER);
+    assert_eq!(other, Denial::Vanished, "another cluster's own matter");
 }

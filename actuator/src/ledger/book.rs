@@ -3,7 +3,7 @@
 //! Invariant: pure. The book changes only by absorbing a draft that was recorded; readers see all
 //! of a draft or nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use prost::Message;
@@ -93,6 +93,11 @@ impl Book {
             self.unreadable.remove(&Key::Cluster(id.clone()));
             self.clusters.insert(id, cluster);
         }
+        for id in draft.dropped {
+            self.clusters.remove(&id);
+            self.fences.remove(&id);
+            self.unreadable.remove(&Key::Cluster(id));
+        }
         if let Some(step) = draft.fence {
             self.fences.insert(step.cluster_id, step.to);
         }
@@ -126,6 +131,8 @@ pub struct Draft {
     pub clusters: BTreeMap<String, Arc<ClusterRecord>>,
     /// Fence that is compared and advanced.
     pub fence: Option<FenceStep>,
+    /// Clusters that are forgotten, with their fences.
+    pub dropped: BTreeSet<String>,
 }
 
 impl Draft {
@@ -165,7 +172,10 @@ impl Draft {
     /// True when there is nothing to record.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.launches.is_empty() && self.clusters.is_empty() && self.fence.is_none()
+        self.launches.is_empty()
+            && self.clusters.is_empty()
+            && self.fence.is_none()
+            && self.dropped.is_empty()
     }
 
     /// The draft in parts that a store takes. The fence is in each, so that a writer who loses its
@@ -174,11 +184,14 @@ impl Draft {
     #[must_use]
     pub fn into_parts(self) -> Vec<Draft> {
         let mut parts = vec![];
+        let mut dropped = self.dropped;
         let mut part = Draft { fence: self.fence.clone(), ..Draft::default() };
         let mut bytes = 0;
         let (mut launches, mut clusters) = (self.launches.into_iter(), self.clusters.into_iter());
         loop {
-            if let Some((id, cluster)) = clusters.next() {
+            if let Some(id) = dropped.pop_first() {
+                part.dropped.insert(id);
+            } else if let Some((id, cluster)) = clusters.next() {
                 bytes += cluster.encoded_len();
                 part.clusters.insert(id, cluster);
             } else if let Some((id, launch)) = launches.next() {
@@ -188,7 +201,7 @@ impl Draft {
                 parts.push(part);
                 return parts;
             }
-            let entries = part.launches.len() + part.clusters.len();
+            let entries = part.launches.len() + part.clusters.len() + 2 * part.dropped.len();
             if entries >= BATCH_ENTRIES_MAX || bytes >= BATCH_BYTES_MAX / 2 {
                 let fence =
                     part.fence.clone().map(|step| FenceStep { from: Some(step.to), ..step });
@@ -209,6 +222,11 @@ impl Draft {
             .clusters
             .iter()
             .map(|(id, cluster)| (Key::Cluster(id.clone()), Some(cluster.encode_to_vec())));
-        Batch { entries: launches.chain(clusters).collect(), fence: self.fence.clone() }
+        let dropped = self
+            .dropped
+            .iter()
+            .flat_map(|id| [(Key::Cluster(id.clone()), None), (Key::Fence(id.clone()), None)]);
+        let entries = launches.chain(clusters).chain(dropped).collect();
+        Batch { entries, fence: self.fence.clone() }
     }
 }

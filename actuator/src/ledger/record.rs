@@ -180,6 +180,10 @@ pub struct ClusterRecord {
     /// Its node classes.
     #[prost(message, repeated, tag = "2")]
     pub node_classes: Vec<NodeClass>,
+    /// Milliseconds since 1970 at which somebody wrote for it last, by day; 0 when an older version
+    /// recorded it.
+    #[prost(int64, tag = "3")]
+    pub seen_ms: i64,
 }
 
 /// The newest writer of a cluster.

@@ -154,9 +154,9 @@ fn an_instance_that_vanished_is_gone_without_anybody_having_seen_it_end() {
     book.absorb(draft);
     inventory.settle(&book, &BTreeSet::new());
     let now = tokio::time::Instant::now();
-    inventory.denied("i-1", now);
+    inventory.denied("i-1", "c", now);
     assert!(settled(&book, &inventory, &[]).is_empty());
-    inventory.denied("i-1", now + crate::inventory::VANISH_AFTER);
+    inventory.denied("i-1", "c", now + crate::inventory::VANISH_AFTER);
     let vanished = vec![Action::Record("l".to_owned(), Move::Gone { vanished: true })];
     assert_eq!(settled(&book, &inventory, &[]), vanished);
 }

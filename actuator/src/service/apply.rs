@@ -3,17 +3,21 @@
 //! Invariant: a malformed plan is refused whole; a part that cannot be is refused alone; what was
 //! recorded before is left as it is.
 
+use std::sync::Arc;
+
 use longshore_proto::capacity::v1::{ApplyPlanRequest, ApplyPlanResponse, Refusal};
 use longshore_proto::limits::{CANDIDATES_MAX, LAUNCH_ID_BYTES_MAX, LAUNCHES_PER_APPLY_MAX};
 use longshore_proto::reason::Reason;
 use longshore_proto::types::v1::{CapacityType, Launch, Termination};
 use longshore_runtime::planted;
+use prost::Message;
 use tonic::Status;
 
+use super::cluster::SEEN_STEP_MS;
 use super::{claimant, malformed, refusal};
 use crate::cloud::{Instance, TAG_CLAIM, TAG_CLUSTER, TAG_LAUNCH};
 use crate::leader::Leader;
-use crate::ledger::{Book, Draft, Key, LaunchRecord, Move, Phase};
+use crate::ledger::{Book, ClusterRecord, Draft, Key, LaunchRecord, Move, Phase, RECORD_BYTES_MAX};
 use crate::reconcile::SKEW_MAX_MS;
 use crate::wire;
 
@@ -58,7 +62,10 @@ pub async fn apply(
         launches: request.launches,
         terminations: with_instances(leader, request.terminations),
     };
-    let edit = move |book: &Book, draft: &mut Draft| plan.draft(book, draft);
+    let edit = move |book: &Book, draft: &mut Draft| {
+        plan.touch(book, draft);
+        plan.draft(book, draft)
+    };
     let (refusals, revision) = leader.ledger.edit(Some(claimant), edit).await.map_err(refusal)?;
     Ok(ApplyPlanResponse { revision, refusals })
 }
@@ -127,6 +134,15 @@ fn check_launch(launch: &Launch) -> Result<(), String> {
 }
 
 impl Plan {
+    /// Records, by day, that somebody writes for the cluster.
+    fn touch(&self, book: &Book, draft: &mut Draft) {
+        let Some(known) = book.clusters.get(&self.cluster_id) else { return };
+        if self.now_ms.saturating_sub(known.seen_ms) >= SEEN_STEP_MS {
+            let seen = ClusterRecord { seen_ms: self.now_ms, ..(**known).clone() };
+            draft.clusters.insert(self.cluster_id.clone(), Arc::new(seen));
+        }
+    }
+
     fn draft(mut self, book: &Book, draft: &mut Draft) -> Vec<Refusal> {
         let launches = std::mem::take(&mut self.launches);
         let terminations = std::mem::take(&mut self.terminations);
@@ -150,6 +166,12 @@ impl Plan {
         }
         let mut record = LaunchRecord::new(launch, &self.cluster_id, self.expire_ms, self.now_ms);
         record.plan_id.clone_from(&self.plan_id);
+        let bytes = record.encoded_len();
+        // What is asked of EC2 is recorded beside it later, and is about as large.
+        if bytes > RECORD_BYTES_MAX / 2 {
+            let message = format!("its record is {bytes} bytes; send fewer labels or candidates");
+            return Some(refuse(record.launch_id().to_owned(), Reason::MessageTooLarge, message));
+        }
         draft.put(record);
         None
     }

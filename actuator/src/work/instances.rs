@@ -3,7 +3,7 @@
 //! Invariant: one listing at a time and at most one a second, however often it is asked for. What a listing
 //! lacks is looked up by its id; a look-up that fails changes nothing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,8 +11,10 @@ use longshore_proto::capacity::v1::InstancePhase;
 use longshore_runtime::planted;
 use tokio::time::{Instant, timeout};
 
-use crate::cloud::{CloudError, Found, Instance};
+use crate::cloud::{CloudError, Found, Instance, TAG_CLUSTER};
+use crate::inventory::Denial;
 use crate::leader::Leader;
+use crate::ledger::LaunchRecord;
 use crate::wire;
 
 /// Shortest time between two listings.
@@ -60,6 +62,7 @@ fn unanswered(why: &str) -> Found {
 fn take_over(leader: &Leader, listing: &[Instance], found: Found) {
     let mut news = Vec::new();
     let mut gone = Vec::new();
+    let mut frozen = BTreeMap::<String, Vec<&str>>::new();
     leader.inventory.send_if_modified(|inventory| {
         let before = inventory.clone();
         let book = leader.ledger.book();
@@ -70,13 +73,14 @@ fn take_over(leader: &Leader, listing: &[Instance], found: Found) {
             }
         }
         for id in &found.unknown {
-            if inventory.denied(id, Instant::now()) {
+            let record = book.of_instance(id).map(|record| &**record);
+            let cluster_id = cluster_of(inventory.get(id), record);
+            let denial = inventory.denied(id, &cluster_id, Instant::now());
+            if denial == Denial::Frozen {
+                frozen.entry(cluster_id).or_default().push(id.as_str());
+            } else if denial == Denial::Vanished {
                 leader.events().vanished(id);
-                wire::show_vanished(
-                    &leader.board,
-                    inventory.get(id),
-                    book.of_instance(id).map(|r| &**r),
-                );
+                wire::show_vanished(&leader.board, inventory.get(id), record);
             }
         }
         let listed: BTreeSet<_> = listing.iter().map(|found| found.instance_id.clone()).collect();
@@ -85,6 +89,9 @@ fn take_over(leader: &Leader, listing: &[Instance], found: Found) {
         gone.retain(|id| book.of_instance(id).is_none());
         *inventory != before
     });
+    for (cluster_id, ids) in &frozen {
+        leader.events().vanishing_frozen(cluster_id, ids);
+    }
     for (instance, named) in &news {
         let ours = instance.launch_ms + 1000 >= leader.since_ms;
         if ours && !named && has_name(instance) && instance.alive() {
@@ -93,6 +100,12 @@ fn take_over(leader: &Leader, listing: &[Instance], found: Found) {
         wire::show_instance(&leader.board, instance);
     }
     leader.board.forget(Vec::new(), gone);
+}
+
+/// Cluster that an instance is of, by its tags or its launch.
+fn cluster_of(instance: Option<&Instance>, record: Option<&LaunchRecord>) -> String {
+    let tagged = instance.map(|found| found.tag(TAG_CLUSTER)).filter(|id| !id.is_empty());
+    tagged.or(record.map(|record| record.cluster_id.as_str())).unwrap_or_default().to_owned()
 }
 
 fn has_name(instance: &Instance) -> bool {

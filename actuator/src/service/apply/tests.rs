@@ -1,11 +1,8 @@
 //! Plans as they are recorded.
 
-use std::sync::Arc;
-
 use longshore_proto::types::v1::NodeClass;
 
 use super::*;
-use crate::ledger::ClusterRecord;
 use crate::testing::{candidate, launch};
 
 fn book() -> Book {
@@ -14,7 +11,7 @@ fn book() -> Book {
         hash: "h".to_owned(),
         ..NodeClass::default()
     };
-    let cluster = ClusterRecord { facts: None, node_classes: vec![class] };
+    let cluster = ClusterRecord { node_classes: vec![class], ..ClusterRecord::default() };
     let mut book = Book::default();
     book.clusters.insert("c".to_owned(), Arc::new(cluster));
     book

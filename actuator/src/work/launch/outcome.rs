@@ -8,6 +8,7 @@ use std::time::Duration;
 use longshore_proto::capacity::v1::{InstancePhase, OfferingUpdates};
 use longshore_proto::types::v1::CapacityType;
 use longshore_runtime::planted;
+use tokio::time::Instant;
 
 use super::resume::must_show;
 use super::{Heard, Next, fail, record};
@@ -73,6 +74,8 @@ async fn unclear(
     leader.paces().of(deal.launch.launch_id()).heard = Some(error.clone());
     if matches!(error.class, Class::Throttled | Class::Unknown) {
         tracing::warn!(launch_id = deal.launch.launch_id(), %error, "asking again");
+        // It may have got through only now, and its instance may show that much later.
+        leader.paces().of(deal.launch.launch_id()).asked = Instant::now();
         leader.look.notify_one();
         return Ok(Next::Later);
     }
