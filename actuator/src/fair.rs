@@ -26,6 +26,12 @@ struct Lanes<T> {
     served: String,
 }
 
+impl<T> Default for Fair<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<T> Fair<T> {
     /// An empty queue.
     #[must_use]

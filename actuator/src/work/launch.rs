@@ -127,3 +127,6 @@ impl Heard {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

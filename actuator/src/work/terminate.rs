@@ -108,3 +108,30 @@ async fn failed(leader: &Leader, part: &[Doomed], error: &CloudError) {
         wire::show_launch(&leader.board, &shown);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Scripted, leader};
+
+    #[tokio::test]
+    async fn an_instance_that_cannot_be_ended_keeps_no_other_from_it() {
+        let protected = ["i-007".to_owned(), "i-008".to_owned(), "i-250".to_owned()];
+        let cloud =
+            Arc::new(Scripted { protected: protected.clone().into(), ..Scripted::default() });
+        let leader = leader(Arc::clone(&cloud)).await;
+        let doomed =
+            |n: usize| Doomed { instance_id: format!("i-{n:03}"), launch_id: String::new() };
+        let batch: Vec<_> = (0..400).map(doomed).collect();
+        end_all(&leader, &batch).await;
+        assert_eq!(crate::leader::lock(&cloud.ended).len(), batch.len() - protected.len());
+        let waiting: Vec<_> = leader.paces().waiting().into_iter().collect();
+        assert_eq!(waiting, protected);
+    }
+
+    #[test]
+    fn batches_shrink_to_one_instance() {
+        let sizes: Vec<_> = [0, 1, 8, 9, 100].into_iter().map(size_after).collect();
+        assert_eq!(sizes, [500, 250, 1, 1, 1]);
+    }
+}
