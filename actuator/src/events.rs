@@ -94,6 +94,11 @@ impl Events {
 
     /// A listing lacks instances that were there, and that are looked up one by one.
     pub fn short_listing(&self, missing: usize, listed: usize) {
+        // New instances are listed late as a rule.
+        if missing <= 2.max(listed / 20) {
+            tracing::debug!(missing, listed, "looking up instances that are not listed");
+            return;
+        }
         tracing::warn!(missing, listed, "listing lacks instances; looking them up by their ids");
     }
 

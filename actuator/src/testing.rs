@@ -68,8 +68,14 @@ impl Fleet for Scripted {
     async fn instances(&self) -> Result<Vec<Instance>, CloudError> {
         silent("instances")
     }
-    async fn instances_by_id(&self, _: &[String]) -> Result<Found, CloudError> {
-        silent("instances_by_id")
+    async fn instances_by_id(&self, ids: &[String]) -> Result<Found, CloudError> {
+        let shown = lock(&self.shown);
+        let found = shown.iter().filter(|instance| ids.contains(&instance.instance_id));
+        let instances: Vec<_> = found.cloned().collect();
+        if instances.is_empty() {
+            return silent("instances_by_id");
+        }
+        Ok(Found { instances, unknown: Vec::new() })
     }
     async fn instances_of_launch(&self, id: &str, _: &str) -> Result<Vec<Instance>, CloudError> {
         let shown = lock(&self.shown);

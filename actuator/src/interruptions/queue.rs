@@ -11,6 +11,7 @@ use longshore_proto::capacity::v1::{InterruptionKind, OfferingUpdates};
 use longshore_proto::types::v1::CapacityType;
 use longshore_runtime::backoff::{Backoff, BackoffPolicy};
 use longshore_runtime::planted;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::parse::{Announcement, parse};
@@ -24,6 +25,8 @@ use crate::work::instances::take_found;
 
 /// Letters handled at the same time: as many as come at a time.
 const LETTERS_AT_ONCE: usize = 10;
+/// Longest time for a long poll, which takes twenty seconds, with the client library's repetitions.
+const RECEIVED_WITHIN: Duration = Duration::from_secs(120);
 /// Delays after a queue could not be read.
 const AGAIN: BackoffPolicy =
     BackoffPolicy { minimum: Duration::from_secs(1), maximum: Duration::from_secs(30) };
@@ -66,9 +69,10 @@ async fn read_while_it_works(leader: &Leader, queue: &str, backoff: &mut Backoff
         Err(error) => return error,
     };
     loop {
-        let letters = match leader.cloud().receive(&url).await {
-            Ok(letters) => letters,
-            Err(error) => return error,
+        let letters = match timeout(RECEIVED_WITHIN, leader.cloud().receive(&url)).await {
+            Ok(Ok(letters)) => letters,
+            Ok(Err(error)) => return error,
+            Err(_) => return CloudError::silent("sqs:ReceiveMessage"),
         };
         backoff.reset();
         show(leader, queue, None);
@@ -220,4 +224,61 @@ fn problem(queue: &str, region: &str, error: &CloudError) -> Problem {
         return Problem::new("QueueNotFound", message);
     }
     Problem::new("QueueUnreadable", format!("queue {queue:?}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Scripted, ask_for, instance, leader};
+
+    fn warning(instance_id: &str) -> Announcement {
+        Announcement {
+            kind: InterruptionKind::Spot,
+            instance_ids: vec![instance_id.to_owned()],
+            time_ms: 7,
+            account_id: String::new(),
+            region: String::new(),
+        }
+    }
+
+    #[tokio::test]
+    async fn an_announcement_about_an_instance_not_recorded_yet_is_recorded_with_it() {
+        let leader = leader(Arc::new(Scripted::default())).await;
+        let shown = instance("i-1", "l-9");
+        leader.inventory.send_modify(|inventory| inventory.bought(shown));
+        assert!(announce(&leader, &warning("i-1")).await.unwrap());
+        let record = leader.record("l-9").unwrap();
+        assert_eq!((record.instance_id.as_str(), record.interruptions.len()), ("i-1", 1));
+    }
+
+    #[tokio::test]
+    async fn an_announcement_about_an_unknown_instance_is_kept_until_it_is_known_whose_that_is() {
+        let cloud = Arc::new(Scripted::default());
+        let leader = leader(Arc::clone(&cloud)).await;
+        ask_for(&leader).await;
+        // Nobody answers whose it is.
+        assert!(!announce(&leader, &warning("i-1")).await.unwrap());
+        // A call got through whose answer was lost: it is ours, and comes again.
+        lock(&cloud.shown).push(instance("i-1", "l-1"));
+        assert!(!announce(&leader, &warning("i-1")).await.unwrap());
+        assert!(leader.inventory.borrow().get("i-1").is_some());
+        // Somebody else's.
+        lock(&cloud.shown).push(instance("i-2", ""));
+        assert!(announce(&leader, &warning("i-2")).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn nothing_is_read_from_a_queue_before_the_first_listing() {
+        let leader = leader(Arc::new(Scripted::default())).await;
+        let token = CancellationToken::new();
+        let mut reading = std::pin::pin!(read(Arc::clone(&leader), "q".to_owned(), token.clone()));
+        assert!(futures::poll!(&mut reading).is_pending());
+        assert!(lock(&leader.queues).is_empty(), "the queue was not even asked for");
+        let book = Book::default();
+        leader.inventory.send_modify(|i| drop(i.settle(&book, &std::collections::BTreeSet::new())));
+        assert!(futures::poll!(&mut reading).is_pending());
+        assert!(!lock(&leader.queues).is_empty());
+        token.cancel();
+        reading.await.unwrap();
+    }
 }

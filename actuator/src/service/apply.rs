@@ -21,12 +21,17 @@ use crate::ledger::{Book, ClusterRecord, Draft, Key, LaunchRecord, Move, Phase, 
 use crate::reconcile::SKEW_MAX_MS;
 use crate::wire;
 
+/// Launches of a cluster that may be under way: several times the nodes of the largest plan.
+const PENDING_PER_CLUSTER_MAX: usize = 5000;
+
 /// What the request amounts to, once it is checked.
 struct Plan {
     plan_id: String,
     cluster_id: String,
     expire_ms: i64,
     now_ms: i64,
+    /// Launches that there is room for.
+    room: usize,
     launches: Vec<Launch>,
     /// Terminations with the instance, when the inventory has it.
     terminations: Vec<(Termination, Option<Instance>)>,
@@ -59,6 +64,7 @@ pub async fn apply(
         cluster_id: claimant.cluster_id.clone(),
         expire_ms,
         now_ms,
+        room: 0,
         launches: request.launches,
         terminations: with_instances(leader, request.terminations),
     };
@@ -144,6 +150,8 @@ impl Plan {
     }
 
     fn draft(mut self, book: &Book, draft: &mut Draft) -> Vec<Refusal> {
+        let pending = book.in_phase(Phase::Pending).filter(|r| r.cluster_id == self.cluster_id);
+        self.room = PENDING_PER_CLUSTER_MAX.saturating_sub(pending.count());
         let launches = std::mem::take(&mut self.launches);
         let terminations = std::mem::take(&mut self.terminations);
         let launches: Vec<_> =
@@ -154,12 +162,19 @@ impl Plan {
         launches.into_iter().chain(terminations).collect()
     }
 
-    fn launch(&self, book: &Book, draft: &mut Draft, launch: Launch) -> Option<Refusal> {
+    fn launch(&mut self, book: &Book, draft: &mut Draft, launch: Launch) -> Option<Refusal> {
         if draft.launch(book, &launch.launch_id).is_some() {
             return None;
         }
         if let Some(frozen) = frozen(book, &launch.launch_id) {
             return Some(frozen);
+        }
+        if self.room == 0 {
+            let message = format!(
+                "cluster {} has {PENDING_PER_CLUSTER_MAX} launches under way; ask again when some ended",
+                self.cluster_id
+            );
+            return Some(refuse(launch.launch_id, Reason::Overloaded, message));
         }
         if let Err(message) = self.known_class(book, &launch) {
             return Some(refuse(launch.launch_id, Reason::UnknownNodeClass, message));
@@ -173,6 +188,7 @@ impl Plan {
             return Some(refuse(record.launch_id().to_owned(), Reason::MessageTooLarge, message));
         }
         draft.put(record);
+        self.room -= 1;
         None
     }
 

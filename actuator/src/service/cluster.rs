@@ -57,6 +57,8 @@ pub async fn put(
     };
     let (put, revision) = leader.ledger.edit(Some(claimant), edit).await.map_err(refusal)?;
     put.map_err(|message: String| Reason::ClusterMismatch.status(message))?;
+    // It may have instances that another autoscaler launched: known as its own only now.
+    leader.look.notify_one();
     Ok(PutClusterResponse { revision })
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::{StreamExt, stream};
 use longshore_proto::types::v1::{ClusterFacts, NodeClass};
 use longshore_runtime::planted;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::leader::{Classes, Leader};
 use crate::nodeclass::{Resolved, resolve};
@@ -18,6 +18,8 @@ use crate::nodeclass::{Resolved, resolve};
 const CLASSES_AT_ONCE: usize = 4;
 /// Time between two looks at everything.
 const INTERVAL: Duration = Duration::from_secs(60);
+/// Longest time for all look-ups of a class; they are made again at the next look.
+const RESOLVED_WITHIN: Duration = Duration::from_secs(180);
 /// How long what was found stays in use while AWS does not answer: subnets, groups, images and profiles
 /// change by the week.
 const KEEP_FOUND: Duration = Duration::from_secs(1800);
@@ -81,12 +83,17 @@ async fn resolve_all(
     stale: &mut BTreeMap<(String, String), Instant>,
 ) {
     let place = leader.place();
-    let done: Vec<Resolved> = stream::iter(work)
+    let done: Vec<Option<Resolved>> = stream::iter(work)
         .map(|work| {
             let place = place.clone();
             async move {
                 let cluster = (work.cluster_id.as_str(), &work.facts);
-                resolve(leader.cloud(), &place, cluster, &work.class).await
+                let resolving = resolve(leader.cloud(), &place, cluster, &work.class);
+                let resolved = timeout(RESOLVED_WITHIN, resolving).await.ok();
+                if resolved.is_none() {
+                    tracing::warn!(class = work.class.name, "AWS does not answer about the class");
+                }
+                resolved
             }
         })
         .buffer_unordered(CLASSES_AT_ONCE)
@@ -97,7 +104,7 @@ async fn resolve_all(
         classes.retain(|(cluster_id, name), _| {
             wanted.iter().any(|w| w.cluster_id == *cluster_id && w.class.name == *name)
         });
-        take_over(classes, done, stale);
+        take_over(classes, done.into_iter().flatten().collect(), stale);
         *classes != before
     });
 }

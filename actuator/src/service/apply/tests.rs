@@ -19,7 +19,7 @@ fn book() -> Book {
 
 fn plan(launches: Vec<Launch>, terminations: Vec<(Termination, Option<Instance>)>) -> Plan {
     let (plan_id, cluster_id) = ("p".to_owned(), "c".to_owned());
-    Plan { plan_id, cluster_id, expire_ms: 10, now_ms: 1, launches, terminations }
+    Plan { plan_id, cluster_id, expire_ms: 10, now_ms: 1, room: 0, launches, terminations }
 }
 
 fn good() -> Launch {
@@ -196,4 +196,20 @@ fn a_launch_whose_record_cannot_be_read_is_frozen() {
     let refusals = plan(vec![good()], vec![end("i-1", "l-1")]).draft(&book, &mut draft);
     assert_eq!(refusals.iter().map(|r| r.reason.as_str()).collect::<Vec<_>>(), ["FROZEN"; 2]);
     assert!(draft.is_empty());
+}
+
+#[test]
+fn launches_beyond_the_bound_of_a_cluster_are_refused_and_other_clusters_go_on() {
+    let mut book = book();
+    let mut draft = Draft::default();
+    for n in 0..PENDING_PER_CLUSTER_MAX {
+        let launch = Launch { launch_id: format!("p-{n}"), ..good() };
+        draft.put(LaunchRecord::new(launch, if n == 0 { "d" } else { "c" }, 10, 0));
+    }
+    book.absorb(draft);
+    let more = |id: &str| Launch { launch_id: id.to_owned(), ..good() };
+    let mut draft = Draft::default();
+    let refusals = plan(vec![more("one"), more("two")], vec![]).draft(&book, &mut draft);
+    let refused: Vec<_> = refusals.iter().map(|r| (r.id.as_str(), r.reason.as_str())).collect();
+    assert_eq!(refused, [("two", "OVERLOADED")]);
 }
