@@ -6,6 +6,7 @@
 
 mod shown;
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use longshore_proto::capacity::v1::region_change::Change;
@@ -88,6 +89,16 @@ impl Board {
         let inner = self.lock();
         let changes = inner.sender.as_ref()?.subscribe();
         Some(Subscription { revision: inner.revision, state: inner.shown.state(), changes })
+    }
+
+    /// Keeps node classes of a forgotten cluster from later subscribers.
+    pub fn forget_cluster(&self, cluster_id: &str) {
+        self.lock().shown.forget_cluster(cluster_id);
+    }
+
+    /// Keeps catalogues that no class names any more from later subscribers.
+    pub fn keep_catalogues(&self, ids: &BTreeSet<String>) {
+        self.lock().shown.keep_catalogues(ids);
     }
 
     /// Ends all subscriptions: somebody else leads by now.

@@ -12,8 +12,8 @@ mod network;
 pub use access::{Access, Caller, NewProfile, Profile};
 pub use error::{Class, CloudError};
 pub use fleet::{
-    Bought, Disk, Fleet, Instance, InstanceMetadata, Offer, Order, Outcome, Shortage, Template,
-    TemplateOffers, TemplateRef,
+    Bought, Disk, Fleet, Found, Instance, InstanceMetadata, Offer, Order, Outcome, Shortage,
+    Template, TemplateOffers, TemplateRef,
 };
 pub use mail::{Letter, Mail};
 pub use market::{Listing, Market, SpotPrice, TypeInZone};

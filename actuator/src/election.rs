@@ -55,6 +55,8 @@ pub struct Campaign {
     pub advertise: String,
     /// Life of the lease; at least etcd's minimum of about two seconds.
     pub lease_seconds: u32,
+    /// Revision of the latest term that this process gives up of itself.
+    pub resigned: watch::Receiver<i64>,
 }
 
 /// Why a campaign or a term ended.
@@ -98,12 +100,15 @@ async fn one_term(
     token: &CancellationToken,
 ) -> Result<(), ElectionError> {
     let mut client = campaign.members.any().await.map_err(EtcdError::from)?;
+    // The lease lives from some time after this on.
+    let asked = Instant::now();
     let lease = answered(client.lease_grant(i64::from(campaign.lease_seconds), None)).await?.id();
-    let alive = keep_alive(campaign, client.clone(), lease);
+    let alive = keep_alive(campaign, client.clone(), lease, asked);
     let office = hold(campaign, client.clone(), lease, standing);
     let ended = tokio::select! {
         ended = alive => ended,
         ended = office => ended,
+        () = resigned(campaign.resigned.clone(), standing) => Ok(()),
         () = token.cancelled() => Ok(()),
     };
     standing.send_if_modified(|now| {
@@ -117,6 +122,15 @@ async fn one_term(
     // it safe either way.
     let _ = timeout(ANSWER_TIMEOUT, client.lease_revoke(lease)).await;
     ended
+}
+
+/// Returns when the present term is given up.
+async fn resigned(mut given_up: watch::Receiver<i64>, standing: &watch::Sender<Standing>) {
+    let present = |revision: &i64| matches!(&*standing.borrow(), Standing::Leading(term) if term.revision == *revision);
+    if given_up.wait_for(present).await.is_err() {
+        // Nobody is left to give it up.
+        std::future::pending::<()>().await;
+    }
 }
 
 /// Campaigns and, once elected, holds the office for as long as it is polled.
@@ -163,9 +177,9 @@ async fn keep_alive(
     campaign: &Campaign,
     mut client: Client,
     lease: i64,
+    mut renewed: Instant,
 ) -> Result<(), ElectionError> {
     let life = Duration::from_secs(u64::from(campaign.lease_seconds));
-    let mut renewed = Instant::now();
     loop {
         let error = match renew(&client, lease, life, &mut renewed).await {
             Err(ElectionError::Etcd(error)) => error,

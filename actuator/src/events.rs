@@ -10,7 +10,7 @@ use prometheus_client::metrics::gauge::Gauge;
 
 use crate::catalogue::OfferingKey;
 use crate::cloud::{CloudError, Instance};
-use crate::ledger::LaunchRecord;
+use crate::ledger::{Book, LaunchRecord};
 
 type Labels = Vec<(&'static str, String)>;
 
@@ -22,6 +22,7 @@ pub struct Events {
     terminations: Counter,
     interruptions: Family<Labels, Counter>,
     leading: Gauge,
+    unreadable: Gauge,
 }
 
 impl Events {
@@ -55,7 +56,50 @@ impl Events {
                 "1 while this process leads the region",
                 new.leading,
             ),
+            unreadable: metrics.register(
+                "actuator_unreadable_records",
+                "Ledger entries that cannot be read; what they are about is left alone",
+                new.unreadable,
+            ),
         }
+    }
+
+    /// The ledger was read; what could not be is said.
+    pub fn unreadable(&self, book: &Book) {
+        self.unreadable.set(i64::try_from(book.unreadable.len()).unwrap_or(i64::MAX));
+        for (key, why) in &book.unreadable {
+            tracing::error!(
+                ?key,
+                why,
+                "a ledger entry cannot be read; nothing is done about what it is about until the \
+                 version that wrote it leads again, or the entry is deleted from etcd"
+            );
+        }
+    }
+
+    /// An instance that nobody saw end is neither listed nor known to EC2 any more.
+    pub fn vanished(&self, instance_id: &str) {
+        tracing::warn!(instance_id, "instance vanished: EC2 neither lists it nor knows its id");
+    }
+
+    /// More instances of a cluster are missing than may vanish: they stay as they were.
+    pub fn vanishing_frozen(&self, cluster_id: &str, instance_ids: &[&str]) {
+        tracing::error!(
+            cluster_id,
+            instances = instance_ids.join(" "),
+            "more instances are missing than may vanish at a time; nothing is concluded until EC2 shows \
+             them again or time passes. Is the actuator's account or region another one?"
+        );
+    }
+
+    /// A listing lacks instances that were there, and that are looked up one by one.
+    pub fn short_listing(&self, missing: usize, listed: usize) {
+        // New instances are listed late as a rule.
+        if missing <= 2.max(listed / 20) {
+            tracing::debug!(missing, listed, "looking up instances that are not listed");
+            return;
+        }
+        tracing::warn!(missing, listed, "listing lacks instances; looking them up by their ids");
     }
 
     /// Leadership began or ended.

@@ -1,23 +1,57 @@
-//! The instances that are ours, as EC2 lists them and as we have just bought them.
+//! The instances that are ours, as EC2 shows them and as we have just bought them.
 //!
-//! Invariant: an instance that was bought stays known until a listing that must have shown it does
-//! not: EC2 lists new instances late.
+//! Invariant: an instance ends here when EC2 says that it ended, or when neither listings nor look-ups
+//! by its id have found it for a while. A listing that does not show it says nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use longshore_proto::capacity::v1::InstancePhase;
+use longshore_runtime::planted;
+use tokio::time::Instant;
 
-use crate::cloud::{Instance, TAG_LAUNCH};
+use crate::cloud::{Instance, TAG_CLAIM, TAG_CLUSTER, TAG_LAUNCH, TAG_POOL};
+use crate::ledger::{Book, LaunchRecord};
 
-/// How long a new instance may be missing from listings, in milliseconds.
-pub const VISIBLE_WITHIN_MS: i64 = 60_000;
+/// How long EC2 may take to show a new instance.
+pub const VISIBLE_WITHIN: Duration = Duration::from_secs(60);
+
+/// Time between two look-ups by id that found nothing, before an instance counts as vanished: longer
+/// than EC2 takes to show a new one.
+pub const VANISH_AFTER: Duration = Duration::from_secs(90);
+
+/// Span in which few instances of a cluster may vanish.
+pub const VANISH_WINDOW: Duration = Duration::from_secs(600);
+/// Instances of a cluster that may vanish in that time, however small it is.
+const VANISH_MAX: usize = 2;
+/// One in so many may vanish in that time: 5 %.
+const VANISH_SHARE: usize = 20;
+
+/// What it means that EC2 denies an instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Denial {
+    /// Nothing yet: it may show later.
+    Noted,
+    /// It vanished.
+    Vanished,
+    /// It may have vanished, and so would too many others: nothing is concluded.
+    Frozen,
+}
+
+/// Prefix of the tag that names a cluster in its key.
+const CLUSTER_KEY: &str = "kubernetes.io/cluster/";
 
 /// Instances by id. Equal content compares equal.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Inventory {
     instances: BTreeMap<String, Instance>,
-    /// Milliseconds since 1970 at which the latest listing was asked for; 0 before the first.
-    listed_ms: i64,
+    /// Ids that EC2 said it does not know, since when it has.
+    denied: BTreeMap<String, Instant>,
+    vanished: BTreeSet<String>,
+    /// Clusters of which instances vanished lately, with the time of each.
+    lately: Vec<(String, Instant)>,
+    /// True once a listing of this term has been taken over.
+    complete: bool,
 }
 
 impl Inventory {
@@ -32,18 +66,32 @@ impl Inventory {
         self.instances.values()
     }
 
-    /// When the latest listing was asked for; 0 before the first.
+    /// True once EC2 has listed the region's instances in this term.
     #[must_use]
-    pub const fn listed_ms(&self) -> i64 {
-        self.listed_ms
+    pub const fn complete(&self) -> bool {
+        self.complete
+    }
+
+    /// True when an instance has ended, by EC2's word or by vanishing.
+    #[must_use]
+    pub fn ended(&self, instance_id: &str) -> bool {
+        let terminated = |instance: &Instance| instance.phase == InstancePhase::Terminated;
+        self.vanished(instance_id) || self.get(instance_id).is_some_and(terminated)
+    }
+
+    /// True when an instance ended without anybody having seen it end.
+    #[must_use]
+    pub fn vanished(&self, instance_id: &str) -> bool {
+        self.vanished.contains(instance_id)
     }
 
     /// True when any instance is on its way up or down, so that a look soon is worth it.
     #[must_use]
     pub fn restless(&self) -> bool {
-        self.iter().any(|instance| {
+        let moving = |instance: &Instance| {
             matches!(instance.phase, InstancePhase::Pending | InstancePhase::ShuttingDown)
-        })
+        };
+        self.iter().any(moving) || self.denied.keys().any(|id| !self.vanished(id))
     }
 
     /// Takes over an instance that was just bought.
@@ -60,65 +108,125 @@ impl Inventory {
         }
     }
 
-    /// Takes over a listing asked for at `asked_ms`. Returns the ids that are gone.
-    pub fn listed(&mut self, listing: Vec<Instance>, asked_ms: i64) -> Vec<String> {
-        let mut next: BTreeMap<_, _> = listing
-            .into_iter()
-            .filter(|instance| !instance.tag(TAG_LAUNCH).is_empty())
-            .map(|instance| (instance.instance_id.clone(), instance))
-            .collect();
-        let mut gone = Vec::new();
-        for (id, known) in std::mem::take(&mut self.instances) {
-            if next.contains_key(&id) {
-                continue;
-            }
-            if known.launch_ms + VISIBLE_WITHIN_MS > asked_ms {
-                next.insert(id, known);
-            } else {
-                gone.push(id);
-            }
+    /// Takes over what EC2 shows of an instance; returns it as it is known now, or none when it is none
+    /// of ours. What EC2 shows without our tags keeps those we know of.
+    pub fn observe(&mut self, book: &Book, instance: Instance) -> Option<Instance> {
+        let known = self.instances.get(&instance.instance_id);
+        let instance = recognised(book, known, instance)?;
+        self.denied.remove(&instance.instance_id);
+        self.vanished.remove(&instance.instance_id);
+        self.instances.insert(instance.instance_id.clone(), instance.clone());
+        Some(instance)
+    }
+
+    /// Ids to look up: believed to be there, by the ledger or by what was shown before, and not listed.
+    #[must_use]
+    pub fn missing(&self, book: &Book, listed: &[Instance]) -> Vec<String> {
+        let listed: BTreeSet<_> = listed.iter().map(|found| found.instance_id.as_str()).collect();
+        let shown = self.iter().filter(|known| known.phase != InstancePhase::Terminated);
+        let living = book.launches.values().filter(|record| record.living());
+        let believed = shown
+            .map(|instance| instance.instance_id.as_str())
+            .chain(living.map(|record| record.instance_id.as_str()))
+            .filter(|id| !listed.contains(id) && !self.vanished.contains(*id));
+        believed.collect::<BTreeSet<_>>().into_iter().map(str::to_owned).collect()
+    }
+
+    /// Takes over that EC2 neither lists an instance of a cluster nor knows its id.
+    pub fn denied(&mut self, instance_id: &str, cluster_id: &str, now: Instant) -> Denial {
+        let since = *self.denied.entry(instance_id.to_owned()).or_insert(now);
+        if now.duration_since(since) < VANISH_AFTER && !planted::is("S4") {
+            return Denial::Noted;
         }
-        self.instances = next;
-        self.listed_ms = asked_ms;
+        if self.frozen(cluster_id, now) && !planted::is("S6") {
+            return Denial::Frozen;
+        }
+        if let Some(instance) = self.instances.get_mut(instance_id) {
+            instance.phase = InstancePhase::Terminated;
+        }
+        self.lately.push((cluster_id.to_owned(), now));
+        self.vanished.insert(instance_id.to_owned());
+        Denial::Vanished
+    }
+
+    /// True when as many instances of a cluster have vanished lately as may: more would rather be EC2's
+    /// mistake than the truth. It is over by itself with time, or when EC2 shows them again.
+    fn frozen(&mut self, cluster_id: &str, now: Instant) -> bool {
+        self.lately.retain(|(_, when)| now.duration_since(*when) < VANISH_WINDOW);
+        let vanished = self.lately.iter().filter(|(cluster, _)| cluster == cluster_id).count();
+        let known = self.iter().filter(|found| found.tag(TAG_CLUSTER) == cluster_id).count();
+        vanished >= VANISH_MAX.max(known / VANISH_SHARE)
+    }
+
+    /// Takes over that a listing is done with: instances that ended, are not listed any more and that
+    /// no launch waits for are dropped. Returns their ids.
+    pub fn settle(&mut self, book: &Book, listed: &BTreeSet<String>) -> Vec<String> {
+        self.complete = true;
+        let waited = |id: &String| {
+            listed.contains(id) || book.of_instance(id).is_some_and(|record| !record.finished())
+        };
+        let gone = self
+            .instances
+            .iter()
+            .filter(|(id, instance)| instance.phase == InstancePhase::Terminated && !waited(id));
+        let gone: Vec<_> = gone.map(|(id, _)| id.clone()).collect();
+        for id in &gone {
+            self.instances.remove(id);
+        }
+        let instances = &self.instances;
+        self.vanished.retain(|id| instances.contains_key(id) || waited(id));
+        self.denied.retain(|id, _| instances.contains_key(id) || waited(id));
         gone
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use longshore_proto::types::v1::CapacityType;
-
-    fn instance(id: &str, launch_ms: i64) -> Instance {
-        Instance {
-            instance_id: id.to_owned(),
-            phase: InstancePhase::Pending,
-            instance_type: "t4g.small".to_owned(),
-            zone: "a".to_owned(),
-            zone_id: String::new(),
-            capacity_type: CapacityType::Spot,
-            private_dns_name: String::new(),
-            image_id: String::new(),
-            launch_ms,
-            tags: [(TAG_LAUNCH.to_owned(), "l".to_owned())].into(),
-        }
+/// An instance with the tags that make it ours: those it has, those it had, those its launch is
+/// recorded with, or those of the cluster whose name another autoscaler gave it.
+fn recognised(book: &Book, known: Option<&Instance>, mut instance: Instance) -> Option<Instance> {
+    let record = book.of_instance(&instance.instance_id);
+    for (key, value) in record.iter().flat_map(|record| recorded_tags(record)) {
+        fill(&mut instance, key, value);
     }
-
-    #[test]
-    fn a_new_instance_may_be_listed_late_an_old_one_not() {
-        let mut inventory = Inventory::default();
-        inventory.bought(instance("young", 100_000));
-        inventory.bought(instance("old", 0));
-        assert_eq!(inventory.listed(vec![], 100_500), ["old"]);
-        assert!(inventory.get("young").is_some());
-        assert_eq!(inventory.listed(vec![], 100_000 + VISIBLE_WITHIN_MS), ["young"]);
+    for key in [TAG_LAUNCH, TAG_CLUSTER, TAG_CLAIM, TAG_POOL] {
+        fill(&mut instance, key, known.map_or("", |known| known.tag(key)));
     }
+    if record.is_some() || known.is_some() || !instance.tag(TAG_LAUNCH).is_empty() {
+        return Some(instance);
+    }
+    if instance.tag(TAG_CLAIM).is_empty() || instance.tag(TAG_POOL).is_empty() {
+        return None;
+    }
+    if instance.tag(TAG_CLUSTER).is_empty() {
+        let cluster_id = book.cluster_named(cluster_name(&instance)?)?.to_owned();
+        fill(&mut instance, TAG_CLUSTER, &cluster_id);
+    }
+    Some(instance)
+}
 
-    #[test]
-    fn instances_without_a_launch_are_not_ours() {
-        let mut inventory = Inventory::default();
-        let foreign = Instance { tags: BTreeMap::new(), ..instance("x", 0) };
-        inventory.listed(vec![foreign, instance("y", 0)], 5);
-        assert_eq!(inventory.iter().map(|i| i.instance_id.as_str()).collect::<Vec<_>>(), ["y"]);
+fn recorded_tags(record: &LaunchRecord) -> [(&'static str, &str); 4] {
+    let pool = record.launch.as_ref().map_or("", |launch| &launch.pool);
+    let launch_id = if record.adopted { "" } else { record.launch_id() };
+    [
+        (TAG_LAUNCH, launch_id),
+        (TAG_CLUSTER, &record.cluster_id),
+        (TAG_CLAIM, record.claim()),
+        (TAG_POOL, pool),
+    ]
+}
+
+fn fill(instance: &mut Instance, key: &str, value: &str) {
+    if instance.tag(key).is_empty() && !value.is_empty() {
+        instance.tags.insert(key.to_owned(), value.to_owned());
     }
 }
+
+/// Name of the cluster that an instance's owner gave it.
+fn cluster_name(instance: &Instance) -> Option<&str> {
+    let named = instance.tag(crate::cloud::TAG_CLUSTER_NAME);
+    let owned = instance.tags.iter().filter(|(_, value)| *value == "owned");
+    let mut keyed = owned.filter_map(|(key, _)| key.strip_prefix(CLUSTER_KEY));
+    if named.is_empty() { keyed.next() } else { Some(named) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -21,6 +21,7 @@ use crate::events::Events;
 use crate::inventory::Inventory;
 use crate::ledger::{self, Book, LaunchRecord, Ledger, Store, StoreError};
 use crate::nodeclass::{Place, Problem, Resolved};
+use crate::pace::Paces;
 use crate::wire;
 
 /// Node classes by cluster id and name.
@@ -84,6 +85,7 @@ pub struct Leader {
     full_subnets: Mutex<BTreeMap<String, i64>>,
     busy: Mutex<BTreeSet<String>>,
     faults: Mutex<BTreeMap<(String, String), (Problem, i64)>>,
+    paces: Mutex<Paces>,
 }
 
 impl Leader {
@@ -97,7 +99,8 @@ impl Leader {
         store: Store,
         supervisor: &Supervisor,
     ) -> Result<Arc<Self>, StoreError> {
-        let book = Book::read(store.load().await?)?;
+        let book = Book::read(store.load().await?);
+        premises.events.unreadable(&book);
         let board = Arc::new(Board::new());
         board.post(Change::Region(RegionInfo {
             region: premises.region.clone(),
@@ -106,6 +109,9 @@ impl Leader {
         }));
         for record in book.launches.values() {
             wire::show_launch(&board, record);
+            if record.vanished {
+                wire::show_vanished(&board, None, Some(record));
+            }
         }
         let (ledger, backlog) = Ledger::open(book);
         let shown = Arc::clone(&board);
@@ -137,6 +143,7 @@ impl Leader {
             full_subnets: Mutex::default(),
             busy: Mutex::default(),
             faults: Mutex::default(),
+            paces: Mutex::default(),
         }))
     }
 
@@ -186,6 +193,11 @@ impl Leader {
     /// Launches and instances that something is being done about.
     pub fn busy(&self) -> MutexGuard<'_, BTreeSet<String>> {
         lock(&self.busy)
+    }
+
+    /// What is remembered of launches and instances that are tried again.
+    pub fn paces(&self) -> MutexGuard<'_, Paces> {
+        lock(&self.paces)
     }
 
     /// Remembers that a subnet has no address left, for as long as an offering stays closed.

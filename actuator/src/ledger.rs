@@ -20,9 +20,12 @@ pub use actor::{Observer, run};
 pub use book::{Book, Draft};
 pub use etcd::EtcdStore;
 pub use memory::MemoryStore;
-pub use record::{ClusterRecord, FenceRecord, InterruptionRecord, LaunchRecord, Phase};
+pub use record::{
+    ClusterRecord, FenceRecord, InterruptionRecord, LaunchRecord, OfferRecord, OrderRecord, Phase,
+    TemplateRecord,
+};
 pub use state::{Failure, IllegalMove, Move};
-pub use store::{Batch, FenceStep, Key, Store, StoreError};
+pub use store::{Batch, FenceStep, Key, RECORD_BYTES_MAX, Store, StoreError};
 
 use actor::{Command, Reply};
 

@@ -74,6 +74,32 @@ impl Resolved {
         self.subnets.iter().map(|s| (s.zone.as_str(), s.zone_id.as_str())).collect()
     }
 
+    /// Keeps what an earlier resolution of the same class found wherever AWS has not answered this time:
+    /// that says nothing about the class. Returns the conditions kept so.
+    pub fn keep_found(&mut self, before: &Self) -> Vec<&'static str> {
+        let version = &self.cluster.kubernetes_version;
+        let upgraded = !version.is_empty() && *version != before.cluster.kubernetes_version;
+        if self.class != before.class || self.cluster.name != before.cluster.name || upgraded {
+            return Vec::new();
+        }
+        let unanswered = self.conditions.unanswered();
+        let kept: Vec<_> = unanswered.filter(|kind| before.conditions.holds(kind)).collect();
+        for kind in &kept {
+            match *kind {
+                "ValidationSucceeded" => self.cluster = before.cluster.clone(),
+                "SubnetsReady" => self.subnets.clone_from(&before.subnets),
+                "SecurityGroupsReady" => self.security_groups.clone_from(&before.security_groups),
+                "AMIsReady" => self.images.clone_from(&before.images),
+                "InstanceProfileReady" => {
+                    self.instance_profile.clone_from(&before.instance_profile);
+                }
+                _ => continue,
+            }
+            self.conditions.set(kind, None);
+        }
+        kept
+    }
+
     /// The status that the object gets.
     #[must_use]
     pub fn status(&self) -> SetNodeClassStatus {
@@ -151,4 +177,38 @@ fn resolved_group(group: &SecurityGroup) -> ResolvedGroup {
 
 fn resolved_image(image: &ClassImage) -> ResolvedImage {
     ResolvedImage { id: image.id.clone(), name: image.name.clone(), arch: image.arch.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::resolved;
+
+    fn unanswered(kind: &'static str) -> Resolved {
+        let mut fresh = Resolved { subnets: Vec::new(), images: Vec::new(), ..resolved() };
+        fresh.conditions.set("SubnetsReady", None);
+        fresh.conditions.set("AMIsReady", None);
+        fresh.conditions.set(kind, Some(Problem::new(LOOKUP_FAILED, "no answer")));
+        fresh
+    }
+
+    #[test]
+    fn a_look_up_that_fails_keeps_what_was_found_before() {
+        let mut before = resolved();
+        before.conditions.set("SubnetsReady", None);
+        before.conditions.set("AMIsReady", None);
+        let mut fresh = unanswered("SubnetsReady");
+        assert_eq!(fresh.keep_found(&before), ["SubnetsReady"]);
+        assert_eq!((&fresh.subnets, fresh.images.len()), (&before.subnets, 0));
+        assert_eq!(fresh.conditions.obstacle(), None);
+        let mut changed = unanswered("AMIsReady");
+        changed.class.hash = "other".to_owned();
+        assert!(changed.keep_found(&before).is_empty(), "another class");
+        let mut upgraded = unanswered("AMIsReady");
+        upgraded.cluster.kubernetes_version = "1.99".to_owned();
+        assert!(upgraded.keep_found(&before).is_empty(), "another version's images");
+        let mut refused = unanswered("AMIsReady");
+        refused.conditions.set("AMIsReady", Some(Problem::new("AMINotFound", "none")));
+        assert!(refused.keep_found(&before).is_empty(), "an answer is an answer");
+    }
 }

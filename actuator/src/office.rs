@@ -1,23 +1,30 @@
 //! Who answers for the region: this process while it leads, somebody else, or nobody.
 //!
-//! Invariant: the tasks of a term end with it, before another one begins here.
+//! Invariant: the tasks of a term end with it, before another one begins here. A task that fails or panics
+//! ends the term, and the leadership with it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context;
 use longshore_proto::reason::Reason;
 use longshore_runtime::backoff::{Backoff, BackoffPolicy};
+use longshore_runtime::planted;
 use longshore_runtime::tasks::Supervisor;
 use tokio::sync::watch;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::election::{Standing, Term};
+use crate::inventory::Inventory;
 use crate::leader::{Leader, Premises};
-use crate::ledger::{Store, StoreError};
+use crate::ledger::Store;
 use crate::work;
 
 /// How long the tasks of a term may take to end.
 const GRACE: Duration = Duration::from_secs(2);
+/// How long a leader may take to look round; then another one tries.
+const LOOK_ROUND_MAX: Duration = Duration::from_secs(300);
 
 /// Who answers for the region.
 #[derive(Clone)]
@@ -38,41 +45,58 @@ pub enum Office {
     },
 }
 
+/// What the election says, and what it is told.
+pub struct Seat {
+    /// Who leads.
+    pub standing: watch::Receiver<Standing>,
+    /// Revision of the latest term that this process gives up of itself.
+    pub resigned: watch::Sender<i64>,
+}
+
 /// Follows the election: begins a term when it is won, and ends it when it is lost.
 pub async fn run(
     premises: Premises,
     store: Store,
-    mut standing: watch::Receiver<Standing>,
+    mut seat: Seat,
     office: watch::Sender<Office>,
     supervisor: &Supervisor,
 ) {
     let token = supervisor.token().clone();
     let mut backoff = Backoff::new(BackoffPolicy::NETWORK, supervisor.platform().entropy.clone());
     while !token.is_cancelled() {
-        let now = standing.borrow_and_update().clone();
+        let now = seat.standing.borrow_and_update().clone();
         let ended = match now {
             Standing::Leading(term) => {
+                let revision = term.revision;
                 let held = Tenure { premises: &premises, store: &store, office: &office, term };
-                held.hold(&mut standing, supervisor).await
+                let ended = held.hold(&mut seat.standing, supervisor).await;
+                if ended.is_err() {
+                    // Somebody else may do better, and is kept from it while we hold the lease.
+                    seat.resigned.send_replace(revision);
+                }
+                ended
             }
             Standing::Following { leader } => {
                 office.send_replace(Office::Elsewhere { leader });
-                wait(&mut standing, &token).await;
+                wait(&mut seat.standing, &token).await;
                 Ok(())
             }
             Standing::Cut { why } => {
                 office.send_replace(Office::Closed { reason: Reason::StoreUnavailable, why });
-                wait(&mut standing, &token).await;
+                wait(&mut seat.standing, &token).await;
                 Ok(())
             }
         };
         match ended {
             Ok(()) => backoff.reset(),
             Err(error) => {
-                let why = error.to_string();
-                tracing::warn!(%why, "cannot take office; trying again");
+                let why = format!("{error:#}");
+                tracing::error!(%why, "out of office; campaigning again");
                 office.send_replace(Office::Closed { reason: Reason::StoreUnavailable, why });
-                backoff.wait().await;
+                tokio::select! {
+                    () = backoff.wait() => {}
+                    () = token.cancelled() => {}
+                }
             }
         }
     }
@@ -98,7 +122,7 @@ async fn look_round(leader: &Leader, office: &watch::Sender<Office>) {
     office.send_replace(Office::Closed { reason: Reason::NotLeader, why });
     let mut inventory = leader.inventory.subscribe();
     // Fails only when the leader is gone, and it is held here.
-    let _ = inventory.wait_for(|inventory| inventory.listed_ms() > 0).await;
+    let _ = inventory.wait_for(Inventory::complete).await;
 }
 
 struct Tenure<'a> {
@@ -114,7 +138,7 @@ impl Tenure<'_> {
         self,
         standing: &mut watch::Receiver<Standing>,
         owner: &Supervisor,
-    ) -> Result<(), StoreError> {
+    ) -> anyhow::Result<()> {
         let supervisor = owner.child();
         let premises = self.premises.clone();
         let leader = Leader::begin(premises, self.term, self.store.clone(), &supervisor).await?;
@@ -123,17 +147,21 @@ impl Tenure<'_> {
         let over = async {
             tokio::select! {
                 () = wait(standing, owner.token()) => {}
-                () = given_up.cancelled() => {}
+                () = given_up.cancelled(), if !planted::is("S20") => {}
             }
         };
         tokio::pin!(over);
+        let mut blind = false;
         tokio::select! {
             () = &mut over => {}
-            () = look_round(&leader, self.office) => {
-                leader.events().leading(true);
-                tracing::info!(term = leader.term.revision, "in office");
-                self.office.send_replace(Office::Held(Arc::clone(&leader)));
-                over.await;
+            looked = timeout(LOOK_ROUND_MAX, look_round(&leader, self.office)) => {
+                blind = looked.is_err();
+                if !blind {
+                    leader.events().leading(true);
+                    tracing::info!(term = leader.term.revision, "in office");
+                    self.office.send_replace(Office::Held(Arc::clone(&leader)));
+                    over.await;
+                }
             }
         }
         leader.events().leading(false);
@@ -142,9 +170,8 @@ impl Tenure<'_> {
         supervisor.token().cancel();
         // The ledger's task ends with the last one who could ask it for something.
         drop(leader);
-        if let Err(error) = supervisor.join(GRACE).await {
-            tracing::warn!(error = format!("{error:#}"), "term ended");
-        }
+        supervisor.join(GRACE).await.context("the term is over")?;
+        anyhow::ensure!(!blind, "EC2 did not list the region's instances in {LOOK_ROUND_MAX:?}");
         Ok(())
     }
 }

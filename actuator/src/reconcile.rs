@@ -1,20 +1,26 @@
 //! What is to be done, from what is recorded and what is there.
 //!
 //! Invariant: pure, and level not edge: the same ledger and inventory give the same actions however
-//! they came about; an action under way is not asked for again.
+//! they came about; an action under way is not asked for again. What is there and not wanted is ended.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use longshore_proto::capacity::v1::InstancePhase;
 use longshore_proto::types::v1::{CapacityType, Launch};
+use longshore_runtime::planted;
 
 use crate::cloud::{Instance, TAG_CLAIM, TAG_CLUSTER, TAG_LAUNCH, TAG_POOL};
-use crate::inventory::{Inventory, VISIBLE_WITHIN_MS};
-use crate::ledger::{Book, Failure, LaunchRecord, Move, Phase};
+use crate::inventory::Inventory;
+use crate::ledger::{Book, Failure, Key, LaunchRecord, Move, Phase};
 
 /// How long finished launches are kept, in milliseconds: longer than any plan lives, so that a
 /// repeated plan finds them.
 pub const KEEP_FINISHED_MS: i64 = 3_600_000;
+
+/// How far other hosts' clocks may be off, in milliseconds. Times that they set hold only beyond it.
+pub const SKEW_MAX_MS: i64 = 600_000;
+
+/// Begins the made-up launch ids of instances that another autoscaler launched.
+const ADOPTED: &str = "adopted-";
 
 /// Something to be done.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,33 +43,34 @@ pub enum Action {
 }
 
 /// What reconciliation looks at besides ledger and inventory.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Situation<'a> {
     /// Milliseconds since 1970.
     pub now_ms: i64,
-    /// When this leader's term began, in milliseconds since 1970.
-    pub leading_since_ms: i64,
     /// Launches and instances that something is being done about.
     pub busy: &'a BTreeSet<String>,
+    /// Launches and instances that are to be left alone for a moment, since EC2 did not do as asked.
+    pub waiting: &'a BTreeSet<String>,
 }
 
 /// The actions, launches in the order they were recorded first.
 #[must_use]
 pub fn reconcile(book: &Book, inventory: &Inventory, situation: &Situation<'_>) -> Vec<Action> {
     // Before the first listing of the term it is not known what the previous leader has done.
-    if inventory.listed_ms() < situation.leading_since_ms {
+    if !inventory.complete() {
         return Vec::new();
     }
     let found = by_launch(inventory);
-    let mut actions: Vec<_> = book
-        .launches
-        .values()
-        .filter(|record| !situation.busy.contains(record.launch_id()))
-        .filter_map(|record| {
-            let instance = found.get(record.launch_id()).copied();
-            step(record, instance, inventory, situation)
-        })
-        .collect();
+    let mut actions = Vec::new();
+    for record in book.launches.values() {
+        let id = record.launch_id();
+        let found = found.get(id).map_or(&[][..], Vec::as_slice);
+        let look = Look { record, found, inventory, situation };
+        if !situation.busy.contains(id) {
+            actions.extend(look.step().filter(|action| !waits(action, situation)));
+            actions.extend(look.surplus().filter(|action| !waits(action, situation)));
+        }
+    }
     actions.extend(
         inventory
             .iter()
@@ -73,67 +80,120 @@ pub fn reconcile(book: &Book, inventory: &Inventory, situation: &Situation<'_>) 
     actions
 }
 
-/// Instances by the launch they stem from; of several, one that is alive.
-fn by_launch(inventory: &Inventory) -> std::collections::BTreeMap<&str, &Instance> {
-    let mut found = std::collections::BTreeMap::<&str, &Instance>::new();
-    for instance in inventory.iter() {
-        let slot = found.entry(instance.tag(TAG_LAUNCH)).or_insert(instance);
-        if !slot.alive() {
-            *slot = instance;
-        }
+/// Instances by the launch they stem from, those that are alive first.
+fn by_launch(inventory: &Inventory) -> BTreeMap<&str, Vec<&Instance>> {
+    let mut found = BTreeMap::<&str, Vec<&Instance>>::new();
+    for instance in inventory.iter().filter(|instance| !instance.tag(TAG_LAUNCH).is_empty()) {
+        found.entry(instance.tag(TAG_LAUNCH)).or_default().push(instance);
+    }
+    for instances in found.values_mut() {
+        instances.sort_by_key(|instance| !instance.alive());
     }
     found
 }
 
-fn step(
-    record: &LaunchRecord,
-    found: Option<&Instance>,
-    inventory: &Inventory,
-    situation: &Situation<'_>,
-) -> Option<Action> {
-    let id = record.launch_id().to_owned();
-    match record.phase() {
-        Phase::Pending => Some(match found {
-            Some(instance) => Action::Record(id, adopted(instance)),
-            None if record.outcome_unknown() => Action::Launch(id),
-            None if record.cancelled => Action::Record(id, cancelled()),
-            None if record.attempts == 0 && record.expire_ms <= situation.now_ms => {
-                Action::Record(id, expired(record))
-            }
-            None => Action::Launch(id),
-        }),
-        Phase::Launched | Phase::Terminating => {
-            let instance = inventory.get(&record.instance_id);
-            if gone(record, instance, situation.now_ms) {
-                return Some(Action::Record(id, Move::Gone));
-            }
-            let wanted_gone = record.phase() == Phase::Terminating
-                && instance.is_none_or(Instance::alive)
-                && !situation.busy.contains(&record.instance_id);
-            let instance_id = record.instance_id.clone();
-            wanted_gone.then_some(Action::Terminate { instance_id, launch_id: id })
-        }
-        Phase::Terminated | Phase::Failed => {
-            let old = record.changed_ms + KEEP_FINISHED_MS <= situation.now_ms;
-            // While EC2 lists the instance, forgetting its launch would only import it again.
-            (old && found.is_none_or(|instance| !instance.alive())).then_some(Action::Forget(id))
-        }
-    }
+/// True for a call to EC2 about something that is to be left alone for a moment.
+fn waits(action: &Action, situation: &Situation<'_>) -> bool {
+    let id = match action {
+        Action::Launch(id) => id,
+        Action::Terminate { instance_id, .. } => instance_id,
+        Action::Record(..) | Action::Import(_) | Action::Forget(_) => return false,
+    };
+    situation.waiting.contains(id) || situation.busy.contains(id)
 }
 
-/// A launched instance that is terminated, or missing although it must be visible by now.
-fn gone(record: &LaunchRecord, instance: Option<&Instance>, now_ms: i64) -> bool {
-    match instance {
-        Some(instance) => instance.phase == InstancePhase::Terminated,
-        None => record.changed_ms + VISIBLE_WITHIN_MS <= now_ms,
+/// One launch, and what there is of it.
+struct Look<'a> {
+    record: &'a LaunchRecord,
+    found: &'a [&'a Instance],
+    inventory: &'a Inventory,
+    situation: &'a Situation<'a>,
+}
+
+impl Look<'_> {
+    fn step(&self) -> Option<Action> {
+        let record = self.record;
+        match record.phase() {
+            Phase::Pending => self.pending(),
+            Phase::Launched | Phase::Terminating => {
+                if self.inventory.ended(&record.instance_id) {
+                    let vanished = self.inventory.vanished(&record.instance_id);
+                    return Some(self.record(Move::Gone { vanished }));
+                }
+                let instance = self.inventory.get(&record.instance_id);
+                let wanted_gone =
+                    record.phase() == Phase::Terminating && instance.is_none_or(Instance::alive);
+                wanted_gone.then(|| self.terminate(&record.instance_id))
+            }
+            Phase::Terminated | Phase::Failed => {
+                if let Some(instance) = self.back() {
+                    let instance_id = instance.instance_id.clone();
+                    return Some(self.record(Move::Found { instance_id }));
+                }
+                let old = record.changed_ms + KEEP_FINISHED_MS <= self.situation.now_ms;
+                // While EC2 shows an instance, forgetting its launch would only import it again.
+                let alive = self.found.iter().any(|instance| instance.alive());
+                (old && !alive).then(|| Action::Forget(record.launch_id().to_owned()))
+            }
+        }
+    }
+
+    fn pending(&self) -> Option<Action> {
+        let record = self.record;
+        if let Some(instance) = self.found.first() {
+            return Some(self.record(adopted(instance)));
+        }
+        if record.outcome_unknown() {
+            return Some(Action::Launch(record.launch_id().to_owned()));
+        }
+        if record.cancelled {
+            return Some(self.record(cancelled()));
+        }
+        let late = self.situation.now_ms.saturating_sub(record.expire_ms);
+        if record.attempts == 0 && late >= SKEW_MAX_MS {
+            return Some(self.record(expired(record)));
+        }
+        Some(Action::Launch(record.launch_id().to_owned()))
+    }
+
+    /// The instance of a finished launch, when it lives.
+    fn back(&self) -> Option<&Instance> {
+        if planted::is("S7") {
+            return None;
+        }
+        if self.record.instance_id.is_empty() {
+            return self.found.first().copied().filter(|instance| instance.alive());
+        }
+        self.inventory.get(&self.record.instance_id).filter(|instance| instance.alive())
+    }
+
+    /// Instances that live beside the one the launch led to: of several calls that got through, or
+    /// copies of its tags. Nobody is told of them and no node may join as them.
+    fn surplus(&self) -> impl Iterator<Item = Action> {
+        let record = self.record;
+        let settled = !record.instance_id.is_empty() && !planted::is("S8a");
+        let others = self.found.iter().filter(move |instance| {
+            settled && instance.alive() && instance.instance_id != record.instance_id
+        });
+        others.map(|instance| self.terminate(&instance.instance_id))
+    }
+
+    fn record(&self, step: Move) -> Action {
+        Action::Record(self.record.launch_id().to_owned(), step)
+    }
+
+    fn terminate(&self, instance_id: &str) -> Action {
+        let launch_id = self.record.launch_id().to_owned();
+        Action::Terminate { instance_id: instance_id.to_owned(), launch_id }
     }
 }
 
 fn known(book: &Book, instance: &Instance, situation: &Situation<'_>) -> bool {
     let launch_id = instance.tag(TAG_LAUNCH);
-    book.launches.contains_key(launch_id)
-        || book.of_instance(&instance.instance_id).is_some()
-        || situation.busy.contains(launch_id)
+    let by_launch = book.launches.contains_key(launch_id)
+        || book.unreadable.contains_key(&Key::Launch(launch_id.to_owned()))
+        || situation.busy.contains(launch_id);
+    (!launch_id.is_empty() && by_launch) || book.of_instance(&instance.instance_id).is_some()
 }
 
 fn adopted(instance: &Instance) -> Move {
@@ -159,17 +219,24 @@ fn expired(record: &LaunchRecord) -> Move {
     })
 }
 
-/// The record that an instance's tags amount to.
+/// The record that an instance's tags amount to. One of another autoscaler gets an id of its own.
 #[must_use]
 pub fn imported(instance: &Instance, now_ms: i64) -> LaunchRecord {
+    let adopted = instance.tag(TAG_LAUNCH).is_empty();
+    let launch_id = if adopted {
+        format!("{ADOPTED}{}", instance.instance_id)
+    } else {
+        instance.tag(TAG_LAUNCH).to_owned()
+    };
     let launch = Launch {
-        launch_id: instance.tag(TAG_LAUNCH).to_owned(),
+        launch_id,
         claim: instance.tag(TAG_CLAIM).to_owned(),
         pool: instance.tag(TAG_POOL).to_owned(),
         ..Launch::default()
     };
     let mut record = LaunchRecord::new(launch, instance.tag(TAG_CLUSTER), 0, now_ms);
     record.attempts = 1;
+    record.adopted = adopted;
     record.instance_id.clone_from(&instance.instance_id);
     record.set_asked(CapacityType::Unspecified);
     record.set_phase(Phase::Launched);

@@ -4,6 +4,7 @@
 //! is recorded.
 
 mod apply;
+pub mod cluster;
 mod watch;
 
 use std::collections::HashMap;
@@ -21,7 +22,7 @@ use tonic::{Request, Response, Status};
 use tracing::Instrument;
 
 use crate::leader::Leader;
-use crate::ledger::{Book, Claimant, ClusterRecord, Draft, FenceRecord, LedgerError, StoreError};
+use crate::ledger::{Claimant, FenceRecord, LedgerError, StoreError};
 use crate::office::Office;
 
 /// The service.
@@ -53,21 +54,7 @@ impl CapacityService for Capacity {
         request: Request<PutClusterRequest>,
     ) -> Result<Response<PutClusterResponse>, Status> {
         let leader = self.leader().map_err(|status| *status)?;
-        let request = request.into_inner();
-        let claimant = claimant(request.fence).map_err(|status| *status)?;
-        let facts = request.cluster.ok_or_else(|| malformed("cluster is missing"))?;
-        if facts.name.is_empty() {
-            return Err(malformed("cluster.name is empty"));
-        }
-        let cluster_id = claimant.cluster_id.clone();
-        let record = ClusterRecord { facts: Some(facts), node_classes: request.node_classes };
-        let edit = move |book: &Book, draft: &mut Draft| {
-            if book.clusters.get(&cluster_id).is_none_or(|known| **known != record) {
-                draft.clusters.insert(cluster_id, Arc::new(record));
-            }
-        };
-        let (_, revision) = leader.ledger.edit(Some(claimant), edit).await.map_err(refusal)?;
-        Ok(Response::new(PutClusterResponse { revision }))
+        cluster::put(&leader, request.into_inner()).await.map(Response::new)
     }
 
     async fn apply_plan(
@@ -87,9 +74,11 @@ impl CapacityService for Capacity {
 
     async fn forget_cluster(
         &self,
-        _request: Request<ForgetClusterRequest>,
+        request: Request<ForgetClusterRequest>,
     ) -> Result<Response<ForgetClusterResponse>, Status> {
-        Err(Status::unimplemented("clusters cannot be forgotten yet"))
+        let leader = self.leader().map_err(|status| *status)?;
+        let cluster_id = request.into_inner().cluster_id;
+        cluster::forget(&leader, cluster_id).await.map(Response::new)
     }
 
     type WatchStream = watch::Changes;
@@ -137,7 +126,7 @@ fn refusal(error: LedgerError) -> Status {
         LedgerError::Store(cause) => match &*cause {
             StoreError::Deposed { .. } => not_leader(""),
             StoreError::FenceMoved { .. } => Status::aborted(message),
-            StoreError::Unavailable(_) | StoreError::Corrupt { .. } => {
+            StoreError::Unavailable(_) | StoreError::Refused(_) | StoreError::Corrupt { .. } => {
                 Reason::StoreUnavailable.status(message)
             }
         },

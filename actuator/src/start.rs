@@ -28,7 +28,7 @@ use crate::etcd::Members;
 use crate::events::Events;
 use crate::leader::Premises;
 use crate::ledger::{EtcdStore, MemoryStore, Store};
-use crate::office::{self, Office};
+use crate::office::{self, Office, Seat};
 use crate::service::Capacity;
 
 /// Name of the service in logs, traces and messages.
@@ -119,12 +119,12 @@ impl Body {
             platform: supervisor.platform().clone(),
         };
         let prefix = format!("/longshore/v1/{account}/{}/", self.config.region);
-        let (store, standing) = if self.config.etcd_endpoints.is_empty() {
+        let (store, seat) = if self.config.etcd_endpoints.is_empty() {
             alone(supervisor.platform())
         } else {
             elect(&self.config, self.address, prefix, supervisor)
         };
-        office::run(premises, store, standing, self.office, supervisor).await;
+        office::run(premises, store, seat, self.office, supervisor).await;
         Ok(())
     }
 
@@ -149,12 +149,13 @@ impl Body {
 }
 
 /// The only actuator: leads from the start, with a ledger in memory.
-fn alone(platform: &Platform) -> (Store, watch::Receiver<Standing>) {
+fn alone(platform: &Platform) -> (Store, Seat) {
     let store = MemoryStore::default();
     let term = Term { key: Vec::new(), revision: platform.clock.now_ms() };
     store.crown(term.revision);
     let (_, standing) = watch::channel(Standing::Leading(term));
-    (Store::Memory(store), standing)
+    let (resigned, _) = watch::channel(0);
+    (Store::Memory(store), Seat { standing, resigned })
 }
 
 /// One of several: campaigns in etcd.
@@ -163,13 +164,15 @@ fn elect(
     address: SocketAddr,
     prefix: String,
     supervisor: &Supervisor,
-) -> (Store, watch::Receiver<Standing>) {
+) -> (Store, Seat) {
     let members = Members::new(&config.etcd_endpoints, &supervisor.platform().network);
+    let (resigned, given_up) = watch::channel(0);
     let campaign = Campaign {
         members: members.clone(),
         name: format!("{prefix}leader"),
         advertise: config.advertise.clone().unwrap_or_else(|| format!("http://{address}")),
         lease_seconds: config.lease_seconds,
+        resigned: given_up,
     };
     let why = "no answer from etcd yet".to_owned();
     let (sender, standing) = watch::channel(Standing::Cut { why });
@@ -178,7 +181,7 @@ fn elect(
         election::run(campaign, sender, &owner).await;
         Ok(())
     });
-    (Store::Etcd(EtcdStore::new(members, prefix)), standing)
+    (Store::Etcd(EtcdStore::new(members, prefix)), Seat { standing, resigned })
 }
 
 /// Keeps `/readyz` at what the service would answer. A standby is ready: it answers who leads.

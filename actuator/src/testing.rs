@@ -1,24 +1,51 @@
-//! A cloud for unit tests of pure parts, and the objects they start from.
+//! A cloud for unit tests, a leader that works with it, and the objects they start from.
 //!
-//! Invariant: answers nothing; whoever reaches it in a test has left the pure part.
+//! Invariant: answers what the test has put there and nothing else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use longshore_ec2_data::AmiFamily;
 use longshore_proto::types::v1::{
     Candidate, CapacityType, ClusterFacts, Launch, NodeClass, SelectorTerm,
 };
+use longshore_runtime::platform::Platform;
+use longshore_runtime::tasks::Supervisor;
+use tokio_util::sync::CancellationToken;
 
 use crate::cloud::{
-    Access, Caller, Class, CloudError, EksCluster, Fleet, Image, Instance, Letter, Listing, Mail,
-    Market, Network, NewProfile, Order, Outcome, Profile, SecurityGroup, SpotPrice, Subnet,
-    Template, TemplateRef, TypeInZone,
+    Access, Caller, Class, CloudError, EksCluster, Fleet, Found, Image, Instance, Letter, Listing,
+    Mail, Market, Network, NewProfile, Order, Outcome, Profile, SecurityGroup, SpotPrice, Subnet,
+    TAG_LAUNCH, Template, TemplateRef, TypeInZone,
 };
+use crate::config::Tuning;
+use crate::election::Term;
+use crate::events::Events;
+use crate::leader::{Leader, Premises, lock};
+use crate::ledger::{Book, Draft, LaunchRecord, MemoryStore, Store};
 use crate::nodeclass::{ClassImage, Conditions, Resolved};
 
-/// A cloud that answers nothing.
-pub struct Nothing;
+/// A cloud that launches, shows and ends as a test says, and answers nothing else.
+#[derive(Default)]
+pub struct Scripted {
+    /// Answers to orders, in their order; the last one is repeated.
+    pub answers: Mutex<VecDeque<Result<Outcome, CloudError>>>,
+    /// Orders so far.
+    pub orders: Mutex<Vec<Order>>,
+    /// Instances that a look-up for their launch finds.
+    pub shown: Mutex<Vec<Instance>>,
+    /// Instances that cannot be ended; a call that names one does nothing.
+    pub protected: BTreeSet<String>,
+    /// Instances ended so far.
+    pub ended: Mutex<BTreeSet<String>>,
+}
+
+/// An error of a class.
+pub fn error(class: Class) -> CloudError {
+    let (code, message) = (format!("{class:?}"), "as the test says".to_owned());
+    CloudError { class, action: "ec2:CreateFleet", code, message, request_id: String::new() }
+}
 
 fn silent<T>(action: &'static str) -> Result<T, CloudError> {
     Err(CloudError {
@@ -31,18 +58,38 @@ fn silent<T>(action: &'static str) -> Result<T, CloudError> {
 }
 
 #[async_trait]
-impl Fleet for Nothing {
-    async fn launch(&self, _: &Order) -> Result<Outcome, CloudError> {
-        silent("launch")
+impl Fleet for Scripted {
+    async fn launch(&self, order: &Order) -> Result<Outcome, CloudError> {
+        lock(&self.orders).push(order.clone());
+        let mut answers = lock(&self.answers);
+        let next = if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() };
+        next.unwrap_or_else(|| silent("launch"))
     }
     async fn instances(&self) -> Result<Vec<Instance>, CloudError> {
         silent("instances")
     }
-    async fn terminate(&self, _: &[String]) -> Result<(), CloudError> {
-        silent("terminate")
+    async fn instances_by_id(&self, ids: &[String]) -> Result<Found, CloudError> {
+        let shown = lock(&self.shown);
+        let found = shown.iter().filter(|instance| ids.contains(&instance.instance_id));
+        let instances: Vec<_> = found.cloned().collect();
+        if instances.is_empty() {
+            return silent("instances_by_id");
+        }
+        Ok(Found { instances, unknown: Vec::new() })
+    }
+    async fn instances_of_launch(&self, id: &str, _: &str) -> Result<Vec<Instance>, CloudError> {
+        let shown = lock(&self.shown);
+        Ok(shown.iter().filter(|found| found.tag(TAG_LAUNCH) == id).cloned().collect())
+    }
+    async fn terminate(&self, ids: &[String]) -> Result<(), CloudError> {
+        if ids.iter().any(|id| self.protected.contains(id)) {
+            return Err(error(Class::Rejected));
+        }
+        lock(&self.ended).extend(ids.iter().cloned());
+        Ok(())
     }
     async fn ensure_template(&self, _: &Template) -> Result<(), CloudError> {
-        silent("ensure_template")
+        Ok(())
     }
     async fn templates(&self) -> Result<Vec<TemplateRef>, CloudError> {
         silent("templates")
@@ -53,7 +100,7 @@ impl Fleet for Nothing {
 }
 
 #[async_trait]
-impl Network for Nothing {
+impl Network for Scripted {
     async fn subnets(&self, _: &[SelectorTerm]) -> Result<Vec<Subnet>, CloudError> {
         silent("subnets")
     }
@@ -72,7 +119,7 @@ impl Network for Nothing {
 }
 
 #[async_trait]
-impl Access for Nothing {
+impl Access for Scripted {
     async fn caller(&self) -> Result<Caller, CloudError> {
         silent("caller")
     }
@@ -91,7 +138,7 @@ impl Access for Nothing {
 }
 
 #[async_trait]
-impl Market for Nothing {
+impl Market for Scripted {
     async fn listing(&self) -> Result<Listing, CloudError> {
         silent("listing")
     }
@@ -104,7 +151,7 @@ impl Market for Nothing {
 }
 
 #[async_trait]
-impl Mail for Nothing {
+impl Mail for Scripted {
     async fn queue_url(&self, _: &str) -> Result<String, CloudError> {
         silent("queue_url")
     }
@@ -113,6 +160,57 @@ impl Mail for Nothing {
     }
     async fn discard(&self, _: &str, _: &str) -> Result<(), CloudError> {
         silent("discard")
+    }
+}
+
+/// A leader whose class is resolved and that knows what the region sells.
+pub async fn leader(cloud: Arc<Scripted>) -> Arc<Leader> {
+    let premises = Premises {
+        region: "us-east-1".to_owned(),
+        caller: Caller { account_id: "111122223333".to_owned(), arn: String::new() },
+        cloud,
+        tuning: Tuning {
+            inventory_interval: std::time::Duration::from_secs(5),
+            interruption_queue: None,
+        },
+        events: Events::default(),
+        platform: Platform::system(),
+    };
+    let store = MemoryStore::default();
+    store.crown(1);
+    let term = Term { key: Vec::new(), revision: 1 };
+    let supervisor = Supervisor::new(CancellationToken::new(), Platform::system());
+    let leader = Leader::begin(premises, term, Store::Memory(store), &supervisor).await.unwrap();
+    let class = resolved();
+    let key = (class.cluster_id.clone(), class.class.name.clone());
+    leader.classes.send_modify(|classes| drop(classes.insert(key, Arc::new(class))));
+    let sold = listing(&["m5.large", "m5.xlarge"]);
+    leader.market.send_modify(|view| Arc::make_mut(view).listing = sold);
+    leader
+}
+
+/// Records the launch `l-1` of two types.
+pub async fn ask_for(leader: &Leader) {
+    let types = ["m5.large", "m5.xlarge"];
+    let candidates = types.map(|name| candidate(name, "a", CapacityType::OnDemand)).to_vec();
+    let record = LaunchRecord::new(launch(candidates), "c-1", i64::MAX, 0);
+    let put = move |_: &Book, draft: &mut Draft| draft.put(record);
+    leader.ledger.edit(None, put).await.unwrap();
+}
+
+/// An instance with a launch's tag.
+pub fn instance(instance_id: &str, launch_id: &str) -> Instance {
+    Instance {
+        instance_id: instance_id.to_owned(),
+        phase: longshore_proto::capacity::v1::InstancePhase::Running,
+        instance_type: "m5.large".to_owned(),
+        zone: "a".to_owned(),
+        zone_id: String::new(),
+        capacity_type: CapacityType::OnDemand,
+        private_dns_name: String::new(),
+        image_id: String::new(),
+        launch_ms: 0,
+        tags: [(TAG_LAUNCH.to_owned(), launch_id.to_owned())].into(),
     }
 }
 
@@ -133,7 +231,14 @@ pub fn resolved() -> Resolved {
     };
     Resolved {
         cluster_id: "c-1".to_owned(),
-        cluster: ClusterFacts { name: "dev".to_owned(), ..ClusterFacts::default() },
+        cluster: ClusterFacts {
+            name: "dev".to_owned(),
+            endpoint: "https://dev.example".to_owned(),
+            ca_bundle: "Y2E=".to_owned(),
+            service_cidr: "10.100.0.0/16".to_owned(),
+            kubernetes_version: "1.34".to_owned(),
+            ..ClusterFacts::default()
+        },
         class: NodeClass { name: "EC2NodeClass/default".to_owned(), ..NodeClass::default() },
         family: AmiFamily::Al2023,
         subnets: vec![subnet("s-a1", "a", 5), subnet("s-a2", "a", 9), subnet("s-b", "b", 7)],

@@ -3,7 +3,8 @@
 //! Invariant: the only place that makes wire messages of them.
 
 use longshore_proto::capacity::v1::region_change::Change;
-use longshore_proto::capacity::v1::{InstanceState, Interruption, LaunchState};
+use longshore_proto::capacity::v1::{InstancePhase, InstanceState, Interruption, LaunchState};
+use longshore_runtime::planted;
 use prost_types::Timestamp;
 
 use crate::board::Board;
@@ -12,7 +13,10 @@ use crate::ledger::LaunchRecord;
 
 /// Shows a launch and what was announced about its instance.
 pub fn show_launch(board: &Board, record: &LaunchRecord) {
-    board.post(Change::Launch(launch_state(record)));
+    // The launch of another autoscaler's instance is of our own making: its instance is shown alone.
+    if !record.adopted {
+        board.post(Change::Launch(launch_state(record)));
+    }
     for announced in &record.interruptions {
         board.post(Change::Interruption(Interruption {
             instance_id: record.instance_id.clone(),
@@ -21,6 +25,32 @@ pub fn show_launch(board: &Board, record: &LaunchRecord) {
             kind: announced.kind,
             time: Some(timestamp(announced.time_ms)),
         }));
+    }
+}
+
+/// Shows that an instance has vanished, as far as is known of it.
+pub fn show_vanished(board: &Board, instance: Option<&Instance>, record: Option<&LaunchRecord>) {
+    let state = match (instance, record) {
+        (Some(instance), _) => instance_state(instance),
+        (None, Some(record)) => recorded_instance(record),
+        (None, None) => return,
+    };
+    let phase = InstancePhase::Terminated.into();
+    let vanished = !planted::is("S4");
+    board.post(Change::Instance(InstanceState { phase, vanished, ..state }));
+}
+
+/// An instance as far as its launch's record says.
+fn recorded_instance(record: &LaunchRecord) -> InstanceState {
+    let launch_id = if record.adopted { "" } else { record.launch_id() };
+    InstanceState {
+        instance_id: record.instance_id.clone(),
+        launch_id: launch_id.to_owned(),
+        cluster_id: record.cluster_id.clone(),
+        claim: record.claim().to_owned(),
+        pool: record.launch.as_ref().map_or(String::new(), |launch| launch.pool.clone()),
+        adopted: record.adopted,
+        ..InstanceState::default()
     }
 }
 
@@ -60,7 +90,7 @@ fn instance_state(instance: &Instance) -> InstanceState {
         image_id: instance.image_id.clone(),
         launch_time: Some(timestamp(instance.launch_ms)),
         vanished: false,
-        adopted: false,
+        adopted: instance.tag(TAG_LAUNCH).is_empty(),
     }
 }
 

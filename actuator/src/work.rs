@@ -1,12 +1,13 @@
 //! The leader's tasks: each looks at state, acts, and looks again on a signal or a timer.
 //!
 //! Invariant: every task has a name and a policy; a task that fails starts over with back-off and
-//! finds what it needs in the ledger, in EC2 or in its own next look.
+//! finds what it needs in the ledger, in EC2 or in its own next look. One that panics ends the term.
 
 mod catalogues;
 mod classes;
+mod clusters;
 mod explain;
-mod instances;
+pub mod instances;
 mod launch;
 mod market;
 mod offerings;
@@ -15,10 +16,13 @@ mod reconciling;
 mod templates;
 mod terminate;
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures::FutureExt as _;
 use longshore_runtime::backoff::BackoffPolicy;
-use longshore_runtime::tasks::{OnError, Supervisor};
+use longshore_runtime::planted;
+use longshore_runtime::tasks::{OnError, Supervisor, panic_text};
 
 use crate::leader::Leader;
 
@@ -27,11 +31,10 @@ const AGAIN: OnError = OnError::Restart(BackoffPolicy::NETWORK);
 
 /// Starts all tasks of a leader.
 pub fn start(leader: &Arc<Leader>, supervisor: &Supervisor) {
-    let (launches, terminations) = reconciling::queues();
-    let senders = (launches.0, terminations.0);
-    spawn(supervisor, "reconcile", leader, move |l| reconciling::run(l, senders.clone()));
-    launch::start(leader, launches.1, supervisor);
-    terminate::start(leader, terminations.1, supervisor);
+    let (queues, doomed) = reconciling::queues();
+    launch::start(leader, Arc::clone(&queues.0), supervisor);
+    terminate::start(leader, doomed, supervisor);
+    spawn(supervisor, "reconcile", leader, move |l| reconciling::run(l, queues.clone()));
     spawn(supervisor, "instances", leader, instances::run);
     spawn(supervisor, "node-classes", leader, classes::run);
     spawn(supervisor, "catalogues", leader, catalogues::run);
@@ -39,8 +42,33 @@ pub fn start(leader: &Arc<Leader>, supervisor: &Supervisor) {
     spawn(supervisor, "spot-prices", leader, market::spot);
     spawn(supervisor, "on-demand-prices", leader, market::on_demand);
     spawn(supervisor, "offerings", leader, offerings::run);
+    spawn(supervisor, "clusters", leader, clusters::run);
     spawn(supervisor, "launch-templates", leader, templates::run);
     queues::start(leader, supervisor);
+}
+
+/// The task, except that a panic ends the term: it would come again, and the region would be led by a
+/// process that does half of its work.
+fn ending_on_panic<Fut>(
+    name: &'static str,
+    task: Fut,
+    owner: &Supervisor,
+) -> impl Future<Output = anyhow::Result<()>> + Send + use<Fut>
+where
+    Fut: Future<Output = anyhow::Result<()>> + Send,
+{
+    let owner = owner.clone();
+    async move {
+        match AssertUnwindSafe(task).catch_unwind().await {
+            Err(panic) if !planted::is("S20a") => {
+                let why = panic_text(&*panic);
+                owner.spawn_once(name, async move { anyhow::bail!("panicked: {why}") });
+                Ok(())
+            }
+            Err(panic) => anyhow::bail!("panicked: {}", panic_text(&*panic)),
+            Ok(outcome) => outcome,
+        }
+    }
 }
 
 fn spawn<F, Fut>(supervisor: &Supervisor, name: &'static str, leader: &Arc<Leader>, task: F)
@@ -48,6 +76,26 @@ where
     F: Fn(Arc<Leader>) -> Fut + Send + 'static,
     Fut: Future<Output = anyhow::Result<()>> + Send,
 {
-    let leader = Arc::clone(leader);
-    supervisor.spawn(name, AGAIN, move || task(Arc::clone(&leader)));
+    let (leader, owner) = (Arc::clone(leader), supervisor.clone());
+    supervisor.spawn(name, AGAIN, move || ending_on_panic(name, task(Arc::clone(&leader)), &owner));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use longshore_runtime::platform::Platform;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::testing::{Scripted, leader};
+
+    #[tokio::test]
+    async fn a_panic_ends_the_term() {
+        let leader = leader(Arc::new(Scripted::default())).await;
+        let supervisor = Supervisor::new(CancellationToken::new(), Platform::system());
+        spawn(&supervisor, "reconcile", &leader, |_| async { panic!("no such launch") });
+        let error = supervisor.join(Duration::from_secs(5)).await.unwrap_err();
+        assert_eq!(format!("{error:#}"), "task reconcile: panicked: no such launch");
+    }
 }

@@ -3,7 +3,7 @@
 //! Invariant: a catalogue is kept with its offerings as later updates left them, so that the state
 //! needs no updates to be complete.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use longshore_proto::capacity::v1::region_change::Change;
@@ -58,6 +58,24 @@ impl Shown {
     #[must_use]
     pub fn state(&self) -> Vec<Arc<RegionChange>> {
         self.latest.values().cloned().collect()
+    }
+
+    /// Drops the node classes of a cluster.
+    pub fn forget_cluster(&mut self, cluster_id: &str) {
+        let of_it = |subject: &Subject| matches!(subject, Subject::NodeClass(cluster, _) if cluster == cluster_id);
+        self.latest.retain(|subject, _| !of_it(subject));
+    }
+
+    /// Drops catalogues other than these.
+    pub fn keep_catalogues(&mut self, ids: &BTreeSet<String>) {
+        self.latest.retain(|subject, _| match subject {
+            Subject::Catalogue(id) => ids.contains(id),
+            Subject::Region
+            | Subject::NodeClass(..)
+            | Subject::Launch(_)
+            | Subject::Instance(_)
+            | Subject::Interruption(..) => true,
+        });
     }
 
     fn forget(&mut self, forgotten: &Forgotten) {

@@ -81,6 +81,20 @@ impl Class {
     }
 }
 
+impl CloudError {
+    /// No answer within the time there was.
+    #[must_use]
+    pub fn silent(action: &'static str) -> Self {
+        Self {
+            class: Class::Unknown,
+            action,
+            code: "NoAnswer".to_owned(),
+            message: "no answer in time".to_owned(),
+            request_id: String::new(),
+        }
+    }
+}
+
 /// An answer that is not what was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{action}: {code}: {message}")]

@@ -15,9 +15,20 @@ use super::CloudError;
 pub trait Fleet: Send + Sync + 'static {
     /// Buys one instance, or says why not. The same client token buys one instance only.
     async fn launch(&self, order: &Order) -> Result<Outcome, CloudError>;
-    /// All instances that carry a launch id, terminated ones included for as long as they are listed.
+    /// All instances that carry a launch id or a NodeClaim's name, terminated ones included for as long
+    /// as they are listed. Whole, or an error: a page that fails fails it all. Even so, what is
+    /// missing here is no evidence of anything.
     async fn instances(&self) -> Result<Vec<Instance>, CloudError>;
-    /// Ends instances; those that are gone already are no error. At most 500 at a time.
+    /// Looks instances up by their ids, whatever their tags.
+    async fn instances_by_id(&self, instance_ids: &[String]) -> Result<Found, CloudError>;
+    /// Instances that carry a launch's id, or that a call with its client token launched.
+    async fn instances_of_launch(
+        &self,
+        launch_id: &str,
+        client_token: &str,
+    ) -> Result<Vec<Instance>, CloudError>;
+    /// Ends instances; a single one that is gone already is no error. Of several, one that cannot be
+    /// ended may keep all from it: the caller splits them then. At most 500 at a time.
     async fn terminate(&self, instance_ids: &[String]) -> Result<(), CloudError>;
     /// Creates a launch template unless one of that name exists.
     async fn ensure_template(&self, template: &Template) -> Result<(), CloudError>;
@@ -138,6 +149,15 @@ impl Instance {
             InstancePhase::Pending | InstancePhase::Running | InstancePhase::Stopped
         )
     }
+}
+
+/// What a look-up by id found. An id that is in neither part is one of which nothing is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Instances that are there, terminated ones included.
+    pub instances: Vec<Instance>,
+    /// Ids that the cloud says it does not know.
+    pub unknown: Vec<String>,
 }
 
 /// A launch template to be made.

@@ -15,6 +15,8 @@ use longshore_runtime::clock::Clock;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Longest time for one attempt; a long poll takes twenty seconds of it.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(40);
+/// Longest time for one call with all its attempts.
+const CALL_TIMEOUT: Duration = Duration::from_secs(100);
 /// Attempts of the SDK at one call, with back-off in between; a client token makes them harmless.
 const ATTEMPTS_MAX: u32 = 4;
 
@@ -50,6 +52,7 @@ impl Aws {
         let timeouts = TimeoutConfig::builder()
             .connect_timeout(CONNECT_TIMEOUT)
             .operation_attempt_timeout(ATTEMPT_TIMEOUT)
+            .operation_timeout(CALL_TIMEOUT)
             .build();
         let loader = aws_config::defaults(BehaviorVersion::latest())
             .region(Region::new(region.to_owned()))

@@ -17,7 +17,7 @@ use longshore_proto::types::v1::CapacityType;
 use super::errors::{error, from_sdk};
 use super::{Aws, templates};
 use crate::cloud::{
-    Bought, Class, CloudError, Fleet, Instance, Offer, Order, Outcome, Shortage, Template,
+    Bought, Class, CloudError, Fleet, Found, Instance, Offer, Order, Outcome, Shortage, Template,
     TemplateOffers, TemplateRef,
 };
 
@@ -61,21 +61,25 @@ impl Fleet for Aws {
         self.listed().await
     }
 
+    async fn instances_by_id(&self, instance_ids: &[String]) -> Result<Found, CloudError> {
+        self.by_id(instance_ids).await
+    }
+
+    async fn instances_of_launch(
+        &self,
+        launch_id: &str,
+        client_token: &str,
+    ) -> Result<Vec<Instance>, CloudError> {
+        self.of_launch(launch_id, client_token).await
+    }
+
     async fn terminate(&self, instance_ids: &[String]) -> Result<(), CloudError> {
         let request = self.ec2.terminate_instances().set_instance_ids(Some(instance_ids.to_vec()));
         let Err(failure) = request.send().await else { return Ok(()) };
         let failure = from_sdk("ec2:TerminateInstances", &failure);
-        // One unknown id fails the whole call; the rest must not wait for it.
-        match (failure.class, instance_ids) {
-            (Class::NotFound, [_]) => Ok(()),
-            (Class::NotFound, many) => {
-                for id in many {
-                    Box::pin(self.terminate(std::slice::from_ref(id))).await?;
-                }
-                Ok(())
-            }
-            _ => Err(failure),
-        }
+        // One unknown id fails the whole call: the caller asks for the others without it.
+        let gone = failure.class == Class::NotFound && instance_ids.len() == 1;
+        if gone { Ok(()) } else { Err(failure) }
     }
 
     async fn ensure_template(&self, template: &Template) -> Result<(), CloudError> {

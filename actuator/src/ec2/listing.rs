@@ -1,7 +1,11 @@
 //! DescribeInstances.
 //!
-//! Invariant: one scan of the region serves all clusters; an instance is ours by its launch tag.
+//! Invariant: one scan of the region serves all clusters; a listing is whole or an error; an instance is
+//! unknown only when EC2 was asked for it alone and said so.
 
+use std::collections::BTreeMap;
+
+use aws_sdk_ec2::operation::describe_instances::builders::DescribeInstancesFluentBuilder;
 use aws_sdk_ec2::types::{Filter, InstanceLifecycleType, InstanceStateName};
 use longshore_proto::capacity::v1::InstancePhase;
 use longshore_proto::types::v1::CapacityType;
@@ -9,24 +13,71 @@ use longshore_proto::types::v1::CapacityType;
 use super::Aws;
 use super::errors::from_sdk;
 use super::network::tag_map;
-use crate::cloud::{CloudError, Instance, TAG_LAUNCH};
+use crate::cloud::{Class, CloudError, Found, Instance, TAG_CLAIM, TAG_LAUNCH};
 
 /// Instances on a page: the most EC2 gives.
 const PAGE_INSTANCES: i32 = 1000;
+/// Ids in one look-up.
+const LOOKUP_INSTANCES: usize = 200;
 
 impl Aws {
     pub(super) async fn listed(&self) -> Result<Vec<Instance>, CloudError> {
-        let filter = Filter::builder().name("tag-key").values(TAG_LAUNCH).build();
-        let request = self.ec2.describe_instances().filters(filter).max_results(PAGE_INSTANCES);
-        let mut pages = request.into_paginator().send();
-        let mut found = Vec::new();
-        while let Some(page) = pages.next().await {
-            let page = page.map_err(|failure| from_sdk("ec2:DescribeInstances", &failure))?;
-            let instances = page.reservations().iter().flat_map(|r| r.instances());
-            found.extend(instances.filter_map(instance));
+        let either = Filter::builder().name("tag-key").values(TAG_LAUNCH).values(TAG_CLAIM);
+        let request = self.ec2.describe_instances().filters(either.build());
+        described(request.max_results(PAGE_INSTANCES)).await
+    }
+
+    /// One id that EC2 does not know fails a call for many: they are asked for in halves then.
+    pub(super) async fn by_id(&self, instance_ids: &[String]) -> Result<Found, CloudError> {
+        let mut found = Found::default();
+        let mut waiting: Vec<_> = instance_ids.chunks(LOOKUP_INSTANCES).collect();
+        while let Some(part) = waiting.pop() {
+            let request = self.ec2.describe_instances().set_instance_ids(Some(part.to_vec()));
+            match (described(request).await, part) {
+                (Ok(instances), _) => found.instances.extend(instances),
+                (Err(error), _) if matches!(error.class, Class::Throttled | Class::Unknown) => {
+                    return Err(error);
+                }
+                (Err(error), [id]) if error.class == Class::NotFound => {
+                    found.unknown.push(id.clone());
+                }
+                (Err(error), [_]) => return Err(error),
+                (Err(_), many) => {
+                    let (front, back) = many.split_at(many.len() / 2);
+                    waiting.extend([front, back]);
+                }
+            }
         }
         Ok(found)
     }
+
+    /// By tag, and by token: either may be visible before the other.
+    pub(super) async fn of_launch(
+        &self,
+        launch_id: &str,
+        client_token: &str,
+    ) -> Result<Vec<Instance>, CloudError> {
+        let mut found = BTreeMap::new();
+        let tag = format!("tag:{TAG_LAUNCH}");
+        for (name, value) in [(tag.as_str(), launch_id), ("client-token", client_token)] {
+            let filter = Filter::builder().name(name).values(value).build();
+            let listed = described(self.ec2.describe_instances().filters(filter)).await?;
+            found.extend(listed.into_iter().map(|found| (found.instance_id.clone(), found)));
+        }
+        Ok(found.into_values().collect())
+    }
+}
+
+/// All pages of a description, or the error of the first that failed.
+async fn described(request: DescribeInstancesFluentBuilder) -> Result<Vec<Instance>, CloudError> {
+    let mut pages = request.into_paginator().send();
+    let mut found = Vec::new();
+    while let Some(page) = pages.next().await {
+        let page = page.map_err(|failure| from_sdk("ec2:DescribeInstances", &failure))?;
+        let instances = page.reservations().iter().flat_map(|r| r.instances());
+        found.extend(instances.filter_map(instance));
+    }
+    Ok(found)
 }
 
 fn instance(found: &aws_sdk_ec2::types::Instance) -> Option<Instance> {

@@ -1,6 +1,6 @@
 //! The reader of one queue.
 //!
-//! Invariant: reads until told to end; an absent queue or a refused read is a condition on node
+//! Invariant: reads from the first listing of a term until told to end; an absent queue or a refused read is a condition on node
 //! classes, and is tried again with back-off.
 
 use std::sync::Arc;
@@ -10,17 +10,23 @@ use futures::{StreamExt, stream};
 use longshore_proto::capacity::v1::{InterruptionKind, OfferingUpdates};
 use longshore_proto::types::v1::CapacityType;
 use longshore_runtime::backoff::{Backoff, BackoffPolicy};
+use longshore_runtime::planted;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::parse::{Announcement, parse};
 use crate::catalogue::OfferingKey;
 use crate::cloud::{Class, CloudError, Instance, Letter};
 use crate::leader::{Leader, lock};
-use crate::ledger::{LedgerError, Move};
+use crate::ledger::{Book, Draft, LedgerError, Move};
 use crate::nodeclass::Problem;
+use crate::reconcile::imported;
+use crate::work::instances::take_found;
 
 /// Letters handled at the same time: as many as come at a time.
 const LETTERS_AT_ONCE: usize = 10;
+/// Longest time for a long poll, which takes twenty seconds, with the client library's repetitions.
+const RECEIVED_WITHIN: Duration = Duration::from_secs(120);
 /// Delays after a queue could not be read.
 const AGAIN: BackoffPolicy =
     BackoffPolicy { minimum: Duration::from_secs(1), maximum: Duration::from_secs(30) };
@@ -34,6 +40,13 @@ pub async fn read(
     queue: String,
     token: CancellationToken,
 ) -> anyhow::Result<()> {
+    // Before that, an announcement about our instance looks like one about somebody else's.
+    let mut inventory = leader.inventory.subscribe();
+    let listed = inventory.wait_for(|inventory| inventory.complete() || planted::is("S10"));
+    if token.run_until_cancelled(listed).await.is_none() {
+        return Ok(());
+    }
+    drop(inventory);
     let mut backoff = Backoff::new(AGAIN, leader.premises.platform.entropy.clone());
     loop {
         let error = tokio::select! {
@@ -56,9 +69,10 @@ async fn read_while_it_works(leader: &Leader, queue: &str, backoff: &mut Backoff
         Err(error) => return error,
     };
     loop {
-        let letters = match leader.cloud().receive(&url).await {
-            Ok(letters) => letters,
-            Err(error) => return error,
+        let letters = match timeout(RECEIVED_WITHIN, leader.cloud().receive(&url)).await {
+            Ok(Ok(letters)) => letters,
+            Ok(Err(error)) => return error,
+            Err(_) => return CloudError::silent("sqs:ReceiveMessage"),
         };
         backoff.reset();
         show(leader, queue, None);
@@ -71,9 +85,13 @@ async fn read_while_it_works(leader: &Leader, queue: &str, backoff: &mut Backoff
 async fn handle(leader: &Leader, url: &str, letter: Letter) {
     match parse(&letter.body, leader.now_ms()) {
         Ok(Some(announcement)) if ours(leader, &announcement) => {
-            if let Err(error) = announce(leader, &announcement).await {
-                tracing::warn!(%error, "announcement kept in its queue");
-                return;
+            match announce(leader, &announcement).await {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(error) => {
+                    tracing::warn!(%error, "announcement kept in its queue");
+                    return;
+                }
             }
         }
         Ok(_) => {}
@@ -91,23 +109,49 @@ fn ours(leader: &Leader, announcement: &Announcement) -> bool {
         && either(&announcement.account_id, &premises.caller.account_id)
 }
 
-async fn announce(leader: &Leader, announcement: &Announcement) -> Result<(), LedgerError> {
-    let instances: Vec<_> = {
-        let inventory = leader.inventory.borrow();
-        let known = announcement.instance_ids.iter().filter_map(|id| inventory.get(id));
-        known.cloned().collect()
-    };
+/// Records an announcement. Returns whether that is done; if not, it is to come again.
+async fn announce(leader: &Leader, announcement: &Announcement) -> Result<bool, LedgerError> {
     if announcement.kind == InterruptionKind::StateChange {
         leader.look.notify_one();
     }
+    let (instances, strangers) = known(leader, announcement);
     for instance in instances {
         leader.events().interrupted(&instance, announcement.kind);
         if announcement.kind == InterruptionKind::Spot {
             close(leader, &instance);
         }
-        record(leader, announcement, &instance).await?;
+        record(leader, announcement, instance).await?;
     }
-    Ok(())
+    // A change of state is shown by the next listing; other announcements are told only here.
+    if strangers.is_empty() || announcement.kind == InterruptionKind::StateChange {
+        return Ok(true);
+    }
+    Ok(none_of_ours(leader, &strangers).await)
+}
+
+/// Instances of an announcement that are known, and the ids of the others.
+fn known(leader: &Leader, announcement: &Announcement) -> (Vec<Instance>, Vec<String>) {
+    let inventory = leader.inventory.borrow();
+    let (mut known, mut strangers) = (Vec::new(), Vec::new());
+    for id in &announcement.instance_ids {
+        match inventory.get(id) {
+            Some(instance) => known.push(instance.clone()),
+            None => strangers.push(id.clone()),
+        }
+    }
+    (known, strangers)
+}
+
+/// Looks up instances that are not known: a call that launched one may not have been answered. True when
+/// none is ours; what is ours is known from now on.
+async fn none_of_ours(leader: &Leader, instance_ids: &[String]) -> bool {
+    match leader.cloud().instances_by_id(instance_ids).await {
+        Ok(found) => take_found(leader, &found.instances).is_empty(),
+        Err(error) => {
+            tracing::warn!(%error, "whose instances were announced is looked up again");
+            false
+        }
+    }
 }
 
 /// A pool that EC2 takes instances back from has none to give.
@@ -119,22 +163,33 @@ fn close(leader: &Leader, instance: &Instance) {
     }
 }
 
+/// Records what was announced of an instance, which enters the ledger with it unless it is there.
 async fn record(
     leader: &Leader,
     announcement: &Announcement,
-    instance: &Instance,
+    instance: Instance,
 ) -> Result<(), LedgerError> {
-    let launch_id = leader
-        .ledger
-        .book()
-        .of_instance(&instance.instance_id)
-        // A termination that we asked for is announced as well.
-        .filter(|record| !ends_as_wanted(record.phase(), announcement.kind))
-        .map(|record| record.launch_id().to_owned());
-    let Some(launch_id) = launch_id else { return Ok(()) };
-    let step = Move::Interrupted { kind: announcement.kind, time_ms: announcement.time_ms };
-    let illegal = leader.ledger.record(vec![(launch_id, step)], leader.now_ms()).await?;
-    for step in illegal {
+    let (kind, time_ms) = (announcement.kind, announcement.time_ms);
+    let now_ms = leader.now_ms();
+    let edit = move |book: &Book, draft: &mut Draft| {
+        let id = match book.of_instance(&instance.instance_id) {
+            // A termination that we asked for is announced as well.
+            Some(record) if ends_as_wanted(record.phase(), kind) => return None,
+            Some(record) => record.launch_id().to_owned(),
+            None => {
+                let record = imported(&instance, now_ms);
+                let id = record.launch_id().to_owned();
+                if draft.launch(book, &id).is_some() || !instance.alive() {
+                    return None;
+                }
+                draft.put(record);
+                id
+            }
+        };
+        draft.step(book, &id, &Move::Interrupted { kind, time_ms }, now_ms).err()
+    };
+    let (illegal, _) = leader.ledger.edit(None, edit).await?;
+    if let Some(step) = illegal {
         tracing::debug!(%step, "announcement came too late");
     }
     Ok(())
@@ -169,4 +224,61 @@ fn problem(queue: &str, region: &str, error: &CloudError) -> Problem {
         return Problem::new("QueueNotFound", message);
     }
     Problem::new("QueueUnreadable", format!("queue {queue:?}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Scripted, ask_for, instance, leader};
+
+    fn warning(instance_id: &str) -> Announcement {
+        Announcement {
+            kind: InterruptionKind::Spot,
+            instance_ids: vec![instance_id.to_owned()],
+            time_ms: 7,
+            account_id: String::new(),
+            region: String::new(),
+        }
+    }
+
+    #[tokio::test]
+    async fn an_announcement_about_an_instance_not_recorded_yet_is_recorded_with_it() {
+        let leader = leader(Arc::new(Scripted::default())).await;
+        let shown = instance("i-1", "l-9");
+        leader.inventory.send_modify(|inventory| inventory.bought(shown));
+        assert!(announce(&leader, &warning("i-1")).await.unwrap());
+        let record = leader.record("l-9").unwrap();
+        assert_eq!((record.instance_id.as_str(), record.interruptions.len()), ("i-1", 1));
+    }
+
+    #[tokio::test]
+    async fn an_announcement_about_an_unknown_instance_is_kept_until_it_is_known_whose_that_is() {
+        let cloud = Arc::new(Scripted::default());
+        let leader = leader(Arc::clone(&cloud)).await;
+        ask_for(&leader).await;
+        // Nobody answers whose it is.
+        assert!(!announce(&leader, &warning("i-1")).await.unwrap());
+        // A call got through whose answer was lost: it is ours, and comes again.
+        lock(&cloud.shown).push(instance("i-1", "l-1"));
+        assert!(!announce(&leader, &warning("i-1")).await.unwrap());
+        assert!(leader.inventory.borrow().get("i-1").is_some());
+        // Somebody else's.
+        lock(&cloud.shown).push(instance("i-2", ""));
+        assert!(announce(&leader, &warning("i-2")).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn nothing_is_read_from_a_queue_before_the_first_listing() {
+        let leader = leader(Arc::new(Scripted::default())).await;
+        let token = CancellationToken::new();
+        let mut reading = std::pin::pin!(read(Arc::clone(&leader), "q".to_owned(), token.clone()));
+        assert!(futures::poll!(&mut reading).is_pending());
+        assert!(lock(&leader.queues).is_empty(), "the queue was not even asked for");
+        let book = Book::default();
+        leader.inventory.send_modify(|i| drop(i.settle(&book, &std::collections::BTreeSet::new())));
+        assert!(futures::poll!(&mut reading).is_pending());
+        assert!(!lock(&leader.queues).is_empty());
+        token.cancel();
+        reading.await.unwrap();
+    }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError};
 
 use tokio::sync::oneshot;
 
-use super::{Backlog, Book, Claimant, Draft, FenceStep, LedgerError, Store, StoreError};
+use super::{Backlog, Book, Claimant, Draft, FenceStep, Key, LedgerError, Store, StoreError};
 use crate::election::Term;
 
 /// Most edits that are recorded together.
@@ -79,7 +79,7 @@ impl Writer {
         let (outcome, deposed) = match self.commit(draft).await {
             Ok(revision) => (Ok(revision), None),
             Err(error) => {
-                self.doubtful = true;
+                self.doubtful = !matches!(error, StoreError::Refused(_));
                 let fatal = matches!(error, StoreError::Deposed { .. });
                 let outcome = Err(LedgerError::Store(Arc::new(error)));
                 let term = self.term.revision;
@@ -130,11 +130,10 @@ impl Writer {
         if !self.doubtful {
             return Ok(());
         }
-        let read = Book::read(self.store.load().await?)?;
+        let read = Book::read(self.store.load().await?);
         let everything = Draft {
             launches: read.launches.iter().map(|(id, l)| (id.clone(), Some(l.clone()))).collect(),
-            clusters: read.clusters.clone(),
-            fence: None,
+            ..Draft::default()
         };
         let mut book = self.backlog.book.write().unwrap_or_else(PoisonError::into_inner);
         *book = read;
@@ -154,6 +153,11 @@ fn refuse(group: Vec<Command>, error: &LedgerError) {
 /// How the claimant moves its cluster's fence; none when it has no claim or moves nothing.
 fn fence_step(book: &Book, claimant: Option<Claimant>) -> Result<Option<FenceStep>, LedgerError> {
     let Some(Claimant { cluster_id, fence }) = claimant else { return Ok(None) };
+    if let Some(why) = book.unreadable.get(&Key::Fence(cluster_id.clone())) {
+        let key = format!("fence/{cluster_id}");
+        let corrupt = StoreError::Corrupt { key, reason: why.clone() };
+        return Err(LedgerError::Store(Arc::new(corrupt)));
+    }
     let newest = book.fences.get(&cluster_id).copied();
     match newest {
         Some(newest) if fence < newest => {

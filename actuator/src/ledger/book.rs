@@ -3,14 +3,14 @@
 //! Invariant: pure. The book changes only by absorbing a draft that was recorded; readers see all
 //! of a draft or nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use prost::Message;
 
 use super::record::{ClusterRecord, FenceRecord, LaunchRecord, Phase};
 use super::state::{IllegalMove, Move};
-use super::store::{BATCH_BYTES_MAX, BATCH_ENTRIES_MAX, Batch, FenceStep, Key, StoreError};
+use super::store::{BATCH_BYTES_MAX, BATCH_ENTRIES_MAX, Batch, FenceStep, Key};
 
 /// Everything the ledger holds.
 #[derive(Clone, Debug, Default)]
@@ -21,37 +21,59 @@ pub struct Book {
     pub clusters: BTreeMap<String, Arc<ClusterRecord>>,
     /// Newest writers by cluster.
     pub fences: BTreeMap<String, FenceRecord>,
+    /// Entries that cannot be read, with what is wrong with each. They stay where they are, and nothing is
+    /// done about what they are about.
+    pub unreadable: BTreeMap<Key, String>,
     /// Launch ids by the instance they led to.
     by_instance: BTreeMap<String, String>,
 }
 
 impl Book {
-    /// The book that a store's entries amount to.
-    ///
-    /// # Errors
-    /// When an entry cannot be decoded.
-    pub fn read(entries: Vec<(Key, Vec<u8>)>) -> Result<Self, StoreError> {
+    /// The book that a store's entries amount to. Those that cannot be decoded are set apart.
+    #[must_use]
+    pub fn read(entries: Vec<(Key, Vec<u8>)>) -> Self {
         let mut book = Self::default();
         for (key, value) in entries {
-            match key {
-                Key::Launch(id) => book.put_launch(Arc::new(decode("launch", &id, &value)?)),
-                Key::Cluster(id) => {
-                    let cluster = Arc::new(decode("cluster", &id, &value)?);
-                    book.clusters.insert(id, cluster);
-                }
-                Key::Fence(id) => {
-                    let fence = decode("fence", &id, &value)?;
-                    book.fences.insert(id, fence);
-                }
+            if let Err(why) = book.take(&key, &value) {
+                book.unreadable.insert(key, why);
             }
         }
-        Ok(book)
+        book
+    }
+
+    fn take(&mut self, key: &Key, value: &[u8]) -> Result<(), String> {
+        match key {
+            Key::Launch(id) => {
+                let record: LaunchRecord = decode(value)?;
+                if record.launch_id() != id {
+                    return Err(format!("it holds launch {:?}", record.launch_id()));
+                }
+                self.put_launch(Arc::new(record));
+            }
+            Key::Cluster(id) => {
+                self.clusters.insert(id.clone(), Arc::new(decode(value)?));
+            }
+            Key::Fence(id) => {
+                self.fences.insert(id.clone(), decode(value)?);
+            }
+        }
+        Ok(())
     }
 
     /// The launch that led to an instance.
     #[must_use]
     pub fn of_instance(&self, instance_id: &str) -> Option<&Arc<LaunchRecord>> {
         self.launches.get(self.by_instance.get(instance_id)?)
+    }
+
+    /// Id of the cluster of a name; none when there is none or more than one.
+    #[must_use]
+    pub fn cluster_named(&self, name: &str) -> Option<&str> {
+        let called =
+            |cluster: &ClusterRecord| cluster.facts.as_ref().is_some_and(|f| f.name == name);
+        let mut found = self.clusters.iter().filter(|(_, cluster)| called(cluster));
+        let (id, _) = found.next()?;
+        found.next().is_none().then_some(id)
     }
 
     /// Launches in a phase.
@@ -67,7 +89,15 @@ impl Book {
                 None => self.forget(&id),
             }
         }
-        self.clusters.extend(draft.clusters);
+        for (id, cluster) in draft.clusters {
+            self.unreadable.remove(&Key::Cluster(id.clone()));
+            self.clusters.insert(id, cluster);
+        }
+        for id in draft.dropped {
+            self.clusters.remove(&id);
+            self.fences.remove(&id);
+            self.unreadable.remove(&Key::Cluster(id));
+        }
         if let Some(step) = draft.fence {
             self.fences.insert(step.cluster_id, step.to);
         }
@@ -88,11 +118,8 @@ impl Book {
     }
 }
 
-fn decode<M: Message + Default>(kind: &str, id: &str, value: &[u8]) -> Result<M, StoreError> {
-    M::decode(value).map_err(|error| StoreError::Corrupt {
-        key: format!("{kind}/{id}"),
-        reason: error.to_string(),
-    })
+fn decode<M: Message + Default>(value: &[u8]) -> Result<M, String> {
+    M::decode(value).map_err(|error| error.to_string())
 }
 
 /// Changes on top of a book, not recorded yet.
@@ -104,6 +131,8 @@ pub struct Draft {
     pub clusters: BTreeMap<String, Arc<ClusterRecord>>,
     /// Fence that is compared and advanced.
     pub fence: Option<FenceStep>,
+    /// Clusters that are forgotten, with their fences.
+    pub dropped: BTreeSet<String>,
 }
 
 impl Draft {
@@ -143,7 +172,10 @@ impl Draft {
     /// True when there is nothing to record.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.launches.is_empty() && self.clusters.is_empty() && self.fence.is_none()
+        self.launches.is_empty()
+            && self.clusters.is_empty()
+            && self.fence.is_none()
+            && self.dropped.is_empty()
     }
 
     /// The draft in parts that a store takes. The fence is in each, so that a writer who loses its
@@ -152,11 +184,14 @@ impl Draft {
     #[must_use]
     pub fn into_parts(self) -> Vec<Draft> {
         let mut parts = vec![];
+        let mut dropped = self.dropped;
         let mut part = Draft { fence: self.fence.clone(), ..Draft::default() };
         let mut bytes = 0;
         let (mut launches, mut clusters) = (self.launches.into_iter(), self.clusters.into_iter());
         loop {
-            if let Some((id, cluster)) = clusters.next() {
+            if let Some(id) = dropped.pop_first() {
+                part.dropped.insert(id);
+            } else if let Some((id, cluster)) = clusters.next() {
                 bytes += cluster.encoded_len();
                 part.clusters.insert(id, cluster);
             } else if let Some((id, launch)) = launches.next() {
@@ -166,7 +201,7 @@ impl Draft {
                 parts.push(part);
                 return parts;
             }
-            let entries = part.launches.len() + part.clusters.len();
+            let entries = part.launches.len() + part.clusters.len() + 2 * part.dropped.len();
             if entries >= BATCH_ENTRIES_MAX || bytes >= BATCH_BYTES_MAX / 2 {
                 let fence =
                     part.fence.clone().map(|step| FenceStep { from: Some(step.to), ..step });
@@ -187,6 +222,11 @@ impl Draft {
             .clusters
             .iter()
             .map(|(id, cluster)| (Key::Cluster(id.clone()), Some(cluster.encode_to_vec())));
-        Batch { entries: launches.chain(clusters).collect(), fence: self.fence.clone() }
+        let dropped = self
+            .dropped
+            .iter()
+            .flat_map(|id| [(Key::Cluster(id.clone()), None), (Key::Fence(id.clone()), None)]);
+        let entries = launches.chain(clusters).chain(dropped).collect();
+        Batch { entries, fence: self.fence.clone() }
     }
 }

@@ -4,7 +4,9 @@
 //! deposed leader cannot write even before it has noticed.
 
 use etcd_client::{Compare, CompareOp, GetOptions, Txn, TxnOp, TxnOpResponse};
+use longshore_runtime::planted;
 use prost::Message;
+use tonic::Code;
 
 use super::record::FenceRecord;
 use super::store::{Batch, Key, StoreError};
@@ -91,7 +93,7 @@ impl EtcdStore {
         let leader = TxnOp::get(term.key.clone(), None);
         let transaction = Txn::new().when(conditions).and_then(operations).or_else([leader]);
         let write = self.members.ask(async |mut client| client.txn(transaction).await);
-        let answer = Box::pin(write).await.map_err(unavailable)?;
+        let answer = Box::pin(write).await.map_err(not_written)?;
         if answer.succeeded() {
             let revision = answer.header().map_or(0, etcd_client::ResponseHeader::revision);
             return Ok(u64::try_from(revision).unwrap_or_default());
@@ -136,6 +138,24 @@ fn refusal(answer: &etcd_client::TxnResponse, term: &Term, fenced: Option<String
         Some(cluster_id) if leads => StoreError::FenceMoved { cluster_id },
         _ => StoreError::Deposed { term: term.revision },
     }
+}
+
+/// Whether a write that got an error for an answer may have happened.
+fn not_written(error: EtcdError) -> StoreError {
+    let EtcdError::Refused(etcd_client::Error::GRpcStatus(status)) = &error else {
+        return unavailable(error);
+    };
+    let definite = matches!(
+        status.code(),
+        Code::InvalidArgument
+            | Code::OutOfRange
+            | Code::ResourceExhausted
+            | Code::FailedPrecondition
+    );
+    if definite && !planted::is("S21") {
+        return StoreError::Refused(error.to_string());
+    }
+    unavailable(error)
 }
 
 /// What was asked may or may not have happened.

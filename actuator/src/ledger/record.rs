@@ -7,6 +7,8 @@ use longshore_proto::capacity::v1::{InterruptionKind, LaunchPhase};
 use longshore_proto::types::v1::{CapacityType, ClusterFacts, Launch, NodeClass};
 use prost::{Enumeration, Message};
 
+use crate::cloud::{Offer, Order, TemplateOffers};
+
 /// Where a launch stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Enumeration)]
 #[repr(i32)]
@@ -77,6 +79,85 @@ pub struct LaunchRecord {
     /// Trace that asked for its termination; empty when none did.
     #[prost(string, tag = "17")]
     pub termination_traceparent: String,
+    /// What the call whose answer is not recorded asks for: repeated as it is, since its token stands
+    /// for exactly that. None once the answer is known.
+    #[prost(message, optional, tag = "18")]
+    pub order: Option<OrderRecord>,
+    /// True once its instance is not wanted any more, whatever becomes of it.
+    #[prost(bool, tag = "19")]
+    pub ending: bool,
+    /// True when its instance's end is concluded from absence alone: nobody saw it end.
+    #[prost(bool, tag = "20")]
+    pub vanished: bool,
+    /// True when another autoscaler launched its instance; the launch id is made up then.
+    #[prost(bool, tag = "21")]
+    pub adopted: bool,
+}
+
+/// A call to EC2 as it was made.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct OrderRecord {
+    /// What was acceptable, by the template it would be launched from.
+    #[prost(message, repeated, tag = "1")]
+    pub templates: Vec<TemplateRecord>,
+    /// Tags of the instance and its volumes.
+    #[prost(btree_map = "string, string", tag = "2")]
+    pub tags: std::collections::BTreeMap<String, String>,
+}
+
+/// Offerings that were to be launched from one template.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct TemplateRecord {
+    /// Name of the launch template.
+    #[prost(string, tag = "1")]
+    pub name: String,
+    /// Offerings, cheapest first.
+    #[prost(message, repeated, tag = "2")]
+    pub offers: Vec<OfferRecord>,
+}
+
+/// One offering that was acceptable.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct OfferRecord {
+    /// Type.
+    #[prost(string, tag = "1")]
+    pub instance_type: String,
+    /// Zone name.
+    #[prost(string, tag = "2")]
+    pub zone: String,
+    /// Subnet in that zone.
+    #[prost(string, tag = "3")]
+    pub subnet_id: String,
+    /// Rank by price, 0 the cheapest.
+    #[prost(uint32, tag = "4")]
+    pub rank: u32,
+}
+
+impl From<&Order> for OrderRecord {
+    fn from(order: &Order) -> Self {
+        let offer = |offer: &Offer| OfferRecord {
+            instance_type: offer.instance_type.clone(),
+            zone: offer.zone.clone(),
+            subnet_id: offer.subnet_id.clone(),
+            rank: offer.rank,
+        };
+        let template = |template: &TemplateOffers| TemplateRecord {
+            name: template.template.clone(),
+            offers: template.offers.iter().map(offer).collect(),
+        };
+        Self { templates: order.offers.iter().map(template).collect(), tags: order.tags.clone() }
+    }
+}
+
+fn template_offers(template: &TemplateRecord) -> TemplateOffers {
+    let offer = |offer: &OfferRecord| Offer {
+        instance_type: offer.instance_type.clone(),
+        zone: offer.zone.clone(),
+        subnet_id: offer.subnet_id.clone(),
+        rank: offer.rank,
+    };
+    let offers = template.offers.iter().map(offer).collect();
+    TemplateOffers { template: template.name.clone(), offers }
 }
 
 /// An announcement by EC2.
@@ -99,6 +180,10 @@ pub struct ClusterRecord {
     /// Its node classes.
     #[prost(message, repeated, tag = "2")]
     pub node_classes: Vec<NodeClass>,
+    /// Milliseconds since 1970 at which somebody wrote for it last, by day; 0 when an older version
+    /// recorded it.
+    #[prost(int64, tag = "3")]
+    pub seen_ms: i64,
 }
 
 /// The newest writer of a cluster.
@@ -147,6 +232,25 @@ impl LaunchRecord {
     #[must_use]
     pub fn outcome_unknown(&self) -> bool {
         self.phase() == Phase::Pending && self.asked() != CapacityType::Unspecified
+    }
+
+    /// The call whose answer is not recorded, byte for byte as it was made; none when there is none, or
+    /// when an older version made it.
+    #[must_use]
+    pub fn unanswered(&self) -> Option<Order> {
+        let order = self.order.as_ref().filter(|_| self.outcome_unknown())?;
+        Some(Order {
+            client_token: self.client_token(),
+            capacity_type: self.asked(),
+            offers: order.templates.iter().map(template_offers).collect(),
+            tags: order.tags.clone(),
+        })
+    }
+
+    /// True while it is believed to have an instance.
+    #[must_use]
+    pub fn living(&self) -> bool {
+        matches!(self.phase(), Phase::Launched | Phase::Terminating)
     }
 
     /// True when nothing will change any more.

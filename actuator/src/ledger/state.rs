@@ -1,19 +1,21 @@
 //! The life of a launch: PENDING, LAUNCHED, TERMINATING, then TERMINATED; or PENDING, then FAILED.
+//! An instance that is found after all brings its launch back.
 //!
 //! Invariant: pure. A move that the phase does not allow is an error and changes nothing; a move
-//! made twice changes nothing the second time; finished launches never move.
+//! made twice changes nothing the second time; finished launches move only
+//! when their instance is found alive.
 
 use longshore_proto::capacity::v1::InterruptionKind;
 use longshore_proto::types::v1::CapacityType;
 use thiserror::Error;
 
-use super::record::{InterruptionRecord, LaunchRecord, Phase};
+use super::record::{InterruptionRecord, LaunchRecord, OrderRecord, Phase};
 
 /// One step in the life of a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Move {
-    /// EC2 is about to be asked, with the next client token.
-    Ask(CapacityType),
+    /// EC2 is about to be asked for exactly this, with the next client token.
+    Ask(CapacityType, Box<OrderRecord>),
     /// EC2 answered that it launches nothing of what was asked.
     Refused {
         /// True when the capacity type is not worth asking for again.
@@ -36,7 +38,15 @@ pub enum Move {
         traceparent: String,
     },
     /// The instance is gone.
-    Gone,
+    Gone {
+        /// True when this is concluded from absence alone.
+        vanished: bool,
+    },
+    /// The instance is there, whatever was recorded. One of a failed launch is not wanted.
+    Found {
+        /// Its id.
+        instance_id: String,
+    },
     /// EC2 announced something about the instance.
     Interrupted {
         /// What.
@@ -77,7 +87,7 @@ impl LaunchRecord {
     pub fn after(&self, step: &Move, now_ms: i64) -> Result<Self, IllegalMove> {
         let mut next = self.clone();
         let legal = match step {
-            Move::Ask(capacity_type) => next.ask(*capacity_type),
+            Move::Ask(capacity_type, order) => next.ask(*capacity_type, order),
             Move::Refused { exhausted } => next.refuse(*exhausted),
             Move::Launched { instance_id, ec2_request_id } => {
                 next.launched(instance_id, ec2_request_id)
@@ -85,7 +95,8 @@ impl LaunchRecord {
             Move::Fail(failure) => next.fail(failure),
             Move::Cancel => next.cancel(),
             Move::Terminate { traceparent } => next.terminate(traceparent),
-            Move::Gone => next.gone(),
+            Move::Gone { vanished } => next.gone(*vanished),
+            Move::Found { instance_id } => next.found(instance_id),
             Move::Interrupted { kind, time_ms } => next.interrupted(*kind, *time_ms),
         };
         if !legal {
@@ -101,12 +112,13 @@ impl LaunchRecord {
         Ok(next)
     }
 
-    fn ask(&mut self, capacity_type: CapacityType) -> bool {
+    fn ask(&mut self, capacity_type: CapacityType, order: &OrderRecord) -> bool {
         if self.phase() != Phase::Pending || self.outcome_unknown() || self.cancelled {
             return false;
         }
         self.attempts += 1;
         self.set_asked(capacity_type);
+        self.order = Some(order.clone());
         true
     }
 
@@ -117,7 +129,7 @@ impl LaunchRecord {
         if exhausted {
             self.refused.push(self.asked);
         }
-        self.set_asked(CapacityType::Unspecified);
+        self.answered();
         true
     }
 
@@ -127,7 +139,7 @@ impl LaunchRecord {
         }
         instance_id.clone_into(&mut self.instance_id);
         ec2_request_id.clone_into(&mut self.ec2_request_id);
-        self.set_asked(CapacityType::Unspecified);
+        self.answered();
         self.forget_candidates();
         self.set_phase(if self.cancelled { Phase::Terminating } else { Phase::Launched });
         true
@@ -140,7 +152,7 @@ impl LaunchRecord {
         failure.reason.clone_into(&mut self.reason);
         failure.message.clone_into(&mut self.message);
         self.retryable = failure.retryable;
-        self.set_asked(CapacityType::Unspecified);
+        self.answered();
         self.forget_candidates();
         self.set_phase(Phase::Failed);
         true
@@ -149,7 +161,10 @@ impl LaunchRecord {
     fn cancel(&mut self) -> bool {
         match self.phase() {
             Phase::Pending => self.cancelled = true,
-            Phase::Launched => self.set_phase(Phase::Terminating),
+            Phase::Launched => {
+                self.ending = true;
+                self.set_phase(Phase::Terminating);
+            }
             Phase::Terminating | Phase::Terminated | Phase::Failed => {}
         }
         true
@@ -159,6 +174,7 @@ impl LaunchRecord {
         match self.phase() {
             Phase::Launched => {
                 traceparent.clone_into(&mut self.termination_traceparent);
+                self.ending = true;
                 self.set_phase(Phase::Terminating);
                 true
             }
@@ -167,9 +183,10 @@ impl LaunchRecord {
         }
     }
 
-    fn gone(&mut self) -> bool {
+    fn gone(&mut self, vanished: bool) -> bool {
         match self.phase() {
             Phase::Launched | Phase::Terminating => {
+                self.vanished = vanished;
                 self.set_phase(Phase::Terminated);
                 true
             }
@@ -187,6 +204,33 @@ impl LaunchRecord {
             self.interruptions.push(InterruptionRecord { kind: kind.into(), time_ms });
         }
         true
+    }
+
+    fn found(&mut self, instance_id: &str) -> bool {
+        match self.phase() {
+            Phase::Pending => false,
+            Phase::Failed => {
+                instance_id.clone_into(&mut self.instance_id);
+                self.ending = true;
+                self.set_phase(Phase::Terminating);
+                true
+            }
+            Phase::Terminated if self.instance_id == instance_id => {
+                self.vanished = false;
+                let unwanted = self.ending || self.cancelled;
+                self.set_phase(if unwanted { Phase::Terminating } else { Phase::Launched });
+                true
+            }
+            Phase::Launched | Phase::Terminating | Phase::Terminated => {
+                self.instance_id == instance_id
+            }
+        }
+    }
+
+    /// No call is under way any more.
+    fn answered(&mut self) {
+        self.set_asked(CapacityType::Unspecified);
+        self.order = None;
     }
 
     /// Sixty candidates outweigh everything else in a record and are of no use after the launch.

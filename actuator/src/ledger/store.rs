@@ -15,6 +15,12 @@ pub const BATCH_ENTRIES_MAX: usize = 100;
 /// Most bytes in a batch. etcd refuses requests over 1.5 MiB.
 pub const BATCH_BYTES_MAX: usize = 1024 * 1024;
 
+/// Most bytes of one record. With what a batch may hold before it is closed, half of
+/// [`BATCH_BYTES_MAX`], it stays under etcd's bound.
+pub const RECORD_BYTES_MAX: usize = 768 * 1024;
+
+const _: () = assert!(RECORD_BYTES_MAX + BATCH_BYTES_MAX / 2 < 1536 * 1024);
+
 /// One thing kept.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
@@ -64,6 +70,9 @@ pub enum StoreError {
     /// The store does not answer. What was asked may or may not have been recorded.
     #[error("the ledger's store cannot be reached: {0}")]
     Unavailable(String),
+    /// The store refused the batch and recorded nothing of it; it would again.
+    #[error("the ledger's store refused what was to be recorded: {0}")]
+    Refused(String),
     /// A record is not what this build writes.
     #[error("ledger entry {key} cannot be read: {reason}; it was written by another version")]
     Corrupt {

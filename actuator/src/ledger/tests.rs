@@ -13,7 +13,7 @@ struct World {
 
 fn open(store: &MemoryStore, revision: i64) -> World {
     store.crown(revision);
-    let book = Book::read(store.load()).unwrap();
+    let book = Book::read(store.load());
     let (ledger, backlog) = Ledger::open(book);
     let term = Term { key: b"leader".to_vec(), revision };
     let kind = Store::Memory(store.clone());
@@ -76,10 +76,10 @@ async fn a_deposed_leaders_ledger_closes() {
 async fn moves_are_recorded_and_illegal_ones_reported() {
     let world = open(&MemoryStore::default(), 1);
     world.ledger.edit(None, launches(["a".to_owned()])).await.unwrap();
-    let ask = ("a".to_owned(), Move::Ask(CapacityType::Spot));
+    let ask = ("a".to_owned(), Move::Ask(CapacityType::Spot, Box::default()));
     assert!(world.ledger.record(vec![ask.clone()], 5).await.unwrap().is_empty());
     assert_eq!(world.ledger.record(vec![ask], 6).await.unwrap().len(), 1);
-    let stored = Book::read(world.store.load()).unwrap();
+    let stored = Book::read(world.store.load());
     assert_eq!(stored.launches["a"].client_token(), "a-1");
     assert_eq!(stored.launches["a"].changed_ms, 5);
 }
@@ -87,6 +87,34 @@ async fn moves_are_recorded_and_illegal_ones_reported() {
 #[tokio::test]
 async fn moves_of_forgotten_launches_are_no_error() {
     let world = open(&MemoryStore::default(), 1);
-    let gone = ("nobody".to_owned(), Move::Gone);
+    let gone = ("nobody".to_owned(), Move::Gone { vanished: false });
     assert!(world.ledger.record(vec![gone], 5).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn an_entry_that_cannot_be_read_is_set_apart_and_left_where_it_is() {
+    let store = MemoryStore::default();
+    store.crown(1);
+    let garbage = Some(b"\xff\xff\xff".to_vec());
+    let entries = vec![
+        (Key::Launch("bad".to_owned()), garbage.clone()),
+        (Key::Cluster("c".to_owned()), garbage.clone()),
+        (Key::Fence("d".to_owned()), garbage),
+    ];
+    let term = Term { key: b"leader".to_vec(), revision: 1 };
+    store.commit(&term, Batch { entries, fence: None }).unwrap();
+    let world = open(&store, 1);
+    assert_eq!(world.ledger.book().unreadable.len(), 3);
+    world.ledger.edit(claimant(1, 1), launches(["good".to_owned()])).await.unwrap();
+    let fence = FenceRecord { session_epoch: 1, plan_seq: 1 };
+    let other = Some(Claimant { cluster_id: "d".to_owned(), fence });
+    let error = world.ledger.edit(other, |_, _| ()).await.unwrap_err();
+    assert!(error.to_string().contains("fence/d"), "{error}");
+    let put = |_: &Book, draft: &mut Draft| {
+        draft.clusters.insert("c".to_owned(), Arc::default());
+    };
+    world.ledger.edit(claimant(1, 1), put).await.unwrap();
+    let unreadable: Vec<_> = world.ledger.book().unreadable.keys().cloned().collect();
+    assert_eq!(unreadable, [Key::Launch("bad".to_owned()), Key::Fence("d".to_owned())]);
+    assert_eq!(store.load().len(), 5);
 }

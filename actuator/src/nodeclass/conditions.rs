@@ -4,6 +4,8 @@
 
 use longshore_proto::cluster::v1::Condition;
 
+use super::LOOKUP_FAILED;
+
 /// Condition about the interruption queue; launches do not depend on it.
 pub const QUEUE_READY: &str = "InterruptionQueueReady";
 
@@ -50,6 +52,20 @@ impl Conditions {
                 T::default()
             }
         }
+    }
+
+    /// Parts of which AWS has said nothing.
+    pub fn unanswered(&self) -> impl Iterator<Item = &'static str> {
+        let failed = |problem: &Option<Problem>| {
+            problem.as_ref().is_some_and(|problem| problem.reason == LOOKUP_FAILED)
+        };
+        self.found.iter().filter(move |(_, problem)| failed(problem)).map(|(kind, _)| *kind)
+    }
+
+    /// True when a part was found in order.
+    #[must_use]
+    pub fn holds(&self, kind: &str) -> bool {
+        self.found.iter().any(|(known, problem)| *known == kind && problem.is_none())
     }
 
     /// The first problem that keeps launches from succeeding, with its condition.

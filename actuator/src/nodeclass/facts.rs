@@ -4,7 +4,7 @@
 
 use longshore_proto::types::v1::{ClusterFacts, NodeClass};
 
-use super::{Explainer, Problem};
+use super::{Explainer, LOOKUP_FAILED, Problem};
 use crate::ec2::Alias;
 use longshore_ec2_data::AmiFamily;
 
@@ -40,13 +40,14 @@ pub async fn complete(
     if missing.is_empty() {
         return (facts, None);
     }
+    let reason = if failure.is_some() { LOOKUP_FAILED } else { "ClusterFactsMissing" };
     let why = failure.unwrap_or_else(|| "EKS does not know them".to_owned());
     let message = format!(
         "cluster {}: {} unknown; set them for the watcher or let the actuator ask EKS ({why})",
         facts.name,
         missing.join(", ")
     );
-    (facts, Some(Problem::new("ClusterFactsMissing", message)))
+    (facts, Some(Problem::new(reason, message)))
 }
 
 /// What is wrong with the class as it is written.

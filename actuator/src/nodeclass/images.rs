@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use longshore_ec2_data::InstanceType;
 use longshore_proto::types::v1::{ClusterFacts, SelectorTerm};
 
-use super::{Explainer, Problem};
+use super::{Explainer, LOOKUP_FAILED, Problem};
 use crate::cloud::{CloudError, Image};
 use crate::ec2::{Alias, ImageParameter, Variant};
 
@@ -178,7 +178,7 @@ async fn asked<T>(explainer: &Explainer<'_>, answer: Result<T, CloudError>) -> R
         Err(error) => {
             let why = explainer.explain(&error).await;
             let message = format!("{} {FIELD}: {why}", explainer.class.name);
-            Err(Problem::new("LookupFailed", message))
+            Err(Problem::new(LOOKUP_FAILED, message))
         }
     }
 }

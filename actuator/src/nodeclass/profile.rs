@@ -6,8 +6,8 @@
 use longshore_proto::types::v1::ClusterFacts;
 use sha2::{Digest, Sha256};
 
-use super::{Explainer, Problem, short_name};
-use crate::cloud::{Class, NewProfile, TAG_CLASS, TAG_CLUSTER_NAME};
+use super::{Explainer, LOOKUP_FAILED, Problem, short_name};
+use crate::cloud::{Class, CloudError, NewProfile, TAG_CLASS, TAG_CLUSTER_NAME};
 
 /// Longest name that IAM takes.
 const PROFILE_NAME_MAX: usize = 128;
@@ -110,7 +110,7 @@ async fn managed(explainer: &Explainer<'_>, facts: &ClusterFacts) -> Result<Stri
     let known = match explainer.cloud.profile(&wanted.name).await {
         Ok(known) => known,
         Err(error) if error.class == Class::Unauthorized => None,
-        Err(error) => return Err(failed(explainer, explainer.explain(&error).await)),
+        Err(error) => return Err(unanswered(explainer, &error).await),
     };
     match known {
         Some(profile) if profile.role.as_deref() == Some(wanted.role.as_str()) => Ok(wanted.name),
@@ -138,8 +138,17 @@ async fn create(explainer: &Explainer<'_>, profile: NewProfile) -> Result<String
             let message = format!("there is no role {:?}", profile.role);
             Err(failed(explainer, message))
         }
-        Err(error) => Err(failed(explainer, explainer.explain(&error).await)),
+        Err(error) => Err(unanswered(explainer, &error).await),
     }
+}
+
+/// IAM did not do as asked; unless it has refused, that says nothing about the profile.
+async fn unanswered(explainer: &Explainer<'_>, error: &CloudError) -> Problem {
+    let problem = failed(explainer, explainer.explain(error).await);
+    if matches!(error.class, Class::Throttled | Class::Unknown) {
+        return Problem { reason: LOOKUP_FAILED, ..problem };
+    }
+    problem
 }
 
 fn failed(explainer: &Explainer<'_>, why: String) -> Problem {

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use longshore_proto::capacity::v1::InstancePhase;
+
 use super::*;
 
 const NOW_MS: i64 = 10_000_000;
 
 fn record(phase: Phase) -> LaunchRecord {
     let launch = Launch { launch_id: "l".to_owned(), ..Launch::default() };
-    let mut record = LaunchRecord::new(launch, "c", NOW_MS + 1, NOW_MS - VISIBLE_WITHIN_MS);
+    let mut record = LaunchRecord::new(launch, "c", NOW_MS + 1, NOW_MS - 1);
     record.set_phase(phase);
     if !matches!(phase, Phase::Pending | Phase::Failed) {
         record.instance_id = "i-1".to_owned();
@@ -41,10 +43,18 @@ fn run(records: Vec<LaunchRecord>, instances: Vec<Instance>, busy: &[&str]) -> V
     let launches = records.into_iter().map(|r| (r.launch_id().to_owned(), Arc::new(r)));
     book.launches.extend(launches);
     let mut inventory = Inventory::default();
-    inventory.listed(instances, NOW_MS);
+    let listed = instances.iter().map(|instance| instance.instance_id.clone()).collect();
+    for instance in instances {
+        inventory.observe(&book, instance);
+    }
+    inventory.settle(&book, &listed);
+    settled(&book, &inventory, busy)
+}
+
+fn settled(book: &Book, inventory: &Inventory, busy: &[&str]) -> Vec<Action> {
     let busy = busy.iter().map(|id| (*id).to_owned()).collect();
-    let situation = Situation { now_ms: NOW_MS, leading_since_ms: NOW_MS - 5, busy: &busy };
-    reconcile(&book, &inventory, &situation)
+    let waiting = ["i-slow".to_owned(), "slow".to_owned()].into();
+    reconcile(book, inventory, &Situation { now_ms: NOW_MS, busy: &busy, waiting: &waiting })
 }
 
 fn launch() -> Vec<Action> {
@@ -62,7 +72,11 @@ fn adopt() -> Vec<Action> {
 }
 
 fn gone_move() -> Vec<Action> {
-    vec![Action::Record("l".to_owned(), Move::Gone)]
+    vec![Action::Record("l".to_owned(), Move::Gone { vanished: false })]
+}
+
+fn found_move() -> Vec<Action> {
+    vec![Action::Record("l".to_owned(), Move::Found { instance_id: "i-1".to_owned() })]
 }
 
 #[test]
@@ -76,11 +90,15 @@ fn each_phase_meets_each_state_of_the_instance() {
         (Phase::Pending, ended(), adopt()),
         (Phase::Launched, running(), vec![]),
         (Phase::Launched, ended(), gone_move()),
-        (Phase::Launched, vec![], gone_move()),
+        (Phase::Launched, vec![], vec![]),
         (Phase::Terminating, running(), terminate()),
         (Phase::Terminating, ending(), vec![]),
         (Phase::Terminating, ended(), gone_move()),
-        (Phase::Terminated, running(), vec![]),
+        (Phase::Terminating, vec![], terminate()),
+        (Phase::Terminated, running(), found_move()),
+        (Phase::Terminated, ended(), vec![]),
+        (Phase::Failed, running(), found_move()),
+        (Phase::Failed, ended(), vec![]),
         (Phase::Failed, vec![], vec![]),
     ];
     for (phase, instances, expected) in table {
@@ -101,19 +119,19 @@ fn what_is_under_way_is_left_alone() {
 fn nothing_is_done_before_the_first_listing_of_the_term() {
     let mut book = Book::default();
     book.launches.insert("l".to_owned(), Arc::new(record(Phase::Pending)));
-    let busy = BTreeSet::new();
-    let situation = Situation { now_ms: NOW_MS, leading_since_ms: NOW_MS, busy: &busy };
-    assert!(reconcile(&book, &Inventory::default(), &situation).is_empty());
+    assert!(settled(&book, &Inventory::default(), &[]).is_empty());
 }
 
 #[test]
 fn an_expired_launch_fails_unless_it_was_asked_for() {
     let mut expired = record(Phase::Pending);
-    expired.expire_ms = NOW_MS;
+    expired.expire_ms = NOW_MS - SKEW_MAX_MS + 1;
+    assert_eq!(run(vec![expired.clone()], vec![], &[]), launch(), "a clock may be off");
+    expired.expire_ms -= 1;
     let actions = run(vec![expired.clone()], vec![], &[]);
     let [Action::Record(_, Move::Fail(failure))] = actions.as_slice() else { panic!() };
     assert_eq!((failure.reason.as_str(), failure.retryable), ("PLAN_EXPIRED", true));
-    let asked = expired.after(&Move::Ask(CapacityType::Spot), NOW_MS).unwrap();
+    let asked = expired.after(&Move::Ask(CapacityType::Spot, Box::default()), NOW_MS).unwrap();
     assert_eq!(run(vec![asked], vec![], &[]), launch());
 }
 
@@ -129,10 +147,56 @@ fn an_unknown_instance_is_imported_from_its_tags() {
 }
 
 #[test]
-fn a_launched_instance_may_be_listed_late() {
-    let mut young = record(Phase::Launched);
-    young.changed_ms = NOW_MS - VISIBLE_WITHIN_MS + 1;
-    assert!(run(vec![young], vec![], &[]).is_empty());
+fn an_instance_that_vanished_is_gone_without_anybody_having_seen_it_end() {
+    let (mut book, mut inventory) = (Book::default(), Inventory::default());
+    let mut draft = crate::ledger::Draft::default();
+    draft.put(record(Phase::Launched));
+    book.absorb(draft);
+    inventory.settle(&book, &BTreeSet::new());
+    let now = tokio::time::Instant::now();
+    inventory.denied("i-1", "c", now);
+    assert!(settled(&book, &inventory, &[]).is_empty());
+    inventory.denied("i-1", "c", now + crate::inventory::VANISH_AFTER);
+    let vanished = vec![Action::Record("l".to_owned(), Move::Gone { vanished: true })];
+    assert_eq!(settled(&book, &inventory, &[]), vanished);
+}
+
+#[test]
+fn an_instance_beside_the_one_a_launch_led_to_is_ended() {
+    let second =
+        Instance { instance_id: "i-2".to_owned(), ..instance("l", InstancePhase::Running) };
+    let both = vec![instance("l", InstancePhase::Running), second.clone()];
+    let (instance_id, launch_id) = ("i-2".to_owned(), "l".to_owned());
+    let surplus = vec![Action::Terminate { instance_id, launch_id }];
+    assert_eq!(run(vec![record(Phase::Launched)], both.clone(), &[]), surplus);
+    assert_eq!(run(vec![record(Phase::Terminated)], vec![second], &[]), surplus);
+    assert_eq!(run(vec![record(Phase::Pending)], both, &[]), adopt(), "one of them first");
+}
+
+#[test]
+fn what_failed_lately_is_not_asked_of_ec2_but_recorded_all_the_same() {
+    let slow = |phase| {
+        let mut slow = record(phase);
+        slow.launch = Some(Launch { launch_id: "slow".to_owned(), ..Launch::default() });
+        slow.instance_id = "i-slow".to_owned();
+        slow
+    };
+    assert!(run(vec![slow(Phase::Pending)], vec![], &[]).is_empty());
+    assert!(run(vec![slow(Phase::Terminating)], vec![], &[]).is_empty());
+    let ended = Instance {
+        instance_id: "i-slow".to_owned(),
+        ..instance("slow", InstancePhase::Terminated)
+    };
+    assert_eq!(run(vec![slow(Phase::Terminating)], vec![ended], &[]).len(), 1);
+}
+
+#[test]
+fn an_instance_whose_record_cannot_be_read_is_left_alone() {
+    let (mut book, mut inventory) = (Book::default(), Inventory::default());
+    book.unreadable.insert(Key::Launch("l".to_owned()), "garbage".to_owned());
+    inventory.observe(&book, instance("l", InstancePhase::Running));
+    inventory.settle(&book, &BTreeSet::new());
+    assert!(settled(&book, &inventory, &[]).is_empty());
 }
 
 #[test]

@@ -3,17 +3,26 @@
 //! Invariant: a malformed plan is refused whole; a part that cannot be is refused alone; what was
 //! recorded before is left as it is.
 
+use std::sync::Arc;
+
 use longshore_proto::capacity::v1::{ApplyPlanRequest, ApplyPlanResponse, Refusal};
 use longshore_proto::limits::{CANDIDATES_MAX, LAUNCH_ID_BYTES_MAX, LAUNCHES_PER_APPLY_MAX};
 use longshore_proto::reason::Reason;
 use longshore_proto::types::v1::{CapacityType, Launch, Termination};
+use longshore_runtime::planted;
+use prost::Message;
 use tonic::Status;
 
+use super::cluster::SEEN_STEP_MS;
 use super::{claimant, malformed, refusal};
-use crate::cloud::{Instance, TAG_CLUSTER, TAG_LAUNCH};
+use crate::cloud::{Instance, TAG_CLAIM, TAG_CLUSTER, TAG_LAUNCH};
 use crate::leader::Leader;
-use crate::ledger::{Book, Draft, LaunchRecord, Move, Phase};
+use crate::ledger::{Book, ClusterRecord, Draft, Key, LaunchRecord, Move, Phase, RECORD_BYTES_MAX};
+use crate::reconcile::SKEW_MAX_MS;
 use crate::wire;
+
+/// Launches of a cluster that may be under way: several times the nodes of the largest plan.
+const PENDING_PER_CLUSTER_MAX: usize = 5000;
 
 /// What the request amounts to, once it is checked.
 struct Plan {
@@ -21,6 +30,8 @@ struct Plan {
     cluster_id: String,
     expire_ms: i64,
     now_ms: i64,
+    /// Launches that there is room for.
+    room: usize,
     launches: Vec<Launch>,
     /// Terminations with the instance, when the inventory has it.
     terminations: Vec<(Termination, Option<Instance>)>,
@@ -34,8 +45,17 @@ pub async fn apply(
     check(&request).map_err(|problem| malformed(format!("plan {}: {problem}", request.plan_id)))?;
     let now_ms = leader.now_ms();
     let expire_ms = request.expire_time.as_ref().map_or(i64::MAX, wire::milliseconds);
-    if expire_ms <= now_ms {
-        let late = now_ms.saturating_sub(expire_ms);
+    let late = now_ms.saturating_sub(expire_ms);
+    if late >= 0 {
+        tracing::warn!(
+            plan_id = request.plan_id,
+            late,
+            "plan expired by our clock; which is wrong?"
+        );
+    }
+    // The fence keeps old plans out; another host's clock only those that are old beyond all doubt.
+    let bound = if planted::is("S23") { 0 } else { SKEW_MAX_MS };
+    if late >= bound {
         let message = format!("plan {} expired {late} ms ago; plan again", request.plan_id);
         return Err(Reason::PlanExpired.status(message));
     }
@@ -44,10 +64,14 @@ pub async fn apply(
         cluster_id: claimant.cluster_id.clone(),
         expire_ms,
         now_ms,
+        room: 0,
         launches: request.launches,
         terminations: with_instances(leader, request.terminations),
     };
-    let edit = move |book: &Book, draft: &mut Draft| plan.draft(book, draft);
+    let edit = move |book: &Book, draft: &mut Draft| {
+        plan.touch(book, draft);
+        plan.draft(book, draft)
+    };
     let (refusals, revision) = leader.ledger.edit(Some(claimant), edit).await.map_err(refusal)?;
     Ok(ApplyPlanResponse { revision, refusals })
 }
@@ -76,8 +100,13 @@ fn check(request: &ApplyPlanRequest) -> Result<(), String> {
         return Err(format!("{count} launches; send at most {LAUNCHES_PER_APPLY_MAX} at a time"));
     }
     request.launches.iter().try_for_each(check_launch)?;
-    let nameless = request.terminations.iter().any(|t| t.launch_id.is_empty());
-    if nameless { Err("a termination has no launch_id".to_owned()) } else { Ok(()) }
+    let nameless = |t: &Termination| {
+        t.launch_id.is_empty() && (t.instance_id.is_empty() || t.claim.is_empty())
+    };
+    if request.terminations.iter().any(nameless) {
+        return Err("a termination has neither launch_id nor both instance_id and claim".to_owned());
+    }
+    Ok(())
 }
 
 fn check_launch(launch: &Launch) -> Result<(), String> {
@@ -111,7 +140,18 @@ fn check_launch(launch: &Launch) -> Result<(), String> {
 }
 
 impl Plan {
+    /// Records, by day, that somebody writes for the cluster.
+    fn touch(&self, book: &Book, draft: &mut Draft) {
+        let Some(known) = book.clusters.get(&self.cluster_id) else { return };
+        if self.now_ms.saturating_sub(known.seen_ms) >= SEEN_STEP_MS {
+            let seen = ClusterRecord { seen_ms: self.now_ms, ..(**known).clone() };
+            draft.clusters.insert(self.cluster_id.clone(), Arc::new(seen));
+        }
+    }
+
     fn draft(mut self, book: &Book, draft: &mut Draft) -> Vec<Refusal> {
+        let pending = book.in_phase(Phase::Pending).filter(|r| r.cluster_id == self.cluster_id);
+        self.room = PENDING_PER_CLUSTER_MAX.saturating_sub(pending.count());
         let launches = std::mem::take(&mut self.launches);
         let terminations = std::mem::take(&mut self.terminations);
         let launches: Vec<_> =
@@ -122,16 +162,33 @@ impl Plan {
         launches.into_iter().chain(terminations).collect()
     }
 
-    fn launch(&self, book: &Book, draft: &mut Draft, launch: Launch) -> Option<Refusal> {
+    fn launch(&mut self, book: &Book, draft: &mut Draft, launch: Launch) -> Option<Refusal> {
         if draft.launch(book, &launch.launch_id).is_some() {
             return None;
+        }
+        if let Some(frozen) = frozen(book, &launch.launch_id) {
+            return Some(frozen);
+        }
+        if self.room == 0 {
+            let message = format!(
+                "cluster {} has {PENDING_PER_CLUSTER_MAX} launches under way; ask again when some ended",
+                self.cluster_id
+            );
+            return Some(refuse(launch.launch_id, Reason::Overloaded, message));
         }
         if let Err(message) = self.known_class(book, &launch) {
             return Some(refuse(launch.launch_id, Reason::UnknownNodeClass, message));
         }
         let mut record = LaunchRecord::new(launch, &self.cluster_id, self.expire_ms, self.now_ms);
         record.plan_id.clone_from(&self.plan_id);
+        let bytes = record.encoded_len();
+        // What is asked of EC2 is recorded beside it later, and is about as large.
+        if bytes > RECORD_BYTES_MAX / 2 {
+            let message = format!("its record is {bytes} bytes; send fewer labels or candidates");
+            return Some(refuse(record.launch_id().to_owned(), Reason::MessageTooLarge, message));
+        }
         draft.put(record);
+        self.room -= 1;
         None
     }
 
@@ -161,55 +218,100 @@ impl Plan {
         termination: Termination,
         instance: Option<&Instance>,
     ) -> Option<Refusal> {
-        let Termination { instance_id, launch_id, traceparent, .. } = termination;
-        let known = draft.launch(book, &launch_id).cloned();
-        let Some(record) = known else {
-            return self.terminate_unknown(draft, (instance_id, launch_id, traceparent), instance);
+        if let Some(frozen) = frozen(book, &termination.launch_id) {
+            return Some(frozen);
+        }
+        let recorded = if termination.launch_id.is_empty() {
+            let adopted = book.of_instance(&termination.instance_id);
+            adopted.filter(|record| record.adopted).map(|record| record.launch_id().to_owned())
+        } else {
+            Some(termination.launch_id.clone())
         };
-        let matches = record.instance_id == instance_id || instance_id.is_empty();
-        if record.cluster_id != self.cluster_id || !matches {
+        let known = recorded.and_then(|id| draft.launch(book, &id).cloned());
+        let Some(record) = known else {
+            return self.terminate_unknown(draft, termination, instance);
+        };
+        let Termination { instance_id, traceparent, claim, .. } = termination;
+        let named = record.instance_id == instance_id || instance_id.is_empty();
+        let tagged = instance.is_some_and(|found| self.stems(found, record.launch_id()));
+        let claimed = !record.adopted || record.claim() == claim;
+        let lives = tagged && !planted::is("S7");
+        if record.cluster_id != self.cluster_id || !(named || lives) || !claimed {
             let message = format!(
-                "instance {instance_id} does not stem from launch {launch_id}, which led to {:?}",
-                record.instance_id
+                "instance {instance_id} of claim {claim:?} does not stem from launch {}, which led to \
+                 {:?} for claim {:?}",
+                record.launch_id(),
+                record.instance_id,
+                record.claim()
             );
             return Some(refuse(instance_id, Reason::LaunchMismatch, message));
         }
-        let step = match record.phase() {
-            Phase::Pending | Phase::Failed => Move::Cancel,
-            Phase::Launched | Phase::Terminating | Phase::Terminated => {
-                Move::Terminate { traceparent }
+        let alive = instance.filter(|found| found.alive()).map(|found| found.instance_id.clone());
+        // Legal in each of these phases. Reconciliation ends what is beside the launch's own instance.
+        for step in ending(&record, alive, traceparent) {
+            if let Err(illegal) = draft.step(book, record.launch_id(), &step, self.now_ms) {
+                return Some(refuse(instance_id, Reason::LaunchMismatch, illegal.to_string()));
             }
-        };
-        // Legal in each of these phases.
-        draft
-            .step(book, &launch_id, &step, self.now_ms)
-            .err()
-            .map(|illegal| refuse(instance_id, Reason::LaunchMismatch, illegal.to_string()))
+        }
+        None
+    }
+
+    /// True when an instance's tags say that it stems from a launch of this cluster.
+    fn stems(&self, instance: &Instance, launch_id: &str) -> bool {
+        instance.tag(TAG_LAUNCH) == launch_id && instance.tag(TAG_CLUSTER) == self.cluster_id
     }
 
     /// An instance that the ledger does not know, but whose tags say what it is.
     fn terminate_unknown(
         &self,
         draft: &mut Draft,
-        (instance_id, launch_id, traceparent): (String, String, String),
+        termination: Termination,
         instance: Option<&Instance>,
     ) -> Option<Refusal> {
+        let Termination { instance_id, launch_id, claim, traceparent } = termination;
         let ours = instance.filter(|instance| {
-            instance.tag(TAG_LAUNCH) == launch_id && instance.tag(TAG_CLUSTER) == self.cluster_id
+            let claimed = !launch_id.is_empty() || instance.tag(TAG_CLAIM) == claim;
+            claimed && self.stems(instance, &launch_id)
         });
         let Some(instance) = ours else {
             let message = format!(
-                "no launch {launch_id} and no instance {instance_id:?} with that launch's tag"
+                "no launch {launch_id:?} and no instance {instance_id:?} with the tags of that launch, \
+                 cluster {} and claim {claim:?}",
+                self.cluster_id
             );
             let id = if instance_id.is_empty() { launch_id } else { instance_id };
             return Some(refuse(id, Reason::LaunchMismatch, message));
         };
         let mut record = crate::reconcile::imported(instance, self.now_ms);
         record.termination_traceparent = traceparent;
+        record.ending = true;
         record.set_phase(Phase::Terminating);
         draft.put(record);
         None
     }
+}
+
+/// The moves that end a launch, whatever is recorded of it; `alive` is an instance of it that lives.
+fn ending(record: &LaunchRecord, alive: Option<String>, traceparent: String) -> Vec<Move> {
+    let terminate = Move::Terminate { traceparent };
+    match (record.phase(), alive) {
+        (Phase::Pending, _) | (Phase::Failed, None) => vec![Move::Cancel],
+        (Phase::Failed, Some(instance_id)) => vec![Move::Found { instance_id }],
+        (Phase::Terminated, Some(instance_id)) if record.instance_id == instance_id => {
+            vec![Move::Found { instance_id }, terminate]
+        }
+        (Phase::Launched | Phase::Terminating | Phase::Terminated, _) => vec![terminate],
+    }
+}
+
+/// The refusal of anything about a launch whose record cannot be read.
+fn frozen(book: &Book, launch_id: &str) -> Option<Refusal> {
+    let why = book.unreadable.get(&Key::Launch(launch_id.to_owned()))?;
+    let message = format!(
+        "the ledger's record of launch {launch_id} cannot be read ({why}); its instance is left alone \
+         until a version that can read it leads, or the record is deleted from etcd"
+    );
+    Some(refuse(launch_id.to_owned(), Reason::Frozen, message))
 }
 
 fn refuse(id: String, reason: Reason, message: String) -> Refusal {

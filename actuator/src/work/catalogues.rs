@@ -3,7 +3,7 @@
 //! Invariant: a catalogue is shown before the class that names it; one whose prices alone changed
 //! is not sent again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use longshore_proto::capacity::v1::region_change::Change;
 use longshore_proto::capacity::v1::{NodeClassResolution, OfferingUpdates};
 use longshore_proto::limits::MESSAGE_BYTES_MAX;
 use longshore_proto::types::v1::Catalogue;
+use longshore_runtime::planted;
 use prost::Message;
 
 use crate::catalogue::{build, offering_changes};
@@ -29,9 +30,15 @@ pub async fn run(leader: Arc<Leader>) -> anyhow::Result<()> {
     loop {
         let current: Classes = classes.borrow_and_update().clone();
         market.mark_unchanged();
+        let mut named = BTreeSet::new();
         for (key, class) in &current {
             let catalogue_id = show_catalogue(&leader, class, &mut shown);
+            named.extend(catalogue_id.clone());
             show_class(&leader, key, class, catalogue_id);
+        }
+        if !planted::is("S14a") {
+            shown.retain(|id, _| named.contains(id));
+            leader.board.keep_catalogues(&named);
         }
         tokio::select! {
             changed = classes.changed() => changed?,

@@ -1,29 +1,28 @@
 //! Launching: from a recorded launch to an instance, or to the reason why there is none.
 //!
-//! Invariant: each call is recorded with its token before it is made. An answer that never came
-//! leaves the launch as it is: the same token is used again, after a look at what is there.
+//! Invariant: each call is recorded with its token before it is made. An answer that never came leaves
+//! the launch as it is: the same call is made again with the same token, after a look at what is there.
+//! Every launch has a deadline, and none waits in a slot.
 
 mod attempt;
 mod outcome;
+mod resume;
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use futures::StreamExt;
+use longshore_runtime::planted;
 use longshore_runtime::tasks::Supervisor;
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::cloud::CloudError;
+use crate::fair::Fair;
 use crate::leader::Leader;
 use crate::ledger::{Failure, LaunchRecord, LedgerError, Move, Phase};
 
-/// Launches worked on at the same time: EC2's bucket for CreateFleet holds about fifty tokens.
+/// Calls under way at the same time: EC2's bucket for CreateFleet holds about fifty tokens.
 const LAUNCHES_AT_ONCE: usize = 50;
 /// Most calls in one go; a launch that needs more is found again at the next reconciliation.
 const CALLS_MAX: u32 = 8;
-/// Time before a launch with an unclear answer is looked at again.
-const PAUSE: Duration = Duration::from_secs(1);
 
 /// What to do after an attempt.
 enum Next {
@@ -39,22 +38,34 @@ enum Next {
 #[derive(Default)]
 struct Heard(Vec<CloudError>);
 
-pub fn start(leader: &Arc<Leader>, launches: mpsc::Receiver<String>, supervisor: &Supervisor) {
-    let leader = Arc::clone(leader);
-    let token = supervisor.token().clone();
+pub fn start(leader: &Arc<Leader>, queue: Arc<Fair<String>>, supervisor: &Supervisor) {
+    let (leader, owner) = (Arc::clone(leader), supervisor.clone());
     supervisor.spawn_once("launches", async move {
-        let work = ReceiverStream::new(launches).for_each_concurrent(LAUNCHES_AT_ONCE, |id| {
-            let leader = Arc::clone(&leader);
-            async move {
-                launch(&leader, &id).await;
-                leader.busy().remove(&id);
-            }
-        });
-        tokio::select! {
-            () = token.cancelled() => {}
-            () = work => {}
+        let slots = Arc::new(Semaphore::new(LAUNCHES_AT_ONCE));
+        let token = owner.token().clone();
+        loop {
+            let next = async { (Arc::clone(&slots).acquire_owned().await, queue.pop().await) };
+            let Some((slot, id)) = token.run_until_cancelled(next).await else { return Ok(()) };
+            begin(&leader, id, slot?, &owner);
         }
+    });
+}
+
+/// Works on a launch in a slot, which is free again as soon as no call is under way. A panic is the
+/// launch's own: it is logged, and tried again later and later.
+fn begin(leader: &Arc<Leader>, id: String, slot: OwnedSemaphorePermit, owner: &Supervisor) {
+    let (worker, token) = (Arc::clone(leader), owner.token().clone());
+    let (leader, name) = (Arc::clone(leader), id.clone());
+    let work = async move {
+        token.run_until_cancelled(launch(&worker, &name)).await;
         Ok(())
+    };
+    owner.spawn_contained("launch", work, move |ended| {
+        if ended.is_err() {
+            leader.paces().strike(&id);
+        }
+        leader.busy().remove(&id);
+        drop(slot);
     });
 }
 
@@ -65,7 +76,7 @@ async fn launch(leader: &Leader, id: &str) {
             return;
         };
         match attempt::attempt(leader, &record, &mut heard).await {
-            Ok(Next::Done) => return,
+            Ok(Next::Done) => return leader.paces().settled(id),
             Ok(Next::Again) => {}
             Ok(Next::Later) => break,
             Err(error) => {
@@ -74,7 +85,10 @@ async fn launch(leader: &Leader, id: &str) {
             }
         }
     }
-    tokio::time::sleep(PAUSE).await;
+    leader.paces().strike(id);
+    if planted::is("S15") {
+        tokio::time::sleep(std::time::Duration::from_secs(30)).await;
+    }
 }
 
 /// Makes a move and says when another one overtook it.
@@ -113,3 +127,6 @@ impl Heard {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,21 +8,18 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
+use crate::fair::Fair;
 use crate::leader::Leader;
-use crate::ledger::{Book, Draft, IllegalMove};
+use crate::ledger::{Book, Draft, IllegalMove, Phase};
 use crate::reconcile::{Action, Situation, reconcile};
 
-/// Launches that may wait for a worker; more than the largest plan.
-const QUEUE_LAUNCHES: usize = 2048;
 /// Terminations that may wait.
 const QUEUE_TERMINATIONS: usize = 2048;
 /// Longest time between two looks.
 const TICK: Duration = Duration::from_secs(1);
 
-type Queue<T> = (mpsc::Sender<T>, mpsc::Receiver<T>);
-
-/// Where work is put.
-pub type Senders = (mpsc::Sender<String>, mpsc::Sender<Doomed>);
+/// Where work is put: launch ids by cluster, and instances to terminate.
+pub type Queues = (Arc<Fair<String>>, mpsc::Sender<Doomed>);
 
 /// An instance to terminate.
 #[derive(Clone, Debug)]
@@ -33,19 +30,21 @@ pub struct Doomed {
     pub launch_id: String,
 }
 
-/// Queues of launch ids and of instances to terminate.
-pub fn queues() -> (Queue<String>, Queue<Doomed>) {
-    (mpsc::channel(QUEUE_LAUNCHES), mpsc::channel(QUEUE_TERMINATIONS))
+/// The queues, and where instances to terminate come out.
+pub fn queues() -> (Queues, mpsc::Receiver<Doomed>) {
+    let (sender, receiver) = mpsc::channel(QUEUE_TERMINATIONS);
+    ((Arc::new(Fair::new()), sender), receiver)
 }
 
-pub async fn run(leader: Arc<Leader>, senders: Senders) -> anyhow::Result<()> {
+pub async fn run(leader: Arc<Leader>, queues: Queues) -> anyhow::Result<()> {
     let mut ledger = leader.ledger.version();
     let mut inventory = leader.inventory.subscribe();
     loop {
         ledger.mark_unchanged();
         inventory.mark_unchanged();
         let actions = look(&leader);
-        carry_out(&leader, &senders, actions).await?;
+        forget_paces(&leader);
+        carry_out(&leader, &queues, actions).await?;
         tokio::select! {
             changed = ledger.changed() => changed?,
             changed = inventory.changed() => changed?,
@@ -56,24 +55,35 @@ pub async fn run(leader: Arc<Leader>, senders: Senders) -> anyhow::Result<()> {
 
 fn look(leader: &Leader) -> Vec<Action> {
     let busy = leader.busy().clone();
-    let situation =
-        Situation { now_ms: leader.now_ms(), leading_since_ms: leader.since_ms, busy: &busy };
+    let waiting = leader.paces().waiting();
+    let situation = Situation { now_ms: leader.now_ms(), busy: &busy, waiting: &waiting };
     let inventory = leader.inventory.borrow();
     reconcile(&leader.ledger.book(), &inventory, &situation)
 }
 
+/// What nobody works on any more is not remembered: launches that are settled, instances that are gone.
+fn forget_paces(leader: &Leader) {
+    let book = leader.ledger.book();
+    let inventory = leader.inventory.borrow();
+    let pending = |id: &str| book.launches.get(id).is_some_and(|r| r.phase() == Phase::Pending);
+    let there =
+        |id: &str| inventory.get(id).is_some() || book.of_instance(id).is_some_and(|r| r.living());
+    leader.paces().retain(|id| pending(id) || there(id));
+}
+
 async fn carry_out(
     leader: &Leader,
-    (launches, terminations): &Senders,
+    (launches, terminations): &Queues,
     actions: Vec<Action>,
 ) -> anyhow::Result<()> {
     let mut bookkeeping = Vec::new();
     for action in actions {
         match action {
             Action::Launch(id) => {
+                let cluster_id = leader.record(&id).map(|record| record.cluster_id.clone());
                 leader.busy().insert(id.clone());
-                if let Err(full) = launches.try_send(id) {
-                    leader.busy().remove(&full.into_inner());
+                if let Err(full) = launches.push(&cluster_id.unwrap_or_default(), id) {
+                    leader.busy().remove(&full);
                 }
             }
             Action::Terminate { instance_id, launch_id } => {

@@ -21,8 +21,11 @@ pub async fn run(leader: Arc<Leader>) -> anyhow::Result<()> {
         for template in leader.cloud().templates().await? {
             if unused(&leader, &template, leader.now_ms()) {
                 lock(&leader.templates).remove(&template.name);
-                leader.cloud().delete_template(&template.name).await?;
-                tracing::info!(template = template.name, "unused launch template deleted");
+                // One that cannot be deleted keeps no other from it.
+                match leader.cloud().delete_template(&template.name).await {
+                    Ok(()) => tracing::info!(template = template.name, "unused template deleted"),
+                    Err(error) => tracing::warn!(%error, "unused launch template stays"),
+                }
             }
         }
     }

@@ -72,7 +72,7 @@ fn a_refused_capacity_type_is_followed_by_the_next() {
     let fixture = Fixture::new();
     for expected in [Spot, OnDemand] {
         assert_eq!(fixture.next(&plan).unwrap().capacity_type, expected);
-        plan = plan.after(&Move::Ask(expected), 1).unwrap();
+        plan = plan.after(&Move::Ask(expected, Box::default()), 1).unwrap();
         plan = plan.after(&Move::Refused { exhausted: true }, 2).unwrap();
     }
     let failure = fixture.next(&plan).unwrap_err();
@@ -86,7 +86,7 @@ fn closed_offerings_are_left_out_unless_an_answer_is_owed() {
     let mut fixture = Fixture::new();
     fixture.closed.close(OfferingKey::new("m5.large", "a", Spot), NOW_MS);
     assert_eq!(shown(&fixture.next(&plan).unwrap()), ["ami-amd64 1 m5.large b s-b"]);
-    let asked = plan.after(&Move::Ask(Spot), 1).unwrap();
+    let asked = plan.after(&Move::Ask(Spot, Box::default()), 1).unwrap();
     assert_eq!(fixture.next(&asked).unwrap().offers["ami-amd64"].len(), 2);
 }
 

@@ -4,7 +4,7 @@ use longshore_proto::types::v1::SelectorTerm;
 use serde_json::json;
 
 use super::*;
-use crate::testing::Nothing;
+use crate::testing::Scripted;
 
 const CONTROLLER: &str = "arn:aws:sts::111122223333:assumed-role/Controller/longshore";
 
@@ -54,7 +54,7 @@ fn document(principal: &str, explicit: bool) -> String {
 fn explained(error: &CloudError, document: Option<&str>, node_role: Option<&str>) -> String {
     let place = Place { region: "us-east-1".to_owned(), caller_arn: CONTROLLER.to_owned() };
     let class = class();
-    let explainer = Explainer { cloud: &Nothing, place: &place, class: &class };
+    let explainer = Explainer { cloud: &Scripted::default(), place: &place, class: &class };
     explain_denial(error, document, &explainer, node_role)
 }
 

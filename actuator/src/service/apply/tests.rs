@@ -1,11 +1,8 @@
 //! Plans as they are recorded.
 
-use std::sync::Arc;
-
 use longshore_proto::types::v1::NodeClass;
 
 use super::*;
-use crate::ledger::ClusterRecord;
 use crate::testing::{candidate, launch};
 
 fn book() -> Book {
@@ -14,7 +11,7 @@ fn book() -> Book {
         hash: "h".to_owned(),
         ..NodeClass::default()
     };
-    let cluster = ClusterRecord { facts: None, node_classes: vec![class] };
+    let cluster = ClusterRecord { node_classes: vec![class], ..ClusterRecord::default() };
     let mut book = Book::default();
     book.clusters.insert("c".to_owned(), Arc::new(cluster));
     book
@@ -22,7 +19,7 @@ fn book() -> Book {
 
 fn plan(launches: Vec<Launch>, terminations: Vec<(Termination, Option<Instance>)>) -> Plan {
     let (plan_id, cluster_id) = ("p".to_owned(), "c".to_owned());
-    Plan { plan_id, cluster_id, expire_ms: 10, now_ms: 1, launches, terminations }
+    Plan { plan_id, cluster_id, expire_ms: 10, now_ms: 1, room: 0, launches, terminations }
 }
 
 fn good() -> Launch {
@@ -119,4 +116,100 @@ fn malformed_plans_are_refused_whole() {
     for (problem, part) in table {
         assert!(problem.contains(part), "{part} in {problem}");
     }
+}
+
+fn seen(instance_id: &str, launch_id: &str, claim: &str) -> Instance {
+    use longshore_proto::capacity::v1::InstancePhase;
+    let tags = [(TAG_LAUNCH, launch_id), (TAG_CLUSTER, "c"), (TAG_CLAIM, claim)];
+    let tags = tags.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned()));
+    Instance {
+        instance_id: instance_id.to_owned(),
+        phase: InstancePhase::Running,
+        instance_type: String::new(),
+        zone: String::new(),
+        zone_id: String::new(),
+        capacity_type: CapacityType::Spot,
+        private_dns_name: String::new(),
+        image_id: String::new(),
+        launch_ms: 0,
+        tags: tags.collect(),
+    }
+}
+
+fn absorbed(mut book: Book, record: LaunchRecord) -> Book {
+    let mut draft = Draft::default();
+    draft.put(record);
+    book.absorb(draft);
+    book
+}
+
+#[test]
+fn an_instance_that_lives_is_ended_whatever_its_launch_is_recorded_as() {
+    let failure =
+        crate::ledger::Failure { reason: "X".to_owned(), message: "x".to_owned(), retryable: true };
+    let pending = LaunchRecord::new(good(), "c", 10, 0);
+    let failed = pending.after(&Move::Fail(failure), 1).unwrap();
+    let gone = launched().launches["l-1"].after(&Move::Gone { vanished: true }, 1).unwrap();
+    for record in [failed, gone] {
+        let book = absorbed(book(), record);
+        let (asked, _) = end("i-1", "l-1");
+        let mut draft = Draft::default();
+        let with = vec![(asked, Some(seen("i-1", "l-1", "claim-1")))];
+        assert!(plan(vec![], with).draft(&book, &mut draft).is_empty());
+        let now = draft.launch(&book, "l-1").unwrap();
+        assert_eq!((now.phase(), now.instance_id.as_str()), (Phase::Terminating, "i-1"));
+    }
+}
+
+#[test]
+fn an_instance_of_another_autoscaler_is_ended_by_its_claim() {
+    let of = |claim: &str| Termination {
+        instance_id: "i-9".to_owned(),
+        claim: claim.to_owned(),
+        ..Termination::default()
+    };
+    let found = seen("i-9", "", "node-1");
+    for (termination, instance, ended) in [
+        (of("node-1"), Some(found.clone()), true),
+        (of("node-2"), Some(found.clone()), false),
+        (of("node-1"), None, false),
+        (of("node-1"), Some(seen("i-9", "l-1", "node-1")), false),
+    ] {
+        let mut draft = Draft::default();
+        let refusals = plan(vec![], vec![(termination, instance)]).draft(&book(), &mut draft);
+        assert_eq!((refusals.is_empty(), draft.is_empty()), (ended, !ended), "{refusals:?}");
+    }
+    let book = absorbed(book(), crate::reconcile::imported(&found, 1));
+    for (claim, ended) in [("node-1", true), ("node-2", false)] {
+        let mut draft = Draft::default();
+        let with = vec![(of(claim), Some(found.clone()))];
+        let refusals = plan(vec![], with).draft(&book, &mut draft);
+        assert_eq!((refusals.is_empty(), draft.is_empty()), (ended, !ended), "{refusals:?}");
+    }
+}
+
+#[test]
+fn a_launch_whose_record_cannot_be_read_is_frozen() {
+    let mut book = book();
+    book.unreadable.insert(Key::Launch("l-1".to_owned()), "garbage".to_owned());
+    let mut draft = Draft::default();
+    let refusals = plan(vec![good()], vec![end("i-1", "l-1")]).draft(&book, &mut draft);
+    assert_eq!(refusals.iter().map(|r| r.reason.as_str()).collect::<Vec<_>>(), ["FROZEN"; 2]);
+    assert!(draft.is_empty());
+}
+
+#[test]
+fn launches_beyond_the_bound_of_a_cluster_are_refused_and_other_clusters_go_on() {
+    let mut book = book();
+    let mut draft = Draft::default();
+    for n in 0..PENDING_PER_CLUSTER_MAX {
+        let launch = Launch { launch_id: format!("p-{n}"), ..good() };
+        draft.put(LaunchRecord::new(launch, if n == 0 { "d" } else { "c" }, 10, 0));
+    }
+    book.absorb(draft);
+    let more = |id: &str| Launch { launch_id: id.to_owned(), ..good() };
+    let mut draft = Draft::default();
+    let refusals = plan(vec![more("one"), more("two")], vec![]).draft(&book, &mut draft);
+    let refused: Vec<_> = refusals.iter().map(|r| (r.id.as_str(), r.reason.as_str())).collect();
+    assert_eq!(refused, [("two", "OVERLOADED")]);
 }

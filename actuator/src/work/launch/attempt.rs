@@ -4,32 +4,49 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use longshore_proto::types::v1::CapacityType;
-use longshore_runtime::propagate;
+use longshore_runtime::{planted, propagate};
 use tokio::sync::OnceCell;
+use tokio::time::{Instant, timeout};
 use tracing::{Instrument, Span, field};
 
-use super::{Heard, Next, fail, outcome, record};
+use super::{Heard, Next, fail, outcome, record, resume};
 use crate::cloud::{CloudError, Offer, Order, Outcome, TemplateOffers};
 use crate::ec2::blueprint;
 use crate::ec2::request::{Basis, Call, instance_tags, next_call};
-use crate::inventory::VISIBLE_WITHIN_MS;
 use crate::leader::{Leader, lock};
-use crate::ledger::{Failure, LaunchRecord, LedgerError, Move};
-use crate::nodeclass::Resolved;
+use crate::ledger::{Failure, LaunchRecord, LedgerError, Move, OrderRecord};
+use crate::nodeclass::{LOOKUP_FAILED, Resolved};
+
+/// Longest time for a call; the client library tries it several times within.
+const ANSWER_WITHIN: Duration = Duration::from_secs(120);
+/// Longest time a leader works on a launch, its answers outstanding apart: the next plan does better.
+const DEADLINE: Duration = Duration::from_secs(300);
+/// Most calls for one launch, over all leaders: far more than it has capacity types and templates.
+const ATTEMPTS_MAX: u32 = 40;
 
 pub async fn attempt(
     leader: &Leader,
     launch: &LaunchRecord,
     heard: &mut Heard,
 ) -> Result<Next, LedgerError> {
+    if launch.outcome_unknown() {
+        return resume::resume(leader, launch, heard).await;
+    }
+    if let Some(failure) = overdue(leader, launch) {
+        return fail(leader, launch, failure).await;
+    }
     let Some(class) = leader.class_of(launch) else { return Ok(Next::Later) };
     if leader.market.borrow().listing.types.is_empty() {
         // A new leader has not read yet what is sold: that is no shortage.
         return Ok(Next::Later);
     }
     if let Some((condition, problem)) = class.conditions.obstacle() {
+        if problem.reason == LOOKUP_FAILED && !planted::is("S13b") {
+            // AWS did not answer about the class: that says nothing about the class.
+            return Ok(Next::Later);
+        }
         let failure = Failure {
             reason: "NODE_CLASS_NOT_READY".to_owned(),
             message: format!("{condition}: {}", problem.message),
@@ -39,8 +56,6 @@ pub async fn attempt(
     }
     let call = match plan_call(leader, launch, &class) {
         Ok(call) => call,
-        // An earlier call may have got through: until its instance must show, nothing has failed.
-        Err(_) if may_yet_show(leader, launch) => return Ok(Next::Later),
         Err(failure) => return fail(leader, launch, heard.explain(failure)).await,
     };
     let templates = match templates(leader, launch, &class, &call).await {
@@ -50,17 +65,36 @@ pub async fn attempt(
             return outcome::template_failed(leader, launch, &class, &error).await;
         }
     };
-    let Some(asked) = ask(leader, launch, call.capacity_type).await? else {
+    let order = order(launch, &class, &call, templates);
+    let Some((asked, order)) = ask(leader, launch, order).await? else {
         return Ok(Next::Later);
     };
-    let order = order(&asked, &class, &call, templates);
     let answer = create_fleet(leader, &asked, &order).await;
-    let deal = outcome::Deal { launch: &asked, class: &class, order: &order };
+    let deal =
+        outcome::Deal { launch: &asked, class: Some(&class), order: &order, repeated: false };
     outcome::settle(leader, &deal, answer, heard).await
 }
 
-fn may_yet_show(leader: &Leader, launch: &LaunchRecord) -> bool {
-    launch.outcome_unknown() && leader.now_ms() < launch.changed_ms + VISIBLE_WITHIN_MS
+/// Why no further call is made for a launch; none while there may be some.
+pub fn overdue(leader: &Leader, launch: &LaunchRecord) -> Option<Failure> {
+    let pace = leader.paces().of(launch.launch_id()).clone();
+    if (pace.since.elapsed() < DEADLINE && launch.attempts < ATTEMPTS_MAX) || planted::is("S9a") {
+        return None;
+    }
+    let reason = pace.heard.as_ref().map_or("LAUNCH_DEADLINE", |error| error.class.reason());
+    let said = pace.heard.as_ref().map_or_else(
+        || "its node class is not resolved, or it is not known what the region sells".to_owned(),
+        ToString::to_string,
+    );
+    Some(Failure {
+        reason: reason.to_owned(),
+        message: format!(
+            "no instance after {} calls in {} s ({said}); the next plan asks again",
+            launch.attempts,
+            pace.since.elapsed().as_secs()
+        ),
+        retryable: true,
+    })
 }
 
 fn plan_call(leader: &Leader, launch: &LaunchRecord, class: &Resolved) -> Result<Call, Failure> {
@@ -120,18 +154,18 @@ fn use_template(leader: &Leader, name: &str) -> Arc<OnceCell<()>> {
     Arc::clone(&known.made)
 }
 
-/// Records that EC2 is asked; a call with an unknown answer is recorded already. None when the
-/// launch moved meanwhile.
+/// Records what EC2 is asked for. Returns it as it is recorded; none when the launch moved meanwhile.
 async fn ask(
     leader: &Leader,
     launch: &LaunchRecord,
-    capacity_type: CapacityType,
-) -> Result<Option<LaunchRecord>, LedgerError> {
-    if !launch.outcome_unknown() {
-        record(leader, launch, Move::Ask(capacity_type)).await?;
-    }
-    let now = leader.record(launch.launch_id()).map(|record| (*record).clone());
-    Ok(now.filter(LaunchRecord::outcome_unknown))
+    order: Order,
+) -> Result<Option<(LaunchRecord, Order)>, LedgerError> {
+    let attempt = launch.attempts + 1;
+    let step = Move::Ask(order.capacity_type, Box::new(OrderRecord::from(&order)));
+    record(leader, launch, step).await?;
+    leader.paces().of(launch.launch_id()).asked = Instant::now();
+    let now = leader.record(launch.launch_id()).filter(|now| now.attempts == attempt);
+    Ok(now.and_then(|now| Some(((*now).clone(), now.unanswered()?))))
 }
 
 fn order(
@@ -153,7 +187,8 @@ fn order(
         })
         .collect();
     Order {
-        client_token: launch.client_token(),
+        // Given once the call is recorded.
+        client_token: String::new(),
         capacity_type: call.capacity_type,
         offers,
         tags: instance_tags(class, launch),
@@ -161,7 +196,7 @@ fn order(
 }
 
 /// The call, as a span of the trace that asked for the launch.
-async fn create_fleet(
+pub async fn create_fleet(
     leader: &Leader,
     launch: &LaunchRecord,
     order: &Order,
@@ -179,7 +214,8 @@ async fn create_fleet(
     );
     let traceparent = launch.launch.as_ref().map_or("", |launch| &launch.traceparent);
     propagate::set_parent(&span, traceparent);
-    let answer = leader.cloud().launch(order).instrument(span.clone()).await;
+    let asking = timeout(ANSWER_WITHIN, leader.cloud().launch(order)).instrument(span.clone());
+    let answer = asking.await.unwrap_or_else(|_| Err(CloudError::silent("ec2:CreateFleet")));
     annotate(&span, &answer);
     answer
 }
