@@ -154,12 +154,12 @@ pub async fn run(parts: Parts) -> Result<(), Status> {
     let Parts { hello, mut inbound, mut queries, token, .. } = parts;
     let mut changes = session.regions.changes();
     let mut heard = Instant::now();
+    let mut plans = false;
     session.outbox.send(welcome());
     loop {
-        // A moment that has passed is one at which the pass could not begin a plan: a signal or the
-        // timer comes next, not this loop again at once.
-        let now = Instant::now();
-        let wake = session.planning.wake_at().filter(|at| *at > now).unwrap_or(now + TICK);
+        // Where a plan cannot begin, a signal or the timer comes next, not this loop again at once.
+        let wake = session.planning.wake_at().filter(|_| plans);
+        let wake = wake.unwrap_or_else(|| Instant::now() + TICK);
         tokio::select! {
             // In an order of its own, so that a simulation can repeat it. Nothing that comes before the
             // messages comes without end, and a pass looks at what comes after them.
@@ -186,7 +186,7 @@ pub async fn run(parts: Parts) -> Result<(), Status> {
             return Err(Status::deadline_exceeded("no message from the watcher for too long"));
         }
         session.move_on();
-        session.pass();
+        plans = session.pass();
     }
 }
 
@@ -348,15 +348,16 @@ impl Session {
         }
     }
 
-    /// Derives every effect that the state calls for. Cheap when nothing does.
-    fn pass(&mut self) {
+    /// Derives every effect that the state calls for. Cheap when nothing does. False when nothing can be
+    /// planned: the view is not whole, or the region out of reach.
+    fn pass(&mut self) -> bool {
         let now_ms = self.session_ms();
         self.outbox.expire(now_ms);
         if self.state.expire(now_ms) {
             self.planning.want("");
         }
         if self.receiver.revision().is_none() {
-            return;
+            return false;
         }
         self.safety.look(now_ms);
         self.watch_region();
@@ -367,7 +368,7 @@ impl Session {
             self.live(region, now_ms);
         }
         self.publish_status(now_ms);
-        let Some(region) = region else { return };
+        let Some(region) = region else { return false };
         let supply = region.read(|state| (state.stream, state.supply));
         if self.supply != Some(supply) {
             self.supply = Some(supply);
@@ -375,5 +376,6 @@ impl Session {
         }
         let now_ms = self.now_ms();
         self.planning.start_if_due(&mut self.state, &region, now_ms);
+        true
     }
 }

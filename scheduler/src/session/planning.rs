@@ -128,8 +128,10 @@ impl Planning {
     /// When the loop wants to run next; `None` when nothing is waited for.
     #[must_use]
     pub fn wake_at(&self) -> Option<Instant> {
+        if self.running.is_some() {
+            return None;
+        }
         let wished = self.wish.as_ref().map(|wish| (wish.last + QUIET).min(wish.first + HOLD_MAX));
-        let wished = wished.filter(|_| self.running.is_none());
         let at = [wished, self.wake].into_iter().flatten().min()?;
         Some(self.not_before.map_or(at, |until| at.max(until)))
     }

@@ -242,3 +242,17 @@ async fn clusters_of_one_name_live_side_by_side_or_are_told_why_not() {
     assert_eq!(reason, "CLUSTER_MISMATCH");
     assert!(refused.message().contains("--region"), "{}", refused.message());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_session_waits_while_its_region_is_out_of_reach() {
+    let mut scene = Scene::new(&[], vec![pool(false)]).await;
+    let facts = v1::ClusterFacts { region: "elsewhere".to_owned(), ..Default::default() };
+    scene.delta(vec![Kind::Cluster(facts)]);
+    // On a clock that moves only when everything waits, a loop that turns at once would never end.
+    scene.next(Duration::from_secs(120), |_| None::<()>).await;
+    let said = |action: &Action| {
+        matches!(action, Action::SetNodePoolStatus(status)
+            if status.conditions.iter().any(|condition| condition.reason == "NoActuator"))
+    };
+    assert!(scene.seen.iter().any(said));
+}
