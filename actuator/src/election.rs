@@ -73,7 +73,8 @@ pub enum ElectionError {
     LeaseLost,
 }
 
-/// Campaigns, leads and campaigns again until the supervisor's token is cancelled; `standing` follows.
+/// Campaigns, leads and campaigns again until the supervisor's token is cancelled; `standing`
+/// follows.
 pub async fn run(campaign: Campaign, standing: watch::Sender<Standing>, supervisor: &Supervisor) {
     let token = supervisor.token().clone();
     let mut backoff = Backoff::new(BackoffPolicy::NETWORK, supervisor.platform().entropy.clone());
@@ -126,7 +127,10 @@ async fn one_term(
 
 /// Returns when the present term is given up.
 async fn resigned(mut given_up: watch::Receiver<i64>, standing: &watch::Sender<Standing>) {
-    let present = |revision: &i64| matches!(&*standing.borrow(), Standing::Leading(term) if term.revision == *revision);
+    let present = |revision: &i64| match &*standing.borrow() {
+        Standing::Leading(term) => term.revision == *revision,
+        Standing::Following { .. } | Standing::Cut { .. } => false,
+    };
     if given_up.wait_for(present).await.is_err() {
         // Nobody is left to give it up.
         std::future::pending::<()>().await;

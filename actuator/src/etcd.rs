@@ -17,7 +17,8 @@ use thiserror::Error;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-/// Longest wait for etcd to answer one call. Shorter than a lease, so that a leader notices in time.
+/// Longest wait for etcd to answer one call. Shorter than a lease, so that a leader notices in
+/// time.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time between two signs of life on a connection with calls under way. etcd hangs up on clients
 /// that ask more often than every five seconds.

@@ -87,8 +87,8 @@ impl Events {
         tracing::error!(
             cluster_id,
             instances = instance_ids.join(" "),
-            "more instances are missing than may vanish at a time; nothing is concluded until EC2 shows \
-             them again or time passes. Is the actuator's account or region another one?"
+            "more instances are missing than may vanish at a time; nothing is concluded until EC2 \
+             shows them again or time passes. Is the actuator's account or region another one?"
         );
     }
 

@@ -1,7 +1,7 @@
 //! A queue in which clusters take turns.
 //!
-//! Invariant: bounded per cluster; however much one cluster has waiting, another's next item is served
-//! after at most one item of each cluster.
+//! Invariant: bounded per cluster; however much one cluster has waiting, another's next item is
+//! served after at most one item of each cluster.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;

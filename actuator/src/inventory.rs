@@ -1,7 +1,7 @@
 //! The instances that are ours, as EC2 shows them and as we have just bought them.
 //!
-//! Invariant: an instance ends here when EC2 says that it ended, or when neither listings nor look-ups
-//! by its id have found it for a while. A listing that does not show it says nothing.
+//! Invariant: an instance ends here when EC2 says that it ended, or when neither listings nor
+//! look-ups by its id have found it for a while. A listing that does not show it says nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,8 +16,8 @@ use crate::ledger::{Book, LaunchRecord};
 /// How long EC2 may take to show a new instance.
 pub const VISIBLE_WITHIN: Duration = Duration::from_secs(60);
 
-/// Time between two look-ups by id that found nothing, before an instance counts as vanished: longer
-/// than EC2 takes to show a new one.
+/// Time between two look-ups by id that found nothing, before an instance counts as vanished:
+/// longer than EC2 takes to show a new one.
 pub const VANISH_AFTER: Duration = Duration::from_secs(90);
 
 /// Span in which few instances of a cluster may vanish.
@@ -108,8 +108,8 @@ impl Inventory {
         }
     }
 
-    /// Takes over what EC2 shows of an instance; returns it as it is known now, or none when it is none
-    /// of ours. What EC2 shows without our tags keeps those we know of.
+    /// Takes over what EC2 shows of an instance; returns it as it is known now, or none when it is
+    /// none of ours. What EC2 shows without our tags keeps those we know of.
     pub fn observe(&mut self, book: &Book, instance: Instance) -> Option<Instance> {
         let known = self.instances.get(&instance.instance_id);
         let instance = recognised(book, known, instance)?;
@@ -119,7 +119,8 @@ impl Inventory {
         Some(instance)
     }
 
-    /// Ids to look up: believed to be there, by the ledger or by what was shown before, and not listed.
+    /// Ids to look up: believed to be there, by the ledger or by what was shown before, and not
+    /// listed.
     #[must_use]
     pub fn missing(&self, book: &Book, listed: &[Instance]) -> Vec<String> {
         let listed: BTreeSet<_> = listed.iter().map(|found| found.instance_id.as_str()).collect();
@@ -149,8 +150,8 @@ impl Inventory {
         Denial::Vanished
     }
 
-    /// True when as many instances of a cluster have vanished lately as may: more would rather be EC2's
-    /// mistake than the truth. It is over by itself with time, or when EC2 shows them again.
+    /// True when as many instances of a cluster have vanished lately as may: more would rather be
+    /// EC2's mistake than the truth. It is over by itself with time, or when EC2 shows them again.
     fn frozen(&mut self, cluster_id: &str, now: Instant) -> bool {
         self.lately.retain(|(_, when)| now.duration_since(*when) < VANISH_WINDOW);
         let vanished = self.lately.iter().filter(|(cluster, _)| cluster == cluster_id).count();
@@ -158,8 +159,8 @@ impl Inventory {
         vanished >= VANISH_MAX.max(known / VANISH_SHARE)
     }
 
-    /// Takes over that a listing is done with: instances that ended, are not listed any more and that
-    /// no launch waits for are dropped. Returns their ids.
+    /// Takes over that a listing is done with: instances that ended, are not listed any more and
+    /// that no launch waits for are dropped. Returns their ids.
     pub fn settle(&mut self, book: &Book, listed: &BTreeSet<String>) -> Vec<String> {
         self.complete = true;
         let waited = |id: &String| {

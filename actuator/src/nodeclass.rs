@@ -74,8 +74,8 @@ impl Resolved {
         self.subnets.iter().map(|s| (s.zone.as_str(), s.zone_id.as_str())).collect()
     }
 
-    /// Keeps what an earlier resolution of the same class found wherever AWS has not answered this time:
-    /// that says nothing about the class. Returns the conditions kept so.
+    /// Keeps what an earlier resolution of the same class found wherever AWS has not answered this
+    /// time: that says nothing about the class. Returns the conditions kept so.
     pub fn keep_found(&mut self, before: &Self) -> Vec<&'static str> {
         let version = &self.cluster.kubernetes_version;
         let upgraded = !version.is_empty() && *version != before.cluster.kubernetes_version;

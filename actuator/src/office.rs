@@ -1,7 +1,7 @@
 //! Who answers for the region: this process while it leads, somebody else, or nobody.
 //!
-//! Invariant: the tasks of a term end with it, before another one begins here. A task that fails or panics
-//! ends the term, and the leadership with it.
+//! Invariant: the tasks of a term end with it, before another one begins here. A task that fails or
+//! panics ends the term, and the leadership with it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -113,8 +113,8 @@ async fn wait(standing: &mut watch::Receiver<Standing>, token: &CancellationToke
     }
 }
 
-/// Waits until EC2 has listed the region's instances. Whoever watches takes what is shown for all there
-/// is: a node whose instance is not among it would be given up as gone.
+/// Waits until EC2 has listed the region's instances. Whoever watches takes what is shown for all
+/// there is: a node whose instance is not among it would be given up as gone.
 async fn look_round(leader: &Leader, office: &watch::Sender<Office>) {
     let why = "leading, but EC2 has not listed the region's instances yet; if this lasts, the log \
                says why"

@@ -1,7 +1,8 @@
-//! How fast one launch or termination is tried again, and what this leader remembers of it meanwhile.
+//! How fast one launch or termination is tried again, and what this leader remembers of it
+//! meanwhile.
 //!
-//! Invariant: measured on this process's monotonic clock alone; nobody waits inside a slot, and one that
-//! fails again and again waits longer each time while the others go on.
+//! Invariant: measured on this process's monotonic clock alone; nobody waits inside a slot, and one
+//! that fails again and again waits longer each time while the others go on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -22,7 +23,8 @@ const DOUBLINGS_MAX: u32 = 5;
 pub struct Pace {
     /// When this leader took it up.
     pub since: Instant,
-    /// When EC2 was asked last for what it has not answered; when it was taken up, if by another leader.
+    /// When EC2 was asked last for what it has not answered; when it was taken up, if by another
+    /// leader.
     pub asked: Instant,
     /// Failures in a row.
     pub strikes: u32,

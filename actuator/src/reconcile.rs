@@ -1,7 +1,8 @@
 //! What is to be done, from what is recorded and what is there.
 //!
 //! Invariant: pure, and level not edge: the same ledger and inventory give the same actions however
-//! they came about; an action under way is not asked for again. What is there and not wanted is ended.
+//! they came about; an action under way is not asked for again. What is there and not wanted is
+//! ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +17,8 @@ use crate::ledger::{Book, Failure, Key, LaunchRecord, Move, Phase};
 /// repeated plan finds them.
 pub const KEEP_FINISHED_MS: i64 = 3_600_000;
 
-/// How far other hosts' clocks may be off, in milliseconds. Times that they set hold only beyond it.
+/// How far other hosts' clocks may be off, in milliseconds. Times that they set hold only beyond
+/// it.
 pub const SKEW_MAX_MS: i64 = 600_000;
 
 /// Begins the made-up launch ids of instances that another autoscaler launched.
@@ -49,7 +51,8 @@ pub struct Situation<'a> {
     pub now_ms: i64,
     /// Launches and instances that something is being done about.
     pub busy: &'a BTreeSet<String>,
-    /// Launches and instances that are to be left alone for a moment, since EC2 did not do as asked.
+    /// Launches and instances that are to be left alone for a moment, since EC2 did not do as
+    /// asked.
     pub waiting: &'a BTreeSet<String>,
 }
 

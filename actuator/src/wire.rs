@@ -13,7 +13,8 @@ use crate::ledger::LaunchRecord;
 
 /// Shows a launch and what was announced about its instance.
 pub fn show_launch(board: &Board, record: &LaunchRecord) {
-    // The launch of another autoscaler's instance is of our own making: its instance is shown alone.
+    // The launch of another autoscaler's instance is of our own making: its instance is shown
+    // alone.
     if !record.adopted {
         board.post(Change::Launch(launch_state(record)));
     }

@@ -1,7 +1,8 @@
 //! The leader's tasks: each looks at state, acts, and looks again on a signal or a timer.
 //!
 //! Invariant: every task has a name and a policy; a task that fails starts over with back-off and
-//! finds what it needs in the ledger, in EC2 or in its own next look. One that panics ends the term.
+//! finds what it needs in the ledger, in EC2 or in its own next look. One that panics ends the
+//! term.
 
 mod catalogues;
 mod classes;
@@ -47,8 +48,8 @@ pub fn start(leader: &Arc<Leader>, supervisor: &Supervisor) {
     queues::start(leader, supervisor);
 }
 
-/// The task, except that a panic ends the term: it would come again, and the region would be led by a
-/// process that does half of its work.
+/// The task, except that a panic ends the term: it would come again, and the region would be led by
+/// a process that does half of its work.
 fn ending_on_panic<Fut>(
     name: &'static str,
     task: Fut,

@@ -62,8 +62,14 @@ impl Shown {
 
     /// Drops the node classes of a cluster.
     pub fn forget_cluster(&mut self, cluster_id: &str) {
-        let of_it = |subject: &Subject| matches!(subject, Subject::NodeClass(cluster, _) if cluster == cluster_id);
-        self.latest.retain(|subject, _| !of_it(subject));
+        self.latest.retain(|subject, _| match subject {
+            Subject::NodeClass(cluster, _) => cluster != cluster_id,
+            Subject::Region
+            | Subject::Catalogue(_)
+            | Subject::Launch(_)
+            | Subject::Instance(_)
+            | Subject::Interruption(..) => true,
+        });
     }
 
     /// Drops catalogues other than these.

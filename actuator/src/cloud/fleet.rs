@@ -15,9 +15,9 @@ use super::CloudError;
 pub trait Fleet: Send + Sync + 'static {
     /// Buys one instance, or says why not. The same client token buys one instance only.
     async fn launch(&self, order: &Order) -> Result<Outcome, CloudError>;
-    /// All instances that carry a launch id or a NodeClaim's name, terminated ones included for as long
-    /// as they are listed. Whole, or an error: a page that fails fails it all. Even so, what is
-    /// missing here is no evidence of anything.
+    /// All instances that carry a launch id or a NodeClaim's name, terminated ones included for as
+    /// long as they are listed. Whole, or an error: a page that fails fails it all. Even so, what
+    /// is missing here is no evidence of anything.
     async fn instances(&self) -> Result<Vec<Instance>, CloudError>;
     /// Looks instances up by their ids, whatever their tags.
     async fn instances_by_id(&self, instance_ids: &[String]) -> Result<Found, CloudError>;
@@ -27,8 +27,8 @@ pub trait Fleet: Send + Sync + 'static {
         launch_id: &str,
         client_token: &str,
     ) -> Result<Vec<Instance>, CloudError>;
-    /// Ends instances; a single one that is gone already is no error. Of several, one that cannot be
-    /// ended may keep all from it: the caller splits them then. At most 500 at a time.
+    /// Ends instances; a single one that is gone already is no error. Of several, one that cannot
+    /// be ended may keep all from it: the caller splits them then. At most 500 at a time.
     async fn terminate(&self, instance_ids: &[String]) -> Result<(), CloudError>;
     /// Creates a launch template unless one of that name exists.
     async fn ensure_template(&self, template: &Template) -> Result<(), CloudError>;

@@ -1,7 +1,7 @@
 //! DescribeInstances.
 //!
-//! Invariant: one scan of the region serves all clusters; a listing is whole or an error; an instance is
-//! unknown only when EC2 was asked for it alone and said so.
+//! Invariant: one scan of the region serves all clusters; a listing is whole or an error; an
+//! instance is unknown only when EC2 was asked for it alone and said so.
 
 use std::collections::BTreeMap;
 

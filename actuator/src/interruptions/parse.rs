@@ -41,7 +41,8 @@ struct Envelope {
     detail: Value,
 }
 
-/// Reads an envelope; none when it is about nothing that matters. One without a time is of `now_ms`.
+/// Reads an envelope; none when it is about nothing that matters. One without a time is of
+/// `now_ms`.
 ///
 /// # Errors
 /// When the text is no envelope.

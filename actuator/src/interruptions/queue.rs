@@ -1,7 +1,7 @@
 //! The reader of one queue.
 //!
-//! Invariant: reads from the first listing of a term until told to end; an absent queue or a refused read is a condition on node
-//! classes, and is tried again with back-off.
+//! Invariant: reads from the first listing of a term until told to end; an absent queue or a
+//! refused read is a condition on node classes, and is tried again with back-off.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -142,8 +142,8 @@ fn known(leader: &Leader, announcement: &Announcement) -> (Vec<Instance>, Vec<St
     (known, strangers)
 }
 
-/// Looks up instances that are not known: a call that launched one may not have been answered. True when
-/// none is ours; what is ours is known from now on.
+/// Looks up instances that are not known: a call that launched one may not have been answered. True
+/// when none is ours; what is ours is known from now on.
 async fn none_of_ours(leader: &Leader, instance_ids: &[String]) -> bool {
     match leader.cloud().instances_by_id(instance_ids).await {
         Ok(found) => take_found(leader, &found.instances).is_empty(),

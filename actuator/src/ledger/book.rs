@@ -21,8 +21,8 @@ pub struct Book {
     pub clusters: BTreeMap<String, Arc<ClusterRecord>>,
     /// Newest writers by cluster.
     pub fences: BTreeMap<String, FenceRecord>,
-    /// Entries that cannot be read, with what is wrong with each. They stay where they are, and nothing is
-    /// done about what they are about.
+    /// Entries that cannot be read, with what is wrong with each. They stay where they are, and
+    /// nothing is done about what they are about.
     pub unreadable: BTreeMap<Key, String>,
     /// Launch ids by the instance they led to.
     by_instance: BTreeMap<String, String>,

@@ -79,8 +79,8 @@ pub struct LaunchRecord {
     /// Trace that asked for its termination; empty when none did.
     #[prost(string, tag = "17")]
     pub termination_traceparent: String,
-    /// What the call whose answer is not recorded asks for: repeated as it is, since its token stands
-    /// for exactly that. None once the answer is known.
+    /// What the call whose answer is not recorded asks for: repeated as it is, since its token
+    /// stands for exactly that. None once the answer is known.
     #[prost(message, optional, tag = "18")]
     pub order: Option<OrderRecord>,
     /// True once its instance is not wanted any more, whatever becomes of it.
@@ -234,8 +234,8 @@ impl LaunchRecord {
         self.phase() == Phase::Pending && self.asked() != CapacityType::Unspecified
     }
 
-    /// The call whose answer is not recorded, byte for byte as it was made; none when there is none, or
-    /// when an older version made it.
+    /// The call whose answer is not recorded, byte for byte as it was made; none when there is
+    /// none, or when an older version made it.
     #[must_use]
     pub fn unanswered(&self) -> Option<Order> {
         let order = self.order.as_ref().filter(|_| self.outcome_unknown())?;

@@ -9,7 +9,8 @@ use super::record::FenceRecord;
 use super::{etcd::EtcdStore, memory::MemoryStore};
 use crate::election::Term;
 
-/// Most entries in a batch. etcd refuses transactions of more than 128 operations; one is the fence.
+/// Most entries in a batch. etcd refuses transactions of more than 128 operations; one is the
+/// fence.
 pub const BATCH_ENTRIES_MAX: usize = 100;
 
 /// Most bytes in a batch. etcd refuses requests over 1.5 MiB.

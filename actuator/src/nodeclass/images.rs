@@ -1,6 +1,7 @@
 //! Images of a class.
 //!
-//! Invariant: for each architecture and variant the newest image that is not deprecated comes first.
+//! Invariant: for each architecture and variant the newest image that is not deprecated comes
+//! first.
 
 use std::collections::BTreeMap;
 

@@ -171,7 +171,7 @@ impl Plan {
         }
         if self.room == 0 {
             let message = format!(
-                "cluster {} has {PENDING_PER_CLUSTER_MAX} launches under way; ask again when some ended",
+                "cluster {} has {PENDING_PER_CLUSTER_MAX} launches under way; ask again later",
                 self.cluster_id
             );
             return Some(refuse(launch.launch_id, Reason::Overloaded, message));
@@ -238,8 +238,8 @@ impl Plan {
         let lives = tagged && !planted::is("S7");
         if record.cluster_id != self.cluster_id || !(named || lives) || !claimed {
             let message = format!(
-                "instance {instance_id} of claim {claim:?} does not stem from launch {}, which led to \
-                 {:?} for claim {:?}",
+                "instance {instance_id} of claim {claim:?} does not stem from launch {}, which \
+                 led to {:?} for claim {:?}",
                 record.launch_id(),
                 record.instance_id,
                 record.claim()
@@ -247,7 +247,8 @@ impl Plan {
             return Some(refuse(instance_id, Reason::LaunchMismatch, message));
         }
         let alive = instance.filter(|found| found.alive()).map(|found| found.instance_id.clone());
-        // Legal in each of these phases. Reconciliation ends what is beside the launch's own instance.
+        // Legal in each of these phases. Reconciliation ends what is beside the launch's own
+        // instance.
         for step in ending(&record, alive, traceparent) {
             if let Err(illegal) = draft.step(book, record.launch_id(), &step, self.now_ms) {
                 return Some(refuse(instance_id, Reason::LaunchMismatch, illegal.to_string()));
@@ -275,8 +276,8 @@ impl Plan {
         });
         let Some(instance) = ours else {
             let message = format!(
-                "no launch {launch_id:?} and no instance {instance_id:?} with the tags of that launch, \
-                 cluster {} and claim {claim:?}",
+                "no launch {launch_id:?} and no instance {instance_id:?} with the tags of that \
+                 launch, cluster {} and claim {claim:?}",
                 self.cluster_id
             );
             let id = if instance_id.is_empty() { launch_id } else { instance_id };
@@ -291,7 +292,8 @@ impl Plan {
     }
 }
 
-/// The moves that end a launch, whatever is recorded of it; `alive` is an instance of it that lives.
+/// The moves that end a launch, whatever is recorded of it; `alive` is an instance of it that
+/// lives.
 fn ending(record: &LaunchRecord, alive: Option<String>, traceparent: String) -> Vec<Move> {
     let terminate = Move::Terminate { traceparent };
     match (record.phase(), alive) {
@@ -308,8 +310,8 @@ fn ending(record: &LaunchRecord, alive: Option<String>, traceparent: String) -> 
 fn frozen(book: &Book, launch_id: &str) -> Option<Refusal> {
     let why = book.unreadable.get(&Key::Launch(launch_id.to_owned()))?;
     let message = format!(
-        "the ledger's record of launch {launch_id} cannot be read ({why}); its instance is left alone \
-         until a version that can read it leads, or the record is deleted from etcd"
+        "the ledger's record of launch {launch_id} cannot be read ({why}); its instance is left \
+         alone until a version that can read it leads, or the record is deleted from etcd"
     );
     Some(refuse(launch_id.to_owned(), Reason::Frozen, message))
 }

@@ -1,7 +1,7 @@
 //! PutCluster and ForgetCluster: how clusters enter the ledger, and leave it.
 //!
-//! Invariant: one name is one cluster for as long as instances of it run; a cluster is forgotten only when
-//! none does, by a call or by age.
+//! Invariant: one name is one cluster for as long as instances of it run; a cluster is forgotten
+//! only when none does, by a call or by age.
 
 use std::sync::Arc;
 
@@ -34,8 +34,9 @@ pub async fn put(
     let account_id = &leader.premises.caller.account_id;
     if !facts.account_id.is_empty() && !account_id.is_empty() && facts.account_id != *account_id {
         let message = format!(
-            "cluster {} says that its nodes are in account {}, and this actuator serves {account_id}; \
-             correct the watcher's account, or point its scheduler at that account's actuator",
+            "cluster {} says that its nodes are in account {}, and this actuator serves \
+             {account_id}; correct the watcher's account, or point its scheduler at that account's \
+             actuator",
             facts.name, facts.account_id
         );
         return Err(Reason::ClusterMismatch.status(message));
@@ -124,8 +125,8 @@ fn check_size(cluster_id: &str, record: &ClusterRecord) -> Result<(), Box<Status
     }
     let largest = record.node_classes.iter().max_by_key(|class| class.encoded_len());
     let message = format!(
-        "cluster {cluster_id} with its node classes is {bytes} bytes, and {RECORD_BYTES_MAX} can be \
-         recorded; shorten userData or tags, of {} first",
+        "cluster {cluster_id} with its node classes is {bytes} bytes, and {RECORD_BYTES_MAX} can \
+         be recorded; shorten userData or tags, of {} first",
         largest.map_or("its node classes", |class| &class.name)
     );
     Err(Box::new(Reason::MessageTooLarge.status(message)))
@@ -152,8 +153,8 @@ fn mismatch(
         return Ok(());
     }
     Err(format!(
-        "cluster {cluster_id} is known with UID {old}, of which {instances} instances or launches are \
-         left; this one has UID {new}. Give one of them another name; or, if the first is gone, \
+        "cluster {cluster_id} is known with UID {old}, of which {instances} instances or launches \
+         are left; this one has UID {new}. Give one of them another name; or, if the first is gone, \
          terminate what carries the tag {TAG_CLUSTER}={cluster_id}"
     ))
 }

@@ -20,8 +20,8 @@ const CLASSES_AT_ONCE: usize = 4;
 const INTERVAL: Duration = Duration::from_secs(60);
 /// Longest time for all look-ups of a class; they are made again at the next look.
 const RESOLVED_WITHIN: Duration = Duration::from_secs(180);
-/// How long what was found stays in use while AWS does not answer: subnets, groups, images and profiles
-/// change by the week.
+/// How long what was found stays in use while AWS does not answer: subnets, groups, images and
+/// profiles change by the week.
 const KEEP_FOUND: Duration = Duration::from_secs(1800);
 
 /// A class to resolve.
@@ -109,8 +109,8 @@ async fn resolve_all(
     });
 }
 
-/// Takes over resolutions. What AWS has not answered stays as it was found before, for a while: `stale`
-/// says since when.
+/// Takes over resolutions. What AWS has not answered stays as it was found before, for a while:
+/// `stale` says since when.
 fn take_over(
     classes: &mut Classes,
     done: Vec<Resolved>,

@@ -1,7 +1,7 @@
 //! Listing: keeps the inventory at what EC2 shows.
 //!
-//! Invariant: one listing at a time and at most one a second, however often it is asked for. What a listing
-//! lacks is looked up by its id; a look-up that fails changes nothing.
+//! Invariant: one listing at a time and at most one a second, however often it is asked for. What a
+//! listing lacks is looked up by its id; a look-up that fails changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Launching: from a recorded launch to an instance, or to the reason why there is none.
 //!
-//! Invariant: each call is recorded with its token before it is made. An answer that never came leaves
-//! the launch as it is: the same call is made again with the same token, after a look at what is there.
-//! Every launch has a deadline, and none waits in a slot.
+//! Invariant: each call is recorded with its token before it is made. An answer that never came
+//! leaves the launch as it is: the same call is made again with the same token, after a look at
+//! what is there. Every launch has a deadline, and none waits in a slot.
 
 mod attempt;
 mod outcome;

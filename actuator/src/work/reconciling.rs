@@ -61,7 +61,8 @@ fn look(leader: &Leader) -> Vec<Action> {
     reconcile(&leader.ledger.book(), &inventory, &situation)
 }
 
-/// What nobody works on any more is not remembered: launches that are settled, instances that are gone.
+/// What nobody works on any more is not remembered: launches that are settled, instances that are
+/// gone.
 fn forget_paces(leader: &Leader) {
     let book = leader.ledger.book();
     let inventory = leader.inventory.borrow();

@@ -1,7 +1,7 @@
 //! Deleting launch templates that nobody uses any more.
 //!
-//! Invariant: a template is deleted only when no leader has used it for a while; a launch that needs
-//! it after all makes it again, since its name says what is in it.
+//! Invariant: a template is deleted only when no leader has used it for a while; a launch that
+//! needs it after all makes it again, since its name says what is in it.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,8 @@
 //! Terminations: instances in batches.
 //!
-//! Invariant: terminating twice is harmless, so an unclear answer is followed by another call. One instance
-//! that cannot be ended keeps no other from it: batches are split, and it waits longer each time.
+//! Invariant: terminating twice is harmless, so an unclear answer is followed by another call. One
+//! instance that cannot be ended keeps no other from it: batches are split, and it waits longer
+//! each time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,7 +73,8 @@ async fn end_all(leader: &Leader, batch: &[Doomed]) {
     }
 }
 
-/// Instances that go into one call after so many failures: none of them can hide behind another for long.
+/// Instances that go into one call after so many failures: none of them can hide behind another for
+/// long.
 fn size_after(strikes: u32) -> usize {
     let halvings = if planted::is("S11") { 0 } else { strikes };
     BATCH_INSTANCES.checked_shr(halvings).unwrap_or_default().max(1)

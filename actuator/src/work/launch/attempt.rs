@@ -21,7 +21,8 @@ use crate::nodeclass::{LOOKUP_FAILED, Resolved};
 
 /// Longest time for a call; the client library tries it several times within.
 const ANSWER_WITHIN: Duration = Duration::from_secs(120);
-/// Longest time a leader works on a launch, its answers outstanding apart: the next plan does better.
+/// Longest time a leader works on a launch, its answers outstanding apart: the next plan does
+/// better.
 const DEADLINE: Duration = Duration::from_secs(300);
 /// Most calls for one launch, over all leaders: far more than it has capacity types and templates.
 const ATTEMPTS_MAX: u32 = 40;
@@ -154,7 +155,8 @@ fn use_template(leader: &Leader, name: &str) -> Arc<OnceCell<()>> {
     Arc::clone(&known.made)
 }
 
-/// Records what EC2 is asked for. Returns it as it is recorded; none when the launch moved meanwhile.
+/// Records what EC2 is asked for. Returns it as it is recorded; none when the launch moved
+/// meanwhile.
 async fn ask(
     leader: &Leader,
     launch: &LaunchRecord,

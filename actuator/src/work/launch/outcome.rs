@@ -1,7 +1,7 @@
 //! What an answer means for the launch.
 //!
-//! Invariant: decided by the error's class, and by whether a call before may have got through. An answer
-//! that is definite ends its token.
+//! Invariant: decided by the error's class, and by whether a call before may have got through. An
+//! answer that is definite ends its token.
 
 use std::time::Duration;
 
@@ -157,8 +157,8 @@ fn close(leader: &Leader, capacity_type: CapacityType, shortages: &[Shortage]) {
     leader.board.post_offerings(OfferingUpdates { updates, ..OfferingUpdates::default() });
 }
 
-/// Closes offerings that were refused by name while others of the order were not: what is wrong with one
-/// type says nothing about the class. Returns whether there were any.
+/// Closes offerings that were refused by name while others of the order were not: what is wrong
+/// with one type says nothing about the class. Returns whether there were any.
 fn close_refused(leader: &Leader, order: &Order, shortages: &[Shortage]) -> bool {
     let wrong: Vec<_> = shortages
         .iter()

@@ -1,8 +1,8 @@
 //! A call whose answer is not known: by this process or by a leader before it.
 //!
-//! Invariant: such a call is never taken for failed. What there is of the launch is looked up first; then
-//! the same call is made again, byte for byte; and nothing is concluded from not finding an instance before
-//! EC2 must have shown it.
+//! Invariant: such a call is never taken for failed. What there is of the launch is looked up
+//! first; then the same call is made again, byte for byte; and nothing is concluded from not
+//! finding an instance before EC2 must have shown it.
 
 use longshore_runtime::planted;
 
@@ -26,7 +26,7 @@ pub async fn resume(
         Ok(found) if !found.is_empty() => return adopt(leader, launch, &found).await,
         Ok(_) => {}
         Err(error) => {
-            tracing::warn!(launch_id = launch.launch_id(), %error, "its outcome is looked up again");
+            tracing::warn!(launch_id = launch.launch_id(), %error, "outcome looked up again");
             leader.paces().of(launch.launch_id()).heard = Some(error);
             return Ok(Next::Later);
         }
@@ -64,7 +64,8 @@ async fn void(leader: &Leader, launch: &LaunchRecord) -> Result<Next, LedgerErro
     Ok(if launch.cancelled { Next::Later } else { Next::Again })
 }
 
-/// The call got through. Of several instances the first that lives is taken; reconciliation ends the rest.
+/// The call got through. Of several instances the first that lives is taken; reconciliation ends
+/// the rest.
 async fn adopt(
     leader: &Leader,
     launch: &LaunchRecord,
