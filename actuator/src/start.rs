@@ -4,6 +4,7 @@
 //! the service to answer that they are not.
 
 use std::net::SocketAddr;
+#[cfg(feature = "aws")]
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -15,12 +16,16 @@ use longshore_runtime::backoff::{Backoff, BackoffPolicy};
 use longshore_runtime::metrics::Metrics;
 use longshore_runtime::net::Listener;
 use longshore_runtime::platform::Platform;
+#[cfg(feature = "aws")]
+use longshore_runtime::process;
+use longshore_runtime::server;
 use longshore_runtime::tasks::Supervisor;
-use longshore_runtime::{process, server};
 use tokio::sync::watch;
 
 use crate::cloud::{Caller, Cloud};
-use crate::config::{Args, Config};
+#[cfg(feature = "aws")]
+use crate::config::Args;
+use crate::config::Config;
 #[cfg(feature = "aws")]
 use crate::ec2::Aws;
 use crate::election::{self, Campaign, Standing, Term};

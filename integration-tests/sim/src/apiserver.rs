@@ -14,7 +14,6 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response, StatusCode};
 use http_body::Frame;
-use http_body_util::BodyExt as _;
 use tokio::time::Sleep;
 
 use crate::gate::{Gate, Standing};
@@ -211,10 +210,4 @@ impl http_body::Body for Disturbed {
     fn size_hint(&self) -> http_body::SizeHint {
         self.body.size_hint()
     }
-}
-
-/// The whole of a reply as text, for journals.
-pub async fn text(body: AxumBody) -> String {
-    let collected = body.collect().await.map(http_body_util::Collected::to_bytes);
-    String::from_utf8_lossy(&collected.unwrap_or_default()).into_owned()
 }

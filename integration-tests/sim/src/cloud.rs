@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use longshore_actuator::cloud::{
-    Access, Caller, Class, CloudError, EksCluster, Fleet, Image, Instance, Letter, Listing, Mail,
-    Market, Network, NewProfile, Order, Outcome, Profile, SecurityGroup, SpotPrice, Subnet,
-    Template, TemplateRef, TypeInZone,
+    Access, Caller, Class, CloudError, EksCluster, Fleet, Found, Image, Instance, Letter, Listing,
+    Mail, Market, Network, NewProfile, Order, Outcome, Profile, SecurityGroup, SpotPrice, Subnet,
+    TAG_CLAIM, TAG_LAUNCH, Template, TemplateRef, TypeInZone,
 };
 use longshore_ec2_data::Dataset;
 use longshore_proto::types::v1::SelectorTerm;
@@ -157,7 +157,12 @@ impl Fleet for CloudClient {
         let troubles = self.weather.now();
         let all = self
             .call("ec2:DescribeInstances", |model, now_ms| {
-                let visible = model.instances.values().filter(|found| found.visible_ms <= now_ms);
+                let visible = model.instances.values().filter(|found| {
+                    // Listings ask for a tag of ours or of Karpenter's.
+                    let tags = &found.seen.tags;
+                    let ours = tags.contains_key(TAG_LAUNCH) || tags.contains_key(TAG_CLAIM);
+                    ours && found.visible_ms <= now_ms
+                });
                 Ok(visible.map(|found| found.seen.clone()).collect::<Vec<_>>())
             })
             .await?;
@@ -169,6 +174,36 @@ impl Fleet for CloudClient {
             return Ok(all.into_iter().filter(keep).collect());
         }
         Ok(all)
+    }
+
+    async fn instances_by_id(&self, instance_ids: &[String]) -> Result<Found, CloudError> {
+        let ids = instance_ids.to_vec();
+        self.call("ec2:DescribeInstances", move |model, now_ms| {
+            let mut found = Found::default();
+            for id in ids {
+                match model.instances.get(&id).filter(|known| known.visible_ms <= now_ms) {
+                    Some(known) => found.instances.push(known.seen.clone()),
+                    None => found.unknown.push(id),
+                }
+            }
+            Ok(found)
+        })
+        .await
+    }
+
+    async fn instances_of_launch(
+        &self,
+        launch_id: &str,
+        client_token: &str,
+    ) -> Result<Vec<Instance>, CloudError> {
+        let (launch_id, token) = (launch_id.to_owned(), client_token.to_owned());
+        self.call("ec2:DescribeInstances", move |model, now_ms| {
+            let visible = model.instances.values().filter(|found| found.visible_ms <= now_ms);
+            let ours = visible
+                .filter(|found| found.seen.tag(TAG_LAUNCH) == launch_id || found.token == token);
+            Ok(ours.map(|found| found.seen.clone()).collect())
+        })
+        .await
     }
 
     async fn terminate(&self, instance_ids: &[String]) -> Result<(), CloudError> {
@@ -283,8 +318,10 @@ impl Network for CloudClient {
 
     async fn parameter(&self, name: &str) -> Result<Option<String>, CloudError> {
         let name = name.to_owned();
-        self.call("ssm:GetParameter", move |model, _| Ok(model.config.parameters.get(&name).cloned()))
-            .await
+        self.call("ssm:GetParameter", move |model, _| {
+            Ok(model.config.parameters.get(&name).cloned())
+        })
+        .await
     }
 
     async fn eks_cluster(&self, _: &str) -> Result<EksCluster, CloudError> {
@@ -403,7 +440,8 @@ impl Mail for CloudClient {
         loop {
             let letters = self
                 .call("sqs:ReceiveMessage", |model, now_ms| {
-                    let due = model.letters.iter_mut().filter(|(_, found)| found.visible_ms <= now_ms);
+                    let due =
+                        model.letters.iter_mut().filter(|(_, found)| found.visible_ms <= now_ms);
                     let taken = due.take(LETTERS_MAX).map(|(receipt, found)| {
                         found.visible_ms = now_ms + HIDDEN_MS;
                         Letter { receipt: receipt.to_string(), body: found.body.clone() }

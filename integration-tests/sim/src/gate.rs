@@ -53,16 +53,6 @@ impl Gate {
         wakers.into_values().for_each(Waker::wake);
     }
 
-    /// Returns once the process runs; never when it is dead.
-    pub async fn running(&self) {
-        let id = self.ticket();
-        std::future::poll_fn(|context| match self.poll(id, context) {
-            Standing::Running => Poll::Ready(()),
-            Standing::Stopped | Standing::Dead => Poll::Pending,
-        })
-        .await;
-    }
-
     fn ticket(&self) -> u64 {
         let mut state = self.lock();
         state.next += 1;

@@ -36,12 +36,16 @@ pub fn find(
             }
             if found.is_some() { Going::Stop } else { Going::On }
         })?;
-        let first = found.as_ref().and_then(|outcome| Some((outcome.seed, outcome.violations.first()?)));
+        let first =
+            found.as_ref().and_then(|outcome| Some((outcome.seed, outcome.violations.first()?)));
         if output == Output::Text {
-            println!("{}", match &first {
-                Some((seed, broken)) => format!("{name}: seed {seed}: {}: {what}", broken.rule),
-                None => format!("{name}: not found within {within} seeds: {what}"),
-            });
+            println!(
+                "{}",
+                match &first {
+                    Some((seed, broken)) => format!("{name}: seed {seed}: {}: {what}", broken.rule),
+                    None => format!("{name}: not found within {within} seeds: {what}"),
+                }
+            );
         }
         rows.push(json!({
             "name": name,

@@ -65,6 +65,7 @@ pub struct Broken {
 /// When the world cannot be made, which is a bug.
 pub fn run(seed: u64, how: &How) -> Result<(Outcome, Journal, Vec<Fault>)> {
     longshore_runtime::planted::plant(how.plant.iter().cloned());
+    longshore_core::planted::plant(how.plant.iter().cloned());
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
     runtime.block_on(live(seed, how))
@@ -167,10 +168,9 @@ impl Course {
         self.steps += 1;
         self.world.judge.look();
         for index in self.world.ended() {
-            self.world.journal.note(&format!(
-                "{} has ended by itself",
-                self.world.services[index].machine.name
-            ));
+            self.world
+                .journal
+                .note(&format!("{} has ended by itself", self.world.services[index].machine.name));
             self.world.kill(index);
             self.world.away.insert(index, self.steps + AWAY_STEPS);
         }

@@ -35,7 +35,12 @@ pub struct Users {
 impl Users {
     /// The users of a cluster, who want about this many pods.
     #[must_use]
-    pub fn new(cluster: &Arc<Cluster>, seed: u64, (pods, judge): (u64, &Judge), journal: &Journal) -> Self {
+    pub fn new(
+        cluster: &Arc<Cluster>,
+        seed: u64,
+        (pods, judge): (u64, &Judge),
+        journal: &Journal,
+    ) -> Self {
         let random = Random::stream(seed, &format!("users/{}", cluster.label));
         let each = pods / u64::try_from(WORKLOADS).unwrap_or(1);
         Self {

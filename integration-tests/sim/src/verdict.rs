@@ -143,7 +143,8 @@ impl Judge {
             }
             Some(_) => {}
             None if cluster.serves(id) => {
-                let text = format!("{id} of {} is ended while its node is in service", cluster.label);
+                let text =
+                    format!("{id} of {} is ended while its node is in service", cluster.label);
                 self.violate("ended in service without a claim", text);
             }
             None => {}
@@ -198,5 +199,6 @@ impl Seen {
 /// True for a node whose Ready condition is true.
 fn is_ready(node: &Value) -> bool {
     let conditions = node["status"]["conditions"].as_array();
-    conditions.is_some_and(|all| all.iter().any(|one| one["type"] == "Ready" && one["status"] == "True"))
+    conditions
+        .is_some_and(|all| all.iter().any(|one| one["type"] == "Ready" && one["status"] == "True"))
 }

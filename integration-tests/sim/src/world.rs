@@ -112,7 +112,16 @@ impl World {
             clusters.push(Arc::new(made?));
         }
         let sites = sites.into_iter().map(|(_, _, site)| site).collect();
-        let mut world = Self { clock, net, sites, clusters, services: Vec::new(), away: BTreeMap::new(), journal, judge };
+        let mut world = Self {
+            clock,
+            net,
+            sites,
+            clusters,
+            services: Vec::new(),
+            away: BTreeMap::new(),
+            journal,
+            judge,
+        };
         world.judge.watch(&world.sites, &world.clusters);
         world.add_services(seed, size);
         for index in 0..world.services.len() {

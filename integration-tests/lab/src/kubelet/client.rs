@@ -183,4 +183,3 @@ fn is_final(error: &kube::Error) -> bool {
     }
     matches!(error, kube::Error::SerdeError(_) | kube::Error::BuildRequest(_))
 }
-

@@ -200,7 +200,9 @@ impl PodLife {
                 self.client.patch_pod(&pod, &status).await;
                 sleep(behaviour.ready_after).await;
             }
-            self.client.patch_pod(&pod, &running(&pod, &self.addresses, true, &self.client.now())).await;
+            self.client
+                .patch_pod(&pod, &running(&pod, &self.addresses, true, &self.client.now()))
+                .await;
         }
         match behaviour.runs_for {
             Some(time) => sleep(time).await,

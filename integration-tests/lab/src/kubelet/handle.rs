@@ -65,7 +65,8 @@ impl Kubelets {
 
     /// Starts with no machine at all, for clusters of static nodes.
     pub fn without_instances(client: kube::Client, config: KubeletConfig) -> Self {
-        let client = KubeletClient::new(client, config.requests_in_flight_max, config.clock.clone());
+        let client =
+            KubeletClient::new(client, config.requests_in_flight_max, config.clock.clone());
         let config = Arc::new(config);
         let (served, news) = mpsc::channel(NEWS_MAX);
         let around = Surroundings {

@@ -100,7 +100,10 @@ async fn serve(around: &Surroundings, node: &str, ip: &str) {
     around.client.renew_lease(node).await;
     sleep(around.config.ready_delay).await;
     let message = "kubelet is posting ready status";
-    around.client.patch_node(node, &readiness(true, "KubeletReady", message, &around.client.now())).await;
+    around
+        .client
+        .patch_node(node, &readiness(true, "KubeletReady", message, &around.client.now()))
+        .await;
     let started = Served::From { node: node.to_owned(), ip: ip.to_owned() };
     if around.served.send(started).await.is_err() {
         return;
@@ -118,5 +121,8 @@ async fn leave(around: &Surroundings, node: &str) {
         return;
     }
     let message = "node is shutting down";
-    around.client.patch_node(node, &readiness(false, "KubeletNotReady", message, &around.client.now())).await;
+    around
+        .client
+        .patch_node(node, &readiness(false, "KubeletNotReady", message, &around.client.now()))
+        .await;
 }

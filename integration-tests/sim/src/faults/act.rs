@@ -62,7 +62,9 @@ impl World {
                 let clock = &self.services[*service].machine.clock;
                 clock.set_skew_ms(if on { *skew_ms } else { 0 });
             }
-            What::Partition { .. } | What::Cutoff { .. } | What::Cut { .. } => self.net_fault(what, on),
+            What::Partition { .. } | What::Cutoff { .. } | What::Cut { .. } => {
+                self.net_fault(what, on)
+            }
             What::ApiErrors { cluster } => self.clusters[*cluster].weather.set(|troubles| {
                 troubles.overloaded = percent / 2;
                 troubles.internal = percent / 2;
@@ -72,9 +74,11 @@ impl World {
             What::ApiRepliesLost { cluster } => {
                 self.clusters[*cluster].weather.set(|troubles| troubles.reply_lost = percent);
             }
-            What::KindAbsent { cluster, plural } => self.clusters[*cluster].weather.set(|troubles| {
-                troubles.absent = if on { vec![plural.clone()] } else { Vec::new() };
-            }),
+            What::KindAbsent { cluster, plural } => {
+                self.clusters[*cluster].weather.set(|troubles| {
+                    troubles.absent = if on { vec![plural.clone()] } else { Vec::new() };
+                })
+            }
             What::Compacted { cluster } if on => self.clusters[*cluster].handle.compact(),
             What::Compacted { .. } => {}
             What::Kill { .. } | What::Undecodable { .. } | What::NodeFlaps { .. } => {}
@@ -213,7 +217,8 @@ impl World {
             "status": if ready { "True" } else { "Unknown" },
             "reason": if ready { "KubeletReady" } else { "NodeStatusUnknown" },
         }] } });
-        let patched = api.patch_status(name, &PatchParams::default(), &Patch::Strategic(&status)).await;
+        let patched =
+            api.patch_status(name, &PatchParams::default(), &Patch::Strategic(&status)).await;
         if let Err(error) = patched {
             self.journal.note(&format!("node {name:?} cannot be changed: {error}"));
         }

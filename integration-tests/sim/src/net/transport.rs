@@ -29,7 +29,8 @@ impl Transport for Endpoint {
             let to = net.resolve(address.ok_or_else(unknown)?);
             tokio::time::sleep(net.delay() + net.delay()).await;
             while net.is_blocked(from, to.ip()) || net.is_blocked(to.ip(), from) {
-                tokio::time::sleep(net.latency_max.max(std::time::Duration::from_millis(100))).await;
+                tokio::time::sleep(net.latency_max.max(std::time::Duration::from_millis(100)))
+                    .await;
             }
             net.connected(from, to)
         })

@@ -3,9 +3,7 @@
 //! Invariant: the envelopes are EventBridge's own.
 
 use jiff::Timestamp;
-use longshore_actuator::cloud::{
-    Class, CloudError, InstanceMetadata, Offer, Shortage, Template,
-};
+use longshore_actuator::cloud::{Class, CloudError, InstanceMetadata, Offer, Shortage, Template};
 use longshore_proto::capacity::v1::InstancePhase;
 use serde_json::{Value, json};
 

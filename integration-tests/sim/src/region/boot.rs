@@ -67,8 +67,7 @@ fn machine(model: &Model, record: &Record) -> Instance {
         tags: seen.tags.clone(),
         cpu_millis: hardware.map_or(0, |found| i64::from(found.vcpus) * 1000),
         memory_bytes: memory_bytes / 100 * SEEN_MEMORY_PERCENT,
-        eni_max_pods: hardware.map_or(0, |found| {
-            u32::try_from(eni_limited_pods(found, 0)).unwrap_or(u32::MAX)
-        }),
+        eni_max_pods: hardware
+            .map_or(0, |found| u32::try_from(eni_limited_pods(found, 0)).unwrap_or(u32::MAX)),
     }
 }

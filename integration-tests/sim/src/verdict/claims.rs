@@ -69,7 +69,8 @@ impl Judge {
             self.violate("a running instance was taken for gone", text);
         }
         if running && reason == INTERRUPTED && !announced {
-            let text = format!("claim {name} of {} goes as {reason}; nobody said so", cluster.label);
+            let text =
+                format!("claim {name} of {} goes as {reason}; nobody said so", cluster.label);
             self.violate("an interruption was imagined", text);
         }
         if running && reason.is_empty() {

@@ -59,9 +59,10 @@ impl Judge {
     fn alive_of(&self, cluster: &Seen) -> BTreeMap<String, String> {
         let Some(region) = self.regions.get(cluster.site) else { return BTreeMap::new() };
         region.with(|model, _| {
-            let ours = model.instances.values().filter(|record| {
-                record.alive() && record.seen.tag(TAG_CLUSTER) == cluster.name
-            });
+            let ours = model
+                .instances
+                .values()
+                .filter(|record| record.alive() && record.seen.tag(TAG_CLUSTER) == cluster.name);
             let pair = |record: &crate::region::Record| {
                 (record.seen.instance_id.clone(), record.seen.tag(TAG_CLAIM).to_owned())
             };
@@ -77,7 +78,11 @@ fn pods(cluster: &Seen) -> Vec<String> {
         let bound = pod["spec"]["nodeName"].is_string();
         let deleting = !pod["metadata"]["deletionTimestamp"].is_null();
         if !over && !bound && !deleting {
-            waiting.push(format!("{}: pod {} waits", cluster.label, text(&pod["metadata"]["name"])));
+            waiting.push(format!(
+                "{}: pod {} waits",
+                cluster.label,
+                text(&pod["metadata"]["name"])
+            ));
         }
     });
     waiting

@@ -10,8 +10,8 @@ use longshore_watcher::counters::Counters;
 use longshore_watcher::service::Watcher;
 
 use super::{SCHEDULERS, World};
-use crate::cloud::CloudClient;
 use crate::apiserver::Road;
+use crate::cloud::CloudClient;
 use crate::process::{Machine, Process, spawn};
 use crate::random::Random;
 
