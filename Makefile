@@ -55,6 +55,15 @@ test: ## everything that proves it works, on the real control plane (first run: 
 build-test: setup-build
 	cargo build --workspace --all-targets
 
+.PHONY: simulate planted
+simulate: setup-build ## live through 200 seeds of the whole system, with faults (SIMULATE_SEEDS=0..20 for fewer)
+	cargo build --profile sim --package longshore-sim
+	$(target)/sim/longshore-sim run --seeds $(or $(SIMULATE_SEEDS),0..200)
+
+planted: setup-build ## plant each defect that once was, and say which seed of the simulation finds it
+	cargo build --profile sim --package longshore-sim
+	$(target)/sim/longshore-sim planted
+
 .PHONY: fuzz
 fuzz: setup-build ## feed odd bytes to manifests, requirements and ComputePlan, a minute each (after a build)
 	fuzz/run.sh 60

@@ -43,9 +43,3 @@ impl fmt::Debug for Clock {
         formatter.debug_tuple("Clock").field(&self.now_ms()).finish()
     }
 }
-
-/// Milliseconds since 1970-01-01 UTC by the machine's clock.
-#[must_use]
-pub fn now_ms() -> i64 {
-    Timestamp::now().as_millisecond()
-}

@@ -89,6 +89,12 @@ pub struct How {
     /// Simulated minutes with users and faults; the world is given five more to come to rest.
     #[arg(long, default_value_t = 30)]
     pub minutes: u64,
+    /// Clusters: the first two share an account and a region, the third has the name of the first.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=3))]
+    pub clusters: u8,
+    /// Pods of each cluster at the beginning.
+    #[arg(long, default_value_t = 150)]
+    pub pods: u64,
     /// Leave out the faults of these numbers.
     #[arg(long, value_delimiter = ',', value_name = "NUMBER,…")]
     pub skip: Vec<usize>,
@@ -104,7 +110,15 @@ impl How {
     /// The same as arguments of a child process.
     #[must_use]
     pub fn to_arguments(&self) -> Vec<String> {
-        let mut arguments = vec!["--minutes".to_owned(), self.minutes.to_string()];
+        let sizes = [
+            ("--minutes", self.minutes),
+            ("--clusters", u64::from(self.clusters)),
+            ("--pods", self.pods),
+        ];
+        let mut arguments: Vec<String> = sizes
+            .iter()
+            .flat_map(|(name, value)| [(*name).to_owned(), value.to_string()])
+            .collect();
         if !self.skip.is_empty() {
             let skip: Vec<String> = self.skip.iter().map(ToString::to_string).collect();
             arguments.extend(["--skip".to_owned(), skip.join(",")]);

@@ -2,7 +2,7 @@
 //!
 //! Invariant: nothing here depends on the machine but `wall_ms`, which is no part of the journal.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -73,7 +73,11 @@ pub fn run(seed: u64, how: &How) -> Result<(Outcome, Journal, Vec<Fault>)> {
 
 async fn live(seed: u64, how: &How) -> Result<(Outcome, Journal, Vec<Fault>)> {
     let wall = std::time::Instant::now();
-    let size = Size::default();
+    anyhow::ensure!(
+        longshore_sim_entropy::asked() > 0,
+        "the system's own randomness is in use: a run could not be repeated"
+    );
+    let size = Size::of(how.clusters, how.pods);
     let world = World::start(seed, &size).await?;
     let journal = world.journal.clone();
     let subscriber = tracing_subscriber::fmt()
@@ -141,13 +145,15 @@ impl Course {
         self.world.journal.note("faults and users have ended");
     }
 
-    /// Waits for rest; how long that took, in seconds.
+    /// Waits for rest; how long that took, in seconds. What has not been as it must be for all of the time
+    /// that there is breaks a rule; a world that is busy with other things is at rest enough.
     async fn rest(&mut self) -> Option<u64> {
         let began = Instant::now();
         let mut calm_since = None;
-        loop {
+        let mut lasting: Option<BTreeSet<String>> = None;
+        while began.elapsed() <= REST {
             self.step().await;
-            let unrest = self.world.judge.unrest();
+            let unrest: BTreeSet<String> = self.world.judge.unrest().into_iter().collect();
             if unrest.is_empty() {
                 let since = *calm_since.get_or_insert_with(Instant::now);
                 if since.elapsed() >= CALM {
@@ -155,12 +161,18 @@ impl Course {
                 }
             } else {
                 calm_since = None;
-                if began.elapsed() > REST {
-                    self.world.judge.restless(&unrest);
-                    return None;
-                }
             }
+            lasting = Some(match lasting {
+                Some(before) => before.intersection(&unrest).cloned().collect(),
+                None => unrest,
+            });
         }
+        let lasting: Vec<String> = lasting.unwrap_or_default().into_iter().collect();
+        if lasting.is_empty() {
+            return Some(began.elapsed().as_secs());
+        }
+        self.world.judge.restless(&lasting);
+        None
     }
 
     async fn step(&mut self) {

@@ -43,6 +43,8 @@ struct Seen {
 #[derive(Default)]
 struct State {
     violations: Vec<Violation>,
+    /// Cluster and claim of each instance, as its tags said when it was launched.
+    owners: BTreeMap<String, (String, String)>,
     /// Living instances by cluster and claim.
     alive: BTreeMap<(String, String), BTreeSet<String>>,
     /// Claims that users have deleted, by cluster label.
@@ -106,6 +108,8 @@ impl Judge {
 
     fn launched(&self, site: usize, record: &Record) {
         let claim = record.seen.tag(TAG_CLAIM).to_owned();
+        let owner = (record.seen.tag(TAG_CLUSTER).to_owned(), claim.clone());
+        self.lock().owners.insert(record.seen.instance_id.clone(), owner);
         let key = (self.cluster_key(site, record), claim.clone());
         self.journal.note(&format!(
             "EC2: {} launched for claim {claim} of {}: {} {}",
@@ -123,7 +127,9 @@ impl Judge {
     }
 
     fn ending(&self, site: usize, record: &Record, outside: bool) {
-        let (claim, id) = (record.seen.tag(TAG_CLAIM), &record.seen.instance_id);
+        let id = &record.seen.instance_id;
+        let (_, claim) = self.owner(id);
+        let claim = claim.as_str();
         let key = (self.cluster_key(site, record), claim.to_owned());
         let whose = if outside { "by EC2 or a person" } else { "by Longshore" };
         self.journal.note(&format!("EC2: {id} of claim {claim} of {} is ended {whose}", key.0));
@@ -151,8 +157,13 @@ impl Judge {
         }
     }
 
+    /// Cluster and claim that an instance was launched for, whatever has become of its tags.
+    fn owner(&self, instance_id: &str) -> (String, String) {
+        self.lock().owners.get(instance_id).cloned().unwrap_or_default()
+    }
+
     fn cluster_of(&self, site: usize, record: &Record) -> Option<&Seen> {
-        let name = record.seen.tag(TAG_CLUSTER);
+        let (name, _) = self.owner(&record.seen.instance_id);
         self.clusters.iter().find(|cluster| cluster.site == site && cluster.name == name)
     }
 

@@ -41,18 +41,20 @@ pub struct Size {
     pub pods: u64,
 }
 
-impl Default for Size {
-    /// Three clusters in two accounts and two regions, two of them of one name.
-    fn default() -> Self {
-        Self {
-            clusters: vec![
-                ("prod", "111122223333", "us-east-1"),
-                ("stage", "111122223333", "us-east-1"),
-                ("prod", "444455556666", "eu-west-1"),
-            ],
-            schedulers: 2,
-            pods: 150,
-        }
+/// The clusters that there may be: name, account and region. Two share an account and a region, and two
+/// have one name.
+const CLUSTERS: [(&str, &str, &str); 3] = [
+    ("prod", "111122223333", "us-east-1"),
+    ("stage", "111122223333", "us-east-1"),
+    ("prod", "444455556666", "us-east-1"),
+];
+
+impl Size {
+    /// This many clusters, three at most, with this many pods each, and two schedulers.
+    #[must_use]
+    pub fn of(clusters: u8, pods: u64) -> Self {
+        let clusters = CLUSTERS.into_iter().take(usize::from(clusters)).collect();
+        Self { clusters, schedulers: 2, pods }
     }
 }
 
@@ -133,11 +135,7 @@ impl World {
     fn add_services(&mut self, seed: u64, size: &Size) {
         let mut machines = Vec::new();
         for site in 0..self.sites.len() {
-            // The first site has two actuators, of which one leads.
-            let copies = if site == 0 { 2 } else { 1 };
-            for copy in 0..copies {
-                machines.push((format!("actuator-{site}-{copy}"), Kind::Actuator { site }));
-            }
+            machines.push((format!("actuator-{site}"), Kind::Actuator { site }));
         }
         for copy in 0..size.schedulers {
             machines.push((format!("scheduler-{copy}"), Kind::Scheduler));

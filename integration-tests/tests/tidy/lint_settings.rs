@@ -26,12 +26,17 @@ fn every_clippy_file_repeats_the_roots_values() -> Result<()> {
     Ok(())
 }
 
+/// Crates with lints of their own: the one function that stands for libc's cannot be written without `unsafe`,
+/// which the workspace forbids for good.
+const OWN_LINTS: [&str; 1] = ["integration-tests/sim/entropy/Cargo.toml"];
+
 #[test]
 fn every_crate_takes_the_workspace_lints() -> Result<()> {
     let takes = Regex::new(r"(?m)^\[lints\]\nworkspace = true$")?;
     let manifests = text_files(|path| path.ends_with("/Cargo.toml"))?;
     // A crate outside the workspace, for builds that nothing else wants, cannot take what it says.
     let members = manifests.into_iter().filter(|it| !it.text.contains("\n[workspace]\n"));
+    let members = members.filter(|it| !OWN_LINTS.contains(&it.path.as_str()));
     let own = members.filter(|it| !takes.is_match(&it.text)).map(|it| it.path);
     expect_none(
         &own.collect::<Vec<_>>(),

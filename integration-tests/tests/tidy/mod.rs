@@ -8,6 +8,7 @@ mod documents;
 mod lint_settings;
 mod modules;
 mod repository;
+mod simulation;
 mod sources;
 
 use std::fs;

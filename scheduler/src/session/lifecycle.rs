@@ -224,7 +224,10 @@ impl World<'_> {
             }
             LaunchPhase::Terminated => {
                 let message = "the instance ended before it was recorded";
-                told(delete(claim, "InstanceTerminated", message))
+                let step = delete(claim, "InstanceTerminated", message);
+                let instance = self.region.instances.get(&launch.instance_id);
+                let vanished = instance.is_some_and(|instance| instance.vanished);
+                if vanished { absent(claim, step) } else { told(step) }
             }
         }
     }

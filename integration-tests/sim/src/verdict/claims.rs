@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 
-use longshore_actuator::cloud::{TAG_CLAIM, TAG_CLUSTER};
 use serde_json::Value;
 
 use super::{CLAIMS, Judge, Seen};
@@ -90,9 +89,9 @@ impl Judge {
     /// Whether the instance of a claim runs, and whether EC2 has announced its end.
     fn instance_of(&self, cluster: &Seen, claim: &str) -> Option<(bool, bool)> {
         self.regions.get(cluster.site)?.with(|model, _| {
-            let found = model.instances.values().filter(|record| {
-                record.seen.tag(TAG_CLAIM) == claim && record.seen.tag(TAG_CLUSTER) == cluster.name
-            });
+            let owner = (cluster.name.clone(), claim.to_owned());
+            let found = model.instances.values();
+            let found = found.filter(|record| self.owner(&record.seen.instance_id) == owner);
             let found = found.map(|record| (record.alive(), record.announced_ms.is_some()));
             found.reduce(|one, other| (one.0 || other.0, one.1 || other.1))
         })

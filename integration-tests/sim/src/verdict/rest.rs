@@ -4,7 +4,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use longshore_actuator::cloud::{TAG_CLAIM, TAG_CLUSTER};
 use serde_json::Value;
 
 use super::{CLAIMS, Judge, Seen};
@@ -59,14 +58,13 @@ impl Judge {
     fn alive_of(&self, cluster: &Seen) -> BTreeMap<String, String> {
         let Some(region) = self.regions.get(cluster.site) else { return BTreeMap::new() };
         region.with(|model, _| {
-            let ours = model
-                .instances
-                .values()
-                .filter(|record| record.alive() && record.seen.tag(TAG_CLUSTER) == cluster.name);
-            let pair = |record: &crate::region::Record| {
-                (record.seen.instance_id.clone(), record.seen.tag(TAG_CLAIM).to_owned())
-            };
-            ours.map(pair).collect()
+            let alive = model.instances.values().filter(|record| record.alive());
+            let owned = alive.filter_map(|record| {
+                let id = record.seen.instance_id.clone();
+                let (name, claim) = self.owner(&id);
+                (name == cluster.name).then_some((id, claim))
+            });
+            owned.collect()
         })
     }
 }

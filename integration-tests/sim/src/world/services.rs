@@ -95,7 +95,7 @@ impl World {
             region: site.region.with(|model, _| model.config.name.clone()),
             listen: service.machine.address(),
             metrics_listen: None,
-            etcd_endpoints: self.etcd_endpoints(index),
+            etcd_endpoints: Vec::new(),
             advertise: Some(service.machine.url()),
             lease_seconds: 3,
             tuning: Tuning {
@@ -115,10 +115,6 @@ impl World {
         let (cloud, metrics) = (Arc::new(cloud), Metrics::new());
         longshore_actuator::start_with(config, listener, cloud, &metrics, &process.supervisor)
             .map(drop)
-    }
-
-    fn etcd_endpoints(&self, _index: usize) -> Vec<String> {
-        Vec::new()
     }
 
     fn start_scheduler(&self, index: usize, process: &Process) -> anyhow::Result<()> {
@@ -145,10 +141,13 @@ impl World {
             gate: process.gate.clone(),
             random: Arc::clone(&service.random),
         };
-        let site = self.sites[cluster.site].region.with(|model, _| model.config.name.clone());
+        let site = &self.sites[cluster.site].region;
+        let (region, account) =
+            site.with(|model, _| (model.config.name.clone(), model.config.account_id.clone()));
         let endpoint = format!("http://{SCHEDULERS}");
         let mut config = longshore_watcher::args::Config::new(&cluster.name, &endpoint);
-        config.region = site;
+        config.region = region;
+        config.account_id = account;
         config.identity.clone_from(&service.machine.name);
         config.cluster_endpoint = "https://api.sim.eks.amazonaws.com".to_owned();
         config.interruption_queue = "sim".to_owned();

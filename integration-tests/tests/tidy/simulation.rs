@@ -1,0 +1,93 @@
+//! Rules that keep the simulation honest: services take nothing from thin air, and each defect that the code
+//! can commit again is one that the simulation knows.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context as _, Result};
+use regex::Regex;
+
+use super::{TextFile, expect_none, rust_files};
+
+/// Where the services' code lies.
+const SERVICES: [&str; 4] = ["scheduler/src/", "watcher/src/", "actuator/src/", "runtime/src/"];
+/// What takes time, randomness, threads or sockets from thin air.
+const THIN_AIR: &str = r"SystemTime::now|Timestamp::now\(|std::time::Instant|rand::rng\(|rand::random|thread_rng|spawn_blocking|std::thread::|Uuid::new_v4|TcpStream::connect|TcpListener::bind|(Platform|Entropy|Clock)::system\(";
+/// Where the world outside is taken in, once, to be handed down; and AWS's clients, which a simulation
+/// does without.
+const EDGES: [&str; 9] = [
+    "runtime/src/clock.rs",
+    "runtime/src/entropy.rs",
+    "runtime/src/platform.rs",
+    "runtime/src/process.rs",
+    "runtime/src/server.rs",
+    "runtime/src/workers.rs",
+    "watcher/src/args.rs",
+    "watcher/src/service.rs",
+    "actuator/src/ec2/client.rs",
+];
+/// Where the simulation lists what can be planted.
+const LIST: &str = "integration-tests/sim/src/planted.rs";
+
+#[test]
+fn services_take_nothing_from_thin_air() -> Result<()> {
+    let pattern = Regex::new(THIN_AIR)?;
+    let code = |file: &&TextFile| {
+        SERVICES.iter().any(|folder| file.path.starts_with(folder))
+            && !EDGES.contains(&file.path.as_str())
+            && !is_test(&file.path)
+    };
+    let files = rust_files()?;
+    let breaches: Vec<String> =
+        files.iter().filter(code).flat_map(|file| found(&pattern, file)).collect();
+    let what_to_do =
+        "take it from the Platform that the Supervisor carries, so that a simulation can stand in";
+    expect_none(&breaches, what_to_do);
+    Ok(())
+}
+
+#[test]
+fn the_simulation_knows_each_planted_defect() -> Result<()> {
+    let committed = Regex::new(r#"planted::is\("([A-Za-z0-9]+)"\)"#)?;
+    let listed = Regex::new(r#"\(\s*"(S[A-Za-z0-9]+)","#)?;
+    let files = rust_files()?;
+    let list = files.iter().find(|file| file.path == LIST).context("the list has moved")?;
+    let listed = names(&listed, &list.text);
+    let all = files.iter().filter(|file| file.path != LIST && !is_test(&file.path));
+    let committed: BTreeSet<String> = all.flat_map(|file| names(&committed, &file.text)).collect();
+    let differences: Vec<String> = listed.symmetric_difference(&committed).cloned().collect();
+    expect_none(
+        &differences,
+        "planted::is in the code and PLANTED of the simulation must name the same",
+    );
+    Ok(())
+}
+
+/// Places of a pattern outside test modules and comments.
+fn found(pattern: &Regex, file: &TextFile) -> Vec<String> {
+    let code = file.text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+    let lines = code.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"));
+    let hits = lines.filter(|(_, line)| pattern.is_match(line));
+    hits.map(|(number, line)| format!("{}:{}: {}", file.path, number + 1, line.trim())).collect()
+}
+
+fn names(pattern: &Regex, text: &str) -> BTreeSet<String> {
+    pattern.captures_iter(text).map(|found| found[1].to_owned()).collect()
+}
+
+/// Whether a whole file is test code.
+fn is_test(path: &str) -> bool {
+    path.ends_with("tests.rs")
+        || path.contains("/tests/")
+        || path.ends_with("testing.rs")
+        || path.contains("/simulated")
+}
+
+#[test]
+fn the_pattern_finds_what_it_is_for() -> Result<()> {
+    let pattern = Regex::new(THIN_AIR)?;
+    let text =
+        "fn a() { let now = jiff::Timestamp::now(); }\n#[cfg(test)]\nmod tests { rand::rng() }\n";
+    let file = TextFile { path: "a.rs".to_owned(), text: text.to_owned() };
+    assert_eq!(found(&pattern, &file).len(), 1);
+    Ok(())
+}
