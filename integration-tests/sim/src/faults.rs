@@ -25,149 +25,125 @@ const TROUBLED_PERCENT: u64 = 30;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum What {
-    /// A service is killed and starts again.
-    Kill {
+    /// With a service.
+    Process {
         /// Index of the service.
         service: usize,
+        /// What.
+        fault: ProcessFault,
     },
-    /// A service is stopped as by SIGSTOP.
-    Stop {
-        /// Index of the service.
-        service: usize,
-    },
-    /// Nothing passes between two services, in one direction or both.
-    Partition {
+    /// Between two services.
+    Edge {
         /// Index of the one.
         from: usize,
         /// Index of the other.
         to: usize,
-        /// Both directions.
-        both: bool,
+        /// What.
+        fault: EdgeFault,
     },
-    /// A service reaches no API server or cloud.
-    Cutoff {
-        /// Index of the service.
-        service: usize,
-    },
-    /// Connections between two services are cut, and may be made again at once.
-    Cut {
-        /// Index of the one.
-        from: usize,
-        /// Index of the other.
-        to: usize,
-    },
-    /// A service's clock jumps.
-    Skew {
-        /// Index of the service.
-        service: usize,
-        /// How far ahead.
-        skew_ms: i64,
-    },
-    /// The cloud's API throttles.
-    Throttled {
+    /// With the cloud.
+    Cloud {
         /// Index of the site.
         site: usize,
+        /// What.
+        fault: CloudFault,
     },
-    /// The cloud's API answers InternalError.
-    CloudErrors {
-        /// Index of the site.
-        site: usize,
-    },
-    /// The cloud refuses calls as unauthorized.
-    CloudDenied {
-        /// Index of the site.
-        site: usize,
-    },
-    /// Replies of the cloud are lost after they took effect.
-    CloudRepliesLost {
-        /// Index of the site.
-        site: usize,
-    },
-    /// Listings leave instances out.
-    ShortListings {
-        /// Index of the site.
-        site: usize,
-    },
-    /// Listings are empty.
-    EmptyListings {
-        /// Index of the site.
-        site: usize,
-    },
-    /// Offerings have no capacity.
-    SoldOut {
-        /// Index of the site.
-        site: usize,
-        /// Percent of the offerings.
-        percent: u64,
-    },
-    /// Spot instances are taken back.
-    SpotStorm {
-        /// Index of the site.
-        site: usize,
-        /// Percent of the spot instances.
-        percent: u64,
-    },
-    /// Somebody ends instances in the console.
-    KilledByHand {
-        /// Index of the site.
-        site: usize,
-    },
-    /// Somebody takes the tags off an instance.
-    TagsStripped {
-        /// Index of the site.
-        site: usize,
-    },
-    /// Launch templates vanish.
-    TemplatesDeleted {
-        /// Index of the site.
-        site: usize,
-    },
-    /// New instances never join.
-    Duds {
-        /// Index of the site.
-        site: usize,
-    },
-    /// The API server is overloaded, fails and conflicts.
-    ApiErrors {
+    /// With a cluster.
+    Cluster {
         /// Index of the cluster.
         cluster: usize,
-    },
-    /// Replies of the API server are lost after they took effect.
-    ApiRepliesLost {
-        /// Index of the cluster.
-        cluster: usize,
-    },
-    /// A kind is not served for a while.
-    KindAbsent {
-        /// Index of the cluster.
-        cluster: usize,
-        /// Its plural.
-        plural: String,
-    },
-    /// The history of all objects is compacted: watches list anew.
-    Compacted {
-        /// Index of the cluster.
-        cluster: usize,
-    },
-    /// A claim cannot be decoded.
-    Undecodable {
-        /// Index of the cluster.
-        cluster: usize,
-    },
-    /// A kubelet says that its node is not ready.
-    NodeFlaps {
-        /// Index of the cluster.
-        cluster: usize,
+        /// What.
+        fault: ClusterFault,
     },
 }
 
+/// What goes wrong with a service.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProcessFault {
+    /// It is killed and starts again.
+    Kill,
+    /// It is stopped as by SIGSTOP.
+    Stop,
+    /// It reaches no API server and no cloud.
+    Cutoff,
+    /// Its clock is this far ahead, in milliseconds; behind when negative.
+    Skew(i64),
+}
+
+/// What goes wrong between two services.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EdgeFault {
+    /// Nothing passes from the one to the other.
+    OneWay,
+    /// Nothing passes at all.
+    Partition,
+    /// Connections are cut, and may be made again at once.
+    Cut,
+}
+
+/// What goes wrong with the cloud.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CloudFault {
+    /// Calls are throttled.
+    Throttled,
+    /// Calls answer InternalError.
+    CloudErrors,
+    /// Calls are refused as unauthorized.
+    Denied,
+    /// Replies are lost after they took effect.
+    CloudRepliesLost,
+    /// Listings leave instances out.
+    ShortListings,
+    /// Listings are empty.
+    EmptyListings,
+    /// This percentage of the offerings has no capacity.
+    SoldOut(u64),
+    /// This percentage of the spot instances is taken back.
+    SpotStorm(u64),
+    /// Somebody ends instances in the console.
+    KilledByHand,
+    /// Somebody takes the tags off an instance.
+    TagsStripped,
+    /// Launch templates vanish.
+    TemplatesDeleted,
+    /// New instances never join.
+    Duds,
+}
+
+/// What goes wrong with a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClusterFault {
+    /// The API server is overloaded, fails and conflicts.
+    ApiErrors,
+    /// Its replies are lost after they took effect.
+    ApiRepliesLost,
+    /// It does not serve the kind of this plural.
+    KindAbsent(String),
+    /// The history of all objects is compacted: watches list anew.
+    Compacted,
+    /// A claim cannot be decoded.
+    Undecodable,
+    /// A node is not ready for a while.
+    NodeFlaps,
+}
+
 impl What {
-    /// Its name, for counting.
+    /// The fault's name, for counting.
     #[must_use]
     pub fn name(&self) -> String {
-        let value = serde_json::to_value(self).unwrap_or_default();
+        let value = match self {
+            Self::Process { fault, .. } => serde_json::to_value(fault),
+            Self::Edge { fault, .. } => serde_json::to_value(fault),
+            Self::Cloud { fault, .. } => serde_json::to_value(fault),
+            Self::Cluster { fault, .. } => serde_json::to_value(fault),
+        };
+        let value = value.unwrap_or_default();
         let named = value.as_object().and_then(|object| object.keys().next().cloned());
-        named.unwrap_or_default()
+        named.or_else(|| value.as_str().map(ToOwned::to_owned)).unwrap_or_default()
     }
 }
 
@@ -201,41 +177,62 @@ pub fn draw(seed: u64, world: &World, until_ms: u64) -> Vec<Fault> {
 }
 
 fn one(random: &mut Random, world: &World) -> What {
-    let service = random.index(world.services.len());
-    let (from, to) = edge(random, world);
-    let site = random.index(world.sites.len());
-    let cluster = random.index(world.clusters.len());
-    let percent = random.between(20, 100);
-    match random.between(0, 23) {
-        0..=2 => What::Kill { service },
-        3 => What::Stop { service },
-        4 => What::Partition { from, to, both: random.chance(50) },
-        5 => What::Cutoff { service },
-        6 => What::Cut { from, to },
-        7 => What::Skew { service, skew_ms: skew(random) },
-        8 => What::Throttled { site },
-        9 => What::CloudErrors { site },
-        10 => What::CloudDenied { site },
-        11 => What::CloudRepliesLost { site },
-        12 => What::ShortListings { site },
-        13 => What::EmptyListings { site },
-        14 => What::SoldOut { site, percent },
-        15 => What::SpotStorm { site, percent },
-        16 => What::KilledByHand { site },
-        17 => What::TagsStripped { site },
-        18 => What::TemplatesDeleted { site },
-        19 => What::Duds { site },
-        20 => What::ApiErrors { cluster },
-        21 => match random.between(0, 1) {
-            0 => What::ApiRepliesLost { cluster },
-            _ => What::Compacted { cluster },
-        },
-        22 => match random.between(0, 1) {
-            0 => What::KindAbsent { cluster, plural: plural(random) },
-            _ => What::Undecodable { cluster },
-        },
-        _ => What::NodeFlaps { cluster },
+    let process = |random: &mut Random| {
+        let service = random.index(world.services.len());
+        let fault = match random.between(0, 5) {
+            0..=2 => ProcessFault::Kill,
+            3 => ProcessFault::Stop,
+            4 => ProcessFault::Cutoff,
+            _ => ProcessFault::Skew(skew(random)),
+        };
+        What::Process { service, fault }
+    };
+    match random.between(0, 9) {
+        0..=2 => process(random),
+        3 => {
+            let (from, to) = edge(random, world);
+            let faults = [EdgeFault::OneWay, EdgeFault::Partition, EdgeFault::Cut];
+            What::Edge { from, to, fault: faults[random.index(faults.len())].clone() }
+        }
+        4..=7 => What::Cloud { site: random.index(world.sites.len()), fault: cloud(random) },
+        _ => {
+            let cluster = random.index(world.clusters.len());
+            What::Cluster { cluster, fault: of_cluster(random) }
+        }
     }
+}
+
+fn cloud(random: &mut Random) -> CloudFault {
+    let percent = random.between(20, 100);
+    let faults = [
+        CloudFault::Throttled,
+        CloudFault::CloudErrors,
+        CloudFault::Denied,
+        CloudFault::CloudRepliesLost,
+        CloudFault::ShortListings,
+        CloudFault::EmptyListings,
+        CloudFault::SoldOut(percent),
+        CloudFault::SpotStorm(percent),
+        CloudFault::KilledByHand,
+        CloudFault::TagsStripped,
+        CloudFault::TemplatesDeleted,
+        CloudFault::Duds,
+    ];
+    faults[random.index(faults.len())].clone()
+}
+
+fn of_cluster(random: &mut Random) -> ClusterFault {
+    let plurals = ["nodeclaims", "nodepools", "nodes", "pods", "poddisruptionbudgets"];
+    let plural = plurals[random.index(plurals.len())].to_owned();
+    let faults = [
+        ClusterFault::ApiErrors,
+        ClusterFault::ApiRepliesLost,
+        ClusterFault::KindAbsent(plural),
+        ClusterFault::Compacted,
+        ClusterFault::Undecodable,
+        ClusterFault::NodeFlaps,
+    ];
+    faults[random.index(faults.len())].clone()
 }
 
 /// Two services that talk to each other.
@@ -254,9 +251,4 @@ fn edge(random: &mut Random, world: &World) -> (usize, usize) {
 fn skew(random: &mut Random) -> i64 {
     let far = i64::try_from(random.between(1_000, 600_000)).unwrap_or_default();
     if random.chance(50) { far } else { -far }
-}
-
-fn plural(random: &mut Random) -> String {
-    let plurals = ["nodeclaims", "nodepools", "nodes", "pods", "poddisruptionbudgets"];
-    plurals[random.index(plurals.len())].to_owned()
 }

@@ -107,6 +107,8 @@ pub struct Model {
     pub letters: BTreeMap<u64, Letter>,
     /// Instances that never join their cluster.
     pub never_joins: BTreeSet<String>,
+    /// Instances without tags, and the tags that they had.
+    pub stripped: Vec<(String, BTreeMap<String, String>)>,
     /// Percent of new instances that never join.
     pub dud_percent: u64,
     profiles: BTreeSet<String>,
@@ -153,6 +155,7 @@ impl Region {
             sold_out: BTreeSet::new(),
             letters: BTreeMap::new(),
             never_joins: BTreeSet::new(),
+            stripped: Vec::new(),
             dud_percent: 0,
             profiles: BTreeSet::new(),
             random,
@@ -186,9 +189,24 @@ impl Region {
     pub fn strip(&self, instance_id: &str) {
         self.with(|model, _| {
             if let Some(record) = model.instances.get_mut(instance_id) {
-                record.seen.tags.clear();
+                let tags = std::mem::take(&mut record.seen.tags);
+                model.stripped.push((instance_id.to_owned(), tags));
             }
         });
+    }
+
+    /// Lets kubelets start on instances that have had none, and gives instances their tags back: whose they
+    /// are nobody else can know, once an actuator that remembered has gone too.
+    pub fn cure(&self) {
+        self.with(|model, _| {
+            model.never_joins.clear();
+            for (id, tags) in std::mem::take(&mut model.stripped) {
+                if let Some(record) = model.instances.get_mut(&id) {
+                    record.seen.tags.extend(tags);
+                }
+            }
+        });
+        self.changed.send_modify(|revision| *revision += 1);
     }
 
     /// Grows whenever an instance changes.

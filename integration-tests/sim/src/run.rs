@@ -142,6 +142,7 @@ impl Course {
                 self.begun.push(begun);
             }
         }
+        self.world.cure();
         self.world.journal.note("faults and users have ended");
     }
 

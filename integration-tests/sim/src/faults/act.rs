@@ -8,7 +8,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use longshore_proto::capacity::v1::InstancePhase;
 use serde_json::{Value, json};
 
-use super::{Fault, TROUBLED_PERCENT, What};
+use super::{CloudFault, ClusterFault, EdgeFault, Fault, ProcessFault, TROUBLED_PERCENT, What};
 use crate::random::Random;
 use crate::world::World;
 
@@ -23,22 +23,18 @@ pub struct Begun {
     subject: String,
 }
 
+/// Beginning or end of a fault, and what it was done to.
+#[derive(Clone, Copy)]
+struct Turn<'a> {
+    on: bool,
+    subject: &'a str,
+}
+
 impl World {
     /// Lets a fault begin.
     pub async fn begin(&mut self, fault: Fault, random: &mut Random) -> Begun {
         self.journal.note(&format!("fault {} begins: {:?}", fault.number, fault.what));
-        let subject = match fault.what.clone() {
-            What::Kill { service } => {
-                self.kill(service);
-                String::new()
-            }
-            What::Undecodable { cluster } => self.spoil_a_claim(cluster, random).await,
-            What::NodeFlaps { cluster } => self.flap_a_node(cluster, random).await,
-            what => {
-                self.turn(&what, true, random);
-                String::new()
-            }
-        };
+        let subject = self.turn(&fault.what.clone(), Turn { on: true, subject: "" }, random).await;
         Begun { fault, subject }
     }
 
@@ -46,88 +42,114 @@ impl World {
     pub async fn end(&mut self, begun: Begun, random: &mut Random) {
         let Begun { fault, subject } = begun;
         self.journal.note(&format!("fault {} ends", fault.number));
-        match fault.what {
-            What::Kill { service } => self.boot(service),
-            What::Undecodable { cluster } => self.mend_a_claim(cluster, &subject).await,
-            What::NodeFlaps { cluster } => self.set_ready(cluster, &subject, true).await,
-            what => self.turn(&what, false, random),
+        self.turn(&fault.what, Turn { on: false, subject: &subject }, random).await;
+    }
+
+    /// Ends what would last longer than a fault does: kubelets that never joined join now. A registration may
+    /// otherwise take a quarter of an hour to be given up, as users know it.
+    pub fn cure(&self) {
+        for site in &self.sites {
+            site.region.cure();
         }
     }
 
-    fn turn(&mut self, what: &What, on: bool, random: &mut Random) {
-        let percent = if on { TROUBLED_PERCENT } else { 0 };
+    /// Lets a fault begin or end; what it was done to, where that was found only now.
+    async fn turn(&mut self, what: &What, turn: Turn<'_>, random: &mut Random) -> String {
         match what {
-            What::Stop { service } => self.stop(*service, on),
-            What::Skew { service, skew_ms } => {
-                let clock = &self.services[*service].machine.clock;
-                clock.set_skew_ms(if on { *skew_ms } else { 0 });
+            What::Process { service, fault } => self.turn_process(*service, fault, turn.on),
+            What::Edge { from, to, fault } => self.turn_edge((*from, *to), fault, turn.on),
+            What::Cloud { site, fault } => self.turn_cloud(*site, fault, turn.on, random),
+            What::Cluster { cluster, fault } => {
+                return self.turn_cluster(*cluster, fault, turn, random).await;
             }
-            What::Partition { .. } | What::Cutoff { .. } | What::Cut { .. } => {
-                self.net_fault(what, on)
+        }
+        String::new()
+    }
+
+    fn turn_process(&mut self, service: usize, fault: &ProcessFault, on: bool) {
+        let host = self.services[service].machine.host;
+        match fault {
+            ProcessFault::Kill if on => self.kill(service),
+            ProcessFault::Kill => self.boot(service),
+            ProcessFault::Stop => self.stop(service, on),
+            ProcessFault::Skew(skew_ms) => {
+                self.services[service].machine.clock.set_skew_ms(if on { *skew_ms } else { 0 });
             }
-            What::ApiErrors { cluster } => self.clusters[*cluster].weather.set(|troubles| {
+            ProcessFault::Cutoff => {
+                let outside = self.clusters.iter().map(|cluster| cluster.address);
+                for address in outside.chain(self.sites.iter().map(|site| site.address)) {
+                    self.net.block(host, address, on);
+                    self.net.block(address, host, on);
+                }
+            }
+        }
+    }
+
+    fn turn_edge(&self, (from, to): (usize, usize), fault: &EdgeFault, on: bool) {
+        let host = |index: usize| self.services[index].machine.host;
+        match fault {
+            EdgeFault::OneWay => self.net.block(host(from), host(to), on),
+            EdgeFault::Partition => {
+                self.net.block(host(from), host(to), on);
+                self.net.block(host(to), host(from), on);
+            }
+            EdgeFault::Cut if on => self.net.cut(host(from), host(to)),
+            EdgeFault::Cut => {}
+        }
+    }
+
+    fn turn_cloud(&self, index: usize, fault: &CloudFault, on: bool, random: &mut Random) {
+        let percent = if on { TROUBLED_PERCENT } else { 0 };
+        let site = &self.sites[index];
+        match fault {
+            CloudFault::Throttled => site.weather.set(|now| now.throttled = percent),
+            CloudFault::CloudErrors => site.weather.set(|now| now.internal = percent),
+            CloudFault::Denied => site.weather.set(|now| now.denied = percent),
+            CloudFault::CloudRepliesLost => site.weather.set(|now| now.reply_lost = percent),
+            CloudFault::ShortListings => site.weather.set(|now| now.short_listings = percent),
+            CloudFault::EmptyListings => site.weather.set(|now| now.empty_listings = percent),
+            CloudFault::Duds => site.region.with(|model, _| model.dud_percent = percent),
+            CloudFault::SoldOut(percent) => self.sell_out(index, (on, *percent), random),
+            CloudFault::SpotStorm(_)
+            | CloudFault::KilledByHand
+            | CloudFault::TagsStripped
+            | CloudFault::TemplatesDeleted
+                if !on => {}
+            CloudFault::SpotStorm(percent) => self.storm(index, *percent, random),
+            CloudFault::KilledByHand => self.kill_by_hand(index, random),
+            CloudFault::TagsStripped => self.strip_tags(index, random),
+            CloudFault::TemplatesDeleted => site.region.with(|model, _| model.templates.clear()),
+        }
+    }
+
+    async fn turn_cluster(
+        &self,
+        index: usize,
+        fault: &ClusterFault,
+        turn: Turn<'_>,
+        random: &mut Random,
+    ) -> String {
+        let percent = if turn.on { TROUBLED_PERCENT } else { 0 };
+        let cluster = &self.clusters[index];
+        match fault {
+            ClusterFault::ApiErrors => cluster.weather.set(|troubles| {
                 troubles.overloaded = percent / 2;
                 troubles.internal = percent / 2;
                 troubles.conflicts = percent;
                 troubles.watches_cut = percent;
             }),
-            What::ApiRepliesLost { cluster } => {
-                self.clusters[*cluster].weather.set(|troubles| troubles.reply_lost = percent);
-            }
-            What::KindAbsent { cluster, plural } => {
-                self.clusters[*cluster].weather.set(|troubles| {
-                    troubles.absent = if on { vec![plural.clone()] } else { Vec::new() };
-                })
-            }
-            What::Compacted { cluster } if on => self.clusters[*cluster].handle.compact(),
-            What::Compacted { .. } => {}
-            What::Kill { .. } | What::Undecodable { .. } | What::NodeFlaps { .. } => {}
-            _ => self.cloud_fault(what, (on, percent), random),
+            ClusterFault::ApiRepliesLost => cluster.weather.set(|now| now.reply_lost = percent),
+            ClusterFault::KindAbsent(plural) => cluster.weather.set(|troubles| {
+                troubles.absent = if turn.on { vec![plural.clone()] } else { Vec::new() };
+            }),
+            ClusterFault::Compacted if turn.on => cluster.handle.compact(),
+            ClusterFault::Compacted => {}
+            ClusterFault::Undecodable if turn.on => return self.spoil_a_claim(index, random).await,
+            ClusterFault::Undecodable => self.mend_a_claim(index, turn.subject).await,
+            ClusterFault::NodeFlaps if turn.on => return self.flap_a_node(index, random).await,
+            ClusterFault::NodeFlaps => self.set_ready(index, turn.subject, true).await,
         }
-    }
-
-    fn net_fault(&self, what: &What, on: bool) {
-        let host = |index: &usize| self.services[*index].machine.host;
-        match what {
-            What::Partition { from, to, both } => {
-                self.net.block(host(from), host(to), on);
-                if *both {
-                    self.net.block(host(to), host(from), on);
-                }
-            }
-            What::Cut { from, to } if on => self.net.cut(host(from), host(to)),
-            What::Cutoff { service } => {
-                let outside = self.clusters.iter().map(|cluster| cluster.address);
-                for address in outside.chain(self.sites.iter().map(|site| site.address)) {
-                    self.net.block(host(service), address, on);
-                    self.net.block(address, host(service), on);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn cloud_fault(&self, what: &What, (on, percent): (bool, u64), random: &mut Random) {
-        let weather = |site: &usize| self.sites[*site].weather.clone();
-        match what {
-            What::Throttled { site } => weather(site).set(|now| now.throttled = percent),
-            What::CloudErrors { site } => weather(site).set(|now| now.internal = percent),
-            What::CloudDenied { site } => weather(site).set(|now| now.denied = percent),
-            What::CloudRepliesLost { site } => weather(site).set(|now| now.reply_lost = percent),
-            What::ShortListings { site } => weather(site).set(|now| now.short_listings = percent),
-            What::EmptyListings { site } => weather(site).set(|now| now.empty_listings = percent),
-            What::Duds { site } => {
-                self.sites[*site].region.with(|model, _| model.dud_percent = percent);
-            }
-            What::SoldOut { site, percent } => self.sell_out(*site, (on, *percent), random),
-            What::SpotStorm { site, percent } if on => self.storm(*site, *percent, random),
-            What::KilledByHand { site } if on => self.kill_by_hand(*site, random),
-            What::TagsStripped { site } if on => self.strip_tags(*site, random),
-            What::TemplatesDeleted { site } if on => {
-                self.sites[*site].region.with(|model, _| model.templates.clear());
-            }
-            _ => {}
-        }
+        String::new()
     }
 
     fn sell_out(&self, site: usize, (on, percent): (bool, u64), random: &mut Random) {
