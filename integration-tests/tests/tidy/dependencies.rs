@@ -9,7 +9,7 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 use super::{expect_none, root, run};
 
 /// For each of our crates, those of ours that it may use.
-const MAY_USE: [(&str, &[&str]); 11] = [
+const MAY_USE: [(&str, &[&str]); 13] = [
     ("longshore-proto", &[]),
     ("longshore-runtime", &[]),
     ("longshore-core", &[]),
@@ -21,6 +21,8 @@ const MAY_USE: [(&str, &[&str]); 11] = [
     ("longshore-lab", &["longshore-ec2-data"]),
     ("longshore", &EVERY_PROGRAM),
     ("longshore-it", &EVERYTHING),
+    ("longshore-sim", &SIMULATION),
+    ("longshore-sim-entropy", &[]),
 ];
 
 const EVERY_PROGRAM: [&str; 8] = [
@@ -31,6 +33,18 @@ const EVERY_PROGRAM: [&str; 8] = [
     "longshore-proto",
     "longshore-runtime",
     "longshore-scheduler",
+    "longshore-watcher",
+];
+
+const SIMULATION: [&str; 9] = [
+    "longshore-actuator",
+    "longshore-core",
+    "longshore-ec2-data",
+    "longshore-lab",
+    "longshore-proto",
+    "longshore-runtime",
+    "longshore-scheduler",
+    "longshore-sim-entropy",
     "longshore-watcher",
 ];
 

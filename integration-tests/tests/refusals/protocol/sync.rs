@@ -97,7 +97,7 @@ async fn another_version_of_the_protocol() -> Result<()> {
     let (service, mut bystander) = with_bystander("version").await?;
     let newer = Hello { protocol_version: PROTOCOL_VERSION + 2, ..hello("newer", 1) };
     let answer = Session::open(&service, Message::Hello(newer)).await;
-    let parts = ["cluster \"newer\" speaks Sync version 2", "speaks 1", "upgrade the older"];
+    let parts = ["cluster \"newer\" speaks Sync version 3", "speaks 1", "upgrade the older"];
     refused(answer, (Code::FailedPrecondition, "PROTOCOL_VERSION"), &parts)?;
     bystander.is_served().await
 }
