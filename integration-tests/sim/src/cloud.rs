@@ -3,19 +3,18 @@
 //! Invariant: faults come from the world's settings and seed only; a call takes effect at most once,
 //! whatever is said of it.
 
-use std::collections::BTreeMap;
+mod market;
+mod surroundings;
+
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use longshore_actuator::cloud::{
-    Access, Caller, Class, CloudError, EksCluster, Fleet, Found, Image, Instance, Letter, Listing,
-    Mail, Market, Network, NewProfile, Order, Outcome, Profile, SecurityGroup, SpotPrice, Subnet,
-    TAG_CLAIM, TAG_LAUNCH, Template, TemplateRef, TypeInZone,
+    Class, CloudError, Fleet, Found, Instance, Order, Outcome, TAG_CLAIM, TAG_LAUNCH, Template,
+    TemplateRef,
 };
-use longshore_ec2_data::Dataset;
-use longshore_proto::types::v1::SelectorTerm;
 
 use crate::net::Net;
 use crate::random::Random;
@@ -23,14 +22,6 @@ use crate::region::{Refusal, Region};
 
 /// Time that a call takes, shortest and longest, in milliseconds.
 const CALL_MS: (u64, u64) = (20, 250);
-/// How long a received letter stays hidden, in milliseconds.
-const HIDDEN_MS: i64 = 30_000;
-/// How long a receive waits for letters.
-const RECEIVE_WAIT: Duration = Duration::from_secs(20);
-/// Steps in which it looks for them.
-const RECEIVE_STEP: Duration = Duration::from_millis(500);
-/// Most letters in one answer.
-const LETTERS_MAX: usize = 10;
 
 /// What goes wrong with calls, each in percent of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -240,226 +231,6 @@ impl Fleet for CloudClient {
         let name = name.to_owned();
         self.call("ec2:DeleteLaunchTemplate", move |model, _| {
             model.templates.remove(&name);
-            Ok(())
-        })
-        .await
-    }
-}
-
-/// Whether any term selects something with these tags and this id.
-fn selects(terms: &[SelectorTerm], id: &str, tags: &BTreeMap<String, String>) -> bool {
-    terms.iter().any(|term| {
-        let by_id = term.id.is_empty() || term.id == id;
-        let tagged = |(key, value): (&String, &String)| {
-            tags.get(key).is_some_and(|found| value == "*" || found == value)
-        };
-        by_id && term.tags.iter().all(tagged)
-    })
-}
-
-#[async_trait]
-impl Network for CloudClient {
-    async fn subnets(&self, terms: &[SelectorTerm]) -> Result<Vec<Subnet>, CloudError> {
-        let terms = terms.to_vec();
-        self.call("ec2:DescribeSubnets", move |model, _| {
-            let zone_id = |name: &str| {
-                let found = model.config.zones.iter().find(|zone| zone.name == name);
-                found.map(|zone| zone.id.clone()).unwrap_or_default()
-            };
-            let found = model.config.subnets.iter();
-            let found = found.filter(|subnet| selects(&terms, &subnet.id, &subnet.tags));
-            let subnet = |subnet: &longshore_lab::region::SubnetConfig| Subnet {
-                id: subnet.id.clone(),
-                zone: subnet.zone.clone(),
-                zone_id: zone_id(&subnet.zone),
-                free_addresses: 4000,
-                tags: subnet.tags.clone(),
-            };
-            Ok(found.map(subnet).collect())
-        })
-        .await
-    }
-
-    async fn security_groups(
-        &self,
-        terms: &[SelectorTerm],
-    ) -> Result<Vec<SecurityGroup>, CloudError> {
-        let terms = terms.to_vec();
-        self.call("ec2:DescribeSecurityGroups", move |model, _| {
-            let found = model.config.security_groups.iter();
-            let found = found.filter(|group| selects(&terms, &group.id, &group.tags));
-            let group = |group: &longshore_lab::region::SecurityGroupConfig| SecurityGroup {
-                id: group.id.clone(),
-                name: group.name.clone(),
-                tags: group.tags.clone(),
-            };
-            Ok(found.map(group).collect())
-        })
-        .await
-    }
-
-    async fn images(&self, terms: &[SelectorTerm]) -> Result<Vec<Image>, CloudError> {
-        let terms = terms.to_vec();
-        self.call("ec2:DescribeImages", move |model, _| {
-            let found = model.config.images.iter();
-            let found = found.filter(|image| selects(&terms, &image.id, &image.tags));
-            let arch = |name: &str| if name == "x86_64" { "amd64" } else { "arm64" };
-            let image = |image: &longshore_lab::region::ImageConfig| Image {
-                id: image.id.clone(),
-                name: image.name.clone(),
-                arch: arch(&image.architecture).to_owned(),
-                created: image.creation_date.clone(),
-                deprecated: false,
-            };
-            Ok(found.map(image).collect())
-        })
-        .await
-    }
-
-    async fn parameter(&self, name: &str) -> Result<Option<String>, CloudError> {
-        let name = name.to_owned();
-        self.call("ssm:GetParameter", move |model, _| {
-            Ok(model.config.parameters.get(&name).cloned())
-        })
-        .await
-    }
-
-    async fn eks_cluster(&self, _: &str) -> Result<EksCluster, CloudError> {
-        self.call("eks:DescribeCluster", |model, _| {
-            let found = model.config.clusters.first();
-            Ok(found.map_or_else(EksCluster::default, |cluster| EksCluster {
-                endpoint: cluster.endpoint.clone(),
-                ca_bundle: cluster.certificate_authority.clone(),
-                service_cidr: cluster.service_cidr.clone(),
-                kubernetes_version: cluster.version.clone(),
-            }))
-        })
-        .await
-    }
-}
-
-#[async_trait]
-impl Access for CloudClient {
-    async fn caller(&self) -> Result<Caller, CloudError> {
-        self.call("sts:GetCallerIdentity", |model, _| {
-            let account_id = model.config.account_id.clone();
-            let arn = format!("arn:aws:sts::{account_id}:assumed-role/longshore/sim");
-            Ok(Caller { account_id, arn })
-        })
-        .await
-    }
-
-    async fn decode_denial(&self, _: &str) -> Result<String, CloudError> {
-        Err(error("sts:DecodeAuthorizationMessage", Class::Rejected, "InvalidAuthorizationMessage"))
-    }
-
-    async fn profile(&self, name: &str) -> Result<Option<Profile>, CloudError> {
-        let name = name.to_owned();
-        self.call("iam:GetInstanceProfile", move |model, _| {
-            let role = longshore_lab::region::NODE_ROLE.to_owned();
-            Ok(model.has_profile(&name).then_some(Profile { name, role: Some(role) }))
-        })
-        .await
-    }
-
-    async fn create_profile(&self, profile: &NewProfile) -> Result<(), CloudError> {
-        let name = profile.name.clone();
-        self.call("iam:CreateInstanceProfile", move |model, _| {
-            model.make_profile(&name);
-            Ok(())
-        })
-        .await
-    }
-
-    async fn profiles_of_role(&self, _: &str) -> Result<Vec<String>, CloudError> {
-        self.call("iam:ListInstanceProfilesForRole", |_, _| Ok(Vec::new())).await
-    }
-}
-
-#[async_trait]
-impl Market for CloudClient {
-    async fn listing(&self) -> Result<Listing, CloudError> {
-        self.call("ec2:DescribeInstanceTypes", |model, _| {
-            let offered = |name: &str| {
-                let found = model.config.instance_types.iter().find(|sold| sold.name() == name);
-                found.map(|sold| sold.zones.keys().cloned().collect::<Vec<_>>()).unwrap_or_default()
-            };
-            let in_zones = model.types.keys().flat_map(|name| {
-                offered(name)
-                    .into_iter()
-                    .map(|zone| TypeInZone { instance_type: name.clone(), zone })
-                    .collect::<Vec<_>>()
-            });
-            let zones = in_zones.collect();
-            Ok(Listing { types: model.types.clone(), zones })
-        })
-        .await
-    }
-
-    async fn on_demand_prices(&self) -> Result<BTreeMap<String, i64>, CloudError> {
-        let name = self.region.with(|model, _| model.config.name.clone());
-        self.call("pricing:GetProducts", move |model, _| {
-            let facts = Dataset::embedded().and_then(|facts| facts.region(&name));
-            let price = |kind: &String| {
-                let found = facts.as_ref().ok()?.on_demand(kind)?;
-                Some((kind.clone(), i64::try_from(found.micro_usd_per_hour).ok()?))
-            };
-            Ok(model.types.keys().filter_map(price).collect())
-        })
-        .await
-    }
-
-    async fn spot_prices(&self) -> Result<Vec<SpotPrice>, CloudError> {
-        self.call("ec2:DescribeSpotPriceHistory", |model, _| {
-            let sold = model.config.instance_types.iter();
-            let sold = sold.filter(|sold| model.types.contains_key(sold.name()));
-            let prices = sold.flat_map(|sold| {
-                sold.zones.iter().filter_map(|(zone, price)| {
-                    Some(SpotPrice {
-                        instance_type: sold.name().to_owned(),
-                        zone: zone.clone(),
-                        micro_usd_per_hour: i64::try_from((*price)?).ok()?,
-                    })
-                })
-            });
-            Ok(prices.collect())
-        })
-        .await
-    }
-}
-
-#[async_trait]
-impl Mail for CloudClient {
-    async fn queue_url(&self, name: &str) -> Result<String, CloudError> {
-        let url = format!("sim://{name}");
-        self.call("sqs:GetQueueUrl", move |_, _| Ok(url)).await
-    }
-
-    async fn receive(&self, _: &str) -> Result<Vec<Letter>, CloudError> {
-        let until = tokio::time::Instant::now() + RECEIVE_WAIT;
-        loop {
-            let letters = self
-                .call("sqs:ReceiveMessage", |model, now_ms| {
-                    let due =
-                        model.letters.iter_mut().filter(|(_, found)| found.visible_ms <= now_ms);
-                    let taken = due.take(LETTERS_MAX).map(|(receipt, found)| {
-                        found.visible_ms = now_ms + HIDDEN_MS;
-                        Letter { receipt: receipt.to_string(), body: found.body.clone() }
-                    });
-                    Ok(taken.collect::<Vec<_>>())
-                })
-                .await?;
-            if !letters.is_empty() || tokio::time::Instant::now() >= until {
-                return Ok(letters);
-            }
-            tokio::time::sleep(RECEIVE_STEP).await;
-        }
-    }
-
-    async fn discard(&self, _: &str, receipt: &str) -> Result<(), CloudError> {
-        let receipt: u64 = receipt.parse().unwrap_or_default();
-        self.call("sqs:DeleteMessage", move |model, _| {
-            model.letters.remove(&receipt);
             Ok(())
         })
         .await
