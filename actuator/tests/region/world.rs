@@ -278,7 +278,7 @@ impl Client {
         launches: Vec<Launch>,
         terminations: Vec<Termination>,
     ) -> Result<ApplyPlanResponse, Status> {
-        let expire_ms = longshore_runtime::clock::now_ms() + 60_000;
+        let expire_ms = longshore_runtime::clock::Clock::system().now_ms() + 60_000;
         let request = ApplyPlanRequest {
             plan_id: format!("plan-{plan_seq}"),
             fence: Some(self.fence(plan_seq)),
