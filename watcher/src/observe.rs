@@ -5,7 +5,6 @@
 //! longer served keeps its objects.
 
 use std::fmt::Debug;
-use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::bail;
@@ -95,7 +94,7 @@ where
     K: Watched + Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + 'static,
 {
     let config = watcher::Config::default().page_size(PAGE_SIZE);
-    let mut events = pin!(watcher::watcher(api, config));
+    let mut events = Box::pin(watcher::watcher(api.clone(), config.clone()));
     let mut backoff = Backoff::new(RETRY, jitter);
     let mut absence = Absence::default();
     while let Some(event) = events.next().await {
@@ -111,6 +110,9 @@ where
             Err(error) if is_absent(&error) => {
                 absence.note::<K>(&store);
                 backoff.wait().await;
+                // From the beginning: a watch that merely goes on says nothing when the kind is served
+                // again, and what it is about would stay frozen.
+                events = Box::pin(watcher::watcher(api.clone(), config.clone()));
             }
             Err(error) => {
                 tracing::warn!(kind = %K::kind(&()), %error, "{}", advice(&error));
