@@ -54,6 +54,7 @@ pub const PLANTED: &[(&str, &str)] = &[
     ("S16f", "replicas are launched below minValues"),
     ("S16g", "the bound ignores labels that a pool leaves open"),
     ("S17", "disruptions run on the view they were decided on"),
+    ("S17a", "a disruption that failed half-way leaves its taint for good"),
     ("S18", "half-started nodes, replacements and broken classes are waited for without end"),
     ("S19", "DaemonSets leave negative room"),
     ("S20", "a failed task keeps the leadership"),

@@ -256,6 +256,10 @@ impl World<'_> {
         if claim.register_time.is_none() {
             return self.registering(claim);
         }
+        let astray = self.lasted_ms("astray", &claim.name) > passing::ASTRAY_PATIENCE_MS;
+        if astray && !planted::is("S17a") {
+            return told(cancel(claim));
+        }
         if !claim.disruption_reason.is_empty() {
             return self.disrupting(claim);
         }

@@ -15,6 +15,9 @@ use crate::session::sightings::Sightings;
 const UNREADY_PATIENCE_MS: i64 = 5 * 60 * 1000;
 /// An instance that the region does not list for this long is told of, in milliseconds.
 pub(super) const UNKNOWN_PATIENCE_MS: i64 = 5 * 60 * 1000;
+/// How long a claim's mark and its node's taint may say different things, in milliseconds: longer than an
+/// order to the watcher lives.
+pub(super) const ASTRAY_PATIENCE_MS: i64 = 30 * 1000;
 
 /// States that must not last, for [`Sightings`] to measure; empty while the region is out of reach.
 #[must_use]
@@ -25,7 +28,9 @@ pub fn passing(world: &World<'_>) -> BTreeSet<String> {
     let of_claims = world.claims.values().filter_map(|claim| world.passing_state(claim));
     let unknown = world.claims.values().filter(|claim| world.presence(claim) == Presence::Unknown);
     let unknown = unknown.map(|claim| format!("unknown/{}", claim.name));
-    of_claims.chain(unknown).chain(world.unclaimed().map(orphans::key)).collect()
+    let astray = world.claims.values().filter(|claim| world.is_astray(claim));
+    let astray = astray.map(|claim| format!("astray/{}", claim.name));
+    of_claims.chain(unknown).chain(astray).chain(world.unclaimed().map(orphans::key)).collect()
 }
 
 /// Claims of whose instances nothing has been known for long: somebody should hear of it.
@@ -54,6 +59,14 @@ pub fn given_up(
 }
 
 impl World<'_> {
+    /// True when one of claim and node is marked to go and the other is not: an order that failed
+    /// half-way, or the taint of another autoscaler that has stopped.
+    fn is_astray(&self, claim: &NodeClaim) -> bool {
+        let in_service = !claim.deleting && claim.register_time.is_some();
+        let marked = !claim.disruption_reason.is_empty();
+        in_service && self.node(claim).is_some_and(|node| node.disrupted != marked)
+    }
+
     /// The state of a claim that must not last, if it is in one.
     fn passing_state(&self, claim: &NodeClaim) -> Option<String> {
         let state = if claim.deleting {

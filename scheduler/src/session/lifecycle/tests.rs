@@ -123,9 +123,13 @@ impl Case {
     }
 
     fn dues(&self) -> Vec<Due> {
+        self.seen(steps)
+    }
+
+    fn seen<T>(&self, look: impl Fn(&World<'_>) -> T) -> T {
         let claims = BTreeMap::from([(self.claim.name.clone(), self.claim.clone())]);
         let nominations = BTreeMap::from([(self.claim.name.clone(), vec!["pod".to_owned()])]);
-        steps(&World {
+        look(&World {
             cluster_id: "c",
             claims: &claims,
             nodes: &self.nodes,
@@ -409,6 +413,27 @@ fn a_disruption_that_leads_nowhere_is_called_off() {
     assert_eq!(case.only(), None);
     let case =
         case.lasting("other", 0).lasting("disrupted/default-a", ending::DISRUPTION_TTL_MS + 1);
+    assert_eq!(case.only().as_deref(), Some("cancel true"));
+}
+
+#[test]
+fn a_mark_without_its_taint_or_a_taint_without_its_mark_is_taken_off() {
+    let mut case = Case::new().launch(LaunchPhase::Launched).instance(InstancePhase::Running);
+    case = case.provided().node();
+    let key = "astray/default-a";
+    let astray = |case: &Case| case.seen(passing).contains(key);
+    let states = |case: &mut Case, tainted: bool, reason: &str| {
+        case.nodes.values_mut().for_each(|node| node.disrupted = tainted);
+        reason.clone_into(&mut case.claim.disruption_reason);
+        astray(case)
+    };
+    assert!(!states(&mut case, true, ""), "it is not in service yet");
+    case.claim.register_time = Some(Timestamp::default());
+    assert!(!states(&mut case, false, "") && !states(&mut case, true, "Empty"));
+    assert!(states(&mut case, false, "Empty") && states(&mut case, true, ""));
+    let case = case.lasting(key, passing::ASTRAY_PATIENCE_MS);
+    assert_eq!(case.only(), None, "the order may still be on its way");
+    let case = case.lasting("other", 0).lasting(key, passing::ASTRAY_PATIENCE_MS + 1);
     assert_eq!(case.only().as_deref(), Some("cancel true"));
 }
 
