@@ -75,6 +75,8 @@ pub const PLANTED: &[(&str, &str)] = &[
     ("S28", "sessions stay where they landed"),
     ("S29", "failed dispatches are tried without growth; a pool that goes still launches"),
     ("S29a", "planned pods of a failed create stay planned"),
+    ("S31", "a fresh node is emptied before the pods that are promised to it arrive"),
+    ("S32", "what was just moved is moved again for any saving"),
 ];
 
 /// Looks for each planted defect; the number of those that were not found.

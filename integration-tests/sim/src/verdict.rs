@@ -50,7 +50,7 @@ struct State {
     /// Claims that users have deleted, by cluster label.
     deleted_by_users: BTreeSet<(String, String)>,
     /// Claims seen, by cluster label and name: whether they were being deleted.
-    claims: BTreeMap<(String, String), bool>,
+    claims: BTreeMap<String, BTreeMap<String, bool>>,
     revisions: BTreeMap<String, u64>,
 }
 

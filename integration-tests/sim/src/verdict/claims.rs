@@ -26,29 +26,22 @@ impl Judge {
     }
 
     fn look_at(&self, cluster: &Seen) {
-        let mut now = BTreeMap::new();
-        cluster.handle.visit(CLAIMS, |claim| {
-            let name = claim["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-            now.insert(name, claim.clone());
-        });
         let (mut going, mut gone) = (Vec::new(), Vec::new());
         {
             let mut state = self.lock();
-            for (name, claim) in &now {
+            let before = state.claims.remove(&cluster.label).unwrap_or_default();
+            let mut now = BTreeMap::new();
+            // Few claims change between two looks: only what begins to go is copied.
+            cluster.handle.visit(CLAIMS, |claim| {
+                let name = claim["metadata"]["name"].as_str().unwrap_or_default();
                 let deleting = !claim["metadata"]["deletionTimestamp"].is_null();
-                let key = (cluster.label.clone(), name.clone());
-                let before = state.claims.insert(key, deleting).unwrap_or(false);
-                if deleting && !before {
+                if deleting && !before.get(name).copied().unwrap_or_default() {
                     going.push(claim.clone());
                 }
-            }
-            state.claims.retain(|(label, name), _| {
-                let stays = *label != cluster.label || now.contains_key(name);
-                if !stays {
-                    gone.push(name.clone());
-                }
-                stays
+                now.insert(name.to_owned(), deleting);
             });
+            gone.extend(before.into_keys().filter(|name| !now.contains_key(name)));
+            state.claims.insert(cluster.label.clone(), now);
         }
         going.iter().for_each(|claim| self.is_going(cluster, claim));
         gone.iter().for_each(|name| self.is_gone(cluster, name));

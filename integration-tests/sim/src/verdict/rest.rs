@@ -30,8 +30,8 @@ impl Judge {
         let nodes = nodes(cluster);
         let alive = self.alive_of(cluster);
         let label = &cluster.label;
-        for (name, claim) in &claims {
-            if !claim["metadata"]["deletionTimestamp"].is_null() {
+        for (name, deleting) in &claims {
+            if *deleting {
                 unrest.push(format!("{label}: claim {name} is still going"));
             }
             if !alive.values().any(|owner| owner == name) {
@@ -86,10 +86,12 @@ fn pods(cluster: &Seen) -> Vec<String> {
     waiting
 }
 
-fn claims(cluster: &Seen) -> BTreeMap<String, Value> {
+/// Claims by name, and whether each is going.
+fn claims(cluster: &Seen) -> BTreeMap<String, bool> {
     let mut all = BTreeMap::new();
     cluster.handle.visit(CLAIMS, |claim| {
-        all.insert(text(&claim["metadata"]["name"]), claim.clone());
+        let deleting = !claim["metadata"]["deletionTimestamp"].is_null();
+        all.insert(text(&claim["metadata"]["name"]), deleting);
     });
     all
 }

@@ -3,10 +3,13 @@
 //! Invariant: all timers are derived from the claim's timestamps; a node that only waits for one says
 //! when it ends.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::plan::hosts::Host;
 use crate::plan::model::Model;
+use crate::planted;
+use crate::vocabulary::ids::ClaimName;
 use crate::vocabulary::pool::{ConsolidationPolicy, DisruptionReason, NodePool};
 use crate::world::claim::NodeClaim;
 use crate::world::node::Node;
@@ -15,6 +18,15 @@ use crate::world::pod::{DoNotDisrupt, Pod};
 /// Nodes with pods that fall quiet within this time of each other are judged together, at its end;
 /// one by one, the pods of the first would go to the others and be moved again. In milliseconds.
 const TOGETHER_MS: i64 = 5_000;
+/// A node that has just opened is not judged before the pods that are planned for it had this time to
+/// arrive, in milliseconds: two of the longest batches of the peer, which waits as long.
+const ARRIVAL_MS: i64 = 20_000;
+/// Pods are left where they are for this long, in milliseconds, before others' room may save their node.
+const REST_MS: i64 = 30_000;
+/// And for this long before a node is bought in place of theirs, in milliseconds. Both nodes cost for
+/// about a minute while the new one boots and the old one drains; a saving of a fifth has earned that
+/// after five.
+const PAYBACK_MS: i64 = 5 * 60_000;
 
 /// A node that could go.
 #[derive(Debug)]
@@ -37,6 +49,9 @@ pub(crate) struct Candidate<'a> {
     pub(crate) quiet_ms: Option<i64>,
     /// When it may be removed although pods run on it: it and its like have been quiet for long.
     pub(crate) ripe_ms: Option<i64>,
+    /// When another node may be bought in its place, in milliseconds since 1970: half of its pods have
+    /// been where they are for long enough.
+    paid_ms: i64,
     /// What moving its pods costs, in pods of average standing.
     pub(crate) move_cost: f64,
     /// When waiting alone changes what may happen to it, in milliseconds since 1970.
@@ -67,6 +82,11 @@ impl Candidate<'_> {
         self.ripe_ms.is_some_and(|ripe_ms| ripe_ms <= self.now_ms)
     }
 
+    /// True when it may be removed and what it costs may buy another node.
+    pub(crate) fn may_be_replaced(&self) -> bool {
+        self.may_consolidate() && self.paid_ms <= self.now_ms
+    }
+
     /// True when its time has not come. A pod moved there would start its clock anew, and might be
     /// moved again soon.
     pub(crate) fn ripens(&self) -> bool {
@@ -79,9 +99,16 @@ pub(crate) fn all<'a>(model: &Model<'a>) -> Vec<Candidate<'a>> {
     let hosts = model.hosts.iter().enumerate();
     let mut all: Vec<Candidate<'a>> =
         hosts.filter_map(|(index, host)| candidate(model, index, host)).collect();
+    let awaited = awaited(model);
+    all.retain(|candidate| !awaited.contains(&candidate.claim.name) || planted::is("S31"));
     ripen_together(&mut all);
     all.sort_by(|a, b| a.claim.name.cmp(&b.claim.name));
     all
+}
+
+/// Claims that stand for others, which have not gone yet: their pods are still to come.
+fn awaited<'m>(model: &'m Model<'_>) -> BTreeSet<&'m ClaimName> {
+    model.input.world.claims.values().flat_map(|claim| &claim.replaced_by).collect()
 }
 
 /// Says when nodes with pods may be removed. In order of time, the first waits for those that come
@@ -115,6 +142,7 @@ fn candidate<'a>(model: &Model<'a>, index: usize, host: &Host<'a>) -> Option<Can
         must_go: must_go(&claim, now_ms),
         quiet_ms: None,
         ripe_ms: None,
+        paid_ms: i64::MIN,
         move_cost: 1.0,
         wake_ms: claim.expires_ms().filter(|expires_ms| *expires_ms > now_ms),
         now_ms,
@@ -167,10 +195,27 @@ impl<'a> Candidate<'a> {
         if !self.pods.is_empty() && rules.policy == ConsolidationPolicy::WhenEmpty {
             return;
         }
-        self.quiet_ms = rules.consolidate_after_ms.and_then(|ms| self.claim.quiet_since_ms(ms));
-        if let Some(quiet_ms) = self.quiet_ms {
-            self.wake_at(quiet_ms);
+        let Some(opened_ms) = self.claim.initialized_ms else { return };
+        let chosen_ms = rules.consolidate_after_ms.and_then(|ms| self.claim.quiet_since_ms(ms));
+        let Some(mut quiet_ms) = chosen_ms else { return };
+        if !planted::is("S31") {
+            quiet_ms = quiet_ms.max(opened_ms.saturating_add(ARRIVAL_MS));
         }
+        if let Some(placed_ms) = self.placed_ms().filter(|_| !planted::is("S32")) {
+            quiet_ms = quiet_ms.max(placed_ms.saturating_add(REST_MS));
+            self.paid_ms = placed_ms.saturating_add(PAYBACK_MS);
+            self.wake_at(self.paid_ms);
+        }
+        self.quiet_ms = Some(quiet_ms);
+        self.wake_at(quiet_ms);
+    }
+
+    /// When half of the pods that would have to move had come, in milliseconds since 1970. A node on
+    /// which few of many pods are new is judged all the same: there are new pods on it at any time.
+    fn placed_ms(&self) -> Option<i64> {
+        let mut created: Vec<i64> = self.pods.iter().map(|(_, pod)| pod.created_ms).collect();
+        created.sort_unstable();
+        created.get(created.len() / 2).copied()
     }
 
     fn wake_at(&mut self, at_ms: i64) {

@@ -35,6 +35,7 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
             candidates.iter().filter(|c| c.may_consolidate()).collect();
         order.sort_by(|a, b| self.yield_of(b).total_cmp(&self.yield_of(a)));
         self.delete(&order);
+        order.retain(|candidate| candidate.may_be_replaced());
         let pools: BTreeSet<&PoolName> =
             order.iter().map(|candidate| &candidate.pool.name).collect();
         for pool in pools {

@@ -190,6 +190,7 @@ impl Scenario {
                 }
                 "gated" => template.unschedulable = value != "yes",
                 "deleting" => template.deleting = value == "yes",
+                "created" => template.created_ms = millis(value),
                 "preempting" => {
                     template.nominated_node = Some(value.into());
                     template.preempting = true;
@@ -251,6 +252,7 @@ impl Scenario {
                 "last-pod" => claim.last_pod_event_ms = Some(millis(value)),
                 "expire" => claim.expire_after_ms = Some(millis(value)),
                 "grace" => claim.termination_grace_ms = Some(millis(value)),
+                "replaced-by" => claim.replaced_by.push(format!("{value}-claim").as_str().into()),
                 "state" => node_state(&mut node, &mut claim, value),
                 _ => panic!("node: unknown {property}"),
             }
