@@ -42,8 +42,9 @@ const REGISTRATION_SEEN_MS: i64 = REGISTRATION_TTL_MS / 3;
 const START_PATIENCE_MS: i64 = 30 * 1000;
 /// A node that is fit waits until a plan knows that, which fills it with pods of nodes that are still to
 /// come; and when it has room even so, until fit nodes that have less are open, so that their pods do
-/// not go there. At most this many milliseconds.
-const OPEN_PATIENCE_MS: i64 = 2 * 1000;
+/// not go there. At most this many milliseconds: several times what a plan takes on a machine that is busy
+/// with other things.
+const OPEN_PATIENCE_MS: i64 = 10 * 1000;
 /// A launch that somebody must mend is tried again with a new claim after this, in milliseconds.
 const LAUNCH_RETRY_MS: i64 = 60 * 1000;
 /// Why a claim is disrupted that its pool's replicas leave no place for. It goes wherever it stands:

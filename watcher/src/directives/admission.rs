@@ -17,6 +17,7 @@ use tokio::sync::{Semaphore, SemaphorePermit, oneshot, watch};
 use tokio::time::Instant;
 
 use super::nominate::{Nomination, open};
+use super::pin::BOUND_WITHIN;
 use super::{DirectiveError, Directives, Outcome};
 use crate::index::{Index, PodEntry};
 use crate::names;
@@ -26,11 +27,12 @@ use crate::patch::{Part, edit};
 const CALM: Duration = Duration::from_millis(60);
 /// How long nodes are kept closed at most to await that.
 const CALM_WITHIN: Duration = Duration::from_millis(600);
-/// How long nodes whose own pods are bound are kept closed at most for the sake of others.
-const PINNED_WITHIN: Duration = Duration::from_secs(2);
+/// How long nodes whose own pods are bound are kept closed at most for the sake of others: as long as
+/// these may wait for their pods.
+const PINNED_WITHIN: Duration = BOUND_WITHIN;
 /// How long an open node's pods are watched until they are bound, so that a nomination cleared
 /// meanwhile is written again.
-const BOUND_WITHIN: Duration = Duration::from_millis(500);
+const SETTLED_WITHIN: Duration = Duration::from_millis(500);
 
 /// Pods pinned or nominated at once: enough to keep an API server busy, few enough for its fairness.
 const WRITES_MAX: usize = 64;
@@ -175,7 +177,7 @@ impl Directives {
     /// Waits until the pods of an open node are bound, and nominates again those whose nomination
     /// was cleared while it was closed.
     async fn settle(&self, nominations: &[Nomination]) {
-        let end = Instant::now() + BOUND_WITHIN;
+        let end = Instant::now() + SETTLED_WITHIN;
         let bound = |index: &Index| !nominations.iter().any(|n| is_out(index, &n.pod));
         loop {
             let left = end.saturating_duration_since(Instant::now());

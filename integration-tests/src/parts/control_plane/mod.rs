@@ -24,7 +24,7 @@ use super::{EtcdCluster, Process, poll, ports};
 /// Control planes that run at once in one process: each takes half a GiB and, while starting, a core.
 const CONTROL_PLANES_MAX: usize = 2;
 /// Within this the API server has to become ready on a busy machine (2.6 s on an idle one).
-const READY_LIMIT: Duration = Duration::from_secs(60);
+const READY_LIMIT: Duration = Duration::from_secs(180);
 
 static SLOTS: Semaphore = Semaphore::const_new(CONTROL_PLANES_MAX);
 
