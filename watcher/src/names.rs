@@ -3,8 +3,8 @@
 //! Invariant: what the API defines is only named here, never spelled again.
 
 pub use crate::api::keys::annotations::{
-    DO_NOT_DISRUPT, DO_NOT_EVICT, LAUNCH_ID, MAX_PRICE, POD_DELETION_COST, REPLACED_BY,
-    SPREAD_DENSITY, TERMINATION_TIMESTAMP, TRACEPARENT,
+    ACCEPT_LOSSES_UNTIL, DO_NOT_DISRUPT, DO_NOT_EVICT, LAUNCH_ID, MAX_PRICE, POD_DELETION_COST,
+    REPLACED_BY, SPREAD_DENSITY, TERMINATION_TIMESTAMP, TRACEPARENT,
 };
 pub use crate::api::keys::finalizers::TERMINATION;
 pub use crate::api::keys::labels::{

@@ -360,6 +360,7 @@ impl Session {
             return false;
         }
         self.safety.look(now_ms);
+        self.safety.accept_losses(self.state.losses_accepted(self.now_ms()));
         self.watch_region();
         let region = self.region();
         self.listen(region.as_ref());

@@ -49,6 +49,7 @@ pub struct Safety {
     launched: BTreeMap<String, i64>,
     spared: BTreeMap<String, i64>,
     held_back: BTreeSet<String>,
+    losses_accepted: bool,
     freeze: Option<Freeze>,
 }
 
@@ -65,6 +66,7 @@ impl Safety {
             launched: BTreeMap::new(),
             spared: BTreeMap::new(),
             held_back: BTreeSet::new(),
+            losses_accepted: false,
             freeze: None,
         }
     }
@@ -115,10 +117,15 @@ impl Safety {
         self.spared.contains_key(claim)
     }
 
+    /// A person lets everything go that seems to be gone, or does not any more.
+    pub const fn accept_losses(&mut self, accepted: bool) {
+        self.losses_accepted = accepted;
+    }
+
     /// Whether something may end on absence, in a cluster of `nodes` nodes. What may not is remembered.
     pub fn admits(&mut self, name: &str, nodes: usize) -> bool {
         let mut breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
-        let admitted = breaker.admits(name, nodes, Instant::now());
+        let admitted = breaker.admits(name, nodes, Instant::now()) || self.losses_accepted;
         drop(breaker);
         if !admitted {
             self.held_back.insert(name.to_owned());
@@ -143,7 +150,8 @@ impl Safety {
                 message: format!(
                     "{count} nodes or instances seem to be gone and nobody said so, more than may end on \
                      that within ten minutes; compare EC2, NodeClaims and Nodes. It goes on by itself, \
-                     a few at a time, or stops when they are there again"
+                     a few at a time, or stops when they are there again; to let all of them go, annotate \
+                     a NodePool with longshore.dev/accept-losses-until and a time a few minutes ahead"
                 ),
                 claims: self.held_back.iter().take(NAMED).cloned().collect(),
             }),
@@ -201,6 +209,10 @@ mod tests {
         safety.conclude("prod", None);
         let freeze = safety.freeze().unwrap();
         assert_eq!((freeze.reason, freeze.claims.as_slice()), ("Frozen", &["c".to_owned()][..]));
+        safety.accept_losses(true);
+        assert!(safety.admits("c", 3), "somebody has looked");
+        safety.accept_losses(false);
+        assert!(!safety.admits("c", 3));
         safety.look(1);
         safety.conclude("prod", None);
         assert_eq!(safety.freeze(), None, "it is there again");

@@ -93,6 +93,13 @@ impl ClusterState {
         &self.pools
     }
 
+    /// True while somebody lets nodes go that seem to be gone, however many.
+    #[must_use]
+    pub fn losses_accepted(&self, now_ms: i64) -> bool {
+        let until = self.pools.values().filter_map(|pool| pool.losses_accepted_until.as_ref());
+        until.map(wire::time_ms).any(|until_ms| until_ms > now_ms)
+    }
+
     /// Pools that cannot be read, and why.
     #[must_use]
     pub const fn unreadable_pools(&self) -> &BTreeMap<String, WireError> {

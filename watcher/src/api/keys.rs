@@ -158,6 +158,9 @@ pub mod annotations {
     /// `dense` on a NodePool: its nodes may hold more pods of a spread over hosts than the spread's skew, as
     /// long as kube-scheduler allows it. `safe`, the default, never counts on that.
     pub const SPREAD_DENSITY: &str = "longshore.dev/spread-density";
+    /// Time in RFC 3339 on a NodePool: until then nodes of the cluster that seem to be gone are let go,
+    /// however many they are.
+    pub const ACCEPT_LOSSES_UNTIL: &str = "longshore.dev/accept-losses-until";
 }
 
 /// Taint keys.

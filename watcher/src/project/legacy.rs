@@ -36,11 +36,11 @@ pub fn provisioner(
 ) -> Result<LegacyPool, Fault> {
     let name = provisioner.metadata.name.clone().unwrap_or_default();
     let object = format!("Provisioner/{name}");
-    let dense = pool::dense_spread(&provisioner.metadata).map_err(|fault| fault.of(&object))?;
     let mut legacy =
-        read(provisioner, &name, template).map_err(|fault| fault.within("spec").of(object))?;
-    legacy.pool.dense_spread = dense;
-    legacy.pool = pool::unless_deleted(&provisioner.metadata, legacy.pool);
+        read(provisioner, &name, template).map_err(|fault| fault.within("spec").of(&object))?;
+    let noted = pool::annotated(&provisioner.metadata, legacy.pool);
+    let noted = noted.map_err(|fault| fault.of(&object))?;
+    legacy.pool = pool::unless_deleted(&provisioner.metadata, noted);
     Ok(legacy)
 }
 
@@ -81,6 +81,7 @@ fn read(
         legacy: true,
         replicas: None,
         dense_spread: false,
+        losses_accepted_until: None,
         generation: provisioner.metadata.generation.unwrap_or(0),
     };
     Ok(LegacyPool { pool, class })

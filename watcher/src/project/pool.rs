@@ -5,13 +5,15 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use k8s_openapi::jiff::Timestamp;
 use longshore_proto::types::v1 as wire;
 use longshore_proto::types::v1::{Disruption, NodeBudget, PoolLimits, Requirement, Taint};
 use longshore_runtime::planted;
 use prost_types::Duration;
 
 use super::claim::class_name;
+use super::duration;
 use super::fault::{Fault, FieldFault, FieldResult, Problem};
 use super::quantity::{Rounding, integer};
 use super::requirement;
@@ -27,8 +29,8 @@ pub fn pool(pool: &NodePool) -> Result<wire::NodePool, Fault> {
     let name = pool.metadata.name.clone().unwrap_or_default();
     let object = || format!("NodePool/{name}");
     let spec = read(pool, &name).map_err(|fault| fault.within("spec").of(object()))?;
-    let dense_spread = dense_spread(&pool.metadata).map_err(|fault| fault.of(object()))?;
-    Ok(unless_deleted(&pool.metadata, wire::NodePool { dense_spread, ..spec }))
+    let noted = annotated(&pool.metadata, spec).map_err(|fault| fault.of(object()))?;
+    Ok(unless_deleted(&pool.metadata, noted))
 }
 
 /// The pool as it is; but one that is being deleted keeps what it has, by its own rules, and gets nothing
@@ -67,14 +69,34 @@ fn read(pool: &NodePool, name: &str) -> FieldResult<wire::NodePool> {
         generation: pool.metadata.generation.unwrap_or(0),
         replicas: spec.replicas,
         dense_spread: false,
+        losses_accepted_until: None,
     })
 }
 
-/// Whether spreads over hosts may be packed closely on nodes of a pool.
+/// The pool with what its own annotations ask for.
 ///
 /// # Errors
-/// A value of the annotation that has no meaning.
-pub fn dense_spread(metadata: &ObjectMeta) -> FieldResult<bool> {
+/// A value of an annotation that has no meaning.
+pub(super) fn annotated(
+    metadata: &ObjectMeta,
+    pool: wire::NodePool,
+) -> FieldResult<wire::NodePool> {
+    let losses_accepted_until = losses_accepted_until(metadata)?;
+    Ok(wire::NodePool { dense_spread: dense_spread(metadata)?, losses_accepted_until, ..pool })
+}
+
+fn losses_accepted_until(metadata: &ObjectMeta) -> FieldResult<Option<prost_types::Timestamp>> {
+    let asked = metadata.annotations.as_ref().and_then(|all| all.get(names::ACCEPT_LOSSES_UNTIL));
+    let Some(text) = asked else { return Ok(None) };
+    let allowed = "a time such as 2026-01-31T09:00:00Z";
+    let problem = || Problem::Unknown { value: text.clone(), allowed };
+    let field = || format!("metadata.annotations[{}]", names::ACCEPT_LOSSES_UNTIL);
+    let time = text.parse::<Timestamp>().map_err(|_| FieldFault::new(field(), problem()))?;
+    Ok(Some(duration::timestamp(&Time(time))))
+}
+
+/// Whether spreads over hosts may be packed closely on nodes of a pool.
+fn dense_spread(metadata: &ObjectMeta) -> FieldResult<bool> {
     let asked = metadata.annotations.as_ref().and_then(|all| all.get(names::SPREAD_DENSITY));
     match asked.map(String::as_str) {
         None | Some("safe") => Ok(false),

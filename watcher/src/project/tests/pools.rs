@@ -50,6 +50,14 @@ fn a_pool() {
     let note = "annotations: { longshore.dev/spread-density: dense }";
     let dense = read::<NodePool>(&POOL.replace("generation: 3", note));
     assert!(pool::pool(&dense).unwrap().dense_spread);
+    let note = "annotations: { longshore.dev/accept-losses-until: '2026-01-31T09:00:00Z' }";
+    let accepting = read::<NodePool>(&POOL.replace("generation: 3", note));
+    let until = pool::pool(&accepting).unwrap().losses_accepted_until;
+    assert_eq!(until.map(|until| until.seconds), Some(1_769_850_000));
+    let soon = note.replace("2026-01-31T", "soon ");
+    let soon = read::<NodePool>(&POOL.replace("generation: 3", &soon));
+    let fault = pool::pool(&soon).unwrap_err().to_string();
+    assert!(fault.contains("accept-losses-until") && fault.contains("such as"), "{fault}");
     let fixed = read::<NodePool>(&POOL.replace("weight: 10", "replicas: 0"));
     assert_eq!(pool::pool(&fixed).unwrap().replicas, Some(0), "none, and yet a number");
 }
