@@ -29,6 +29,16 @@ impl Pools {
         self.pools.get(name)
     }
 
+    /// All NodePools.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<NodePool>> {
+        self.pools.values()
+    }
+
+    /// All Provisioners.
+    pub fn all_provisioners(&self) -> impl Iterator<Item = &Arc<Provisioner>> {
+        self.provisioners.values()
+    }
+
     /// A Provisioner.
     #[must_use]
     pub fn provisioner(&self, name: &str) -> Option<&Arc<Provisioner>> {
