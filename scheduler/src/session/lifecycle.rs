@@ -46,6 +46,10 @@ const START_PATIENCE_MS: i64 = 30 * 1000;
 const OPEN_PATIENCE_MS: i64 = 2 * 1000;
 /// A launch that somebody must mend is tried again with a new claim after this, in milliseconds.
 const LAUNCH_RETRY_MS: i64 = 60 * 1000;
+/// A node with the taint of one that is to go, whose claim is not, is opened again after this long, in
+/// milliseconds: whoever began to disrupt it has ended in between. Longer than an own disruption takes from
+/// the taint to the mark on the claim.
+const LEFT_CLOSED_MS: i64 = 60 * 1000;
 /// Why a claim is disrupted that its pool's replicas leave no place for. It goes wherever it stands:
 /// nothing has to come in its place.
 pub const EXCESS: &str = "Excess";
@@ -258,6 +262,9 @@ impl World<'_> {
         }
         if !claim.disruption_reason.is_empty() {
             return self.disrupting(claim);
+        }
+        if self.lasted_ms("closed", &claim.name) > LEFT_CLOSED_MS {
+            return told(cancel(claim));
         }
         let unready = self.lasted_ms("unready", &claim.name) > REGISTRATION_TTL_MS;
         unready.then_some(()).filter(|()| self.settled && !self.is_held(claim))?;

@@ -66,6 +66,8 @@ impl World<'_> {
             "registering"
         } else if claim.initialize_time.is_none() && self.node(claim).is_some_and(|n| !n.ready) {
             "unready"
+        } else if self.node(claim).is_some_and(|node| node.disrupted) {
+            "closed"
         } else {
             return None;
         };

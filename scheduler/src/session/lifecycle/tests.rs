@@ -123,9 +123,17 @@ impl Case {
     }
 
     fn dues(&self) -> Vec<Due> {
+        self.seen(steps)
+    }
+
+    fn passing(&self) -> BTreeSet<String> {
+        self.seen(passing)
+    }
+
+    fn seen<T>(&self, look: impl FnOnce(&World<'_>) -> T) -> T {
         let claims = BTreeMap::from([(self.claim.name.clone(), self.claim.clone())]);
         let nominations = BTreeMap::from([(self.claim.name.clone(), vec!["pod".to_owned()])]);
-        steps(&World {
+        look(&World {
             cluster_id: "c",
             claims: &claims,
             nodes: &self.nodes,
@@ -410,6 +418,23 @@ fn a_disruption_that_leads_nowhere_is_called_off() {
     let case =
         case.lasting("other", 0).lasting("disrupted/default-a", ending::DISRUPTION_TTL_MS + 1);
     assert_eq!(case.only().as_deref(), Some("cancel true"));
+}
+
+#[test]
+fn a_node_that_was_left_closed_is_opened_again() {
+    let mut case = Case::new().launch(LaunchPhase::Launched).instance(InstancePhase::Running);
+    case = case.provided().node();
+    case.claim.register_time = Some(Timestamp::default());
+    case.claim.initialize_time = Some(Timestamp::default());
+    assert_eq!(case.passing(), BTreeSet::new());
+    case.nodes.values_mut().for_each(|node| node.disrupted = true);
+    assert_eq!(case.passing(), BTreeSet::from(["closed/default-a".to_owned()]));
+    let case = case.lasting("closed/default-a", LEFT_CLOSED_MS);
+    assert_eq!(case.only(), None);
+    let mut case = case.lasting("other", 0).lasting("closed/default-a", LEFT_CLOSED_MS + 1);
+    assert_eq!(case.only().as_deref(), Some("cancel true"));
+    case.claim.disruption_reason = "Empty".to_owned();
+    assert_eq!(case.passing(), BTreeSet::from(["disrupted/default-a".to_owned()]));
 }
 
 #[test]
