@@ -87,14 +87,18 @@ fn mistagged(found: &Instance, claim: &str, cluster: &str) -> Option<(String, St
         let why = format!("its instance is tagged {TAG_CLAIM}={}", found.tag(TAG_CLAIM));
         return Some((why, format!("Key={TAG_CLAIM},Value={claim}")));
     }
-    let owned = format!("kubernetes.io/cluster/{cluster}");
-    let ours = found.tag(TAG_CLUSTER_NAME) == cluster
-        || found.tag(TAG_CLUSTER_NAME).is_empty() && found.tag(&owned) == "owned";
-    if cluster.is_empty() || ours {
+    if cluster.is_empty() || is_of(found, cluster) {
         return None;
     }
     let why = format!("its instance is not tagged as one of cluster {cluster}");
     Some((why, format!("Key={TAG_CLUSTER_NAME},Value={cluster}")))
+}
+
+/// True when an instance's tags say that it is of this cluster.
+pub fn is_of(found: &Instance, cluster: &str) -> bool {
+    let named = found.tag(TAG_CLUSTER_NAME);
+    let owned = || found.tag(&format!("kubernetes.io/cluster/{cluster}")) == "owned";
+    named == cluster || named.is_empty() && owned()
 }
 
 /// Why Karpenter would call the claim drifted.

@@ -4,10 +4,11 @@
 
 use std::collections::BTreeSet;
 
+use longshore_proto::capacity::v1::InstancePhase;
 use longshore_watcher::api::keys::labels::{NODE_POOL, PROVISIONER_NAME};
 use serde_json::Value;
 
-use super::{Row, Verdict};
+use super::{Row, Verdict, claims};
 use crate::doctor::facts::{Facts, Kind, label, name};
 
 /// A row for each, and for each Machine, which stood for a node before there were NodeClaims.
@@ -23,7 +24,33 @@ pub fn rows(facts: &Facts) -> Vec<Row> {
         let pooled = label(node, NODE_POOL).or_else(|| label(node, PROVISIONER_NAME)).is_some();
         pooled && !claimed.contains(id) && !claimed.contains(plain)
     });
-    machines.chain(unclaimed.map(node)).collect()
+    machines.chain(unclaimed.map(node)).chain(instances(facts)).collect()
+}
+
+/// Instances of the cluster that neither a claim nor a node stands for: Karpenter would end them.
+fn instances(facts: &Facts) -> Vec<Row> {
+    let Some(account) = facts.account().filter(|account| !account.cluster.is_empty()) else {
+        return Vec::new();
+    };
+    let all = account.instances.iter().flatten().flatten();
+    let alive = all.filter(|it| {
+        matches!(it.phase, InstancePhase::Pending | InstancePhase::Running)
+            && claims::is_of(it, &account.cluster)
+    });
+    let claims = facts.of(Kind::NodeClaim).map(|claim| &claim["status"]["providerID"]);
+    let nodes = facts.of(Kind::Node).map(|node| &node["spec"]["providerID"]);
+    let named: Vec<&str> = claims.chain(nodes).filter_map(Value::as_str).collect();
+    let is_named = |id: &str| named.iter().any(|name| name.ends_with(id));
+    let bare = alive.filter(|it| !is_named(&it.instance_id));
+    bare.map(|it| {
+        let id = &it.instance_id;
+        let row = Row { instance: id.clone(), ..Row::adopted(format!("Instance/{id}")) };
+        let why = "no NodeClaim and no node stands for it: it is never ended, and costs money";
+        let region = &account.region;
+        let remedy = format!("aws ec2 terminate-instances --region {region} --instance-ids {id}");
+        row.but(Verdict::LeftAlone, why, remedy)
+    })
+    .collect()
 }
 
 /// Provider id and name of a claim's node.
