@@ -45,6 +45,11 @@ impl Pools {
         self.provisioners.get(name)
     }
 
+    /// All EC2NodeClasses.
+    pub fn all_classes(&self) -> impl Iterator<Item = &Arc<EC2NodeClass>> {
+        self.classes.values()
+    }
+
     /// An EC2NodeClass.
     #[must_use]
     pub fn class(&self, name: &str) -> Option<&Arc<EC2NodeClass>> {
