@@ -84,12 +84,88 @@ fn published_hashes_of_classes_are_proven_and_no_others() {
     profile["instanceProfile"] = json!("test-instance-profile");
     let profile = class(profile, "3585768058063247698", "v5");
     assert!(of_class(&profile, "test-ca-bundle").is_some());
-    profile_without_annotations();
-}
-
-fn profile_without_annotations() {
     let bare = EC2NodeClass::new("c", serde_json::from_value(published()).unwrap());
     assert_eq!(of_class(&bare, ""), None);
+}
+
+/// Templates, and what the published `NodePool.Hash()` makes of them.
+const POOLS: [(&str, &str); 4] = [
+    (r#"{"metadata": {}, "spec": {"expireAfter": "720h"}}"#, "4766390988457657529"),
+    (
+        r#"{"metadata": {"labels": {"a": "b", "c": ""}}, "spec": {"expireAfter": "Never"}}"#,
+        "14812296118196617919",
+    ),
+    (
+        r#"{"spec": {"expireAfter": "0s", "terminationGracePeriod": "0s", "taints": []}}"#,
+        "9725173246500916773",
+    ),
+    (
+        r#"{"spec": {"expireAfter": "1h30m", "terminationGracePeriod": "10m", "startupTaints": [],
+            "taints": [{"key": "a", "effect": "NoSchedule"},
+                {"key": "b", "value": "c", "effect": "NoExecute"}]}}"#,
+        "10691826932770263353",
+    ),
+];
+
+/// Specs beside these terms, and what the published `EC2NodeClass.Hash("Q0E=")` makes of them.
+const CLASSES: [(&str, &str); 3] = [
+    ("{}", "3724969237762702504"),
+    (
+        r#"{"tags": {}, "kubelet": {"maxPods": 0, "clusterDNS": ["10.0.0.1"], "cpuCFSQuota": false,
+            "evictionSoft": {"memory.available": "5%"}, "systemReserved": {"cpu": "100m"},
+            "evictionSoftGracePeriod": {"memory.available": "1m30s"}}}"#,
+        "8790106438924195294",
+    ),
+    (
+        r#"{"networkInterfaces": [
+                {"networkCardIndex": 0, "deviceIndex": 0, "interfaceType": "interface"},
+                {"networkCardIndex": 1, "deviceIndex": 1, "interfaceType": "efa-only"}],
+            "placementGroupSelector": {"name": "g"},
+            "blockDeviceMappings": [{"deviceName": "/dev/xvda", "rootVolume": true, "ebs": {
+                "volumeSize": "2048Gi", "volumeType": "gp3", "volumeInitializationRate": 100}}]}"#,
+        "4297649377417763552",
+    ),
+];
+
+/// What is proven of a pool with this template that carries this hash.
+fn pool(template: &Value, hash: &str, version: &str) -> Option<String> {
+    let spec = serde_json::from_value(json!({ "template": template })).unwrap();
+    let mut pool = NodePool::new("p", spec);
+    let notes = [(NODE_POOL_HASH, hash), (NODE_POOL_HASH_VERSION, version)];
+    pool.metadata.annotations =
+        Some(notes.map(|(key, value)| (key.to_owned(), value.to_owned())).into());
+    of_pool(&pool)
+}
+
+#[test]
+fn hashes_of_pools_are_proven_and_no_others() {
+    for (template, hash) in POOLS {
+        let mut template: Value = serde_json::from_str(template).unwrap();
+        template["spec"]["requirements"] = json!([]);
+        template["spec"]["nodeClassRef"] =
+            json!({ "group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "general" });
+        let of = |hash: &str, version: &str| pool(&template, hash, version);
+        assert_eq!(of(hash, "v3").as_deref(), Some(hash), "{hash}");
+        assert_eq!(of(hash, "v4"), None);
+        assert_eq!(of("1", "v3"), None);
+        template["spec"]["expireAfter"] = json!("1h");
+        assert_eq!(pool(&template, hash, "v3"), None, "the pool has changed since");
+    }
+}
+
+#[test]
+fn hashes_of_classes_with_all_that_a_class_may_say_are_proven() {
+    for (spec, hash) in CLASSES {
+        let mut spec: Value = serde_json::from_str(spec).unwrap();
+        spec["amiSelectorTerms"] = json!([{ "alias": "bottlerocket@latest" }]);
+        spec["subnetSelectorTerms"] = json!([]);
+        spec["securityGroupSelectorTerms"] = json!([]);
+        spec["role"] = json!("r");
+        // Below the API, which would fill in the metadata options.
+        let rests = [text("Bottlerocket") ^ text("Q0E=")];
+        assert!(matches(&spec, &CLASS, &rests, hash), "{hash}");
+        assert!(!matches(&spec, &CLASS, &[0], hash), "{hash}");
+    }
 }
 
 #[test]
