@@ -109,7 +109,9 @@ fn touched_claim(claim: &DynamicObject, gone: bool) -> Option<String> {
     }
     let conditions = claim.data.pointer("/status/conditions").and_then(Value::as_array);
     let mut conditions = conditions.into_iter().flatten();
-    let bad = conditions.find(|it| it["type"] == "Drifted" || it["type"] == "DisruptionReason");
+    let bad = conditions.find(|it| {
+        it["status"] == "True" && (it["type"] == "Drifted" || it["type"] == "DisruptionReason")
+    });
     bad.map(|bad| format!("NodeClaim {name} is to go: {bad}"))
 }
 
