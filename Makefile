@@ -64,6 +64,11 @@ planted: setup-build ## plant each defect that once was, and say which seed of t
 	cargo build --profile sim --package longshore-sim
 	$(target)/sim/longshore-sim planted
 
+.PHONY: takeover
+takeover: build-test ## take a cluster over from the published Karpenter, and give it back (five minutes)
+	@tools/setup.sh etcd kubernetes karpenter
+	cargo test --workspace --test main adoption -- --include-ignored
+
 .PHONY: fuzz
 fuzz: setup-build ## feed odd bytes to manifests, requirements and ComputePlan, a minute each (after a build)
 	fuzz/run.sh 60
@@ -107,7 +112,7 @@ differ: build-test ## let both planners plan seeded clusters with many constrain
 	@tools/setup.sh peer
 	$(target)/debug/bench differ --seeds $(or $(DIFFER_SEEDS),0..100) --dir $(target)/differ
 
-deep: differ fuzz agree ## what takes too long for every change: the three targets of these names
+deep: differ fuzz agree takeover ## what takes too long for every change: the targets of these names
 
 agree: build-test ## carry out the plans of 300 random clusters on the real control plane (three quarters of an hour; AGREE_SEEDS=300..320 for others)
 	@$(MAKE) --no-print-directory setup-test

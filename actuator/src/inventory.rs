@@ -194,7 +194,8 @@ fn recognised(book: &Book, known: Option<&Instance>, mut instance: Instance) -> 
     if record.is_some() || known.is_some() || !instance.tag(TAG_LAUNCH).is_empty() {
         return Some(instance);
     }
-    if instance.tag(TAG_CLAIM).is_empty() || instance.tag(TAG_POOL).is_empty() {
+    // The claim's name may not have been written yet; claims know their instances.
+    if instance.tag(TAG_POOL).is_empty() {
         return None;
     }
     if instance.tag(TAG_CLUSTER).is_empty() {

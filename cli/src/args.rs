@@ -63,6 +63,15 @@ Examples:
   AWS_PROFILE=prod longshore doctor --context prod --cluster-name prod
   longshore doctor --no-aws --output json
 
+  # before Karpenter is removed: pools, claims and nodes, and what becomes of each
+  longshore doctor --takeover --cluster-name prod
+
+Taking a cluster over: run --takeover, mend what it names, end Karpenter (helm uninstall karpenter, or
+scale its Deployment to 0 to be able to go back), install Longshore. Nodes, claims and instances become
+Longshore's by their own labels and tags, and no pod is touched. Longshore may be installed before: it
+does nothing while Karpenter's Lease is alive. A row says no where an object stays as it is; Longshore
+never ends such a node.
+
 The Kubernetes API and AWS are asked, as whoever runs this, and only to read. Region, cluster name
 and queue are taken from Longshore's own pods when they run there. Without credentials for AWS,
 subnets, security groups, roles, access entries and the queue are not looked at, and the report
@@ -97,6 +106,9 @@ pub struct DoctorArgs {
     /// Ask only the Kubernetes API.
     #[arg(long)]
     pub no_aws: bool,
+    /// Instead of the checks: what of Karpenter's would be taken over, what not, and why.
+    #[arg(long)]
+    pub takeover: bool,
     /// How to print the findings.
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Output,

@@ -11,12 +11,14 @@ mod definitions;
 mod facts;
 mod fetch;
 mod identity;
+mod karpenter;
 mod legacy;
 mod network;
 mod placement;
 mod pools;
 mod queue;
 mod slips;
+mod takeover;
 
 use std::fmt::Write as _;
 
@@ -69,7 +71,8 @@ const fn of_aws(name: &'static str, find: fn(&Facts) -> Vec<Finding>) -> Check {
 }
 
 /// All checks, in the order of the way from an object to a running pod.
-const CHECKS: [Check; 17] = [
+const CHECKS: [Check; 18] = [
+    of_cluster("Karpenter does not run beside Longshore", karpenter::check),
     of_cluster("custom resource definitions", definitions::check),
     of_cluster("objects of the first API", legacy::check),
     of_cluster("fields that nobody reads", slips::unknown_fields),
@@ -119,6 +122,9 @@ pub async fn run(args: &DoctorArgs, style: Style) -> Answer {
         }
         Err(why) => Some(format!("AWS was not asked: {why}")),
     };
+    if args.takeover {
+        return takeover::answer(&facts, unasked, args.output, style);
+    }
     answer(&facts, unasked, args.output, style)
 }
 

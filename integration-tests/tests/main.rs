@@ -3,6 +3,7 @@
 //! Invariant: a test brings what it needs (see `longshore_it::parts`) and takes it away again, so
 //! that all of them may run at once and in any order.
 
+mod adoption;
 mod agree;
 mod clients;
 mod deploy;

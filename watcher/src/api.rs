@@ -12,6 +12,7 @@ pub mod capacity_buffer;
 pub mod crd;
 pub mod ec2_node_class;
 pub mod ec2_node_class_status;
+pub mod hash;
 pub mod instance_options;
 pub mod keys;
 pub mod kubelet;

@@ -91,7 +91,7 @@ impl Tenure {
 
 /// Somebody else's Lease, and since when it has looked like this.
 #[derive(Clone, Debug, PartialEq)]
-struct Seen {
+pub struct Seen {
     holder: String,
     renewed: Option<MicroTime>,
     version: Option<String>,
@@ -291,7 +291,7 @@ fn epoch_after(previous: u64, now_ms: i64) -> u64 {
 }
 
 /// Whoever else holds the Lease: until it has not changed here for as long as it lasts.
-fn held_by_other(lease: &KubeLease, seen: &mut Option<Seen>, now_ms: i64) -> Option<String> {
+pub fn held_by_other(lease: &KubeLease, seen: &mut Option<Seen>, now_ms: i64) -> Option<String> {
     let spec = lease.spec.as_ref()?;
     let holder = spec.holder_identity.clone().filter(|holder| !holder.is_empty())?;
     let seconds = spec.lease_duration_seconds.unwrap_or(DURATION_SECONDS);

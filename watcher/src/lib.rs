@@ -12,6 +12,7 @@ pub mod directives;
 pub mod events;
 pub mod facts;
 pub mod index;
+pub mod karpenter;
 pub mod lease;
 pub mod lifecycle;
 pub mod names;

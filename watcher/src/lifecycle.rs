@@ -7,6 +7,7 @@
 mod act;
 pub mod activity;
 pub mod buffers;
+pub mod classes;
 pub mod drain;
 pub mod initialize;
 mod pace;
@@ -42,6 +43,11 @@ pub enum Step {
     ReleaseNode {
         /// Node.
         node: String,
+    },
+    /// A node class that somebody has deleted is used by no claim: nothing holds it back.
+    ReleaseClass {
+        /// Name of the EC2NodeClass.
+        class: String,
     },
     /// Write down when the drain ends at the latest.
     SetDeadline {
@@ -126,6 +132,7 @@ impl Step {
         match self {
             Self::DeleteClaim { claim } => format!("delete/{claim}"),
             Self::ReleaseNode { node } => format!("release/{node}"),
+            Self::ReleaseClass { class } => format!("class/{class}"),
             Self::SetDeadline { claim, .. } => format!("deadline/{claim}"),
             Self::Cordon { node } => format!("cordon/{node}"),
             Self::Evict { pod, .. } | Self::ForceDelete { pod, .. } => format!("evict/{}", pod.uid),
@@ -152,7 +159,8 @@ impl Step {
             | Self::ForceDelete { .. }
             | Self::Blocked { .. }
             | Self::MarkDrained { .. } => CONCURRENCY,
-            Self::Initialize { .. }
+            Self::ReleaseClass { .. }
+            | Self::Initialize { .. }
             | Self::Await { .. }
             | Self::Touch { .. }
             | Self::Running { .. } => CONCURRENCY / 2,
@@ -169,6 +177,7 @@ pub fn steps(index: &Index, now_ms: i64) -> Vec<Step> {
     }
     let mut steps = drain::steps(index, now_ms);
     steps.extend(initialize::steps(index));
+    steps.extend(classes::steps(index));
     steps.extend(activity::steps(index, now_ms));
     steps
 }

@@ -1,7 +1,7 @@
 //! The watcher as a whole: what runs always, and what only the holder of the Lease does.
 //!
 //! Invariant: every replica observes, so that a standby is warm; only the holder of the Lease has a
-//! session and writes.
+//! session and writes, and that not beside Karpenter.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -21,6 +21,7 @@ use crate::counters::Counters;
 use crate::directives::Directives;
 use crate::events;
 use crate::index::Store;
+use crate::karpenter::{self, Karpenter, Look};
 use crate::lease::{Lease, Tenure};
 use crate::session::Sessions;
 use crate::{bounded, buffers, facts, lifecycle, observe};
@@ -36,7 +37,7 @@ pub enum Duty {
     /// Not known: the Lease has not been read yet, or not since it was lost.
     #[default]
     Unknown,
-    /// Another watcher holds the Lease; this one takes over when that ends.
+    /// Another watcher holds the Lease, or Karpenter runs; this one takes over when that ends.
     Standby,
     /// This watcher holds the Lease.
     Working,
@@ -85,6 +86,7 @@ impl Watcher {
         let (namespace, identity) = (&config.namespace, config.identity.clone());
         let lease = Lease::new(open.clone(), namespace, identity, platform.clock.clone());
         let tenure = lease.tenure();
+        let karpenter = Karpenter::new(open.clone(), platform.clock.clone());
         let client = bounded::client(&client, Some(tenure.clone()));
         let (events, publisher) =
             events::events(open, &config.identity, counters.clone(), platform);
@@ -121,45 +123,86 @@ impl Watcher {
             connected: sender,
         };
         let (on_duty, duty) = watch::channel(Duty::Unknown);
-        let leading = lead(sessions, lease, on_duty, supervisor.token().clone());
+        let leading = Leading { sessions, lease, karpenter, duty: on_duty };
+        let leading = leading.run(supervisor.token().clone());
         supervisor.spawn_once("lead", leading);
         Ok(Self { duty, store, connected, tenure })
     }
 }
 
-/// Works whenever the Lease is held, until the token is cancelled; then gives the Lease up.
-async fn lead(
+/// What the holder of the Lease does, and what it waits for.
+struct Leading {
     sessions: Sessions,
     lease: Lease,
+    karpenter: Karpenter,
     duty: watch::Sender<Duty>,
-    token: CancellationToken,
-) -> anyhow::Result<()> {
-    let stand_by = || {
-        duty.send_replace(Duty::Standby);
-    };
-    while token.run_until_cancelled(lease.acquire(stand_by)).await.is_some() {
-        tracing::info!("the Lease is held: this watcher works");
-        duty.send_replace(Duty::Working);
-        let work = async {
-            tokio::select! {
-                biased;
-                lost = lease.keep() => lost.to_string(),
-                ended = sessions.run(&lease) => ended.err().map(|e| e.to_string()).unwrap_or_default(),
-                () = lifecycle::run(&sessions.directives) => String::new(),
-                () = lifecycle::report::run(&sessions.directives) => String::new(),
-                () = lifecycle::buffers::run(&sessions.directives) => String::new(),
-            }
-        };
-        let work = while_held(lease.tenure(), work);
-        let Some(why) = token.run_until_cancelled(Box::pin(work)).await else { break };
-        lease.tenure().end_now();
-        sessions.connected.send_replace(false);
-        duty.send_replace(Duty::Unknown);
-        tracing::warn!("this watcher no longer works: {why}");
+}
+
+impl Leading {
+    /// Works whenever the Lease is held and Karpenter does not run, until the token is cancelled; then
+    /// gives the Lease up.
+    async fn run(self, token: CancellationToken) -> anyhow::Result<()> {
+        while token.run_until_cancelled(self.begin()).await.is_some() {
+            tracing::info!("the Lease is held: this watcher works");
+            self.duty.send_replace(Duty::Working);
+            let work = while_held(self.lease.tenure(), self.work());
+            let Some(why) = token.run_until_cancelled(Box::pin(work)).await else { break };
+            self.lease.tenure().end_now();
+            self.sessions.connected.send_replace(false);
+            self.duty.send_replace(Duty::Unknown);
+            tracing::warn!("this watcher no longer works: {why}");
+        }
+        // Whoever waits for the Lease finds it over soon in any case.
+        let _ = tokio::time::timeout(RELEASE_PATIENCE, self.lease.release()).await;
+        Ok(())
     }
-    // Whoever waits for the Lease finds it over soon in any case.
-    let _ = tokio::time::timeout(RELEASE_PATIENCE, lease.release()).await;
-    Ok(())
+
+    /// Waits until this is the watcher that works.
+    async fn begin(&self) {
+        loop {
+            self.karpenter.until_gone(|look| self.wait(&look)).await;
+            let stand_by = || {
+                self.duty.send_replace(Duty::Standby);
+            };
+            self.lease.acquire(stand_by).await;
+            // Waiting for the Lease may have taken long.
+            if matches!(self.karpenter.look().await, Ok(None)) {
+                return;
+            }
+            self.lease.tenure().end_now();
+        }
+    }
+
+    /// Says that nothing is done, and why.
+    fn wait(&self, look: &Look<'_>) {
+        let duty = match look {
+            Look::Held(alive) => {
+                let directives = &self.sessions.directives;
+                directives
+                    .store
+                    .read(|index| karpenter::announce(&directives.events, index, alive));
+                Duty::Standby
+            }
+            Look::Blind => Duty::Unknown,
+        };
+        self.duty.send_replace(duty);
+    }
+
+    /// Works until something ends that; says what.
+    async fn work(&self) -> String {
+        let directives = &self.sessions.directives;
+        tokio::select! {
+            biased;
+            lost = self.lease.keep() => lost.to_string(),
+            back = self.karpenter.until_back() => back.to_string(),
+            ended = self.sessions.run(&self.lease) => {
+                ended.err().map(|e| e.to_string()).unwrap_or_default()
+            }
+            () = lifecycle::run(directives) => String::new(),
+            () = lifecycle::report::run(directives) => String::new(),
+            () = lifecycle::buffers::run(directives) => String::new(),
+        }
+    }
 }
 
 /// Runs `work` for as long as the Lease is held, which is asked each time before it goes on: a process

@@ -15,7 +15,7 @@ use super::CloudError;
 pub trait Fleet: Send + Sync + 'static {
     /// Buys one instance, or says why not. The same client token buys one instance only.
     async fn launch(&self, order: &Order) -> Result<Outcome, CloudError>;
-    /// All instances that carry a launch id or a NodeClaim's name, terminated ones included for as
+    /// All instances that carry a launch id or a pool's name, terminated ones included for as
     /// long as they are listed. Whole, or an error: a page that fails fails it all. Even so, what
     /// is missing here is no evidence of anything.
     async fn instances(&self) -> Result<Vec<Instance>, CloudError>;

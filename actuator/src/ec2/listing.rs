@@ -13,7 +13,7 @@ use longshore_proto::types::v1::CapacityType;
 use super::Aws;
 use super::errors::from_sdk;
 use super::network::tag_map;
-use crate::cloud::{Class, CloudError, Found, Instance, TAG_CLAIM, TAG_LAUNCH};
+use crate::cloud::{Class, CloudError, Found, Instance, TAG_LAUNCH, TAG_POOL};
 
 /// Instances on a page: the most EC2 gives.
 const PAGE_INSTANCES: i32 = 1000;
@@ -22,7 +22,8 @@ const LOOKUP_INSTANCES: usize = 200;
 
 impl Aws {
     pub(super) async fn listed(&self) -> Result<Vec<Instance>, CloudError> {
-        let either = Filter::builder().name("tag-key").values(TAG_LAUNCH).values(TAG_CLAIM);
+        // Karpenter writes the claim's name some time after the launch, one instance a second.
+        let either = Filter::builder().name("tag-key").values(TAG_LAUNCH).values(TAG_POOL);
         let request = self.ec2.describe_instances().filters(either.build());
         described(request.max_results(PAGE_INSTANCES)).await
     }

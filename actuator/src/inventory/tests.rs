@@ -86,7 +86,9 @@ fn what_another_autoscaler_launched_for_a_known_cluster_is_adopted() {
     let named = (crate::cloud::TAG_CLUSTER_NAME, "dev");
     let owned = ("kubernetes.io/cluster/dev", "owned");
     let (claim, pool) = ((TAG_CLAIM, "n"), (TAG_POOL, "p"));
-    let table: [(&[(&str, &str)], bool); 6] = [
+    let table: [(&[(&str, &str)], bool); 8] = [
+        (&[pool, named], true),
+        (&[pool, owned], true),
         (&[claim, pool, named], true),
         (&[claim, pool, owned], true),
         (&[claim, pool], false),

@@ -234,7 +234,8 @@ impl Plan {
         let Termination { instance_id, traceparent, claim, .. } = termination;
         let named = record.instance_id == instance_id || instance_id.is_empty();
         let tagged = instance.is_some_and(|found| self.stems(found, record.launch_id()));
-        let claimed = !record.adopted || record.claim() == claim;
+        let untold = record.claim().is_empty() && instance.is_none_or(|it| may_be_of(it, &claim));
+        let claimed = !record.adopted || record.claim() == claim || untold;
         let lives = tagged && !planted::is("S7");
         if record.cluster_id != self.cluster_id || !(named || lives) || !claimed {
             let message = format!(
@@ -271,7 +272,7 @@ impl Plan {
     ) -> Option<Refusal> {
         let Termination { instance_id, launch_id, claim, traceparent } = termination;
         let ours = instance.filter(|instance| {
-            let claimed = !launch_id.is_empty() || instance.tag(TAG_CLAIM) == claim;
+            let claimed = !launch_id.is_empty() || may_be_of(instance, &claim);
             claimed && self.stems(instance, &launch_id)
         });
         let Some(instance) = ours else {
@@ -290,6 +291,13 @@ impl Plan {
         draft.put(record);
         None
     }
+}
+
+/// True unless an instance of another autoscaler is tagged with another claim. One that was not tagged with
+/// any is the claim's that names it: Karpenter writes that tag some time after the launch.
+fn may_be_of(instance: &Instance, claim: &str) -> bool {
+    let tagged = instance.tag(TAG_CLAIM);
+    tagged.is_empty() || tagged == claim
 }
 
 /// The moves that end a launch, whatever is recorded of it; `alive` is an instance of it that

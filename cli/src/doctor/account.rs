@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use longshore_actuator::cloud::CloudError;
+use longshore_actuator::cloud::{CloudError, Instance};
 use longshore_actuator::ec2::inspect::{AccessEntry, QueueSettings};
 use longshore_actuator::nodeclass::{LOOKUP_FAILED, Problem, Survey};
 use longshore_proto::types::v1::NodeClass;
@@ -30,6 +30,8 @@ pub struct Account {
     pub spot_role: Option<Asked<Option<String>>>,
     /// Roles of nodes and of service accounts, by name.
     pub roles: BTreeMap<String, Role>,
+    /// Instances that an autoscaler made; asked before a takeover.
+    pub instances: Option<Asked<Vec<Instance>>>,
 }
 
 /// An interruption queue.
@@ -76,7 +78,8 @@ impl Account {
             [queue.url.as_ref().err(), queue.settings.as_ref().and_then(|it| it.as_ref().err())]
         });
         let spot = self.spot_role.as_ref().and_then(|it| it.as_ref().err());
-        let errors = roles.chain(queue).chain([spot]).flatten();
+        let instances = self.instances.as_ref().and_then(|it| it.as_ref().err());
+        let errors = roles.chain(queue).chain([spot, instances]).flatten();
         let mut texts: Vec<String> = errors
             .map(|error| {
                 format!("{} was refused ({}); allow it to look there", error.action, error.code)

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures::future::join_all;
-use longshore_actuator::cloud::{Access as _, Caller, Class, CloudError, Mail as _};
+use longshore_actuator::cloud::{Access as _, Caller, Class, CloudError, Fleet as _, Mail as _};
 use longshore_actuator::ec2::Aws;
 use longshore_actuator::ec2::inspect::AccessEntry;
 use longshore_actuator::nodeclass::{Place, survey};
@@ -46,6 +46,13 @@ pub async fn ask(args: &DoctorArgs, facts: &Facts) -> Result<Account, String> {
     let caller = caller.map_err(|_| "no answer; is there a way to AWS from here?".to_owned())?;
     let caller = caller.map_err(|error| no_answer(&error))?;
     let asking = ask_as(&aws, caller, settings, facts);
+    let asking = async {
+        let mut account = asking.await;
+        if args.takeover {
+            account.instances = Some(aws.instances().await);
+        }
+        account
+    };
     tokio::time::timeout(PATIENCE, asking)
         .await
         .map_err(|_| format!("no complete answer within {} s", PATIENCE.as_secs()))
@@ -109,7 +116,8 @@ async fn ask_as(aws: &Aws, caller: Caller, settings: Settings, facts: &Facts) ->
     );
     let classes = classes.into_iter().zip(surveys).collect();
     let (caller_arn, cluster) = (caller.arn, cluster.name);
-    Account { region, cluster, caller_arn, classes, queue, spot_role, roles }
+    let instances = None;
+    Account { region, cluster, caller_arn, classes, queue, spot_role, roles, instances }
 }
 
 async fn queue(aws: &Aws, name: &str) -> Option<Queue> {

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
 use super::account::Account;
@@ -25,6 +26,8 @@ pub enum Kind {
     Deployment,
     HorizontalPodAutoscaler,
     PodDisruptionBudget,
+    Lease,
+    Machine,
 }
 
 /// What came of asking for a kind.
@@ -43,6 +46,7 @@ pub enum Fetched {
 pub struct Facts {
     kinds: BTreeMap<Kind, Fetched>,
     account: Option<Account>,
+    now: Timestamp,
 }
 
 impl Facts {
@@ -54,6 +58,17 @@ impl Facts {
     /// Adds what AWS answered.
     pub fn put_account(&mut self, account: Account) {
         self.account = Some(account);
+    }
+
+    /// Adds the time at which this was fetched, by this machine's clock.
+    pub const fn put_now(&mut self, now: Timestamp) {
+        self.now = now;
+    }
+
+    /// When this was fetched, by this machine's clock.
+    #[must_use]
+    pub const fn now(&self) -> Timestamp {
+        self.now
     }
 
     /// What AWS answered; none when it could not be asked.

@@ -10,6 +10,7 @@ use kube::api::{Api, ListParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Client, Config};
+use longshore_runtime::clock::Clock;
 use serde_json::Value;
 
 use super::facts::{Facts, Fetched, Kind};
@@ -26,6 +27,7 @@ struct Source {
     plural: &'static str,
     namespace: &'static str,
     selector: &'static str,
+    fields: &'static str,
 }
 
 const fn all(
@@ -34,14 +36,17 @@ const fn all(
     version: &'static str,
     plural: &'static str,
 ) -> Source {
-    Source { kind, group, version, plural, namespace: "", selector: "" }
+    Source { kind, group, version, plural, namespace: "", selector: "", fields: "" }
 }
 
 const SYSTEM: &str = "kube-system";
 /// The chart's own label, and those of the chart it can stand in for.
 const OWN_PODS: &str = "app.kubernetes.io/name in (longshore, karpenter)";
 
-const SOURCES: [Source; 13] = [
+/// Karpenter's Lease, wherever it runs.
+const LEASE: &str = "metadata.name=karpenter-leader-election";
+
+const SOURCES: [Source; 15] = [
     all(Kind::CustomResourceDefinition, "apiextensions.k8s.io", "v1", "customresourcedefinitions"),
     all(Kind::NodePool, "karpenter.sh", "v1", "nodepools"),
     all(Kind::EC2NodeClass, "karpenter.k8s.aws", "v1", "ec2nodeclasses"),
@@ -55,6 +60,8 @@ const SOURCES: [Source; 13] = [
     all(Kind::Deployment, "apps", "v1", "deployments"),
     all(Kind::HorizontalPodAutoscaler, "autoscaling", "v2", "horizontalpodautoscalers"),
     all(Kind::PodDisruptionBudget, "policy", "v1", "poddisruptionbudgets"),
+    Source { fields: LEASE, ..all(Kind::Lease, "coordination.k8s.io", "v1", "leases") },
+    all(Kind::Machine, "karpenter.sh", "v1alpha5", "machines"),
 ];
 
 /// Reads everything that the checks look at.
@@ -72,6 +79,7 @@ pub async fn fetch(args: &DoctorArgs) -> anyhow::Result<Facts> {
     for (source, fetched) in SOURCES.iter().zip(join_all(asked).await) {
         facts.put(source.kind, fetched);
     }
+    facts.put_now(Clock::system().now());
     Ok(facts)
 }
 
@@ -97,7 +105,7 @@ async fn read(client: &Client, source: &Source) -> Fetched {
         "" => Api::all_with(client.clone(), &resource),
         namespace => Api::namespaced_with(client.clone(), namespace, &resource),
     };
-    let params = ListParams::default().labels(source.selector);
+    let params = ListParams::default().labels(source.selector).fields(source.fields);
     let listed = tokio::time::timeout(PATIENCE, api.list(&params)).await;
     match listed {
         Ok(Ok(found)) => {

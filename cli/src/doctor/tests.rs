@@ -6,6 +6,7 @@ use super::facts::{Fetched, Kind};
 use super::*;
 
 mod aws;
+mod takeover;
 
 fn facts(kinds: &[(Kind, Value)]) -> Facts {
     let mut facts = Facts::default();
@@ -283,7 +284,7 @@ fn a_report_says_what_is_well_what_is_not_and_what_was_not_seen() {
     assert!(answer.remarks[0].contains("Pod objects could not be read (forbidden)"));
     let json = super::answer(&sick, None, Output::Json, Style::default()).text;
     let json: Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(json["checks"][3]["findings"][0]["severity"], "advice");
+    assert_eq!(json["checks"][4]["findings"][0]["severity"], "advice");
     assert_eq!(
         super::answer(&facts(&[]), None, Output::Table, Style::default()).ending,
         Ending::Well

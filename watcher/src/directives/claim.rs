@@ -13,6 +13,10 @@ use longshore_proto::types::v1 as wire;
 use longshore_runtime::planted;
 
 use super::{DirectiveError, Directives, Outcome};
+use crate::api::hash;
+use crate::api::keys::annotations::{
+    EC2_NODE_CLASS_HASH, EC2_NODE_CLASS_HASH_VERSION, NODE_POOL_HASH, NODE_POOL_HASH_VERSION,
+};
 use crate::api::keys::{AWS_GROUP, GROUP, conditions};
 use crate::api::node_claim::ResourceRequirements;
 use crate::api::{
@@ -169,9 +173,29 @@ fn annotations(wanted: &wire::NodeClaim, index: &Index) -> BTreeMap<String, Stri
         (names::MAX_PRICE, price(wanted.max_price_micro_usd_per_hour)),
     ];
     let mut all = index.pool_annotations(&wanted.pool);
+    all.extend(hashes(wanted, index));
     let set = ours.into_iter().filter(|(_, value)| !value.is_empty());
     all.extend(set.map(|(key, value)| (key.to_owned(), value)));
     all
+}
+
+/// Karpenter's hashes of pool and class, where these carry them and they hold: so Karpenter, should it come
+/// back, tells whether the node is still what they ask for. A claim without hashes it never calls drifted.
+fn hashes(wanted: &wire::NodeClaim, index: &Index) -> Vec<(String, String)> {
+    let pools = index.pools();
+    let pool = pools.pool(&wanted.pool).and_then(|pool| hash::of_pool(pool));
+    let class = wanted.node_class.strip_prefix("EC2NodeClass/").and_then(|name| pools.class(name));
+    let authority = index.cluster().map(|facts| facts.ca_bundle.clone()).unwrap_or_default();
+    let class = class.and_then(|class| hash::of_class(class, &authority));
+    let of_pool = pool.map(|hash| {
+        [(NODE_POOL_HASH, hash), (NODE_POOL_HASH_VERSION, hash::NODE_POOL_VERSION.to_owned())]
+    });
+    let of_class = class.map(|hash| {
+        let version = hash::NODE_CLASS_VERSION.to_owned();
+        [(EC2_NODE_CLASS_HASH, hash), (EC2_NODE_CLASS_HASH_VERSION, version)]
+    });
+    let all = of_pool.into_iter().chain(of_class).flatten();
+    all.map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
 fn traceparent(wanted: &wire::NodeClaim) -> String {

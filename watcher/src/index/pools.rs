@@ -29,10 +29,25 @@ impl Pools {
         self.pools.get(name)
     }
 
+    /// All NodePools.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<NodePool>> {
+        self.pools.values()
+    }
+
+    /// All Provisioners.
+    pub fn all_provisioners(&self) -> impl Iterator<Item = &Arc<Provisioner>> {
+        self.provisioners.values()
+    }
+
     /// A Provisioner.
     #[must_use]
     pub fn provisioner(&self, name: &str) -> Option<&Arc<Provisioner>> {
         self.provisioners.get(name)
+    }
+
+    /// All EC2NodeClasses.
+    pub fn all_classes(&self) -> impl Iterator<Item = &Arc<EC2NodeClass>> {
+        self.classes.values()
     }
 
     /// An EC2NodeClass.

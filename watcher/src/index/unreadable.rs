@@ -84,6 +84,12 @@ impl Index {
         unknown.any(|(_, (_, node))| name.is_empty() || node == name)
     }
 
+    /// True when a claim is there that cannot be read as it is now.
+    #[must_use]
+    pub fn hides_claims(&self) -> bool {
+        self.tombstones.keys().any(|(source, _)| *source == Source::NodeClaim)
+    }
+
     /// A pod that is there and was never readable: which node it is on is not known.
     #[must_use]
     pub fn hidden_pod(&self) -> Option<&Name> {

@@ -11,8 +11,8 @@ use longshore_runtime::propagate;
 use tracing::Instrument as _;
 
 use super::Step;
-use crate::api::NodeClaim;
-use crate::api::keys::conditions;
+use crate::api::keys::{conditions, finalizers};
+use crate::api::{EC2NodeClass, NodeClaim};
 use crate::directives::Directives;
 use crate::directives::disrupt::set_taint;
 use crate::events::Happening;
@@ -39,6 +39,7 @@ impl Directives {
         let outcome = match &step {
             Step::DeleteClaim { claim } => self.delete(claim).await,
             Step::ReleaseNode { node } => self.release_node(node).await,
+            Step::ReleaseClass { class } => self.release_class(class).await,
             Step::SetDeadline { claim, deadline_ms } => {
                 self.set_deadline(claim, *deadline_ms).await
             }
@@ -75,6 +76,15 @@ impl Directives {
     async fn release_node(&self, name: &str) -> Outcome {
         let free = |node: &mut Node| remove_finalizer(node, names::TERMINATION);
         edit(&self.nodes(), name, Part::Main, self.known_node(name), free).await?;
+        Ok(())
+    }
+
+    async fn release_class(&self, name: &str) -> Outcome {
+        let free = |class: &mut EC2NodeClass| {
+            remove_finalizer(class, finalizers::NODE_CLASS_TERMINATION);
+        };
+        let classes: Api<EC2NodeClass> = Api::all(self.client.clone());
+        edit(&classes, name, Part::Main, None, free).await?;
         Ok(())
     }
 

@@ -11,6 +11,7 @@
 mod buffers;
 mod claims;
 mod drain;
+mod karpenter;
 mod reports;
 mod scheduler;
 mod session;

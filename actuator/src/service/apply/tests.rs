@@ -172,6 +172,7 @@ fn an_instance_of_another_autoscaler_is_ended_by_its_claim() {
     for (termination, instance, ended) in [
         (of("node-1"), Some(found.clone()), true),
         (of("node-2"), Some(found.clone()), false),
+        (of("node-1"), Some(seen("i-9", "", "")), true),
         (of("node-1"), None, false),
         (of("node-1"), Some(seen("i-9", "l-1", "node-1")), false),
     ] {
@@ -183,6 +184,14 @@ fn an_instance_of_another_autoscaler_is_ended_by_its_claim() {
     for (claim, ended) in [("node-1", true), ("node-2", false)] {
         let mut draft = Draft::default();
         let with = vec![(of(claim), Some(found.clone()))];
+        let refusals = plan(vec![], with).draft(&book, &mut draft);
+        assert_eq!((refusals.is_empty(), draft.is_empty()), (ended, !ended), "{refusals:?}");
+    }
+    // Imported before it was tagged, and then tagged or not.
+    let book = absorbed(self::book(), crate::reconcile::imported(&seen("i-9", "", ""), 1));
+    for (tagged, ended) in [("", true), ("node-1", true), ("node-2", false)] {
+        let mut draft = Draft::default();
+        let with = vec![(of("node-1"), Some(seen("i-9", "", tagged)))];
         let refusals = plan(vec![], with).draft(&book, &mut draft);
         assert_eq!((refusals.is_empty(), draft.is_empty()), (ended, !ended), "{refusals:?}");
     }

@@ -111,7 +111,8 @@ async fn launched(
     bought: Bought,
     ec2_request_id: String,
 ) -> Result<Next, LedgerError> {
-    let instance = fresh_instance(deal, &bought, leader.now_ms());
+    let image_id = image_of(leader, deal, &bought.instance_type);
+    let instance = Instance { image_id, ..fresh_instance(deal, &bought, leader.now_ms()) };
     let step = Move::Launched { instance_id: bought.instance_id, ec2_request_id };
     // Shown first: whoever sees the launch launched finds its instance.
     leader.inventory.send_modify(|inventory| inventory.bought(instance.clone()));
@@ -123,6 +124,16 @@ async fn launched(
     }
     leader.look.notify_one();
     Ok(Next::Done)
+}
+
+/// The image that the instance boots: it is written on the claim before EC2 lists the instance. A repeated
+/// call may be of an earlier day, with other images.
+fn image_of(leader: &Leader, deal: &Deal<'_>, instance_type: &str) -> String {
+    let market = leader.market.borrow();
+    let facts = market.listing.types.get(instance_type);
+    let class = deal.class.filter(|_| !deal.repeated);
+    let image = class.zip(facts).and_then(|(class, facts)| class.image_for(facts));
+    image.map_or_else(String::new, |image| image.id.clone())
 }
 
 /// The instance as far as it is known before EC2 lists it.

@@ -86,6 +86,20 @@ async fn a_call_whose_answer_is_lost_is_repeated_byte_for_byte() {
 }
 
 #[tokio::test]
+async fn a_bought_instance_is_shown_with_the_image_that_it_boots() {
+    for (answers, known) in [(vec![bought("i-1")], true), (vec![lost(), bought("i-1")], false)] {
+        let calls = answers.len();
+        let world = World::with(answers).await;
+        for _ in 0..calls {
+            world.go().await;
+        }
+        let inventory = world.leader.inventory.borrow();
+        let image = inventory.get("i-1").map(|found| found.image_id.clone());
+        assert_eq!(image.is_some_and(|image| !image.is_empty()), known);
+    }
+}
+
+#[tokio::test]
 async fn what_a_lost_call_launched_is_found_before_anything_is_asked_again() {
     let world = World::with([lost()]).await;
     world.go().await;

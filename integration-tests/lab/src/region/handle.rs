@@ -52,7 +52,7 @@ pub struct Region;
 /// A running region; clones share it, and it ends with the last of them.
 #[derive(Clone, Debug)]
 pub struct RegionHandle {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     address: SocketAddr,
     _tasks: Arc<JoinSet<()>>,
 }

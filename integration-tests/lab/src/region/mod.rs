@@ -15,6 +15,7 @@ mod dispatch;
 mod ec2;
 mod eks;
 mod faults;
+mod foreign;
 mod handle;
 mod iam;
 mod images;
@@ -35,6 +36,7 @@ pub use config::{
     SubnetConfig, Tags, Timing, Weather, ZoneConfig,
 };
 pub use faults::{Fault, LaunchFault};
+pub use foreign::Foreign;
 pub use handle::{Region, RegionError, RegionHandle};
 pub use iam::PolicyError;
 pub use images::{KUBERNETES_VERSIONS, RELEASES, Release, nvidia as nvidia_images};

@@ -1,6 +1,7 @@
 //! IPv4 addresses of the subnets.
 //!
-//! Invariant: an address is held by at most one instance; free counts never go below zero.
+//! Invariant: an address is held by at most one instance; free counts never go below zero. One that was given
+//! back is not given again while others were never given: a node of the same name may still be there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -21,6 +22,8 @@ struct Pool {
     base: Ipv4Addr,
     free: u32,
     next: u32,
+    /// Addresses that were never given.
+    fresh: u32,
     returned: BTreeSet<Ipv4Addr>,
 }
 
@@ -31,6 +34,7 @@ impl Addresses {
             base: base_of(&subnet.cidr),
             free: subnet.free_addresses,
             next: RESERVED_AT_START,
+            fresh: subnet.free_addresses,
             returned: BTreeSet::new(),
         };
         let subnets = subnets.iter().map(|subnet| (subnet.id.clone(), pool(subnet))).collect();
@@ -53,9 +57,11 @@ impl Addresses {
     pub fn take(&mut self, subnet_id: &str) -> Option<Ipv4Addr> {
         let pool = self.subnets.get_mut(subnet_id)?;
         pool.free = pool.free.checked_sub(1)?;
-        Some(pool.returned.pop_first().unwrap_or_else(|| {
+        let again = if pool.fresh == 0 { pool.returned.pop_first() } else { None };
+        Some(again.unwrap_or_else(|| {
             let address = Ipv4Addr::from(u32::from(pool.base).wrapping_add(pool.next));
             pool.next += 1;
+            pool.fresh = pool.fresh.saturating_sub(1);
             address
         }))
     }
@@ -88,7 +94,7 @@ mod tests {
             free_addresses: 2,
             tags: BTreeMap::new(),
         };
-        let mut addresses = Addresses::new(&[subnet]);
+        let mut addresses = Addresses::new(&[subnet.clone()]);
         let first = addresses.take("s").expect("free");
         assert_eq!(first.to_string(), "10.0.32.4");
         assert_eq!(addresses.take("s").expect("free").to_string(), "10.0.32.5");
@@ -96,5 +102,9 @@ mod tests {
         addresses.give_back("s", first);
         addresses.give_back("s", first);
         assert_eq!((addresses.free("s"), addresses.take("s")), (1, Some(first)));
+        let mut roomy = Addresses::new(&[SubnetConfig { free_addresses: 3, ..subnet }]);
+        let first = roomy.take("s").expect("free");
+        roomy.give_back("s", first);
+        assert_ne!(roomy.take("s"), Some(first), "others were never given");
     }
 }
