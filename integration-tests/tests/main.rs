@@ -4,6 +4,7 @@
 //! that all of them may run at once and in any order.
 
 mod agree;
+mod chaos;
 mod clients;
 mod deploy;
 mod doctor;
