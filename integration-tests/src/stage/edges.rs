@@ -78,12 +78,12 @@ impl Edges {
 /// Putting proxies in place, in the order in which a fleet starts.
 impl Edges {
     /// The way to EC2, as a URL.
-    pub(super) async fn to_ec2(&mut self, url: &str) -> Result<String> {
+    pub(super) async fn towards_ec2(&mut self, url: &str) -> Result<String> {
         Ok(url_of(add(&mut self.ec2, address_of(url)?).await?))
     }
 
     /// The way of one more actuator to etcd, as endpoints.
-    pub(super) async fn to_etcd(&mut self, etcd: &EtcdCluster) -> Result<Vec<String>> {
+    pub(super) async fn towards_etcd(&mut self, etcd: &EtcdCluster) -> Result<Vec<String>> {
         let (mut proxies, mut endpoints) = (Vec::new(), Vec::new());
         for member in etcd.addresses() {
             endpoints.push(url_of(add(&mut proxies, member).await?));
@@ -93,12 +93,12 @@ impl Edges {
     }
 
     /// The way to one more actuator, as a URL.
-    pub(super) async fn to_actuator(&mut self, actuator: &Service) -> Result<String> {
+    pub(super) async fn towards_actuator(&mut self, actuator: &Service) -> Result<String> {
         Ok(url_of(add(&mut self.actuators, actuator.address).await?))
     }
 
     /// The way to all schedulers, as one URL.
-    pub(super) async fn to_schedulers(&mut self, schedulers: &[Service]) -> Result<String> {
+    pub(super) async fn towards_schedulers(&mut self, schedulers: &[Service]) -> Result<String> {
         let addresses: Vec<SocketAddr> = schedulers.iter().map(|service| service.address).collect();
         let proxy = CutProxy::before(&addresses).await?;
         let url = url_of(proxy.address());
@@ -107,7 +107,11 @@ impl Edges {
     }
 
     /// The way to the API server: a copy in `dir` of a kubeconfig that leads straight to it.
-    pub(super) async fn to_api_server(&mut self, straight: &Path, dir: &Path) -> Result<PathBuf> {
+    pub(super) async fn towards_api_server(
+        &mut self,
+        straight: &Path,
+        dir: &Path,
+    ) -> Result<PathBuf> {
         let known = Kubeconfig::read_from(straight)?.clusters.into_iter();
         let server = known.filter_map(|named| named.cluster?.server).next();
         let address = address_of(&server.context("a kubeconfig without a server")?)?;

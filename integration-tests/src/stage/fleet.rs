@@ -128,12 +128,12 @@ impl Fleet {
         let kubelets = Kubelets::start(client.clone(), Arc::clone(&region) as _, kubelet);
         let mut edges = Edges::default();
         let surroundings = Surroundings {
-            region_url: edges.to_ec2(&region.endpoint_url()).await?,
+            region_url: edges.towards_ec2(&region.endpoint_url()).await?,
             region: region_name,
             access_key: CONTROLLER_KEY.to_owned(),
             queue: config.cluster.clone(),
             cluster: config.cluster,
-            kubeconfig: edges.to_api_server(&home.kubeconfig, &config.dir).await?,
+            kubeconfig: edges.towards_api_server(&home.kubeconfig, &config.dir).await?,
             dir: config.dir,
             watcher_flags: Vec::new(),
             actuator_flags: config.actuator_flags,
@@ -168,16 +168,16 @@ impl Fleet {
         for name in actuators {
             let mut surroundings = self.surroundings.clone();
             surroundings.access_key = services::access_key(name);
-            surroundings.etcd = self.edges.to_etcd(&self.etcd).await?;
+            surroundings.etcd = self.edges.towards_etcd(&self.etcd).await?;
             let service = surroundings.start_actuator(name, ANY_PORT).await?;
-            let url = self.edges.to_actuator(&service).await?;
+            let url = self.edges.towards_actuator(&service).await?;
             self.actuators.push(Actuator { surroundings, service, url });
         }
         for index in 0..schedulers {
             let scheduler = self.start_scheduler(&format!("scheduler-{index}"), ANY_PORT).await?;
             self.schedulers.push(scheduler);
         }
-        self.scheduler_url = self.edges.to_schedulers(&self.schedulers).await?;
+        self.scheduler_url = self.edges.towards_schedulers(&self.schedulers).await?;
         for index in 0..watchers {
             let watcher = self.start_watcher(&format!("watcher-{index}"))?;
             self.watchers.push(watcher);

@@ -75,8 +75,9 @@ fn process(crowd: &mut Crowd, program: Program) -> Result<&mut Process> {
 async fn shown_ahead_s(process: &Process) -> Result<i64> {
     poll::until("a line has a stamp", LIMIT, || async {
         let log = process.log()?;
-        let stamps = log.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok());
-        let latest: Option<Timestamp> = stamps.last();
+        let mut stamps =
+            log.lines().filter_map(|line| line.split_whitespace().next()?.parse().ok());
+        let latest: Option<Timestamp> = stamps.next_back();
         let latest = latest.ok_or_else(|| anyhow::anyhow!("no line has one"))?;
         Ok::<_, anyhow::Error>(latest.as_second() - Timestamp::now().as_second())
     })
