@@ -32,7 +32,7 @@ setup-lint:
 	@tools/setup.sh buf shellcheck cargo-deny helm
 
 setup-test:
-	@tools/setup.sh etcd kubernetes helm grpcio buf
+	@tools/setup.sh etcd kubernetes helm grpcio buf libfaketime
 
 # --- use ----------------------------------------------------------------------------------------
 

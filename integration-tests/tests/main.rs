@@ -5,6 +5,7 @@
 
 mod adoption;
 mod agree;
+mod chaos;
 mod clients;
 mod deploy;
 mod doctor;

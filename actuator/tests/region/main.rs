@@ -13,4 +13,5 @@ mod election;
 mod failures;
 mod interruptions;
 mod launching;
+mod panics;
 mod world;

@@ -23,8 +23,8 @@ use longshore_proto::capacity::v1::{
 use longshore_proto::types::v1::{
     Candidate, CapacityType, Catalogue, ClusterFacts, Launch, NodeClass, SelectorTerm, Termination,
 };
-use longshore_runtime::clock::Clock;
 use longshore_runtime::metrics::Metrics;
+use longshore_runtime::platform::Platform;
 use longshore_runtime::tasks::Supervisor;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -65,11 +65,21 @@ pub struct Actuator {
 impl Actuator {
     /// Starts one with arguments beyond the region and listening address.
     pub async fn start(region: &RegionHandle, key: &str, more: &[&str]) -> Self {
+        Self::start_on(Platform::system(), region, key, more).await
+    }
+
+    /// The same, on a platform of the test's own.
+    pub async fn start_on(
+        platform: Platform,
+        region: &RegionHandle,
+        key: &str,
+        more: &[&str],
+    ) -> Self {
         let endpoint = region.endpoint_url();
         let credentials =
             SharedCredentialsProvider::new(Credentials::new(key, "x", None, None, "test"));
         let cloud: Arc<dyn Cloud> = Arc::new(
-            Aws::connect_with(REGION, &Clock::system(), |loader| {
+            Aws::connect_with(REGION, &platform.clock, |loader| {
                 loader.endpoint_url(endpoint).credentials_provider(credentials)
             })
             .await,
@@ -77,13 +87,15 @@ impl Actuator {
         let own = ["x", "--region", REGION, "--inventory-interval", "200ms"];
         let args = Args::parse_from(own.iter().chain(more));
         let config = Config::try_from(args.actuator).unwrap();
-        let supervisor = Supervisor::new(
-            CancellationToken::new(),
-            longshore_runtime::platform::Platform::system(),
-        );
+        let supervisor = Supervisor::new(CancellationToken::new(), platform);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = start_with(config, listener, cloud, &Metrics::new(), &supervisor).unwrap();
         Self { address: format!("http://{address}"), supervisor }
+    }
+
+    /// True while the process has not been told to end, by itself or by others.
+    pub fn goes_on(&self) -> bool {
+        !self.supervisor.token().is_cancelled()
     }
 
     /// Ends it in order.

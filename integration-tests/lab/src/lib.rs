@@ -7,3 +7,4 @@ pub mod cluster;
 pub mod instance;
 pub mod kubelet;
 pub mod region;
+pub mod trap;

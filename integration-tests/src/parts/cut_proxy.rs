@@ -1,4 +1,5 @@
-//! A TCP proxy that behaves like a bad network: slow, cut at a chosen byte, half-open, refusing.
+//! A TCP proxy that behaves like a bad network: slow, cut at a chosen byte, half-open, refusing. Before
+//! several servers it stands for a Service.
 //!
 //! Invariant: bytes that are passed are passed unchanged and in order; a fault acts on the
 //! connections that are open as well as on new ones. Nothing of it outlives the [`CutProxy`].
@@ -34,11 +35,20 @@ pub struct Faults {
     pub swallow_requests: bool,
     /// Bytes from the server vanish; the connection stays open.
     pub swallow_responses: bool,
+    /// Bytes wait, in both directions, and pass when the fault is gone: what TCP makes of a road that is
+    /// cut for a while.
+    pub stalled: bool,
     /// New connections are closed at once.
     pub refuse: bool,
 }
 
 impl Faults {
+    /// Nothing passes for a while, and nothing is lost.
+    #[must_use]
+    pub fn stalled() -> Self {
+        Self { stalled: true, ..Self::default() }
+    }
+
     /// Both directions vanish while the connection stays open: a peer that lost its power.
     #[must_use]
     pub fn half_open() -> Self {
@@ -46,7 +56,7 @@ impl Faults {
     }
 }
 
-/// A running proxy in front of one server.
+/// A running proxy in front of one server, or of several that are alike.
 pub struct CutProxy {
     address: SocketAddr,
     faults: watch::Sender<Faults>,
@@ -62,12 +72,22 @@ impl CutProxy {
     /// # Errors
     /// When no port can be opened on loopback.
     pub async fn start(server: SocketAddr) -> io::Result<Self> {
+        Self::before(&[server]).await
+    }
+
+    /// Starts a proxy without faults before several servers. Each connection goes to the next of them
+    /// that accepts it.
+    ///
+    /// # Errors
+    /// When no port can be opened on loopback.
+    pub async fn before(servers: &[SocketAddr]) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let faults = watch::Sender::new(Faults::default());
         let cuts = watch::Sender::new(());
         let accepted = Arc::new(AtomicUsize::new(0));
-        let link = Link { server, faults: faults.subscribe(), cuts: cuts.subscribe() };
+        let (faulty, cut) = (faults.subscribe(), cuts.subscribe());
+        let link = Link { servers: servers.into(), faults: faulty, cuts: cut };
         let mut tasks = JoinSet::new();
         tasks.spawn(accept(listener, link, Arc::clone(&accepted)));
         Ok(Self { address, faults, cuts, accepted, _tasks: tasks })
@@ -104,9 +124,22 @@ impl CutProxy {
 /// What a connection needs to know.
 #[derive(Clone)]
 struct Link {
-    server: SocketAddr,
+    servers: Arc<[SocketAddr]>,
     faults: watch::Receiver<Faults>,
     cuts: watch::Receiver<()>,
+}
+
+impl Link {
+    /// The server whose turn it is, or the next one that accepts.
+    async fn connect(&self, turn: usize) -> Option<TcpStream> {
+        let first = turn % self.servers.len().max(1);
+        for server in self.servers.iter().cycle().skip(first).take(self.servers.len()) {
+            if let Ok(stream) = TcpStream::connect(server).await {
+                return Some(stream);
+            }
+        }
+        None
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -118,18 +151,18 @@ enum Direction {
 async fn accept(listener: TcpListener, link: Link, accepted: Arc<AtomicUsize>) {
     let mut connections = JoinSet::new();
     while let Ok((client, _)) = listener.accept().await {
-        accepted.fetch_add(1, Ordering::SeqCst);
+        let turn = accepted.fetch_add(1, Ordering::SeqCst);
         if !link.faults.borrow().refuse {
-            connections.spawn(serve(client, link.clone()));
+            connections.spawn(serve(client, link.clone(), turn));
         }
         while connections.try_join_next().is_some() {}
     }
 }
 
 /// Carries one connection until both sides have closed it or a fault cuts it.
-async fn serve(client: TcpStream, mut link: Link) {
+async fn serve(client: TcpStream, mut link: Link, turn: usize) {
     link.cuts.mark_unchanged();
-    let Ok(server) = TcpStream::connect(link.server).await else { return };
+    let Some(server) = link.connect(turn).await else { return };
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     let requests = pump(from_client, to_server, link.faults.clone(), Direction::Request);
@@ -151,6 +184,8 @@ async fn pump(
     let mut passed_bytes = 0;
     loop {
         let read = from.read(&mut chunk).await?;
+        // Through a clone: what has changed is asked below. Fails only when the proxy is gone.
+        let _ = faults.clone().wait_for(|now| !now.stalled).await;
         if faults.has_changed().unwrap_or(false) {
             passed_bytes = 0;
         }

@@ -12,6 +12,7 @@ pub mod page;
 pub mod poll;
 pub mod ports;
 pub mod process;
+pub mod skew;
 
 pub use control_plane::{ControlPlane, ControlPlaneOptions};
 pub use cut_proxy::{CutProxy, Faults};

@@ -1,27 +1,27 @@
-//! Services in numbers, any of which can be killed and started again: actuators that elect a leader
-//! in a real etcd cluster, a scheduler, and watchers that share a Lease.
+//! Services in numbers, any of which can be killed, frozen and started again: actuators that elect a leader
+//! in a real etcd cluster, schedulers behind one address, and watchers that share a Lease.
 //!
 //! Invariant: a service that is started again listens where it listened before, as behind a
-//! Kubernetes Service. Everything ends with the fleet.
+//! Kubernetes Service. They reach each other, and everything else, through proxies. Everything ends with
+//! the fleet.
 
-use std::collections::BTreeSet;
+mod looking;
+
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use kube::Client;
-use longshore_lab::instance::InstanceSource as _;
 use longshore_lab::kubelet::{KubeletConfig, Kubelets};
 use longshore_lab::region::{CONTROLLER_KEY, Region, RegionConfig, RegionHandle};
 
-use super::agreement::Books;
+use super::edges::Edges;
+use super::hands;
 use super::home::Home;
-use super::ledger::{self, Ledger};
-use super::services::{Service, Surroundings};
+use super::services::{self, Service, Surroundings};
 use super::world::ROOT;
-use super::{agreement, eyes, hands};
-use crate::demo::audit;
 use crate::parts::{EtcdCluster, Process};
 
 /// Members of the etcd cluster: the fewest of which one may be lost.
@@ -39,24 +39,48 @@ pub struct FleetConfig {
     pub real: bool,
     /// How many actuators run.
     pub actuators: usize,
+    /// Further flags of actuators.
+    pub actuator_flags: Vec<String>,
+    /// How many schedulers run.
+    pub schedulers: usize,
     /// How many watchers run.
     pub watchers: usize,
     /// Folder for logs.
     pub dir: PathBuf,
 }
 
+impl FleetConfig {
+    /// One of each service, above a simulated cluster in this region.
+    #[must_use]
+    pub fn new(region: RegionConfig, cluster: &str, dir: &Path) -> Self {
+        Self {
+            region,
+            cluster: cluster.to_owned(),
+            real: false,
+            actuators: 1,
+            actuator_flags: Vec::new(),
+            schedulers: 1,
+            watchers: 1,
+            dir: dir.to_owned(),
+        }
+    }
+}
+
 /// Everything that runs. Fields are in the order in which they have to end.
 pub struct Fleet {
     watchers: Vec<Watcher>,
-    scheduler: Service,
-    actuators: Vec<Service>,
+    schedulers: Vec<Service>,
+    actuators: Vec<Actuator>,
     /// Where the actuators keep their ledger.
     pub etcd: EtcdCluster,
     /// A client of the cluster with every right.
     pub client: Client,
     /// The region.
     pub region: Arc<RegionHandle>,
+    /// The roads between all of them.
+    pub edges: Edges,
     surroundings: Surroundings,
+    scheduler_url: String,
     starts: usize,
     _kubelets: Kubelets,
     _home: Home,
@@ -66,6 +90,14 @@ pub struct Fleet {
 struct Watcher {
     name: String,
     process: Process,
+}
+
+/// An actuator, and what all of its lives have in common.
+struct Actuator {
+    surroundings: Surroundings,
+    service: Service,
+    /// Where the schedulers reach it.
+    url: String,
 }
 
 /// The actuator that leads.
@@ -82,7 +114,9 @@ impl Fleet {
     ///
     /// # Errors
     /// When a part does not start.
-    pub async fn start(config: FleetConfig) -> Result<Self> {
+    pub async fn start(mut config: FleetConfig) -> Result<Self> {
+        let names: Vec<String> = (0..config.actuators).map(actuator_name).collect();
+        config.region.principals.extend(services::callers(&names));
         let region_name = config.region.name.clone();
         let region = Arc::new(Region::start(config.region).await?);
         let home = Home::start(config.real, &config.dir);
@@ -92,49 +126,69 @@ impl Fleet {
         hands::established(&client).await?;
         let kubelet = KubeletConfig::new(&config.cluster, &region_name);
         let kubelets = Kubelets::start(client.clone(), Arc::clone(&region) as _, kubelet);
+        let mut edges = Edges::default();
         let surroundings = Surroundings {
-            dir: config.dir,
-            region_url: region.endpoint_url(),
+            region_url: edges.towards_ec2(&region.endpoint_url()).await?,
             region: region_name,
             access_key: CONTROLLER_KEY.to_owned(),
             queue: config.cluster.clone(),
             cluster: config.cluster,
-            kubeconfig: home.kubeconfig.clone(),
+            kubeconfig: edges.towards_api_server(&home.kubeconfig, &config.dir).await?,
+            dir: config.dir,
             watcher_flags: Vec::new(),
-            actuator_flags: Vec::new(),
-            etcd: etcd.endpoints(),
+            actuator_flags: config.actuator_flags,
+            etcd: Vec::new(),
             otlp: None,
+            ahead_s: BTreeMap::new(),
         };
-        let mut actuators = Vec::new();
-        for index in 0..config.actuators {
-            let name = format!("actuator-{index}");
-            actuators.push(surroundings.start_actuator(&name, ANY_PORT).await?);
-        }
-        let urls: Vec<String> = actuators.iter().map(Service::url).collect();
-        let scheduler = surroundings.start_scheduler(ANY_PORT, &urls).await?;
         let mut fleet = Self {
             watchers: Vec::new(),
-            scheduler,
-            actuators,
+            schedulers: Vec::new(),
+            actuators: Vec::new(),
             etcd,
             client,
             region,
+            edges,
             surroundings,
+            scheduler_url: String::new(),
             starts: 0,
             _kubelets: kubelets,
             _home: home,
         };
-        for index in 0..config.watchers {
-            let watcher = fleet.start_watcher(&format!("watcher-{index}"))?;
-            fleet.watchers.push(watcher);
-        }
+        fleet.start_services(&names, config.schedulers, config.watchers).await?;
         Ok(fleet)
     }
 
-    /// URL of the scheduler.
+    async fn start_services(
+        &mut self,
+        actuators: &[String],
+        schedulers: usize,
+        watchers: usize,
+    ) -> Result<()> {
+        for name in actuators {
+            let mut surroundings = self.surroundings.clone();
+            surroundings.access_key = services::access_key(name);
+            surroundings.etcd = self.edges.towards_etcd(&self.etcd).await?;
+            let service = surroundings.start_actuator(name, ANY_PORT).await?;
+            let url = self.edges.towards_actuator(&service).await?;
+            self.actuators.push(Actuator { surroundings, service, url });
+        }
+        for index in 0..schedulers {
+            let scheduler = self.start_scheduler(&format!("scheduler-{index}"), ANY_PORT).await?;
+            self.schedulers.push(scheduler);
+        }
+        self.scheduler_url = self.edges.towards_schedulers(&self.schedulers).await?;
+        for index in 0..watchers {
+            let watcher = self.start_watcher(&format!("watcher-{index}"))?;
+            self.watchers.push(watcher);
+        }
+        Ok(())
+    }
+
+    /// URL of the schedulers.
     #[must_use]
     pub fn scheduler_url(&self) -> String {
-        self.scheduler.url()
+        self.scheduler_url.clone()
     }
 
     /// Folder with the logs of the services.
@@ -144,14 +198,43 @@ impl Fleet {
     }
 }
 
-/// Killing (SIGKILL) and starting again.
+/// Single processes.
 impl Fleet {
-    /// Kills an actuator and waits until it is gone.
+    /// An actuator.
     ///
     /// # Errors
     /// When there is no such actuator.
-    pub fn kill_actuator(&mut self, index: usize) -> Result<()> {
-        self.actuators.get_mut(index).context("no such actuator")?.process.kill()
+    pub fn actuator(&mut self, index: usize) -> Result<&mut Process> {
+        let actuator = self.actuators.get_mut(index).context("no such actuator")?;
+        Ok(&mut actuator.service.process)
+    }
+
+    /// A scheduler.
+    ///
+    /// # Errors
+    /// When there is no such scheduler.
+    pub fn scheduler(&mut self, index: usize) -> Result<&mut Process> {
+        Ok(&mut self.schedulers.get_mut(index).context("no such scheduler")?.process)
+    }
+
+    /// A watcher.
+    ///
+    /// # Errors
+    /// When there is no such watcher.
+    pub fn watcher(&mut self, index: usize) -> Result<&mut Process> {
+        Ok(&mut self.watchers.get_mut(index).context("no such watcher")?.process)
+    }
+}
+
+/// Starting again what has ended.
+impl Fleet {
+    /// Lets the wall clock of a program be this many seconds ahead from its next start on, or exact for 0.
+    pub fn set_clock(&mut self, program: &str, ahead_s: i64) {
+        let actuators = self.actuators.iter_mut().map(|actuator| &mut actuator.surroundings);
+        for surroundings in actuators.chain([&mut self.surroundings]) {
+            surroundings.ahead_s.insert(program.to_owned(), ahead_s);
+            surroundings.ahead_s.retain(|_, ahead_s| *ahead_s != 0);
+        }
     }
 
     /// Starts a killed actuator again.
@@ -159,40 +242,23 @@ impl Fleet {
     /// # Errors
     /// When there is no such actuator, or it does not listen in time.
     pub async fn restart_actuator(&mut self, index: usize) -> Result<()> {
-        let name = self.next_name(&format!("actuator-{index}"));
+        let name = self.next_name(&actuator_name(index));
         let actuator = self.actuators.get_mut(index).context("no such actuator")?;
-        *actuator = self.surroundings.start_actuator(&name, actuator.address).await?;
+        let address = actuator.service.address;
+        actuator.service = actuator.surroundings.start_actuator(&name, address).await?;
         Ok(())
-    }
-
-    /// Kills the scheduler and waits until it is gone.
-    ///
-    /// # Errors
-    /// When the operating system refuses.
-    pub fn kill_scheduler(&mut self) -> Result<()> {
-        self.scheduler.process.kill()
     }
 
     /// Starts a killed scheduler again.
     ///
     /// # Errors
     /// When it does not listen in time.
-    pub async fn restart_scheduler(&mut self) -> Result<()> {
-        let urls: Vec<String> = self.actuators.iter().map(Service::url).collect();
-        let mut surroundings = self.surroundings.clone();
-        // Its log has a fixed name: a folder for each life keeps them apart.
-        surroundings.dir = surroundings.dir.join(self.next_name("scheduler"));
-        std::fs::create_dir_all(&surroundings.dir)?;
-        self.scheduler = surroundings.start_scheduler(self.scheduler.address, &urls).await?;
+    pub async fn restart_scheduler(&mut self, index: usize) -> Result<()> {
+        let name = self.next_name(&format!("scheduler-{index}"));
+        let address = self.schedulers.get(index).context("no such scheduler")?.address;
+        let started = self.start_scheduler(&name, address).await?;
+        *self.schedulers.get_mut(index).context("no such scheduler")? = started;
         Ok(())
-    }
-
-    /// Kills a watcher and waits until it is gone.
-    ///
-    /// # Errors
-    /// When there is no such watcher.
-    pub fn kill_watcher(&mut self, index: usize) -> Result<()> {
-        self.watchers.get_mut(index).context("no such watcher")?.process.kill()
     }
 
     /// Starts a killed watcher again.
@@ -206,10 +272,14 @@ impl Fleet {
         Ok(())
     }
 
+    async fn start_scheduler(&self, name: &str, listen: SocketAddr) -> Result<Service> {
+        self.surroundings.start_scheduler_as(name, listen, &self.actuator_urls()).await
+    }
+
     fn start_watcher(&self, name: &str) -> Result<Watcher> {
         let mut surroundings = self.surroundings.clone();
         surroundings.watcher_flags.extend(["--identity".to_owned(), name.to_owned()]);
-        let process = surroundings.start_watcher(name, &self.scheduler.url())?;
+        let process = surroundings.start_watcher(name, &self.scheduler_url)?;
         Ok(Watcher { name: name.to_owned(), process })
     }
 
@@ -219,56 +289,6 @@ impl Fleet {
     }
 }
 
-/// Looking.
-impl Fleet {
-    /// The actuator that leads, and its term.
-    ///
-    /// # Errors
-    /// When none does; the message says what each answered.
-    pub async fn leader(&self) -> Result<Leader> {
-        let mut answers = Vec::new();
-        for (index, service) in self.actuators.iter().enumerate() {
-            match ledger::term(&service.url()).await {
-                Ok(term) => return Ok(Leader { actuator: index, term }),
-                Err(error) => answers.push(format!("actuator {index}: {error:#}")),
-            }
-        }
-        Err(anyhow!("nobody leads: {}", answers.join("; ")))
-    }
-
-    /// The watcher that works: the one that the cluster's Lease names.
-    ///
-    /// # Errors
-    /// When none of the fleet's watchers holds it.
-    pub async fn working_watcher(&self) -> Result<usize> {
-        let holder = eyes::lease_holder(&self.client).await?;
-        let found = self.watchers.iter().position(|watcher| watcher.name == holder);
-        found.with_context(|| format!("the Lease is held by {holder:?}"))
-    }
-
-    /// What the leading actuator reports.
-    ///
-    /// # Errors
-    /// When none leads.
-    pub async fn ledger(&self) -> Result<Ledger> {
-        let leader = self.leader().await?;
-        let service = self.actuators.get(leader.actuator).context("no such actuator")?;
-        ledger::read(&service.url()).await
-    }
-
-    /// Instances, ledger, NodeClaims and Nodes agree; returns the counts over all instances.
-    ///
-    /// # Errors
-    /// When they do not; the message names every disagreement.
-    pub async fn reconciled(&self) -> Result<audit::Books> {
-        let instances = self.region.instances();
-        let ledger = self.ledger().await?;
-        let claims = eyes::claims(&self.client).await?;
-        let nodes = eyes::list(&self.client, "", "v1", "Node").await?;
-        let books =
-            Books { instances: &instances, ledger: &ledger, claims: &claims, nodes: &nodes };
-        books.agree()?;
-        let claimed: BTreeSet<String> = agreement::provider_ids(&claims).collect();
-        Ok(audit::books(&instances, &claimed))
-    }
+fn actuator_name(index: usize) -> String {
+    format!("actuator-{index}")
 }

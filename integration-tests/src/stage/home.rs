@@ -31,7 +31,15 @@ impl Home {
             let (client, kubeconfig) = (plane.client(), plane.kubeconfig_path());
             return Ok(Self { client, kubeconfig, _running: Box::new(plane) });
         }
-        let cluster = Cluster::start(ClusterConfig::default()).await?;
+        Self::simulated(ClusterConfig::default(), dir).await
+    }
+
+    /// Starts a simulated cluster whose kubeconfig goes into `dir`. Clusters of one seed have the same UIDs.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub async fn simulated(config: ClusterConfig, dir: &Path) -> Result<Self> {
+        let cluster = Cluster::start(config).await?;
         let (client, kubeconfig) = (cluster.client()?, dir.join("kubeconfig"));
         std::fs::write(&kubeconfig, cluster.kubeconfig_text())?;
         Ok(Self { client, kubeconfig, _running: Box::new(cluster) })

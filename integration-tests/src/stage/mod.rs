@@ -4,6 +4,7 @@
 //! Kubernetes API.
 
 pub mod agreement;
+pub mod edges;
 pub mod eyes;
 pub mod fleet;
 pub mod hands;

@@ -2,15 +2,18 @@
 //!
 //! Invariant: every port is picked by the system and read from the service's own log.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use longshore_lab::region::{CONTROLLER_ROLE, PrincipalConfig};
 
 use crate::parts::binary::workspace_program;
 use crate::parts::process::Process;
+use crate::parts::skew;
 
 /// How long a service may take until it listens.
 const START_LIMIT: Duration = Duration::from_secs(60);
@@ -42,6 +45,9 @@ pub struct Surroundings {
     pub etcd: Vec<String>,
     /// Collector of traces; none for no traces.
     pub otlp: Option<String>,
+    /// By how many seconds the wall clock of a program that starts is ahead, by its name; behind when
+    /// negative. Exact for those that are not named.
+    pub ahead_s: BTreeMap<String, i64>,
 }
 
 /// A service under way and where it listens.
@@ -89,10 +95,23 @@ impl Surroundings {
         listen: SocketAddr,
         actuators: &[String],
     ) -> Result<Service> {
+        self.start_scheduler_as("longshore-scheduler", listen, actuators).await
+    }
+
+    /// Starts one of several schedulers; `name` tells their logs apart.
+    ///
+    /// # Errors
+    /// When it does not listen in time.
+    pub async fn start_scheduler_as(
+        &self,
+        name: &str,
+        listen: SocketAddr,
+        actuators: &[String],
+    ) -> Result<Service> {
         let mut command = self.command("longshore-scheduler")?;
         command.args(["--listen", &listen.to_string()]);
         command.args(["--actuator-endpoints", &actuators.join(",")]);
-        listening("longshore-scheduler", command, &self.dir).await
+        listening(name, command, &self.dir).await
     }
 
     /// Starts a watcher that dials this scheduler.
@@ -116,12 +135,32 @@ impl Surroundings {
     fn command(&self, program: &str) -> Result<Command> {
         let mut command = Command::new(workspace_program(program)?);
         command.env("RUST_BACKTRACE", "1").env_remove("AWS_PROFILE");
+        if let Some(ahead_s) = self.ahead_s.get(program) {
+            skew::shift(&mut command, *ahead_s)?;
+        }
         if let Some(otlp) = &self.otlp {
             // Spans leave soon, so that a run can look at its own trace.
             command.env("OTEL_EXPORTER_OTLP_ENDPOINT", otlp).env("OTEL_BSP_SCHEDULE_DELAY", "200");
         }
         Ok(command)
     }
+}
+
+/// The access key id of the caller that is called so, among the principals of a region.
+#[must_use]
+pub fn access_key(name: &str) -> String {
+    format!("AKIALAB{name}")
+}
+
+/// Callers with the controller's rights and a name each, so that a region knows who called.
+#[must_use]
+pub fn callers(names: &[String]) -> Vec<PrincipalConfig> {
+    let caller = |name: &String| PrincipalConfig {
+        access_key_id: access_key(name),
+        role: CONTROLLER_ROLE.to_owned(),
+        session: name.clone(),
+    };
+    names.iter().map(caller).collect()
 }
 
 async fn listening(name: &str, command: Command, dir: &Path) -> Result<Service> {

@@ -14,12 +14,11 @@ use k8s_openapi::api::core::v1::Node;
 use kube::{Api, Client};
 use longshore_lab::instance::InstanceSource as _;
 use longshore_lab::kubelet::{KubeletConfig, Kubelets, StaticNode};
-use longshore_lab::region::{
-    CLUSTER, CONTROLLER_ROLE, CallRecord, PrincipalConfig, Region, RegionConfig, RegionHandle,
-};
+use longshore_lab::region::{CLUSTER, CallRecord, Region, RegionConfig, RegionHandle};
 
 use super::agreement::Books;
 use super::home::Home;
+use super::services::{access_key, callers};
 use super::world::ROOT;
 use super::{eyes, hands, ledger};
 use crate::parts::binary::workspace_program;
@@ -63,11 +62,7 @@ impl Together {
     /// When a part does not start.
     pub async fn start(mut config: RegionConfig, copies: usize, dir: &Path) -> Result<Self> {
         let names: Vec<String> = (0..copies).map(|index| format!("copy-{index}")).collect();
-        config.principals.extend(names.iter().map(|name| PrincipalConfig {
-            access_key_id: access_key(name),
-            role: CONTROLLER_ROLE.to_owned(),
-            session: name.clone(),
-        }));
+        config.principals.extend(callers(&names));
         let (name, zone) = (config.name.clone(), config.zones[0].name.clone());
         let region = Arc::new(Region::start(config).await?);
         let home = Home::start(false, dir).await?;
@@ -163,10 +158,6 @@ impl Copy {
         ensure!(status == 200, "{path}: {status} {body}");
         Ok(body)
     }
-}
-
-fn access_key(name: &str) -> String {
-    format!("AKIALAB{name}")
 }
 
 /// `longshore up` as a pod runs it, but for where AWS is and the kubeconfig.

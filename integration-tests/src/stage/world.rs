@@ -2,6 +2,7 @@
 //!
 //! Invariant: everything ends with the world; nothing listens beyond the loopback interface.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -115,6 +116,7 @@ impl World {
             actuator_flags: Vec::new(),
             etcd: Vec::new(),
             otlp: Some(traces.endpoint().to_owned()),
+            ahead_s: BTreeMap::new(),
         };
         let actuator = surroundings.start_actuator("longshore-actuator", ANY_PORT).await?;
         let actuators = [vec![actuator.url()], config.more_actuators].concat();

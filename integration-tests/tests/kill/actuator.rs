@@ -14,7 +14,7 @@ async fn kill_leading_actuator_in_200_launches() -> Result<()> {
     let first = poll::until("somebody leads", LIMIT, || crowd.fleet.leader()).await?;
     crowd.arrive().await?;
     crowd.launching(40).await?;
-    crowd.fleet.kill_actuator(first.actuator)?;
+    crowd.fleet.actuator(first.actuator)?.kill()?;
     let asked = crowd.launches();
     ensure!(asked < 200, "the leader had asked for all 200 already");
     let killed = Instant::now();

@@ -34,14 +34,8 @@ impl Crowd {
     /// Starts a fleet whose region answers launches slowly. Logs stay in the target folder.
     pub async fn start(name: &str, pods: u32, adjust: fn(&mut FleetConfig)) -> Result<Self> {
         let dir = crate::kept_dir(&format!("kill-{name}-"))?;
-        let mut config = FleetConfig {
-            region: RegionConfig::simple("us-east-1")?,
-            cluster: CLUSTER.to_owned(),
-            real: false,
-            actuators: 1,
-            watchers: 1,
-            dir,
-        };
+        let region = RegionConfig::simple("us-east-1")?;
+        let mut config = FleetConfig::new(region, CLUSTER, &dir);
         config.region.timing.boot_min_ms = BOOT_MS;
         config.region.timing.boot_max_ms = 2 * BOOT_MS;
         adjust(&mut config);
@@ -54,6 +48,12 @@ impl Crowd {
     /// Lets the crowd come.
     pub async fn arrive(&self) -> Result<()> {
         hands::apply(&self.fleet.client, &[workload(self.pods)]).await
+    }
+
+    /// Lets more pods come.
+    pub async fn grow(&mut self, more: u32) -> Result<()> {
+        self.pods += more;
+        hands::scale(&self.fleet.client, "default", "crowd", self.pods).await
     }
 
     /// Waits until this many launches have been asked of EC2; by then not every pod may run.

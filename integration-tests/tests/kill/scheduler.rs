@@ -9,7 +9,7 @@ async fn kill_scheduler() -> Result<()> {
     let mut crowd = Crowd::start("scheduler", 40, |_| {}).await?;
     crowd.arrive().await?;
     crowd.launching(1).await?;
-    crowd.fleet.kill_scheduler()?;
-    crowd.fleet.restart_scheduler().await?;
+    crowd.fleet.scheduler(0)?.kill()?;
+    crowd.fleet.restart_scheduler(0).await?;
     crowd.settled().await
 }

@@ -10,7 +10,7 @@ async fn kill_watcher() -> Result<()> {
     let mut crowd = Crowd::start("watcher", 40, |config| config.real = true).await?;
     crowd.arrive().await?;
     crowd.launching(1).await?;
-    crowd.fleet.kill_watcher(0)?;
+    crowd.fleet.watcher(0)?.kill()?;
     crowd.fleet.restart_watcher(0)?;
     crowd.settled().await
 }
@@ -21,7 +21,7 @@ async fn kill_watcher_with_a_standby() -> Result<()> {
     crowd.arrive().await?;
     crowd.launching(1).await?;
     let first = poll::until("a watcher works", LIMIT, || crowd.fleet.working_watcher()).await?;
-    crowd.fleet.kill_watcher(first)?;
+    crowd.fleet.watcher(first)?.kill()?;
     poll::until("the standby works", LIMIT, || async {
         let works = crowd.fleet.working_watcher().await?;
         ensure!(works != first, "the Lease still names the dead one");

@@ -110,6 +110,38 @@ async fn a_half_open_connection_is_silent_and_lives() -> Result<()> {
 }
 
 #[tokio::test]
+async fn what_waits_on_a_stalled_connection_arrives_late_and_whole() -> Result<()> {
+    let echo = Echo::start().await?;
+    let mut stream = echo.connect().await?;
+    assert_eq!(ask(&mut stream, "heard").await?, "heard");
+
+    echo.proxy.set(Faults::stalled());
+    stream.write_all(b"late").await?;
+    let mut bytes = [0; 4];
+    assert!(timeout(SILENCE, stream.read(&mut bytes)).await.is_err(), "a stalled peer spoke");
+
+    echo.proxy.heal();
+    timeout(ANSWER_LIMIT, stream.read_exact(&mut bytes)).await??;
+    assert_eq!(&bytes, b"late");
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_servers_behind_a_proxy_take_turns_and_one_that_is_gone_is_passed_over() -> Result<()> {
+    let (one, two) = (Echo::start().await?, Echo::start().await?);
+    let gone = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?.local_addr()?;
+    let both = [one.proxy.address(), gone, two.proxy.address()];
+    let proxy = CutProxy::before(&both).await?;
+    for _ in 0..both.len() {
+        let mut stream = TcpStream::connect(proxy.address()).await?;
+        assert_eq!(ask(&mut stream, "heard").await?, "heard");
+    }
+    let [first, second] = [&one, &two].map(|echo| echo.proxy.connections_total());
+    assert_eq!((first, second), (1, 2));
+    Ok(())
+}
+
+#[tokio::test]
 async fn latency_is_added_and_cuts_and_refusals_end_connections() -> Result<()> {
     let echo = Echo::start().await?;
     let latency = Duration::from_millis(40);

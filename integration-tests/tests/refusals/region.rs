@@ -206,14 +206,8 @@ async fn watch(url: &str) -> Result<(), Status> {
 
 #[tokio::test]
 async fn etcd_lost_and_found() -> Result<()> {
-    let config = FleetConfig {
-        region: RegionConfig::simple(REGION)?,
-        cluster: CLUSTER.to_owned(),
-        real: false,
-        actuators: 1,
-        watchers: 1,
-        dir: dir("etcd-lost")?,
-    };
+    let region = RegionConfig::simple(REGION)?;
+    let config = FleetConfig::new(region, CLUSTER, &dir("etcd-lost")?);
     let mut fleet = Box::pin(Fleet::start(config)).await?;
     let client = fleet.client.clone();
     let pool = pool("good", "good", "c5");

@@ -48,6 +48,7 @@ pub fn surroundings(name: &str, region_url: &str) -> Result<Surroundings> {
         actuator_flags: Vec::new(),
         etcd: Vec::new(),
         otlp: None,
+        ahead_s: std::collections::BTreeMap::new(),
     })
 }
 

@@ -198,10 +198,15 @@ fn begin(parts: &Parts) -> (Session, mpsc::Receiver<Outcome>) {
     let (parcels, parcel_queue) = mpsc::channel(dispatch::QUEUE);
     let (outcomes, outcome_queue) = mpsc::channel(dispatch::QUEUE);
     let dispatching = unless(parts.token.clone(), dispatch::run(numbering, parcel_queue, outcomes));
-    let ended = parts.token.clone();
+    let (ended, watcher) = (parts.token.clone(), parts.outbound.plain.clone());
+    let cluster_id = hello.cluster_id.clone();
     // Without its road to the actuator a session is of no use; the next one has a new one.
     supervisor.spawn_contained("dispatch", dispatching, move |outcome| {
-        if outcome.is_err() {
+        if let Err(error) = outcome {
+            let message = format!("plans of cluster {cluster_id} are sent no more: {error:#}");
+            // Before the session's own last word, which knows of no reason. A watcher that has gone
+            // already does not need it.
+            let _ = watcher.try_send(Err(Status::internal(message)));
             ended.cancel();
         }
     });

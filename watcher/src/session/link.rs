@@ -158,19 +158,12 @@ impl Link {
                         !std::mem::replace(connected, sender.is_whole())
                     });
                 }
-                () = self.outbound.closed() => {
-                    return Ended::Protocol("the connection to the scheduler was lost");
-                }
                 Some(result) = results.recv(), if self.outbound.capacity() > 0 => {
                     self.post(Message::DirectiveResult(result));
                 }
-                answer = self.inbound.message() => {
-                    let answer = match answer {
-                        Ok(Some(answer)) => answer,
-                        Ok(None) => return Ended::Protocol("the scheduler ended the stream"),
-                        Err(status) => return status.into(),
-                    };
-                    if let Err(ended) = take(answer, sessions, sender, &directives) {
+                answer = next(&mut self.inbound, &self.outbound) => {
+                    let taken = answer.and_then(|it| take(it, sessions, sender, &directives));
+                    if let Err(ended) = taken {
                         return ended;
                     }
                     flush_at.get_or_insert_with(Instant::now);
@@ -220,6 +213,21 @@ fn observation(index: &mut Index) -> Option<String> {
     Some(propagate::traceparent_of(&span))
 }
 
+/// The scheduler's next message. One that shuts down closes both directions at once: what it said last comes
+/// before the end of the other one.
+async fn next(
+    inbound: &mut Streaming<SyncResponse>,
+    outbound: &mpsc::Sender<SyncRequest>,
+) -> Result<SyncResponse, Ended> {
+    tokio::select! {
+        biased;
+        answer = inbound.message() => {
+            answer?.ok_or(Ended::Protocol("the scheduler ended the stream"))
+        }
+        () = outbound.closed() => Err(Ended::Protocol("the connection to the scheduler was lost")),
+    }
+}
+
 fn take(
     answer: SyncResponse,
     sessions: &Sessions,
@@ -249,7 +257,48 @@ fn take(
 
 #[cfg(test)]
 mod tests {
+    use http_body_util::Full;
+    use longshore_proto::cluster::v1::GoAway;
+    use prost::Message as _;
+    use prost::bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
+    use tonic::Status;
+    use tonic::codec::{DecodeBuf, Decoder};
+
     use super::*;
+
+    /// Reads messages as tonic's own codec does.
+    struct Answers;
+
+    impl Decoder for Answers {
+        type Item = SyncResponse;
+        type Error = Status;
+
+        fn decode(&mut self, bytes: &mut DecodeBuf<'_>) -> Result<Option<SyncResponse>, Status> {
+            let text = bytes.copy_to_bytes(bytes.remaining());
+            SyncResponse::decode(text).map(Some).map_err(|e| Status::internal(e.to_string()))
+        }
+    }
+
+    /// A stream that holds one message.
+    fn holding(message: Answer) -> Streaming<SyncResponse> {
+        let text = SyncResponse { message: Some(message) }.encode_to_vec();
+        let mut frame = BytesMut::new();
+        frame.put_u8(0);
+        frame.put_u32(u32::try_from(text.len()).unwrap());
+        frame.put_slice(&text);
+        let body = Full::new(Bytes::from(frame));
+        Streaming::new_response(Answers, body, http::StatusCode::OK, None, None)
+    }
+
+    #[tokio::test]
+    async fn what_the_scheduler_says_last_is_heard_although_it_listens_no_more() {
+        let (outbound, closed) = mpsc::channel(1);
+        drop(closed);
+        let mut inbound = holding(Answer::GoAway(GoAway::default()));
+        let heard = next(&mut inbound, &outbound).await.unwrap();
+        assert!(matches!(heard.message, Some(Answer::GoAway(_))), "{heard:?}");
+        assert!(next(&mut inbound, &outbound).await.is_err(), "nothing comes after it");
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_scheduler_that_acknowledges_nothing_is_given_up() {

@@ -1,0 +1,122 @@
+//! A panic in each loop of the leader: the term ends where the loop is the region's, the launch waits where it is a
+//! launch's own, and all launches are made once.
+
+use std::time::Duration;
+
+use longshore_lab::instance::InstanceSource;
+use longshore_lab::region::{CONTROLLER_KEY, Region, RegionConfig};
+use longshore_lab::trap::Trap;
+use longshore_proto::capacity::v1::LaunchPhase;
+use longshore_proto::types::v1::CapacityType;
+use longshore_runtime::clock::Clock;
+use longshore_runtime::platform::Platform;
+
+use crate::world::{Actuator, Client, class, facts};
+
+const TYPES: [&str; 1] = ["t4g.small"];
+/// Longest wait for a loop to ask for the time, on a busy machine.
+const LIMIT: Duration = Duration::from_secs(60);
+/// Loops whose panic ends the term: whoever watches is told, and finds the next term.
+const OF_THE_REGION: [&str; 3] = [
+    "longshore_actuator::work::reconciling::",
+    "longshore_actuator::work::catalogues::",
+    "longshore_actuator::work::offerings::",
+];
+/// Work of one of many, whose panic is its own.
+const OF_ONE: [&str; 2] =
+    ["longshore_actuator::work::launch::attempt::", "longshore_actuator::service::apply::"];
+
+/// A region with an actuator whose clock panics.
+struct Scene {
+    region: longshore_lab::region::RegionHandle,
+    actuator: Actuator,
+    trap: Trap,
+    /// Sessions and launches so far.
+    epoch: u64,
+    launches: u64,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let region = Region::start(RegionConfig::simple("us-east-1").unwrap()).await.unwrap();
+        let trap = Trap::default();
+        let reader = trap.clone();
+        let clock = Clock::reading(move || reader.now_ms());
+        let platform = Platform { clock, ..Platform::system() };
+        let actuator = Actuator::start_on(platform, &region, CONTROLLER_KEY, &[]).await;
+        Self { region, actuator, trap, epoch: 0, launches: 0 }
+    }
+
+    /// A client that may launch, as the scheduler is one after each loss of its stream.
+    async fn client(&mut self) -> Client {
+        self.epoch += 1;
+        let mut client = Client::connect(&self.actuator.address, self.epoch).await;
+        client.put_cluster(facts(), vec![class()]).await.unwrap();
+        client.until("class ready", |shown| shown.class_ready()).await;
+        client
+    }
+
+    /// Asks for one more launch with this client, until it is taken.
+    async fn launch(&mut self, client: &mut Client) -> String {
+        self.launches += 1;
+        let id = format!("l-{}", self.launches);
+        let launch = client.shown.launch(&id, client.shown.candidates(&TYPES, CapacityType::Spot));
+        // A panic in the handler breaks the call: the scheduler, too, asks again.
+        while client.apply(self.launches, vec![launch.clone()], vec![]).await.is_err() {
+            *client = self.client().await;
+        }
+        id
+    }
+
+    /// Waits until the loop has panicked.
+    async fn sprung(&self, place: &str) {
+        let waiting = async {
+            let mut looks = tokio::time::interval(Duration::from_millis(20));
+            while self.trap.is_set() {
+                looks.tick().await;
+            }
+        };
+        tokio::time::timeout(LIMIT, waiting).await.unwrap_or_else(|_| panic!("{place}: no panic"));
+    }
+
+    /// All launches are launched, each with one instance.
+    async fn settled(&self, client: &mut Client) {
+        for number in 1..=self.launches {
+            let id = format!("l-{number}");
+            client.until(&id, |shown| shown.phase(&id) == LaunchPhase::Launched).await;
+        }
+        assert_eq!(u64::try_from(self.region.instances().len()).unwrap(), self.launches);
+        assert!(self.actuator.goes_on(), "the process has ended");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_in_a_loop_of_the_region_ends_the_term_and_the_next_one_goes_on() {
+    let mut scene = Scene::new().await;
+    for place in OF_THE_REGION {
+        let mut client = scene.client().await;
+        scene.trap.set(place);
+        scene.launch(&mut client).await;
+        scene.sprung(place).await;
+        client.end().await;
+        let mut client = scene.client().await;
+        scene.launch(&mut client).await;
+        scene.settled(&mut client).await;
+    }
+    scene.actuator.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_of_one_launch_or_one_call_is_its_own() {
+    let mut scene = Scene::new().await;
+    for place in OF_ONE {
+        let mut client = scene.client().await;
+        scene.trap.set(place);
+        scene.launch(&mut client).await;
+        scene.sprung(place).await;
+        let mut client = scene.client().await;
+        scene.launch(&mut client).await;
+        scene.settled(&mut client).await;
+    }
+    scene.actuator.stop().await;
+}
