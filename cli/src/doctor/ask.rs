@@ -53,7 +53,7 @@ pub async fn ask(args: &DoctorArgs, facts: &Facts) -> Result<Account, String> {
         }
         account
     };
-    tokio::time::timeout(PATIENCE, asking)
+    tokio::time::timeout(PATIENCE, Box::pin(asking))
         .await
         .map_err(|_| format!("no complete answer within {} s", PATIENCE.as_secs()))
 }

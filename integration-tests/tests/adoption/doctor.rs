@@ -16,7 +16,7 @@ const ATTENTION: i32 = 3;
 
 /// Karpenter runs, its nodes would be taken over, that of the first API would not.
 pub async fn beside_karpenter(estate: &Estate) -> Result<()> {
-    println!("{}", text(estate).await?);
+    std::fs::write(estate.around.dir.join("doctor.txt"), text(estate).await?)?;
     let (code, report) = report(estate).await?;
     ensure!(code == ATTENTION, "exit code {code}: {report:#}");
     ensure!(report["karpenter"].as_array().is_some_and(|it| it.len() == 1), "{report:#}");

@@ -15,6 +15,7 @@ use kube::api::{Patch, PatchParams, PostParams};
 use longshore_it::parts::{Process, binary, poll, ports};
 use longshore_it::stage::services::Surroundings;
 use serde_json::json;
+use tokio::task::JoinSet;
 
 /// Name of its Lease.
 pub const LEASE: &str = "karpenter-leader-election";
@@ -66,7 +67,7 @@ impl Karpenter {
 
 /// Karpenter's Lease alone, renewed as Karpenter renews it, until it is given up.
 pub struct Renewed {
-    task: tokio::task::JoinHandle<Result<()>>,
+    tasks: JoinSet<Result<()>>,
     leases: Api<Lease>,
 }
 
@@ -78,21 +79,21 @@ impl Renewed {
         leases.create(&PostParams::default(), &lease).await?;
         write(&leases, "karpenter-0").await?;
         let api = leases.clone();
-        let task = tokio::spawn(async move {
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
             let mut due = tokio::time::interval(RENEW_EVERY);
             loop {
                 due.tick().await;
                 write(&api, "karpenter-0").await?;
             }
         });
-        Ok(Self { task, leases })
+        Ok(Self { tasks, leases })
     }
 
     /// Gives it up.
-    pub async fn end(self) -> Result<()> {
-        self.task.abort();
-        // Whatever was under way has ended once the task has.
-        let _ = self.task.await;
+    pub async fn end(mut self) -> Result<()> {
+        // Whatever was under way has ended then.
+        self.tasks.shutdown().await;
         write(&self.leases, "").await
     }
 }

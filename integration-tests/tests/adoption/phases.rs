@@ -26,6 +26,8 @@ const RECORDED: [(&str, &str, &str); 4] = [
     ("karpenter.sh", "v1", "NodeClaim"),
     ("", "v1", "Node"),
 ];
+/// Annotation with the hash of a pool.
+const HASH: &str = "karpenter.sh/nodepool-hash";
 /// Annotation of the claims that we made.
 const OURS: &str = "longshore.dev/launch-id";
 /// Claims of this age are past everything that is judged by a young claim's age.
@@ -48,8 +50,7 @@ pub async fn all_initialized(estate: &mut Estate, nodes: usize) -> Result<()> {
 pub async fn held_back(estate: &mut Estate) -> Result<()> {
     let witness = Witness::begin(estate, "web").await?;
     estate.start_ours().await?;
-    let line = estate.watcher()?.wait_for_line("Karpenter runs", estate::LIMIT).await?;
-    println!("{line}");
+    estate.watcher()?.wait_for_line("Karpenter runs", estate::LIMIT).await?;
     hands::apply(&estate.client, &[estate::workload("during", 1)]).await?;
     estate
         .until("an Event on the pool says so", |client| async move {
@@ -73,6 +74,7 @@ pub async fn taken_over(estate: &mut Estate) -> Result<()> {
     estate.until_running("new", estate::PODS_PER_NODE * new).await?;
     let ours = estate.claims().await?.into_values().filter(is_ours).count();
     ensure!(ours > 0 && ours <= new + 1, "{ours} claims of ours beside {known}");
+    of_the_pools_hash(estate).await?;
     estate
         .until("the claims are old enough", |client| async move {
             let claims = eyes::claims(&client).await?;
@@ -85,6 +87,18 @@ pub async fn taken_over(estate: &mut Estate) -> Result<()> {
     estate.until_running("new", 3 * estate::PODS_PER_NODE).await?;
     witness.calm(estate).await?;
     estate.balanced().await
+}
+
+/// Our claims carry the hash that Karpenter has written on their pool, which nobody has changed since.
+async fn of_the_pools_hash(estate: &Estate) -> Result<()> {
+    let pools = eyes::list(&estate.client, "karpenter.sh", "v1", "NodePool").await?;
+    let pool = pools.first().context("no pool")?.annotations().get(HASH).cloned();
+    ensure!(pool.is_some(), "Karpenter has left no hash on the pool");
+    let claims = estate.claims().await?;
+    let ours = claims.values().filter(|claim| is_ours(claim));
+    let other = ours.map(|claim| claim.annotations().get(HASH).cloned()).find(|it| *it != pool);
+    ensure!(other.is_none(), "a claim carries {other:?}, the pool {pool:?}");
+    Ok(())
 }
 
 /// What is done to nodes is done to theirs as to ours.

@@ -150,9 +150,10 @@ fn field(of: &Value, field: &Field, empties: &mut Empties) -> Option<Option<u64>
     if zero {
         return Some(None);
     }
-    let empty = match field.kind {
-        Kind::List(_) => &Value::Array(Vec::new()),
-        _ => &Value::Object(serde_json::Map::new()),
+    let empty = if matches!(field.kind, Kind::List(_)) {
+        &Value::Array(Vec::new())
+    } else {
+        &Value::Object(serde_json::Map::new())
     };
     let value = if value.is_null() { empty } else { value };
     visit(value, field.kind, empties).map(Some)
@@ -216,7 +217,7 @@ fn canonical(text: &str) -> Option<String> {
         _ => return None,
     };
     let mut at = units.iter().position(|unit| *unit == &text[digits.len()..])?;
-    while number != 0 && number % base == 0 && at + 1 < units.len() {
+    while number != 0 && number.is_multiple_of(base) && at + 1 < units.len() {
         (number, at) = (number / base, at + 1);
     }
     Some(format!("{number}{}", units[at]))

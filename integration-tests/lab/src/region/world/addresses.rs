@@ -94,7 +94,7 @@ mod tests {
             free_addresses: 2,
             tags: BTreeMap::new(),
         };
-        let mut addresses = Addresses::new(&[subnet.clone()]);
+        let mut addresses = Addresses::new(std::slice::from_ref(&subnet));
         let first = addresses.take("s").expect("free");
         assert_eq!(first.to_string(), "10.0.32.4");
         assert_eq!(addresses.take("s").expect("free").to_string(), "10.0.32.5");
