@@ -9,8 +9,9 @@ pub use act::Begun;
 
 use serde::Serialize;
 
+use crate::etcd::MEMBERS;
 use crate::random::Random;
-use crate::world::{Kind, World};
+use crate::world::{Kind, Service, World};
 
 /// A fault begins at least so long after the one before, in milliseconds.
 const GAP_MS: (u64, u64) = (15_000, 120_000);
@@ -55,6 +56,13 @@ pub enum What {
         /// What.
         fault: ClusterFault,
     },
+    /// With etcd.
+    Etcd {
+        /// Index of the site.
+        site: usize,
+        /// What.
+        fault: EtcdFault,
+    },
 }
 
 /// What goes wrong with a service.
@@ -67,6 +75,8 @@ pub enum ProcessFault {
     Stop,
     /// It reaches no API server and no cloud.
     Cutoff,
+    /// It reaches no member of etcd.
+    EtcdUnreachable,
     /// Its clock is this far ahead, in milliseconds; behind when negative.
     Skew(i64),
 }
@@ -131,6 +141,26 @@ pub enum ClusterFault {
     NodeFlaps,
 }
 
+/// What goes wrong with the etcd of a site.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EtcdFault {
+    /// It has no leader: nothing is answered.
+    NoQuorum,
+    /// Another member becomes its leader: nothing is answered for a moment, then leases begin anew.
+    LeaderChange,
+    /// This member has lost the others.
+    MemberCut(usize),
+    /// Requests are refused.
+    EtcdErrors,
+    /// Answers are lost after the requests took effect.
+    EtcdRepliesLost,
+    /// All leases end.
+    LeasesEnd,
+    /// A compaction overtakes those who observe the election.
+    Overtaken,
+}
+
 impl What {
     /// The fault's name, for counting.
     #[must_use]
@@ -140,6 +170,7 @@ impl What {
             Self::Edge { fault, .. } => serde_json::to_value(fault),
             Self::Cloud { fault, .. } => serde_json::to_value(fault),
             Self::Cluster { fault, .. } => serde_json::to_value(fault),
+            Self::Etcd { fault, .. } => serde_json::to_value(fault),
         };
         let value = value.unwrap_or_default();
         let named = value.as_object().and_then(|object| object.keys().next().cloned());
@@ -187,7 +218,7 @@ fn one(random: &mut Random, world: &World) -> What {
         };
         What::Process { service, fault }
     };
-    match random.between(0, 9) {
+    match random.between(0, 11) {
         0..=2 => process(random),
         3 => {
             let (from, to) = edge(random, world);
@@ -195,6 +226,7 @@ fn one(random: &mut Random, world: &World) -> What {
             What::Edge { from, to, fault: faults[random.index(faults.len())].clone() }
         }
         4..=7 => What::Cloud { site: random.index(world.sites.len()), fault: cloud(random) },
+        8..=9 => of_etcd(random, world),
         _ => {
             let cluster = random.index(world.clusters.len());
             What::Cluster { cluster, fault: of_cluster(random) }
@@ -235,14 +267,31 @@ fn of_cluster(random: &mut Random) -> ClusterFault {
     faults[random.index(faults.len())].clone()
 }
 
+fn of_etcd(random: &mut Random, world: &World) -> What {
+    let site = random.index(world.sites.len());
+    let member = random.index(MEMBERS);
+    let of_site = |service: &Service| service.kind == Kind::Actuator { site };
+    let actuators: Vec<usize> = world.indices(of_site);
+    let service = random.one(&actuators).copied().unwrap_or_default();
+    let faults = [
+        EtcdFault::NoQuorum,
+        EtcdFault::LeaderChange,
+        EtcdFault::MemberCut(member),
+        EtcdFault::EtcdErrors,
+        EtcdFault::EtcdRepliesLost,
+        EtcdFault::LeasesEnd,
+        EtcdFault::Overtaken,
+    ];
+    match faults.get(random.index(faults.len() + 2)) {
+        Some(fault) => What::Etcd { site, fault: fault.clone() },
+        None => What::Process { service, fault: ProcessFault::EtcdUnreachable },
+    }
+}
+
 /// Two services that talk to each other.
 fn edge(random: &mut Random, world: &World) -> (usize, usize) {
-    let of = |wanted: fn(&Kind) -> bool| -> Vec<usize> {
-        let services = world.services.iter().enumerate();
-        services.filter(|(_, service)| wanted(&service.kind)).map(|(index, _)| index).collect()
-    };
-    let schedulers = of(|kind| *kind == Kind::Scheduler);
-    let others = of(|kind| *kind != Kind::Scheduler);
+    let schedulers = world.indices(|service| service.kind == Kind::Scheduler);
+    let others = world.indices(|service| service.kind != Kind::Scheduler);
     let scheduler = schedulers[random.index(schedulers.len())];
     let other = others[random.index(others.len())];
     if random.chance(50) { (scheduler, other) } else { (other, scheduler) }

@@ -3,6 +3,7 @@
 //! Invariant: judges by the truth of regions and API servers, never by what a service believes.
 
 mod claims;
+mod ledger;
 mod rest;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,6 +53,8 @@ struct State {
     /// Claims seen, by cluster label and name: whether they were being deleted.
     claims: BTreeMap<(String, String), bool>,
     revisions: BTreeMap<String, u64>,
+    /// Campaigns that stand, by site and the revision that they began at.
+    campaigns: BTreeSet<(usize, i64)>,
 }
 
 /// Watches over a run. Clones share what they have seen.
@@ -85,6 +88,8 @@ impl Judge {
         for (index, site) in sites.iter().enumerate() {
             let judge = self.clone();
             site.region.observe(Box::new(move |happening| judge.happens(index, happening)));
+            let judge = self.clone();
+            site.etcd.observe(Box::new(move |change| judge.written(index, change)));
         }
     }
 

@@ -3,17 +3,25 @@
 //! Invariant: ending a fault gives back all that it took, but for what cannot be given back (a killed
 //! instance, a template that is gone).
 
+use std::net::IpAddr;
+use std::time::Duration;
+
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use longshore_proto::capacity::v1::InstancePhase;
 use serde_json::{Value, json};
 
-use super::{CloudFault, ClusterFault, EdgeFault, Fault, ProcessFault, TROUBLED_PERCENT, What};
+use super::{
+    CloudFault, ClusterFault, EdgeFault, EtcdFault, Fault, ProcessFault, TROUBLED_PERCENT, What,
+};
+use crate::etcd::MEMBERS;
 use crate::random::Random;
 use crate::world::World;
 
 /// Instances that somebody ends by hand at a time.
 const BY_HAND: usize = 2;
+/// How long etcd takes to find another leader.
+const ELECTION: Duration = Duration::from_millis(1_800);
 
 /// A fault that has begun.
 pub struct Begun {
@@ -58,6 +66,7 @@ impl World {
         match what {
             What::Process { service, fault } => self.turn_process(*service, fault, turn.on),
             What::Edge { from, to, fault } => self.turn_edge((*from, *to), fault, turn.on),
+            What::Etcd { site, fault } => self.turn_etcd(*site, fault, turn.on),
             What::Cloud { site, fault } => self.turn_cloud(*site, fault, turn.on, random),
             What::Cluster { cluster, fault } => {
                 return self.turn_cluster(*cluster, fault, turn, random).await;
@@ -77,11 +86,45 @@ impl World {
             }
             ProcessFault::Cutoff => {
                 let outside = self.clusters.iter().map(|cluster| cluster.address);
-                for address in outside.chain(self.sites.iter().map(|site| site.address)) {
-                    self.net.block(host, address, on);
-                    self.net.block(address, host, on);
-                }
+                let outside = outside.chain(self.sites.iter().map(|site| site.address));
+                self.part(host, outside, on);
             }
+            ProcessFault::EtcdUnreachable => {
+                let members = self.sites.iter().flat_map(|site| {
+                    (0..MEMBERS).map(|member| site.etcd.host(member)).collect::<Vec<_>>()
+                });
+                self.part(host, members, on);
+            }
+        }
+    }
+
+    /// Blocks or opens both directions between a host and others.
+    fn part(&self, host: IpAddr, others: impl Iterator<Item = IpAddr>, blocked: bool) {
+        for other in others {
+            self.net.block(host, other, blocked);
+            self.net.block(other, host, blocked);
+        }
+    }
+
+    fn turn_etcd(&self, site: usize, fault: &EtcdFault, on: bool) {
+        let etcd = &self.sites[site].etcd;
+        let percent = if on { TROUBLED_PERCENT } else { 0 };
+        match fault {
+            EtcdFault::NoQuorum => etcd.set(|now| now.no_quorum = on),
+            EtcdFault::MemberCut(member) => etcd.set(|now| now.cut_member = on.then_some(*member)),
+            EtcdFault::EtcdErrors => etcd.set(|now| now.refused = percent),
+            EtcdFault::EtcdRepliesLost => etcd.set(|now| now.reply_lost = percent),
+            EtcdFault::LeaderChange | EtcdFault::LeasesEnd | EtcdFault::Overtaken if !on => {}
+            EtcdFault::LeaderChange => {
+                etcd.set(|now| now.no_quorum = true);
+                let etcd = etcd.clone();
+                crate::process::start(async move {
+                    tokio::time::sleep(ELECTION).await;
+                    etcd.set(|now| now.no_quorum = false);
+                });
+            }
+            EtcdFault::LeasesEnd => etcd.revoke_leases(),
+            EtcdFault::Overtaken => etcd.cut_observers(),
         }
     }
 

@@ -95,7 +95,7 @@ impl World {
             region: site.region.with(|model, _| model.config.name.clone()),
             listen: service.machine.address(),
             metrics_listen: None,
-            etcd_endpoints: Vec::new(),
+            etcd_endpoints: site.etcd.endpoints(),
             advertise: Some(service.machine.url()),
             lease_seconds: 3,
             tuning: Tuning {
