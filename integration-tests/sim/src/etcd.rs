@@ -152,6 +152,16 @@ impl Etcd {
         self.with(|model, _| model.expire(i64::MAX));
     }
 
+    /// Forgets all keys of which the name contains this; nobody is told.
+    pub fn forget(&self, part: &str) {
+        let mut state = self.lock();
+        let all: Vec<Vec<u8>> = state.model.under(b"").map(|entry| entry.key.clone()).collect();
+        for key in all.iter().filter(|key| String::from_utf8_lossy(key).contains(part)) {
+            state.model.delete(key);
+        }
+        state.model.take_changes();
+    }
+
     /// Looks at or changes the store at the present moment.
     pub fn with<T>(&self, act: impl FnOnce(&mut Model, i64) -> T) -> T {
         let mut state = self.lock();
@@ -174,8 +184,8 @@ impl Etcd {
     }
 
     /// Looks at the store as it is.
-    fn look<T>(&self, look: impl FnOnce(&Model) -> T) -> T {
-        look(&self.lock().model)
+    pub fn read<T>(&self, read: impl FnOnce(&Model) -> T) -> T {
+        read(&self.lock().model)
     }
 
     /// True while a member can answer.

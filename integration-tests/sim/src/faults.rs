@@ -4,6 +4,7 @@
 //! repeated without some of them.
 
 mod act;
+mod handover;
 
 pub use act::Begun;
 
@@ -15,10 +16,16 @@ use crate::world::{Kind, Service, World};
 
 /// A fault begins at least so long after the one before, in milliseconds.
 const GAP_MS: (u64, u64) = (15_000, 120_000);
+/// The same when only faults of certain names are drawn.
+const CHOSEN_GAP_MS: (u64, u64) = (1_000, 30_000);
 /// How long a fault lasts, in milliseconds.
 const LENGTH_MS: (u64, u64) = (3_000, 120_000);
 /// No fault begins before the world has come up, in milliseconds.
 const FIRST_MS: u64 = 60_000;
+/// The same when only faults of certain names are drawn.
+const CHOSEN_FIRST_MS: u64 = 0;
+/// How often a fault of the names wanted is looked for.
+const TRIES: usize = 2_000;
 /// Percent of calls that a troubled API refuses or loses.
 const TROUBLED_PERCENT: u64 = 30;
 
@@ -121,6 +128,12 @@ pub enum CloudFault {
     TemplatesDeleted,
     /// New instances never join.
     Duds,
+    /// EC2 denies this percentage of the instances, and their nodes do not report.
+    Dark(u64),
+    /// Nobody may end this percentage of the instances from now on; users delete claims.
+    Protected(u64),
+    /// Nothing is left of Longshore but the claims and instances: as if Karpenter had made them.
+    KarpenterBefore,
 }
 
 /// What goes wrong with a cluster.
@@ -139,6 +152,8 @@ pub enum ClusterFault {
     Undecodable,
     /// A node is not ready for a while.
     NodeFlaps,
+    /// Users take a workload away, and want it again at the moment at which its nodes go.
+    Frenzy(u64),
 }
 
 /// What goes wrong with the etcd of a site.
@@ -191,18 +206,22 @@ pub struct Fault {
     pub what: What,
 }
 
-/// All faults of a run that ends them at `until_ms`.
+/// All faults of a run that ends them at `until_ms`; only those of certain names when any are given.
 #[must_use]
-pub fn draw(seed: u64, world: &World, until_ms: u64) -> Vec<Fault> {
+pub fn draw(seed: u64, world: &World, until_ms: u64, only: &[String]) -> Vec<Fault> {
     let mut random = Random::stream(seed, "faults");
-    let (mut faults, mut at_ms) = (Vec::new(), FIRST_MS);
+    let (gap_ms, first_ms) =
+        if only.is_empty() { (GAP_MS, FIRST_MS) } else { (CHOSEN_GAP_MS, CHOSEN_FIRST_MS) };
+    let (mut faults, mut at_ms) = (Vec::new(), first_ms);
     loop {
-        at_ms += random.between(GAP_MS.0, GAP_MS.1);
+        at_ms += random.between(gap_ms.0, gap_ms.1);
         let for_ms = random.between(LENGTH_MS.0, LENGTH_MS.1);
         if at_ms + for_ms >= until_ms {
             return faults;
         }
-        let what = one(&mut random, world);
+        let wanted = |what: &What| only.is_empty() || only.contains(&what.name());
+        let mut drawn = (0..TRIES).map(|_| one(&mut random, world));
+        let Some(what) = drawn.find(wanted) else { return faults };
         faults.push(Fault { number: faults.len(), at_ms, for_ms, what });
     }
 }
@@ -249,6 +268,9 @@ fn cloud(random: &mut Random) -> CloudFault {
         CloudFault::TagsStripped,
         CloudFault::TemplatesDeleted,
         CloudFault::Duds,
+        CloudFault::Dark(percent),
+        CloudFault::KarpenterBefore,
+        CloudFault::Protected(percent / 4),
     ];
     faults[random.index(faults.len())].clone()
 }
@@ -256,6 +278,7 @@ fn cloud(random: &mut Random) -> CloudFault {
 fn of_cluster(random: &mut Random) -> ClusterFault {
     let plurals = ["nodeclaims", "nodepools", "nodes", "pods", "poddisruptionbudgets"];
     let plural = plurals[random.index(plurals.len())].to_owned();
+    let after_ms = random.between(55_000, 75_000);
     let faults = [
         ClusterFault::ApiErrors,
         ClusterFault::ApiRepliesLost,
@@ -263,6 +286,7 @@ fn of_cluster(random: &mut Random) -> ClusterFault {
         ClusterFault::Compacted,
         ClusterFault::Undecodable,
         ClusterFault::NodeFlaps,
+        ClusterFault::Frenzy(after_ms),
     ];
     faults[random.index(faults.len())].clone()
 }

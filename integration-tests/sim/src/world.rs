@@ -155,6 +155,10 @@ impl World {
         }
         for (cluster, known) in self.clusters.iter().enumerate() {
             machines.push((format!("watcher-{}", known.label), Kind::Watcher { cluster }));
+            if cluster == 0 {
+                let name = format!("watcher-{}-standby", known.label);
+                machines.push((name, Kind::Watcher { cluster }));
+            }
         }
         for (number, (name, kind)) in (1_u8..).zip(machines) {
             let machine = Machine::new(&name, number, seed, &self.clock, &self.net);

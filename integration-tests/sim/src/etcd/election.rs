@@ -34,7 +34,7 @@ impl Election for Elections {
             changes.mark_unchanged();
             let waits =
                 |model: &Model| model.under(&prefix).any(|earlier| earlier.create_revision < rev);
-            if self.0.answers() && !self.0.etcd.look(waits) {
+            if self.0.answers() && !self.0.etcd.read(waits) {
                 break;
             }
             if changes.changed().await.is_err() {
@@ -42,7 +42,7 @@ impl Election for Elections {
             }
         }
         resign.armed = false;
-        let header = self.0.etcd.look(Model::header);
+        let header = self.0.etcd.read(Model::header);
         let leader = Some(LeaderKey { name: asked.name, key, rev, lease: asked.lease });
         Ok(Response::new(CampaignResponse { header, leader }))
     }
@@ -128,7 +128,7 @@ impl Watching {
             }
             if self.member.answers() {
                 let (header, leader) =
-                    etcd.look(|model| (model.header(), first(model, &self.prefix)));
+                    etcd.read(|model| (model.header(), first(model, &self.prefix)));
                 if let Some(kv) = leader.filter(|leader| leader.mod_revision != self.told) {
                     self.told = kv.mod_revision;
                     return Some(LeaderResponse { header, kv: Some(kv) });

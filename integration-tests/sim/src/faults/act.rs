@@ -67,6 +67,15 @@ impl World {
             What::Process { service, fault } => self.turn_process(*service, fault, turn.on),
             What::Edge { from, to, fault } => self.turn_edge((*from, *to), fault, turn.on),
             What::Etcd { site, fault } => self.turn_etcd(*site, fault, turn.on),
+            What::Cloud { site, fault: CloudFault::Dark(percent) } => {
+                self.darken(*site, turn.on.then_some(*percent), random).await;
+            }
+            What::Cloud { site, fault: CloudFault::Protected(percent) } if turn.on => {
+                self.protect(*site, *percent, random).await;
+            }
+            What::Cloud { site, fault: CloudFault::KarpenterBefore } => {
+                self.hand_over(*site, turn.on).await;
+            }
             What::Cloud { site, fault } => self.turn_cloud(*site, fault, turn.on, random),
             What::Cluster { cluster, fault } => {
                 return self.turn_cluster(*cluster, fault, turn, random).await;
@@ -81,9 +90,11 @@ impl World {
             ProcessFault::Kill if on => self.kill(service),
             ProcessFault::Kill => self.boot(service),
             ProcessFault::Stop => self.stop(service, on),
-            ProcessFault::Skew(skew_ms) => {
-                self.services[service].machine.clock.set_skew_ms(if on { *skew_ms } else { 0 });
+            // It stays wrong until another fault sets it.
+            ProcessFault::Skew(skew_ms) if on => {
+                self.services[service].machine.clock.set_skew_ms(*skew_ms);
             }
+            ProcessFault::Skew(_) => {}
             ProcessFault::Cutoff => {
                 let outside = self.clusters.iter().map(|cluster| cluster.address);
                 let outside = outside.chain(self.sites.iter().map(|site| site.address));
@@ -146,7 +157,10 @@ impl World {
         let site = &self.sites[index];
         match fault {
             CloudFault::Throttled => site.weather.set(|now| now.throttled = percent),
-            CloudFault::CloudErrors => site.weather.set(|now| now.internal = percent),
+            CloudFault::CloudErrors => {
+                site.weather.set(|now| now.internal = percent);
+                site.region.with(|model, _| model.failing_percent = percent);
+            }
             CloudFault::Denied => site.weather.set(|now| now.denied = percent),
             CloudFault::CloudRepliesLost => site.weather.set(|now| now.reply_lost = percent),
             CloudFault::ShortListings => site.weather.set(|now| now.short_listings = percent),
@@ -158,6 +172,7 @@ impl World {
             | CloudFault::TagsStripped
             | CloudFault::TemplatesDeleted
                 if !on => {}
+            CloudFault::Dark(_) | CloudFault::Protected(_) | CloudFault::KarpenterBefore => {}
             CloudFault::SpotStorm(percent) => self.storm(index, *percent, random),
             CloudFault::KilledByHand => self.kill_by_hand(index, random),
             CloudFault::TagsStripped => self.strip_tags(index, random),
@@ -189,6 +204,8 @@ impl World {
             ClusterFault::Compacted => {}
             ClusterFault::Undecodable if turn.on => return self.spoil_a_claim(index, random).await,
             ClusterFault::Undecodable => self.mend_a_claim(index, turn.subject).await,
+            ClusterFault::Frenzy(after_ms) if turn.on => self.frenzy(index, *after_ms, random),
+            ClusterFault::Frenzy(_) => {}
             ClusterFault::NodeFlaps if turn.on => return self.flap_a_node(index, random).await,
             ClusterFault::NodeFlaps => self.set_ready(index, turn.subject, true).await,
         }
@@ -254,7 +271,7 @@ impl World {
         self.patch_claim(cluster, name, json!({ "spec": { "expireAfter": "720h" } })).await;
     }
 
-    async fn patch_claim(&self, cluster: usize, name: &str, fields: Value) {
+    pub(super) async fn patch_claim(&self, cluster: usize, name: &str, fields: Value) {
         let kind = GroupVersionKind::gvk("karpenter.sh", "v1", "NodeClaim");
         let client = self.clusters[cluster].client.clone();
         let api: Api<DynamicObject> = Api::all_with(client, &ApiResource::from_gvk(&kind));
@@ -274,7 +291,7 @@ impl World {
         name
     }
 
-    async fn set_ready(&self, cluster: usize, name: &str, ready: bool) {
+    pub(super) async fn set_ready(&self, cluster: usize, name: &str, ready: bool) {
         let client = self.clusters[cluster].client.clone();
         let api: Api<k8s_openapi::api::core::v1::Node> = Api::all(client);
         let status = json!({ "status": { "conditions": [{

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{CLAIMS, Judge, Seen};
 
 /// Reason of a deletion that rests on the instance's absence.
-const GONE: &str = "InstanceTerminated";
+pub(super) const GONE: &str = "InstanceTerminated";
 /// Reason of a deletion that rests on an announcement of EC2.
 const INTERRUPTED: &str = "Interrupted";
 
@@ -31,12 +31,15 @@ impl Judge {
             let name = claim["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             now.insert(name, claim.clone());
         });
+        self.note_limits(cluster);
+        self.note_sizes(cluster);
         let (mut going, mut gone) = (Vec::new(), Vec::new());
         {
             let mut state = self.lock();
             for (name, claim) in &now {
                 let deleting = !claim["metadata"]["deletionTimestamp"].is_null();
                 let key = (cluster.label.clone(), name.clone());
+                state.ever.insert(key.clone());
                 let before = state.claims.insert(key, deleting).unwrap_or(false);
                 if deleting && !before {
                     going.push(claim.clone());
@@ -62,8 +65,12 @@ impl Judge {
         }
         let reason = reason_of(claim);
         self.journal.note(&format!("claim {name} of {} begins to go: {reason}", cluster.label));
+        self.within_budget(cluster, claim, &reason);
+        self.is_empty(cluster, claim, &reason);
         let Some((running, announced)) = self.instance_of(cluster, name) else { return };
-        if running && reason == GONE {
+        let denied = self.is_denied(cluster, name);
+        self.within_breaker(cluster, name, &reason, !denied);
+        if running && reason == GONE && !denied {
             let text = format!("claim {name} of {} goes as {reason}; it runs", cluster.label);
             self.violate("a running instance was taken for gone", text);
         }
@@ -80,10 +87,19 @@ impl Judge {
 
     fn is_gone(&self, cluster: &Seen, name: &str) {
         self.journal.note(&format!("claim {name} of {} is gone", cluster.label));
-        if let Some((true, _)) = self.instance_of(cluster, name) {
+        if let Some((true, _)) = self.instance_of(cluster, name)
+            && !self.is_denied(cluster, name)
+        {
             let text = format!("claim {name} of {} was let go; its instance runs", cluster.label);
             self.violate("released while the instance runs", text);
         }
+    }
+
+    /// Whether EC2 has denied the instance of a claim.
+    fn is_denied(&self, cluster: &Seen, claim: &str) -> bool {
+        let state = self.lock();
+        let owner = (cluster.name.clone(), claim.to_owned());
+        state.denied.iter().any(|id| state.owners.get(id) == Some(&owner))
     }
 
     /// Whether the instance of a claim runs, and whether EC2 has announced its end.
@@ -99,7 +115,7 @@ impl Judge {
 }
 
 /// Why a claim goes, as its condition says.
-fn reason_of(claim: &Value) -> String {
+pub(super) fn reason_of(claim: &Value) -> String {
     let conditions = claim["status"]["conditions"].as_array().into_iter().flatten();
     let mut named = conditions.filter(|one| one["type"] == "DisruptionReason");
     let reason = named.next().and_then(|one| one["reason"].as_str());

@@ -53,6 +53,24 @@ impl Judge {
         self.journal.note(&format!("etcd-{site}: {} {does}", who.unwrap_or_default()));
     }
 
+    /// What EC2 announced about an instance has been taken off the queue: the ledger must know it.
+    pub(super) fn heard(&self, site: usize, instance_id: &str) {
+        let Some(etcd) = self.etcds.get(site) else { return };
+        let known = etcd.read(|model| {
+            let entries = model.under(b"/longshore/v1/");
+            let records = entries.filter(|entry| contains(&entry.key, b"/launch/"));
+            let mut records = records.filter_map(|entry| LaunchRecord::decode(&*entry.value).ok());
+            records.find(|record| record.instance_id == instance_id)
+        });
+        let lost = |record: &LaunchRecord| {
+            record.phase() == Phase::Launched && record.interruptions.is_empty()
+        };
+        if let Some(record) = known.filter(lost) {
+            let text = format!("that of {instance_id}, claim {}", record.claim());
+            self.violate("an announcement was thrown away", text);
+        }
+    }
+
     fn by_the_leader(&self, site: usize, written: &Written<'_>) {
         let state = self.lock();
         let leader = state.campaigns.range((site, 0)..(site + 1, 0)).next();
@@ -94,7 +112,11 @@ impl Judge {
         let alive = self.regions.get(site).is_some_and(|region| {
             region.with(|model, _| {
                 let mut all = model.instances.values();
-                all.any(|found| found.token.starts_with(written.id) && found.alive())
+                all.any(|found| {
+                    let id = &found.seen.instance_id;
+                    let own = found.token.starts_with(written.id) || *id == before.instance_id;
+                    own && found.alive()
+                })
             })
         });
         if let Some(wrong) = step_back(&before, after.as_ref(), alive) {
@@ -102,6 +124,10 @@ impl Judge {
             self.violate("a ledger record went back", text);
         }
     }
+}
+
+fn contains(key: &[u8], part: &[u8]) -> bool {
+    key.windows(part.len()).any(|window| window == part)
 }
 
 /// What is wrong with a step, when something is.

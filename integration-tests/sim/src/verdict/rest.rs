@@ -31,6 +31,11 @@ impl Judge {
         let alive = self.alive_of(cluster);
         let label = &cluster.label;
         for (name, claim) in &claims {
+            let protected =
+                |(id, owner): (&String, &String)| owner == name && self.is_protected(cluster, id);
+            if alive.iter().any(protected) {
+                continue;
+            }
             if !claim["metadata"]["deletionTimestamp"].is_null() {
                 unrest.push(format!("{label}: claim {name} is still going"));
             }
@@ -39,11 +44,16 @@ impl Judge {
             }
         }
         for (id, owner) in &alive {
-            if !claims.contains_key(owner) {
+            let denied = self.lock().denied.contains(id);
+            if !claims.contains_key(owner) && !denied && !self.is_protected(cluster, id) {
                 unrest.push(format!("{label}: instance {id} of claim {owner} leaks"));
             }
         }
         for (name, (provider_id, taints)) in &nodes {
+            let id = provider_id.rsplit('/').next().unwrap_or_default();
+            if self.is_protected(cluster, id) {
+                continue;
+            }
             let known = alive.keys().any(|id| provider_id.ends_with(id.as_str()));
             if !known {
                 unrest.push(format!("{label}: node {name} has no instance"));
@@ -53,6 +63,12 @@ impl Judge {
             }
         }
         unrest
+    }
+
+    /// Whether EC2 lets nobody end an instance: it is not at rest, and cannot be.
+    fn is_protected(&self, cluster: &Seen, instance_id: &str) -> bool {
+        let region = self.regions.get(cluster.site);
+        region.is_some_and(|region| region.with(|model, _| model.protected.contains(instance_id)))
     }
 
     fn alive_of(&self, cluster: &Seen) -> BTreeMap<String, String> {

@@ -139,6 +139,9 @@ impl World {
             host: service.machine.host,
             address: cluster.address,
             gate: process.gate.clone(),
+            label: cluster.label.clone(),
+            identity: service.machine.name.clone(),
+            judge: self.judge.clone(),
             random: Arc::clone(&service.random),
         };
         let site = &self.sites[cluster.site].region;
