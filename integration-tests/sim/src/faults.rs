@@ -24,6 +24,8 @@ const LENGTH_MS: (u64, u64) = (3_000, 120_000);
 const FIRST_MS: u64 = 60_000;
 /// The same when only faults of certain names are drawn.
 const CHOSEN_FIRST_MS: u64 = 0;
+/// How long darkness lasts: longer than it takes to believe that an instance has vanished.
+const DARK_MS: u64 = 200_000;
 /// How often a fault of the names wanted is looked for.
 const TRIES: usize = 2_000;
 /// Percent of calls that a troubled API refuses or loses.
@@ -124,7 +126,7 @@ pub enum CloudFault {
     KilledByHand,
     /// Somebody takes the tags off an instance.
     TagsStripped,
-    /// Launch templates vanish.
+    /// Launch templates vanish, and launches do not find new ones for as long.
     TemplatesDeleted,
     /// New instances never join.
     Duds,
@@ -216,12 +218,14 @@ pub fn draw(seed: u64, world: &World, until_ms: u64, only: &[String]) -> Vec<Fau
     loop {
         at_ms += random.between(gap_ms.0, gap_ms.1);
         let for_ms = random.between(LENGTH_MS.0, LENGTH_MS.1);
-        if at_ms + for_ms >= until_ms {
-            return faults;
-        }
         let wanted = |what: &What| only.is_empty() || only.contains(&what.name());
         let mut drawn = (0..TRIES).map(|_| one(&mut random, world));
         let Some(what) = drawn.find(wanted) else { return faults };
+        let dark = matches!(what, What::Cloud { fault: CloudFault::Dark(_), .. });
+        let for_ms = if dark { DARK_MS } else { for_ms };
+        if at_ms + for_ms >= until_ms {
+            return faults;
+        }
         faults.push(Fault { number: faults.len(), at_ms, for_ms, what });
     }
 }

@@ -120,6 +120,8 @@ pub struct Model {
     pub denied: BTreeSet<String>,
     /// Instances that nobody may end.
     pub protected: BTreeSet<String>,
+    /// Launches find no template, whatever is there.
+    pub templates_missing: bool,
     /// Percent of the launches that fail by EC2's own fault.
     pub failing_percent: u64,
     /// Percent of new instances that never join.
@@ -171,6 +173,7 @@ impl Region {
             stripped: Vec::new(),
             denied: BTreeSet::new(),
             protected: BTreeSet::new(),
+            templates_missing: false,
             failing_percent: 0,
             dud_percent: 0,
             profiles: BTreeSet::new(),
@@ -265,7 +268,7 @@ impl Model {
             return if same { Ok(outcome.clone()) } else { Err(Refusal::TokenReused) };
         }
         let missing = order.offers.iter().find(|at| !self.templates.contains_key(&at.template));
-        if missing.is_some() {
+        if missing.is_some() || self.templates_missing {
             return Err(Refusal::TemplateMissing);
         }
         let mut offers: VecDeque<(String, Offer)> = order

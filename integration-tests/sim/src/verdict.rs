@@ -253,7 +253,8 @@ impl Seen {
 }
 
 /// True for a node whose Ready condition is true.
-fn is_ready(node: &Value) -> bool {
+#[must_use]
+pub fn is_ready(node: &Value) -> bool {
     let conditions = node["status"]["conditions"].as_array();
     conditions
         .is_some_and(|all| all.iter().any(|one| one["type"] == "Ready" && one["status"] == "True"))

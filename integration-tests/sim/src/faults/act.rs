@@ -33,9 +33,9 @@ pub struct Begun {
 
 /// Beginning or end of a fault, and what it was done to.
 #[derive(Clone, Copy)]
-struct Turn<'a> {
-    on: bool,
-    subject: &'a str,
+pub(super) struct Turn<'a> {
+    pub(super) on: bool,
+    pub(super) subject: &'a str,
 }
 
 impl World {
@@ -68,7 +68,7 @@ impl World {
             What::Edge { from, to, fault } => self.turn_edge((*from, *to), fault, turn.on),
             What::Etcd { site, fault } => self.turn_etcd(*site, fault, turn.on),
             What::Cloud { site, fault: CloudFault::Dark(percent) } => {
-                self.darken(*site, turn.on.then_some(*percent), random).await;
+                return self.darken(*site, *percent, turn, random).await;
             }
             What::Cloud { site, fault: CloudFault::Protected(percent) } if turn.on => {
                 self.protect(*site, *percent, random).await;
@@ -159,7 +159,7 @@ impl World {
             CloudFault::Throttled => site.weather.set(|now| now.throttled = percent),
             CloudFault::CloudErrors => {
                 site.weather.set(|now| now.internal = percent);
-                site.region.with(|model, _| model.failing_percent = percent);
+                site.region.with(|model, _| model.failing_percent = 2 * percent);
             }
             CloudFault::Denied => site.weather.set(|now| now.denied = percent),
             CloudFault::CloudRepliesLost => site.weather.set(|now| now.reply_lost = percent),
@@ -167,16 +167,16 @@ impl World {
             CloudFault::EmptyListings => site.weather.set(|now| now.empty_listings = percent),
             CloudFault::Duds => site.region.with(|model, _| model.dud_percent = percent),
             CloudFault::SoldOut(percent) => self.sell_out(index, (on, *percent), random),
-            CloudFault::SpotStorm(_)
-            | CloudFault::KilledByHand
-            | CloudFault::TagsStripped
-            | CloudFault::TemplatesDeleted
+            CloudFault::TemplatesDeleted => site.region.with(|model, _| {
+                model.templates.clear();
+                model.templates_missing = on;
+            }),
+            CloudFault::SpotStorm(_) | CloudFault::KilledByHand | CloudFault::TagsStripped
                 if !on => {}
             CloudFault::Dark(_) | CloudFault::Protected(_) | CloudFault::KarpenterBefore => {}
             CloudFault::SpotStorm(percent) => self.storm(index, *percent, random),
             CloudFault::KilledByHand => self.kill_by_hand(index, random),
             CloudFault::TagsStripped => self.strip_tags(index, random),
-            CloudFault::TemplatesDeleted => site.region.with(|model, _| model.templates.clear()),
         }
     }
 

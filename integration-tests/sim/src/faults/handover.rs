@@ -11,22 +11,40 @@ use kube::core::{ApiResource, GroupVersionKind};
 use longshore_proto::capacity::v1::InstancePhase;
 use serde_json::{Map, Value, json};
 
+use super::act::Turn;
 use crate::random::Random;
 use crate::users::{WORKLOADS, deployment};
+use crate::verdict::is_ready;
 use crate::world::World;
 
 /// Share of the claims that users delete when instances are protected.
 const DELETED_PERCENT: u64 = 40;
+/// What a fault says that has made it dark.
+const DARK: &str = "dark";
 
 impl World {
-    /// EC2 denies a share of the instances and their nodes stop reporting; all come back with none.
-    pub(super) async fn darken(&self, site: usize, percent: Option<u64>, random: &mut Random) {
+    /// EC2 denies a share of the instances and their nodes stop reporting, or all come back. While it is dark
+    /// already nothing more happens; says whether this fault made it so.
+    pub(super) async fn darken(
+        &self,
+        site: usize,
+        percent: u64,
+        turn: Turn<'_>,
+        random: &mut Random,
+    ) -> String {
         let region = &self.sites[site].region;
+        let joined = self.joined(site);
         let dark: BTreeSet<String> = region.with(|model, _| {
-            let Some(percent) = percent else { return std::mem::take(&mut model.denied) };
+            if !turn.on && turn.subject == DARK {
+                return std::mem::take(&mut model.denied);
+            }
+            if !turn.on || !model.denied.is_empty() {
+                return BTreeSet::new();
+            }
             let running = model.instances.values();
             let running = running.filter(|found| found.seen.phase == InstancePhase::Running);
             let ids = running.map(|found| found.seen.instance_id.clone());
+            let ids = ids.filter(|id| joined.contains(id));
             model.denied = ids.filter(|_| random.chance(percent)).collect();
             model.denied.clone()
         });
@@ -41,10 +59,11 @@ impl World {
                 }
             });
             for node in nodes {
-                self.set_ready(index, &node, percent.is_none()).await;
+                self.set_ready(index, &node, !turn.on).await;
             }
         }
         dark.iter().for_each(|id| self.judge.denies(id));
+        if dark.is_empty() { String::new() } else { DARK.to_owned() }
     }
 
     /// Sets termination protection on a share of the instances, while users delete some claims.
@@ -90,6 +109,19 @@ impl World {
         if let Err(error) = api.delete(name, &DeleteParams::default()).await {
             self.journal.note(&format!("claim {name:?} cannot be deleted: {error}"));
         }
+    }
+
+    /// Instances of a site on which a ready node runs.
+    fn joined(&self, site: usize) -> BTreeSet<String> {
+        let mut joined = BTreeSet::new();
+        for cluster in self.clusters.iter().filter(|cluster| cluster.site == site) {
+            cluster.handle.visit("nodes", |node| {
+                let provider_id = node["spec"]["providerID"].as_str().unwrap_or_default();
+                let id = provider_id.rsplit('/').next().filter(|_| is_ready(node));
+                joined.extend(id.map(ToOwned::to_owned));
+            });
+        }
+        joined
     }
 
     /// Takes away all that only Longshore knows, so that what is left looks as Karpenter leaves it; the

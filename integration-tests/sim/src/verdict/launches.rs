@@ -14,9 +14,8 @@ use crate::region::Record;
 
 /// How long a launch may be under way.
 const UNDER_WAY: Duration = Duration::from_secs(5 * 60);
-/// Calls for one launch within that time, at most. A launch that is tried at ever larger pauses makes
-/// about thirty.
-const CALLS_MAX: usize = 60;
+/// Calls for one launch within that time, at most: one that is tried at ever larger pauses makes fewer.
+const CALLS_MAX: usize = 30;
 
 /// A limit, and when it was seen last.
 pub(super) type Limits = VecDeque<(Instant, Limit)>;
@@ -39,6 +38,9 @@ impl Judge {
         calls.push(now);
         let count = calls.len();
         drop(state);
+        if count % 10 == 0 {
+            self.journal.note(&format!("EC2: launch {launch} was asked for {count} times of late"));
+        }
         if count == CALLS_MAX + 1 {
             let text = format!("launch {launch}: {count} calls in {UNDER_WAY:?}");
             self.violate("called without end", text);
@@ -90,7 +92,9 @@ impl Judge {
                 alive.extend(ids);
             }
         }
-        let of_pool = alive.into_iter().filter_map(|id| state.bought.get(id));
+        // What EC2 denies and no node speaks for may be replaced.
+        let alive = alive.into_iter().filter(|id| !state.denied.contains(*id));
+        let of_pool = alive.filter_map(|id| state.bought.get(id));
         let of_pool = of_pool.filter(|(label, name, _)| *label == cluster.label && *name == pool);
         let used: Vec<i64> = of_pool.map(|(_, _, cpu_millis)| *cpu_millis).collect();
         let (cpu, nodes) =
