@@ -86,7 +86,7 @@ pub const PLANTED: &[(&str, &str, By)] = &[
     (
         "S9",
         "a definite answer does not end its token; a deleted claim with a pending launch sends nothing",
-        By::Test("a_definite_answer_ends_its_token"),
+        By::Faults(&["cloud_errors"]),
     ),
     (
         "S9a",

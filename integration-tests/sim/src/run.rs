@@ -99,6 +99,7 @@ async fn live(seed: u64, how: &How) -> Result<(Outcome, Journal, Vec<Fault>)> {
     let mut course = Course { world, faults: faults.clone(), begun: Vec::new(), seed, steps: 0 };
     course.through(users_end).await;
     let rested = course.rest().await;
+    course.world.judge.plans();
     let counted = faults.iter().map(|fault| fault.what.name());
     let mut outcome = Outcome {
         seed,

@@ -63,6 +63,8 @@ struct State {
     campaigns: BTreeSet<(usize, i64)>,
     /// Calls for each launch, of late.
     calls: BTreeMap<String, Vec<Instant>>,
+    /// Calls with each token.
+    repeated: BTreeMap<String, usize>,
     /// Claims that have been, by cluster label.
     ever: BTreeSet<(String, String)>,
     /// What pools allow, by cluster label and name.

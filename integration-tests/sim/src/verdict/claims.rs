@@ -45,16 +45,16 @@ impl Judge {
                     going.push(claim.clone());
                 }
             }
-            state.claims.retain(|(label, name), _| {
+            state.claims.retain(|(label, name), went| {
                 let stays = *label != cluster.label || now.contains_key(name);
                 if !stays {
-                    gone.push(name.clone());
+                    gone.push((name.clone(), *went));
                 }
                 stays
             });
         }
         going.iter().for_each(|claim| self.is_going(cluster, claim));
-        gone.iter().for_each(|name| self.is_gone(cluster, name));
+        gone.iter().for_each(|(name, went)| self.is_gone(cluster, name, *went));
     }
 
     fn is_going(&self, cluster: &Seen, claim: &Value) {
@@ -85,7 +85,13 @@ impl Judge {
         }
     }
 
-    fn is_gone(&self, cluster: &Seen, name: &str) {
+    fn is_gone(&self, cluster: &Seen, name: &str, went: bool) {
+        let by_user = (cluster.label.clone(), name.to_owned());
+        let by_user = self.lock().deleted_by_users.contains(&by_user);
+        // Between two looks it began to go and went: nothing but its instance's absence is as quick.
+        if !went && !by_user && self.is_denied(cluster, name) {
+            self.within_breaker(cluster, name, GONE, false);
+        }
         self.journal.note(&format!("claim {name} of {} is gone", cluster.label));
         if let Some((true, _)) = self.instance_of(cluster, name)
             && !self.is_denied(cluster, name)

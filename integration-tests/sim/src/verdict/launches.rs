@@ -17,6 +17,9 @@ const UNDER_WAY: Duration = Duration::from_secs(5 * 60);
 /// Calls for one launch within that time, at most: one that is tried at ever larger pauses makes fewer.
 const CALLS_MAX: usize = 30;
 
+/// Calls with one token, at most: a call is repeated while its answer is lost.
+const REPEATED_MAX: usize = 8;
+
 /// A limit, and when it was seen last.
 pub(super) type Limits = VecDeque<(Instant, Limit)>;
 
@@ -33,12 +36,19 @@ impl Judge {
         let launch = token.rsplit_once('-').map_or(token, |(launch, _)| launch).to_owned();
         let now = Instant::now();
         let mut state = self.lock();
+        let repeated = state.repeated.entry(token.to_owned()).or_default();
+        *repeated += 1;
+        let repeated = *repeated;
         let calls = state.calls.entry(launch.clone()).or_default();
         calls.retain(|at| now.duration_since(*at) < UNDER_WAY);
         calls.push(now);
         let count = calls.len();
         drop(state);
-        if count % 10 == 0 {
+        if repeated == REPEATED_MAX + 1 {
+            let text = format!("token {token}: {repeated} times");
+            self.violate("a call was repeated without end", text);
+        }
+        if count.is_multiple_of(10) {
             self.journal.note(&format!("EC2: launch {launch} was asked for {count} times of late"));
         }
         if count == CALLS_MAX + 1 {

@@ -11,7 +11,18 @@ use super::{CLAIMS, Judge, Seen};
 /// Taints that must not stay.
 const OURS: [&str; 2] = ["karpenter.sh/unregistered", "karpenter.sh/disrupted"];
 
+/// What the scheduler says when its own check takes something out of a plan.
+const REFUSED: &str = "part of a plan refused by the independent check";
+
 impl Judge {
+    /// Plans that broke a rule of the planner's own: none may, even though the rest was carried out.
+    pub fn plans(&self) {
+        let lines = self.journal.lines();
+        if let Some(first) = lines.iter().find(|line| line.contains(REFUSED)) {
+            self.violate("a plan was refused", first.clone());
+        }
+    }
+
     /// What is not at rest, one line each.
     #[must_use]
     pub fn unrest(&self) -> Vec<String> {
