@@ -19,6 +19,7 @@ use tokio::time::Sleep;
 use crate::gate::{Gate, Standing};
 use crate::net::Net;
 use crate::random::Random;
+use crate::verdict::Judge;
 
 /// Time that a request takes, shortest and longest, in microseconds.
 const REQUEST_US: (u64, u64) = (500, 12_000);
@@ -70,6 +71,12 @@ pub struct Road {
     pub address: IpAddr,
     /// The process.
     pub gate: Gate,
+    /// Label of the cluster.
+    pub label: String,
+    /// Who asks.
+    pub identity: String,
+    /// Who judges what is asked.
+    pub judge: Judge,
     /// Choices.
     pub random: Arc<Mutex<Random>>,
 }
@@ -101,6 +108,8 @@ impl Road {
         self,
         request: Request<kube::client::Body>,
     ) -> Result<Response<Disturbed>, BoxError> {
+        let asker = (self.label.as_str(), self.identity.as_str());
+        self.judge.asks(asker, request.method(), request.uri().path());
         let took = self.draw(|random| random.between(REQUEST_US.0, REQUEST_US.1));
         tokio::time::sleep(Duration::from_micros(took / 2)).await;
         self.pass(self.host, self.address).await;

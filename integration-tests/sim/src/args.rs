@@ -98,6 +98,9 @@ pub struct How {
     /// Leave out the faults of these numbers.
     #[arg(long, value_delimiter = ',', value_name = "NUMBER,…")]
     pub skip: Vec<usize>,
+    /// Draw only from faults of these names, more often and from the beginning.
+    #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
+    pub faults: Vec<String>,
     /// Let no fault happen.
     #[arg(long)]
     pub calm: bool,
@@ -122,6 +125,9 @@ impl How {
         if !self.skip.is_empty() {
             let skip: Vec<String> = self.skip.iter().map(ToString::to_string).collect();
             arguments.extend(["--skip".to_owned(), skip.join(",")]);
+        }
+        if !self.faults.is_empty() {
+            arguments.extend(["--faults".to_owned(), self.faults.join(",")]);
         }
         if self.calm {
             arguments.push("--calm".to_owned());

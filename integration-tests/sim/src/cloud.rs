@@ -15,6 +15,7 @@ use longshore_actuator::cloud::{
     Class, CloudError, Fleet, Found, Instance, Order, Outcome, TAG_CLAIM, TAG_LAUNCH, Template,
     TemplateRef,
 };
+use longshore_runtime::planted;
 
 use crate::net::Net;
 use crate::random::Random;
@@ -151,8 +152,10 @@ impl Fleet for CloudClient {
                 let visible = model.instances.values().filter(|found| {
                     // Listings ask for a tag of ours or of Karpenter's.
                     let tags = &found.seen.tags;
-                    let ours = tags.contains_key(TAG_LAUNCH) || tags.contains_key(TAG_CLAIM);
-                    ours && found.visible_ms <= now_ms
+                    let adopted = tags.contains_key(TAG_CLAIM) && !planted::is("S2");
+                    let ours = tags.contains_key(TAG_LAUNCH) || adopted;
+                    let denied = model.denied.contains(&found.seen.instance_id);
+                    ours && !denied && found.visible_ms <= now_ms
                 });
                 Ok(visible.map(|found| found.seen.clone()).collect::<Vec<_>>())
             })
@@ -172,7 +175,8 @@ impl Fleet for CloudClient {
         self.call("ec2:DescribeInstances", move |model, now_ms| {
             let mut found = Found::default();
             for id in ids {
-                match model.instances.get(&id).filter(|known| known.visible_ms <= now_ms) {
+                let known = model.instances.get(&id).filter(|_| !model.denied.contains(&id));
+                match known.filter(|known| known.visible_ms <= now_ms) {
                     Some(known) => found.instances.push(known.seen.clone()),
                     None => found.unknown.push(id),
                 }
@@ -200,6 +204,10 @@ impl Fleet for CloudClient {
     async fn terminate(&self, instance_ids: &[String]) -> Result<(), CloudError> {
         let ids = instance_ids.to_vec();
         self.call("ec2:TerminateInstances", move |model, now_ms| {
+            if ids.iter().any(|id| model.protected.contains(id)) {
+                let (action, code) = ("ec2:TerminateInstances", "OperationNotPermitted");
+                return Err(error(action, Class::Rejected, code));
+            }
             ids.iter().for_each(|id| model.terminate(id, false, now_ms));
             Ok(())
         })

@@ -8,6 +8,7 @@ mod args;
 mod children;
 mod clock;
 mod cloud;
+mod etcd;
 mod faults;
 mod gate;
 mod journal;

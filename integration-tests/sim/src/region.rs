@@ -54,6 +54,8 @@ pub struct Record {
     pub token: String,
     /// Node name.
     pub dns_name: String,
+    /// Thousandths of a CPU.
+    pub cpu_millis: i64,
 }
 
 impl Record {
@@ -67,8 +69,12 @@ impl Record {
 /// A launch or an end, as it happens.
 #[derive(Clone, Debug)]
 pub enum Happening {
+    /// Somebody calls CreateFleet with this client token.
+    Asked(String),
     /// An instance was bought.
     Launched(Box<Record>),
+    /// Somebody takes what EC2 has announced about this instance off the queue.
+    Heard(String),
     /// Somebody asks EC2 to end an instance that is alive.
     Ending {
         /// The instance as it is before that.
@@ -110,6 +116,14 @@ pub struct Model {
     pub never_joins: BTreeSet<String>,
     /// Instances without tags, and the tags that they had.
     pub stripped: Vec<(String, BTreeMap<String, String>)>,
+    /// Instances that EC2 denies, in listings and by id.
+    pub denied: BTreeSet<String>,
+    /// Instances that nobody may end.
+    pub protected: BTreeSet<String>,
+    /// Launches find no template, whatever is there.
+    pub templates_missing: bool,
+    /// Percent of the launches that fail by EC2's own fault.
+    pub failing_percent: u64,
     /// Percent of new instances that never join.
     pub dud_percent: u64,
     profiles: BTreeSet<String>,
@@ -157,6 +171,10 @@ impl Region {
             letters: BTreeMap::new(),
             never_joins: BTreeSet::new(),
             stripped: Vec::new(),
+            denied: BTreeSet::new(),
+            protected: BTreeSet::new(),
+            templates_missing: false,
+            failing_percent: 0,
             dud_percent: 0,
             profiles: BTreeSet::new(),
             random,
@@ -244,12 +262,13 @@ impl Region {
 impl Model {
     /// Buys one instance, as CreateFleet of type instant with these overrides would.
     pub fn launch(&mut self, order: &Order, now_ms: i64) -> Result<Outcome, Refusal> {
+        self.tell(&Happening::Asked(order.client_token.clone()));
         if let Some((before, outcome)) = self.tokens.get(&order.client_token) {
             let same = before == order;
             return if same { Ok(outcome.clone()) } else { Err(Refusal::TokenReused) };
         }
         let missing = order.offers.iter().find(|at| !self.templates.contains_key(&at.template));
-        if missing.is_some() {
+        if missing.is_some() || self.templates_missing {
             return Err(Refusal::TemplateMissing);
         }
         let mut offers: VecDeque<(String, Offer)> = order
@@ -259,6 +278,10 @@ impl Model {
             .collect();
         offers.make_contiguous().sort_by_key(|(_, offer)| offer.rank);
         let mut outcome = Outcome { request_id: self.id("req"), ..Outcome::default() };
+        if self.random.chance(self.failing_percent) {
+            // CreateFleet answers, and says of each offer that it could not be tried.
+            outcome.shortages.extend(offers.drain(..).map(|(_, offer)| announce::untried(&offer)));
+        }
         while let Some((template, offer)) = offers.pop_front() {
             if self.sold_out.contains(&(offer.instance_type.clone(), offer.zone.clone())) {
                 outcome.shortages.push(announce::shortage(&offer));
@@ -278,6 +301,7 @@ impl Model {
         let (template, _) = self.templates.get(template).cloned().unwrap_or_else(announce::nothing);
         let number = self.instances.len() + self.tokens.len();
         let dns_name = format!("ip-10-{}-{}.internal", self.config.account_id, number);
+        let hardware = self.types.get(&offer.instance_type);
         let zones = self.config.zones.iter();
         let zone_id = zones.clone().find(|zone| zone.name == offer.zone).map(|zone| &zone.id);
         let seen = Instance {
@@ -302,6 +326,7 @@ impl Model {
             template,
             token: order.client_token.clone(),
             dns_name,
+            cpu_millis: hardware.map_or(0, |found| i64::from(found.vcpus) * 1000),
         };
         if self.random.chance(self.dud_percent) {
             self.never_joins.insert(instance_id.clone());
@@ -352,7 +377,7 @@ impl Model {
         self.profiles.insert(name.to_owned());
     }
 
-    fn tell(&self, happening: &Happening) {
+    pub(crate) fn tell(&self, happening: &Happening) {
         self.observers.iter().for_each(|observer| observer(happening));
     }
 

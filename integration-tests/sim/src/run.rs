@@ -89,7 +89,7 @@ async fn live(seed: u64, how: &How) -> Result<(Outcome, Journal, Vec<Fault>)> {
     // Already set when a test runs two seeds in one process; the journals then lack the services' lines.
     let _ = tracing::subscriber::set_global_default(subscriber);
     let faults_end_ms = how.minutes * 60_000;
-    let mut faults = faults::draw(seed, &world, faults_end_ms);
+    let mut faults = faults::draw(seed, &world, faults_end_ms, &how.faults);
     faults.retain(|fault| !how.calm && !how.skip.contains(&fault.number));
     let users_end = Instant::now() + Duration::from_millis(faults_end_ms);
     for cluster in &world.clusters {
@@ -99,6 +99,7 @@ async fn live(seed: u64, how: &How) -> Result<(Outcome, Journal, Vec<Fault>)> {
     let mut course = Course { world, faults: faults.clone(), begun: Vec::new(), seed, steps: 0 };
     course.through(users_end).await;
     let rested = course.rest().await;
+    course.world.judge.plans();
     let counted = faults.iter().map(|fault| fault.what.name());
     let mut outcome = Outcome {
         seed,

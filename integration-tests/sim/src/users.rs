@@ -17,7 +17,7 @@ use crate::verdict::Judge;
 use crate::world::Cluster;
 
 /// Workloads of a cluster.
-const WORKLOADS: usize = 5;
+pub const WORKLOADS: usize = 5;
 /// Sizes of pods: thousandths of a CPU, MiB of memory.
 const SIZES: [(u64, u64); 5] = [(250, 512), (500, 1024), (1000, 2048), (1500, 6144), (3000, 4096)];
 /// Pause between two deeds of a cluster's users, shortest and longest, in seconds.
@@ -82,8 +82,7 @@ impl Users {
     async fn deploy(&self, index: usize) {
         let replicas = self.replicas[index];
         self.note(&format!("scale app-{index} to {replicas}"));
-        let (cpu, memory) = SIZES[index % SIZES.len()];
-        self.did(self.cluster.apply(deployment(index, replicas, (cpu, memory))).await);
+        self.did(self.cluster.apply(deployment(index, replicas)).await);
     }
 
     async fn budget(&mut self) {
@@ -138,7 +137,10 @@ impl Users {
     }
 }
 
-fn deployment(index: usize, replicas: u64, (cpu, memory): (u64, u64)) -> Value {
+/// The workload of a number, so large.
+#[must_use]
+pub fn deployment(index: usize, replicas: u64) -> Value {
+    let (cpu, memory) = SIZES[index % SIZES.len()];
     let labels = json!({ "app": format!("app-{index}") });
     json!({
         "apiVersion": "apps/v1",

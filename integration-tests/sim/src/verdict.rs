@@ -2,7 +2,12 @@
 //!
 //! Invariant: judges by the truth of regions and API servers, never by what a service believes.
 
+mod budgets;
 mod claims;
+mod launches;
+mod ledger;
+mod pods;
+mod requests;
 mod rest;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +17,9 @@ use longshore_actuator::cloud::{TAG_CLAIM, TAG_CLUSTER};
 use longshore_lab::cluster::ClusterHandle;
 use serde::Serialize;
 use serde_json::Value;
+use tokio::time::Instant;
 
+use crate::etcd::Etcd;
 use crate::journal::Journal;
 use crate::region::{Happening, Record, Region};
 use crate::world::{Cluster, Site};
@@ -52,6 +59,24 @@ struct State {
     /// Claims seen, by cluster label and name: whether they were being deleted.
     claims: BTreeMap<String, BTreeMap<String, bool>>,
     revisions: BTreeMap<String, u64>,
+    /// Campaigns that stand, by site and the revision that they began at.
+    campaigns: BTreeSet<(usize, i64)>,
+    /// Calls for each launch, of late.
+    calls: BTreeMap<String, Vec<Instant>>,
+    /// Calls with each token.
+    repeated: BTreeMap<String, usize>,
+    /// Claims that have been, by cluster label.
+    ever: BTreeSet<(String, String)>,
+    /// What pools allow, by cluster label and name.
+    limits: BTreeMap<(String, String), launches::Limits>,
+    /// Cluster label, pool and thousandths of a CPU of each instance.
+    bought: BTreeMap<String, (String, String, i64)>,
+    /// Claims of pools of late, by cluster label and name.
+    sizes: BTreeMap<(String, String), Vec<(Instant, u64)>>,
+    /// When claims went on absence alone, by cluster label.
+    absent: BTreeMap<String, Vec<Instant>>,
+    /// Instances that EC2 has denied.
+    denied: BTreeSet<String>,
 }
 
 /// Watches over a run. Clones share what they have seen.
@@ -61,13 +86,20 @@ pub struct Judge {
     journal: Journal,
     clusters: Vec<Seen>,
     regions: Vec<Region>,
+    etcds: Vec<Etcd>,
 }
 
 impl Judge {
     /// A judge who has seen nothing.
     #[must_use]
     pub fn new(journal: Journal) -> Self {
-        Self { state: Arc::default(), journal, clusters: Vec::new(), regions: Vec::new() }
+        Self {
+            state: Arc::default(),
+            journal,
+            clusters: Vec::new(),
+            regions: Vec::new(),
+            etcds: Vec::new(),
+        }
     }
 
     /// Begins to watch.
@@ -82,9 +114,12 @@ impl Judge {
             })
             .collect();
         self.regions = sites.iter().map(|site| site.region.clone()).collect();
+        self.etcds = sites.iter().map(|site| site.etcd.clone()).collect();
         for (index, site) in sites.iter().enumerate() {
             let judge = self.clone();
             site.region.observe(Box::new(move |happening| judge.happens(index, happening)));
+            let judge = self.clone();
+            site.etcd.observe(Box::new(move |change| judge.written(index, change)));
         }
     }
 
@@ -99,8 +134,15 @@ impl Judge {
         self.lock().deleted_by_users.insert((label.to_owned(), claim.to_owned()));
     }
 
+    /// EC2 denies an instance from now on: taking it for gone is no mistake then.
+    pub fn denies(&self, instance_id: &str) {
+        self.lock().denied.insert(instance_id.to_owned());
+    }
+
     fn happens(&self, site: usize, happening: &Happening) {
         match happening {
+            Happening::Heard(instance_id) => self.heard(site, instance_id),
+            Happening::Asked(token) => self.asked(token),
             Happening::Launched(record) => self.launched(site, record),
             Happening::Ending { record, outside } => self.ending(site, record, *outside),
         }
@@ -120,6 +162,10 @@ impl Judge {
         alive.insert(record.seen.instance_id.clone());
         let count = alive.len();
         drop(state);
+        if let Some(cluster) = self.cluster_of(site, record) {
+            self.has_a_claim(cluster, record, &claim);
+            self.within_limits(cluster, record, record.cpu_millis);
+        }
         if count > 1 {
             let text = format!("claim {claim} of {} has {count} living instances", key.0);
             self.violate("launched twice", text);
@@ -142,6 +188,7 @@ impl Judge {
         let Some(cluster) = self.cluster_of(site, record) else {
             return self.violate("foreign instance ended", format!("{id} belongs to no cluster"));
         };
+        self.is_drained(cluster, id);
         match cluster.claim(claim) {
             Some(found) if found["metadata"]["deletionTimestamp"].is_null() => {
                 let text = format!("{id} of {} is ended while claim {claim} lives", cluster.label);
@@ -208,7 +255,8 @@ impl Seen {
 }
 
 /// True for a node whose Ready condition is true.
-fn is_ready(node: &Value) -> bool {
+#[must_use]
+pub fn is_ready(node: &Value) -> bool {
     let conditions = node["status"]["conditions"].as_array();
     conditions
         .is_some_and(|all| all.iter().any(|one| one["type"] == "Ready" && one["status"] == "True"))

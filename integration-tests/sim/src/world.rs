@@ -15,6 +15,7 @@ use anyhow::Result;
 
 use crate::clock::WallClock;
 use crate::cloud;
+use crate::etcd::Etcd;
 use crate::journal::Journal;
 use crate::net::Net;
 use crate::process::Machine;
@@ -67,6 +68,8 @@ pub struct Site {
     pub weather: cloud::Weather,
     /// Address of its API.
     pub address: IpAddr,
+    /// Where its actuators keep their ledger.
+    pub etcd: Etcd,
 }
 
 /// Everything that runs.
@@ -106,6 +109,7 @@ impl World {
             if known.is_none() {
                 let site = site(seed, index, (account, region), &clock)?;
                 crate::process::start(site.region.clone().keep_time());
+                site.etcd.serve(&net);
                 sites.push(((*account).to_owned(), (*region).to_owned(), site));
             }
             let number = clusters.len();
@@ -132,16 +136,29 @@ impl World {
         Ok(world)
     }
 
+    /// Indices of some services.
+    pub fn indices(&self, wanted: impl Fn(&Service) -> bool) -> Vec<usize> {
+        let services = self.services.iter().enumerate();
+        services.filter(|(_, service)| wanted(service)).map(|(index, _)| index).collect()
+    }
+
     fn add_services(&mut self, seed: u64, size: &Size) {
         let mut machines = Vec::new();
         for site in 0..self.sites.len() {
-            machines.push((format!("actuator-{site}"), Kind::Actuator { site }));
+            // Three at one site and two at the others: what leads, and who may take over.
+            for copy in if site == 0 { "abc" } else { "ab" }.chars() {
+                machines.push((format!("actuator-{site}{copy}"), Kind::Actuator { site }));
+            }
         }
         for copy in 0..size.schedulers {
             machines.push((format!("scheduler-{copy}"), Kind::Scheduler));
         }
         for (cluster, known) in self.clusters.iter().enumerate() {
             machines.push((format!("watcher-{}", known.label), Kind::Watcher { cluster }));
+            if cluster == 0 {
+                let name = format!("watcher-{}-standby", known.label);
+                machines.push((name, Kind::Watcher { cluster }));
+            }
         }
         for (number, (name, kind)) in (1_u8..).zip(machines) {
             let machine = Machine::new(&name, number, seed, &self.clock, &self.net);
@@ -159,5 +176,7 @@ fn site(seed: u64, index: usize, (account, name): (&str, &str), clock: &WallCloc
     let region = Region::new(name, account, clock.another(), random)?;
     let last = u8::try_from(index).unwrap_or(u8::MAX);
     let address = IpAddr::V4(Ipv4Addr::new(10, 2, last, 1));
-    Ok(Site { region, weather: cloud::Weather::default(), address })
+    let stream = Random::stream(seed, &format!("etcd/{account}/{name}"));
+    let etcd = Etcd::new(index, clock.another(), stream);
+    Ok(Site { region, weather: cloud::Weather::default(), address, etcd })
 }

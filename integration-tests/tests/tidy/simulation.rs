@@ -62,6 +62,22 @@ fn the_simulation_knows_each_planted_defect() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn each_test_that_finds_a_planted_defect_is_there() -> Result<()> {
+    let named = Regex::new(r#"By::Test\(\s*"([a-z0-9_]+)""#)?;
+    let files = rust_files()?;
+    let list = files.iter().find(|file| file.path == LIST).context("the list has moved")?;
+    let named = names(&named, &list.text);
+    anyhow::ensure!(!named.is_empty(), "the pattern finds nothing in {LIST}");
+    let is_there = |name: &String| {
+        let head = format!("fn {name}()");
+        files.iter().any(|file| file.path != LIST && file.text.contains(&head))
+    };
+    let gone: Vec<String> = named.iter().filter(|name| !is_there(name)).cloned().collect();
+    expect_none(&gone, "PLANTED of the simulation names tests: name the one that took its place");
+    Ok(())
+}
+
 /// Places of a pattern outside test modules and comments.
 fn found(pattern: &Regex, file: &TextFile) -> Vec<String> {
     let code = file.text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();

@@ -10,6 +10,7 @@ use longshore_actuator::cloud::{CloudError, Letter, Listing, Mail, Market, SpotP
 use longshore_ec2_data::Dataset;
 
 use super::CloudClient;
+use crate::region::{self, Happening};
 
 /// How long a received letter stays hidden, in milliseconds.
 const HIDDEN_MS: i64 = 30_000;
@@ -103,9 +104,20 @@ impl Mail for CloudClient {
     async fn discard(&self, _: &str, receipt: &str) -> Result<(), CloudError> {
         let receipt: u64 = receipt.parse().unwrap_or_default();
         self.call("sqs:DeleteMessage", move |model, _| {
-            model.letters.remove(&receipt);
+            let letter = model.letters.remove(&receipt);
+            if let Some(instance_id) = letter.as_ref().and_then(interrupted) {
+                model.tell(&Happening::Heard(instance_id));
+            }
             Ok(())
         })
         .await
     }
+}
+
+/// The instance whose interruption a letter announces.
+fn interrupted(letter: &region::Letter) -> Option<String> {
+    let body: serde_json::Value = serde_json::from_str(&letter.body).ok()?;
+    let warns = body["detail-type"] == "EC2 Spot Instance Interruption Warning";
+    let id = body["detail"]["instance-id"].as_str().filter(|_| warns)?;
+    Some(id.to_owned())
 }

@@ -3,17 +3,25 @@
 //! Invariant: ending a fault gives back all that it took, but for what cannot be given back (a killed
 //! instance, a template that is gone).
 
+use std::net::IpAddr;
+use std::time::Duration;
+
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use longshore_proto::capacity::v1::InstancePhase;
 use serde_json::{Value, json};
 
-use super::{CloudFault, ClusterFault, EdgeFault, Fault, ProcessFault, TROUBLED_PERCENT, What};
+use super::{
+    CloudFault, ClusterFault, EdgeFault, EtcdFault, Fault, ProcessFault, TROUBLED_PERCENT, What,
+};
+use crate::etcd::MEMBERS;
 use crate::random::Random;
 use crate::world::World;
 
 /// Instances that somebody ends by hand at a time.
 const BY_HAND: usize = 2;
+/// How long etcd takes to find another leader.
+const ELECTION: Duration = Duration::from_millis(1_800);
 
 /// A fault that has begun.
 pub struct Begun {
@@ -25,9 +33,9 @@ pub struct Begun {
 
 /// Beginning or end of a fault, and what it was done to.
 #[derive(Clone, Copy)]
-struct Turn<'a> {
-    on: bool,
-    subject: &'a str,
+pub(super) struct Turn<'a> {
+    pub(super) on: bool,
+    pub(super) subject: &'a str,
 }
 
 impl World {
@@ -58,6 +66,16 @@ impl World {
         match what {
             What::Process { service, fault } => self.turn_process(*service, fault, turn.on),
             What::Edge { from, to, fault } => self.turn_edge((*from, *to), fault, turn.on),
+            What::Etcd { site, fault } => self.turn_etcd(*site, fault, turn.on),
+            What::Cloud { site, fault: CloudFault::Dark(percent) } => {
+                return self.darken(*site, *percent, turn, random).await;
+            }
+            What::Cloud { site, fault: CloudFault::Protected(percent) } if turn.on => {
+                self.protect(*site, *percent, random).await;
+            }
+            What::Cloud { site, fault: CloudFault::KarpenterBefore } => {
+                self.hand_over(*site, turn.on).await;
+            }
             What::Cloud { site, fault } => self.turn_cloud(*site, fault, turn.on, random),
             What::Cluster { cluster, fault } => {
                 return self.turn_cluster(*cluster, fault, turn, random).await;
@@ -72,16 +90,52 @@ impl World {
             ProcessFault::Kill if on => self.kill(service),
             ProcessFault::Kill => self.boot(service),
             ProcessFault::Stop => self.stop(service, on),
-            ProcessFault::Skew(skew_ms) => {
-                self.services[service].machine.clock.set_skew_ms(if on { *skew_ms } else { 0 });
+            // It stays wrong until another fault sets it.
+            ProcessFault::Skew(skew_ms) if on => {
+                self.services[service].machine.clock.set_skew_ms(*skew_ms);
             }
+            ProcessFault::Skew(_) => {}
             ProcessFault::Cutoff => {
                 let outside = self.clusters.iter().map(|cluster| cluster.address);
-                for address in outside.chain(self.sites.iter().map(|site| site.address)) {
-                    self.net.block(host, address, on);
-                    self.net.block(address, host, on);
-                }
+                let outside = outside.chain(self.sites.iter().map(|site| site.address));
+                self.part(host, outside, on);
             }
+            ProcessFault::EtcdUnreachable => {
+                let members = self.sites.iter().flat_map(|site| {
+                    (0..MEMBERS).map(|member| site.etcd.host(member)).collect::<Vec<_>>()
+                });
+                self.part(host, members, on);
+            }
+        }
+    }
+
+    /// Blocks or opens both directions between a host and others.
+    fn part(&self, host: IpAddr, others: impl Iterator<Item = IpAddr>, blocked: bool) {
+        for other in others {
+            self.net.block(host, other, blocked);
+            self.net.block(other, host, blocked);
+        }
+    }
+
+    fn turn_etcd(&self, site: usize, fault: &EtcdFault, on: bool) {
+        let etcd = &self.sites[site].etcd;
+        let percent = if on { TROUBLED_PERCENT } else { 0 };
+        match fault {
+            EtcdFault::NoQuorum => etcd.set(|now| now.no_quorum = on),
+            EtcdFault::MemberCut(member) => etcd.set(|now| now.cut_member = on.then_some(*member)),
+            EtcdFault::EtcdErrors => etcd.set(|now| now.refused = percent),
+            EtcdFault::EtcdRepliesLost => etcd.set(|now| now.reply_lost = percent),
+            EtcdFault::LeaderChange | EtcdFault::LeasesEnd | EtcdFault::Overtaken if !on => {}
+            EtcdFault::LeaderChange => {
+                etcd.set(|now| now.no_quorum = true);
+                let etcd = etcd.clone();
+                crate::process::start(async move {
+                    tokio::time::sleep(ELECTION).await;
+                    etcd.set(|now| now.no_quorum = false);
+                });
+            }
+            EtcdFault::LeasesEnd => etcd.revoke_leases(),
+            EtcdFault::Overtaken => etcd.cut_observers(),
         }
     }
 
@@ -103,22 +157,26 @@ impl World {
         let site = &self.sites[index];
         match fault {
             CloudFault::Throttled => site.weather.set(|now| now.throttled = percent),
-            CloudFault::CloudErrors => site.weather.set(|now| now.internal = percent),
+            CloudFault::CloudErrors => {
+                site.weather.set(|now| now.internal = percent);
+                site.region.with(|model, _| model.failing_percent = 2 * percent);
+            }
             CloudFault::Denied => site.weather.set(|now| now.denied = percent),
             CloudFault::CloudRepliesLost => site.weather.set(|now| now.reply_lost = percent),
             CloudFault::ShortListings => site.weather.set(|now| now.short_listings = percent),
             CloudFault::EmptyListings => site.weather.set(|now| now.empty_listings = percent),
             CloudFault::Duds => site.region.with(|model, _| model.dud_percent = percent),
             CloudFault::SoldOut(percent) => self.sell_out(index, (on, *percent), random),
-            CloudFault::SpotStorm(_)
-            | CloudFault::KilledByHand
-            | CloudFault::TagsStripped
-            | CloudFault::TemplatesDeleted
+            CloudFault::TemplatesDeleted => site.region.with(|model, _| {
+                model.templates.clear();
+                model.templates_missing = on;
+            }),
+            CloudFault::SpotStorm(_) | CloudFault::KilledByHand | CloudFault::TagsStripped
                 if !on => {}
+            CloudFault::Dark(_) | CloudFault::Protected(_) | CloudFault::KarpenterBefore => {}
             CloudFault::SpotStorm(percent) => self.storm(index, *percent, random),
             CloudFault::KilledByHand => self.kill_by_hand(index, random),
             CloudFault::TagsStripped => self.strip_tags(index, random),
-            CloudFault::TemplatesDeleted => site.region.with(|model, _| model.templates.clear()),
         }
     }
 
@@ -146,6 +204,8 @@ impl World {
             ClusterFault::Compacted => {}
             ClusterFault::Undecodable if turn.on => return self.spoil_a_claim(index, random).await,
             ClusterFault::Undecodable => self.mend_a_claim(index, turn.subject).await,
+            ClusterFault::Frenzy(after_ms) if turn.on => self.frenzy(index, *after_ms, random),
+            ClusterFault::Frenzy(_) => {}
             ClusterFault::NodeFlaps if turn.on => return self.flap_a_node(index, random).await,
             ClusterFault::NodeFlaps => self.set_ready(index, turn.subject, true).await,
         }
@@ -211,7 +271,7 @@ impl World {
         self.patch_claim(cluster, name, json!({ "spec": { "expireAfter": "720h" } })).await;
     }
 
-    async fn patch_claim(&self, cluster: usize, name: &str, fields: Value) {
+    pub(super) async fn patch_claim(&self, cluster: usize, name: &str, fields: Value) {
         let kind = GroupVersionKind::gvk("karpenter.sh", "v1", "NodeClaim");
         let client = self.clusters[cluster].client.clone();
         let api: Api<DynamicObject> = Api::all_with(client, &ApiResource::from_gvk(&kind));
@@ -231,7 +291,7 @@ impl World {
         name
     }
 
-    async fn set_ready(&self, cluster: usize, name: &str, ready: bool) {
+    pub(super) async fn set_ready(&self, cluster: usize, name: &str, ready: bool) {
         let client = self.clusters[cluster].client.clone();
         let api: Api<k8s_openapi::api::core::v1::Node> = Api::all(client);
         let status = json!({ "status": { "conditions": [{

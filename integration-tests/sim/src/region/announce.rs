@@ -64,6 +64,15 @@ pub(super) fn shortage(offer: &Offer) -> Shortage {
     }
 }
 
+/// EC2's word for an offering that it failed to try.
+pub(super) fn untried(offer: &Offer) -> Shortage {
+    let mut shortage = shortage(offer);
+    shortage.error.class = Class::Unknown;
+    "InternalError".clone_into(&mut shortage.error.code);
+    "An internal error has occurred.".clone_into(&mut shortage.error.message);
+    shortage
+}
+
 /// A template that says nothing; never used, since orders without a template are refused.
 pub(super) fn nothing() -> (Template, i64) {
     let template = Template {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{CLAIMS, Judge, Seen};
 
 /// Reason of a deletion that rests on the instance's absence.
-const GONE: &str = "InstanceTerminated";
+pub(super) const GONE: &str = "InstanceTerminated";
 /// Reason of a deletion that rests on an announcement of EC2.
 const INTERRUPTED: &str = "Interrupted";
 
@@ -26,6 +26,8 @@ impl Judge {
     }
 
     fn look_at(&self, cluster: &Seen) {
+        self.note_limits(cluster);
+        self.note_sizes(cluster);
         let (mut going, mut gone) = (Vec::new(), Vec::new());
         {
             let mut state = self.lock();
@@ -35,16 +37,20 @@ impl Judge {
             cluster.handle.visit(CLAIMS, |claim| {
                 let name = claim["metadata"]["name"].as_str().unwrap_or_default();
                 let deleting = !claim["metadata"]["deletionTimestamp"].is_null();
-                if deleting && !before.get(name).copied().unwrap_or_default() {
+                let known = before.get(name).copied();
+                if known.is_none() {
+                    state.ever.insert((cluster.label.clone(), name.to_owned()));
+                }
+                if deleting && known != Some(true) {
                     going.push(claim.clone());
                 }
                 now.insert(name.to_owned(), deleting);
             });
-            gone.extend(before.into_keys().filter(|name| !now.contains_key(name)));
+            gone.extend(before.into_iter().filter(|(name, _)| !now.contains_key(name)));
             state.claims.insert(cluster.label.clone(), now);
         }
         going.iter().for_each(|claim| self.is_going(cluster, claim));
-        gone.iter().for_each(|name| self.is_gone(cluster, name));
+        gone.iter().for_each(|(name, went)| self.is_gone(cluster, name, *went));
     }
 
     fn is_going(&self, cluster: &Seen, claim: &Value) {
@@ -55,8 +61,12 @@ impl Judge {
         }
         let reason = reason_of(claim);
         self.journal.note(&format!("claim {name} of {} begins to go: {reason}", cluster.label));
+        self.within_budget(cluster, claim, &reason);
+        self.is_empty(cluster, claim, &reason);
         let Some((running, announced)) = self.instance_of(cluster, name) else { return };
-        if running && reason == GONE {
+        let denied = self.is_denied(cluster, name);
+        self.within_breaker(cluster, name, &reason, !denied);
+        if running && reason == GONE && !denied {
             let text = format!("claim {name} of {} goes as {reason}; it runs", cluster.label);
             self.violate("a running instance was taken for gone", text);
         }
@@ -71,12 +81,27 @@ impl Judge {
         }
     }
 
-    fn is_gone(&self, cluster: &Seen, name: &str) {
+    fn is_gone(&self, cluster: &Seen, name: &str, went: bool) {
+        let by_user = (cluster.label.clone(), name.to_owned());
+        let by_user = self.lock().deleted_by_users.contains(&by_user);
+        // Between two looks it began to go and went: nothing but its instance's absence is as quick.
+        if !went && !by_user && self.is_denied(cluster, name) {
+            self.within_breaker(cluster, name, GONE, false);
+        }
         self.journal.note(&format!("claim {name} of {} is gone", cluster.label));
-        if let Some((true, _)) = self.instance_of(cluster, name) {
+        if let Some((true, _)) = self.instance_of(cluster, name)
+            && !self.is_denied(cluster, name)
+        {
             let text = format!("claim {name} of {} was let go; its instance runs", cluster.label);
             self.violate("released while the instance runs", text);
         }
+    }
+
+    /// Whether EC2 has denied the instance of a claim.
+    fn is_denied(&self, cluster: &Seen, claim: &str) -> bool {
+        let state = self.lock();
+        let owner = (cluster.name.clone(), claim.to_owned());
+        state.denied.iter().any(|id| state.owners.get(id) == Some(&owner))
     }
 
     /// Whether the instance of a claim runs, and whether EC2 has announced its end.
@@ -92,7 +117,7 @@ impl Judge {
 }
 
 /// Why a claim goes, as its condition says.
-fn reason_of(claim: &Value) -> String {
+pub(super) fn reason_of(claim: &Value) -> String {
     let conditions = claim["status"]["conditions"].as_array().into_iter().flatten();
     let mut named = conditions.filter(|one| one["type"] == "DisruptionReason");
     let reason = named.next().and_then(|one| one["reason"].as_str());

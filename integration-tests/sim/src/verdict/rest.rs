@@ -11,7 +11,18 @@ use super::{CLAIMS, Judge, Seen};
 /// Taints that must not stay.
 const OURS: [&str; 2] = ["karpenter.sh/unregistered", "karpenter.sh/disrupted"];
 
+/// What the scheduler says when its own check takes something out of a plan.
+const REFUSED: &str = "part of a plan refused by the independent check";
+
 impl Judge {
+    /// Plans that broke a rule of the planner's own: none may, even though the rest was carried out.
+    pub fn plans(&self) {
+        let lines = self.journal.lines();
+        if let Some(first) = lines.iter().find(|line| line.contains(REFUSED)) {
+            self.violate("a plan was refused", first.clone());
+        }
+    }
+
     /// What is not at rest, one line each.
     #[must_use]
     pub fn unrest(&self) -> Vec<String> {
@@ -31,6 +42,11 @@ impl Judge {
         let alive = self.alive_of(cluster);
         let label = &cluster.label;
         for (name, deleting) in &claims {
+            let protected =
+                |(id, owner): (&String, &String)| owner == name && self.is_protected(cluster, id);
+            if alive.iter().any(protected) {
+                continue;
+            }
             if *deleting {
                 unrest.push(format!("{label}: claim {name} is still going"));
             }
@@ -39,11 +55,16 @@ impl Judge {
             }
         }
         for (id, owner) in &alive {
-            if !claims.contains_key(owner) {
+            let denied = self.lock().denied.contains(id);
+            if !claims.contains_key(owner) && !denied && !self.is_protected(cluster, id) {
                 unrest.push(format!("{label}: instance {id} of claim {owner} leaks"));
             }
         }
         for (name, (provider_id, taints)) in &nodes {
+            let id = provider_id.rsplit('/').next().unwrap_or_default();
+            if self.is_protected(cluster, id) {
+                continue;
+            }
             let known = alive.keys().any(|id| provider_id.ends_with(id.as_str()));
             if !known {
                 unrest.push(format!("{label}: node {name} has no instance"));
@@ -53,6 +74,12 @@ impl Judge {
             }
         }
         unrest
+    }
+
+    /// Whether EC2 lets nobody end an instance: it is not at rest, and cannot be.
+    fn is_protected(&self, cluster: &Seen, instance_id: &str) -> bool {
+        let region = self.regions.get(cluster.site);
+        region.is_some_and(|region| region.with(|model, _| model.protected.contains(instance_id)))
     }
 
     fn alive_of(&self, cluster: &Seen) -> BTreeMap<String, String> {

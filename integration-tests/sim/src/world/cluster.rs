@@ -80,7 +80,8 @@ impl Cluster {
             self.apply(serde_json::to_value(kind.definition())?).await?;
         }
         self.apply(node_class()).await?;
-        self.apply(node_pool()).await
+        self.apply(node_pool()).await?;
+        self.apply(small_pool()).await
     }
 
     /// Creates an object, or merges it into the one that is there.
@@ -133,6 +134,16 @@ fn node_class() -> Value {
             "role": longshore_lab::region::NODE_ROLE,
         },
     })
+}
+
+/// A pool that is preferred, and full at once: what does not fit goes to the other.
+fn small_pool() -> Value {
+    let mut pool = node_pool();
+    pool["metadata"]["name"] = json!("small");
+    pool["spec"]["weight"] = json!(50);
+    pool["spec"]["limits"] = json!({ "cpu": "12", "nodes": "3" });
+    pool["spec"]["disruption"]["budgets"] = json!([{ "nodes": "50%" }]);
+    pool
 }
 
 fn node_pool() -> Value {

@@ -95,7 +95,7 @@ impl World {
             region: site.region.with(|model, _| model.config.name.clone()),
             listen: service.machine.address(),
             metrics_listen: None,
-            etcd_endpoints: Vec::new(),
+            etcd_endpoints: site.etcd.endpoints(),
             advertise: Some(service.machine.url()),
             lease_seconds: 3,
             tuning: Tuning {
@@ -139,6 +139,9 @@ impl World {
             host: service.machine.host,
             address: cluster.address,
             gate: process.gate.clone(),
+            label: cluster.label.clone(),
+            identity: service.machine.name.clone(),
+            judge: self.judge.clone(),
             random: Arc::clone(&service.random),
         };
         let site = &self.sites[cluster.site].region;

@@ -1,0 +1,159 @@
+//! Faults that befall many instances of a site at once: darkness, and another autoscaler's heritage.
+//!
+//! Invariant: instances go on running; what is taken is what is known of them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::api::{Api, DeleteParams, DynamicObject};
+use kube::core::{ApiResource, GroupVersionKind};
+use longshore_proto::capacity::v1::InstancePhase;
+use serde_json::{Map, Value, json};
+
+use super::act::Turn;
+use crate::random::Random;
+use crate::users::{WORKLOADS, deployment};
+use crate::verdict::is_ready;
+use crate::world::World;
+
+/// Share of the claims that users delete when instances are protected.
+const DELETED_PERCENT: u64 = 40;
+/// What a fault says that has made it dark.
+const DARK: &str = "dark";
+
+impl World {
+    /// EC2 denies a share of the instances and their nodes stop reporting, or all come back. While it is dark
+    /// already nothing more happens; says whether this fault made it so.
+    pub(super) async fn darken(
+        &self,
+        site: usize,
+        percent: u64,
+        turn: Turn<'_>,
+        random: &mut Random,
+    ) -> String {
+        let region = &self.sites[site].region;
+        let joined = self.joined(site);
+        let dark: BTreeSet<String> = region.with(|model, _| {
+            if !turn.on && turn.subject == DARK {
+                return std::mem::take(&mut model.denied);
+            }
+            if !turn.on || !model.denied.is_empty() {
+                return BTreeSet::new();
+            }
+            let running = model.instances.values();
+            let running = running.filter(|found| found.seen.phase == InstancePhase::Running);
+            let ids = running.map(|found| found.seen.instance_id.clone());
+            let ids = ids.filter(|id| joined.contains(id));
+            model.denied = ids.filter(|_| random.chance(percent)).collect();
+            model.denied.clone()
+        });
+        let clusters = self.clusters.iter().enumerate().filter(|(_, found)| found.site == site);
+        for (index, cluster) in clusters {
+            let mut nodes = Vec::new();
+            cluster.handle.visit("nodes", |node| {
+                let provider_id = node["spec"]["providerID"].as_str().unwrap_or_default();
+                let id = provider_id.rsplit('/').next().unwrap_or_default();
+                if dark.contains(id) {
+                    nodes.extend(node["metadata"]["name"].as_str().map(ToOwned::to_owned));
+                }
+            });
+            for node in nodes {
+                self.set_ready(index, &node, !turn.on).await;
+            }
+        }
+        dark.iter().for_each(|id| self.judge.denies(id));
+        if dark.is_empty() { String::new() } else { DARK.to_owned() }
+    }
+
+    /// Sets termination protection on a share of the instances, while users delete some claims.
+    pub(super) async fn protect(&self, site: usize, percent: u64, random: &mut Random) {
+        self.sites[site].region.with(|model, _| {
+            let ids = model.instances.keys().filter(|_| random.chance(percent));
+            model.protected = ids.cloned().collect();
+        });
+        let clusters = self.clusters.iter().enumerate().filter(|(_, found)| found.site == site);
+        for (index, cluster) in clusters {
+            let mut names = Vec::new();
+            cluster.handle.visit("nodeclaims.karpenter.sh", |claim| {
+                names.extend(claim["metadata"]["name"].as_str().map(ToOwned::to_owned));
+            });
+            for name in names.iter().filter(|_| random.chance(DELETED_PERCENT)) {
+                self.judge.user_deletes(&cluster.label, name);
+                self.delete_claim(index, name).await;
+            }
+        }
+    }
+
+    /// Scales workloads down, and up again when their empty nodes are about to go.
+    pub(super) fn frenzy(&self, cluster: usize, after_ms: u64, random: &mut Random) {
+        let cluster = Arc::clone(&self.clusters[cluster]);
+        let apps: Vec<usize> = (0..WORKLOADS).filter(|_| random.chance(60)).collect();
+        let replicas = random.between(2, 8);
+        crate::process::start(async move {
+            // What users do at the same time may win; then nothing comes of it.
+            for app in &apps {
+                let _ = cluster.apply(deployment(*app, 0)).await;
+            }
+            tokio::time::sleep(Duration::from_millis(after_ms)).await;
+            for app in &apps {
+                let _ = cluster.apply(deployment(*app, replicas)).await;
+            }
+        });
+    }
+
+    async fn delete_claim(&self, cluster: usize, name: &str) {
+        let kind = GroupVersionKind::gvk("karpenter.sh", "v1", "NodeClaim");
+        let client = self.clusters[cluster].client.clone();
+        let api: Api<DynamicObject> = Api::all_with(client, &ApiResource::from_gvk(&kind));
+        if let Err(error) = api.delete(name, &DeleteParams::default()).await {
+            self.journal.note(&format!("claim {name:?} cannot be deleted: {error}"));
+        }
+    }
+
+    /// Instances of a site on which a ready node runs.
+    fn joined(&self, site: usize) -> BTreeSet<String> {
+        let mut joined = BTreeSet::new();
+        for cluster in self.clusters.iter().filter(|cluster| cluster.site == site) {
+            cluster.handle.visit("nodes", |node| {
+                let provider_id = node["spec"]["providerID"].as_str().unwrap_or_default();
+                let id = provider_id.rsplit('/').next().filter(|_| is_ready(node));
+                joined.extend(id.map(ToOwned::to_owned));
+            });
+        }
+        joined
+    }
+
+    /// Takes away all that only Longshore knows, so that what is left looks as Karpenter leaves it; the
+    /// services are away for as long.
+    pub(super) async fn hand_over(&mut self, site: usize, on: bool) {
+        let all = 0..self.services.len();
+        if !on {
+            all.for_each(|index| self.boot(index));
+            return;
+        }
+        all.for_each(|index| self.kill(index));
+        let here = &self.sites[site];
+        here.region.with(|model, _| {
+            for found in model.instances.values_mut() {
+                found.seen.tags.retain(|key, _| !key.starts_with("longshore.dev/"));
+            }
+        });
+        here.etcd.forget("/launch/");
+        let clusters = self.clusters.iter().enumerate().filter(|(_, found)| found.site == site);
+        for (index, cluster) in clusters {
+            let mut claims = Vec::new();
+            cluster.handle.visit("nodeclaims.karpenter.sh", |claim| {
+                let notes = claim["metadata"]["annotations"].as_object().into_iter().flatten();
+                let ours = notes.filter(|(key, _)| key.starts_with("longshore.dev/"));
+                let none: Map<_, _> = ours.map(|(key, _)| (key.clone(), Value::Null)).collect();
+                let name = claim["metadata"]["name"].as_str().unwrap_or_default();
+                claims.push((name.to_owned(), none));
+            });
+            for (name, none) in claims {
+                self.patch_claim(index, &name, json!({ "metadata": { "annotations": none } }))
+                    .await;
+            }
+        }
+    }
+}

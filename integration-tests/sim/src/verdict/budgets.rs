@@ -1,0 +1,111 @@
+//! How much may be going at once: by choice within a pool's budgets, on absence within the breaker.
+//!
+//! Invariant: a budget's share is of the most nodes that the pool has had of late, since a plan is carried
+//! out minutes after it was made; what users and EC2 end themselves is nobody's choice.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::claims::{GONE, reason_of};
+use super::{CLAIMS, Judge, Seen};
+
+/// Reasons that are Longshore's own choice.
+const BY_CHOICE: [&str; 4] = ["Underutilized", "Empty", "Drifted", "Expired"];
+/// For so long the largest size of a pool counts.
+const OF_LATE: Duration = Duration::from_secs(5 * 60);
+/// Window of the breaker.
+const WINDOW: Duration = Duration::from_secs(10 * 60);
+/// Claims that may go on absence alone within it, however small the cluster is.
+const ABSENT_MAX: usize = 2;
+/// Share of the cluster's claims that may, in percent.
+const ABSENT_PERCENT: usize = 5;
+
+impl Judge {
+    /// A claim begins to go by choice: how many of its pool go with it.
+    pub(super) fn within_budget(&self, cluster: &Seen, claim: &Value, reason: &str) {
+        if !BY_CHOICE.contains(&reason) {
+            return;
+        }
+        let pool = pool_of(claim);
+        let (mut going, mut all) = (0_u64, 0_u64);
+        cluster.handle.visit(CLAIMS, |other| {
+            if pool_of(other) == pool {
+                all += 1;
+                let leaving = !other["metadata"]["deletionTimestamp"].is_null();
+                going += u64::from(leaving && BY_CHOICE.contains(&reason_of(other).as_str()));
+            }
+        });
+        let Some(percent) = percent_of(cluster, &pool) else { return };
+        let now = Instant::now();
+        let mut state = self.lock();
+        let sizes = state.sizes.entry((cluster.label.clone(), pool.clone())).or_default();
+        sizes.retain(|(at, _)| now.duration_since(*at) < OF_LATE);
+        sizes.push((now, all));
+        let most = sizes.iter().map(|(_, size)| *size).max().unwrap_or(all);
+        drop(state);
+        let allowed = (most * percent).div_ceil(100);
+        if going > allowed {
+            let text = format!(
+                "pool {pool} of {}: {going} of {most} nodes go by choice, {percent} % may",
+                cluster.label
+            );
+            self.violate("a disruption budget was exceeded", text);
+        }
+    }
+
+    /// Remembers how large the pools of a cluster are.
+    pub(super) fn note_sizes(&self, cluster: &Seen) {
+        let mut sizes = std::collections::BTreeMap::<String, u64>::new();
+        cluster.handle.visit(CLAIMS, |claim| *sizes.entry(pool_of(claim)).or_default() += 1);
+        let now = Instant::now();
+        let mut state = self.lock();
+        for (pool, size) in sizes {
+            let seen = state.sizes.entry((cluster.label.clone(), pool)).or_default();
+            seen.retain(|(at, _)| now.duration_since(*at) < OF_LATE);
+            seen.push((now, size));
+        }
+    }
+
+    /// A claim begins to go because its instance is not there, and nobody has said that it ended.
+    pub(super) fn within_breaker(&self, cluster: &Seen, name: &str, reason: &str, told: bool) {
+        if reason != GONE || told {
+            return;
+        }
+        let mut claims = 0;
+        cluster.handle.visit(CLAIMS, |_| claims += 1);
+        let allowed = ABSENT_MAX.max(claims * ABSENT_PERCENT / 100);
+        let now = Instant::now();
+        let mut state = self.lock();
+        let gone = state.absent.entry(cluster.label.clone()).or_default();
+        gone.retain(|at| now.duration_since(*at) < WINDOW);
+        gone.push(now);
+        let count = gone.len();
+        drop(state);
+        if count > allowed {
+            let text = format!(
+                "claim {name} of {} is number {count} to go on absence alone in ten minutes; {allowed} \
+                 of {claims} may",
+                cluster.label
+            );
+            self.violate("the breaker did not hold", text);
+        }
+    }
+}
+
+fn pool_of(claim: &Value) -> String {
+    claim["metadata"]["labels"]["karpenter.sh/nodepool"].as_str().unwrap_or_default().to_owned()
+}
+
+/// The share of a pool that may go at once: its only budget's.
+fn percent_of(cluster: &Seen, pool: &str) -> Option<u64> {
+    let mut percent = None;
+    cluster.handle.visit("nodepools.karpenter.sh", |found| {
+        if found["metadata"]["name"] == pool {
+            let nodes = found["spec"]["disruption"]["budgets"][0]["nodes"].as_str();
+            percent = nodes.and_then(|nodes| nodes.strip_suffix('%')?.parse().ok());
+        }
+    });
+    percent
+}
