@@ -31,7 +31,7 @@ use crate::project::{Fault, Problem, Surroundings};
 use buffers::BufferEntry;
 pub use pods::PodEntry;
 use pools::Pools;
-pub use store::Store;
+pub use store::{Now, Store};
 use surroundings::Stale;
 pub use unreadable::Relisted;
 pub use view::{Key, Step, View};
@@ -155,8 +155,10 @@ pub struct Index {
     planned: BTreeMap<String, Vec<String>>,
     /// When pods last came to nodes or left them, where that is not written down yet.
     touched: BTreeMap<String, i64>,
-    /// When what is being applied was seen, in milliseconds since 1970.
-    seen_ms: i64,
+    /// When what is being applied was seen.
+    seen: Now,
+    /// Since when claims have been seen to go, by the steady clock.
+    going: BTreeMap<String, i64>,
 }
 
 impl Index {
@@ -306,9 +308,15 @@ impl Index {
         self.planned.remove(claim);
     }
 
-    /// Sets when what is applied next was seen, in milliseconds since 1970.
-    pub const fn set_clock(&mut self, now_ms: i64) {
-        self.seen_ms = now_ms;
+    /// Sets when what is applied next was seen.
+    pub const fn set_clock(&mut self, now: Now) {
+        self.seen = now;
+    }
+
+    /// Since when a claim has been seen to go, by the steady clock; None when it is not.
+    #[must_use]
+    pub fn going_since_ms(&self, claim: &str) -> Option<i64> {
+        self.going.get(claim).copied()
     }
 
     /// When pods last came to a node or left it, in milliseconds since 1970; None when that is

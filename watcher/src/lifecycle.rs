@@ -21,7 +21,7 @@ use longshore_proto::types::v1 as wire;
 use tokio::time::Instant;
 
 use crate::directives::Directives;
-use crate::index::Index;
+use crate::index::{Index, Now};
 use pace::Pace;
 
 /// Steps under way at once.
@@ -171,14 +171,14 @@ impl Step {
 /// Everything that is due; nothing while some kind of object is unknown, because a pod that has not
 /// been listed is not a pod that has left.
 #[must_use]
-pub fn steps(index: &Index, now_ms: i64) -> Vec<Step> {
+pub fn steps(index: &Index, now: Now) -> Vec<Step> {
     if !index.is_complete() {
         return Vec::new();
     }
-    let mut steps = drain::steps(index, now_ms);
+    let mut steps = drain::steps(index, now);
     steps.extend(initialize::steps(index));
     steps.extend(classes::steps(index));
-    steps.extend(activity::steps(index, now_ms));
+    steps.extend(activity::steps(index, now.wall_ms));
     steps
 }
 
@@ -206,7 +206,7 @@ pub async fn run(directives: &Directives) {
                 continue;
             }
         }
-        let due = directives.store.read(|index| steps(index, platform.clock.now_ms()));
+        let due = directives.store.read(|index| steps(index, directives.store.now()));
         let now = Instant::now();
         pace.keep(due.iter().map(Step::key));
         for step in due {

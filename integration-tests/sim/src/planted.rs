@@ -210,6 +210,11 @@ pub const PLANTED: &[(&str, &str, By)] = &[
         "a pod counts as stuck by another host's clock",
         By::Test("a_pod_is_not_stuck_because_the_own_clock_is_ahead"),
     ),
+    (
+        "S23b",
+        "a drain's deadline is past by another host's clock",
+        By::Test("a_deadline_is_not_past_because_the_own_clock_is_ahead_or_jumps"),
+    ),
     ("S24", "cluster facts are read once", By::Nobody),
     (
         "S25",

@@ -85,6 +85,7 @@ impl Estate {
             actuator_flags: Vec::new(),
             etcd: Vec::new(),
             otlp: None,
+            ahead_s: BTreeMap::new(),
         };
         let ours = None;
         Ok(Self { ours, client, around, region, starts: 0, _kubelets: kubelets, _home: home })

@@ -15,7 +15,7 @@ use longshore_runtime::planted;
 
 use super::disrupt::set_taint;
 use super::{DirectiveError, Directives, Outcome};
-use crate::index::{Index, PodEntry};
+use crate::index::{Index, Now, PodEntry};
 use crate::lifecycle::drain::{is_protected, must_leave};
 use crate::names;
 use crate::patch::{Part, edit};
@@ -26,8 +26,8 @@ impl Directives {
         if planted::is("S17") {
             return Ok(());
         }
-        let now_ms = self.platform.clock.now_ms();
-        self.store.read(|index| check(index, claim, assumes, now_ms))
+        let now = self.store.now();
+        self.store.read(|index| check(index, claim, assumes, now))
     }
 
     /// The same for good: the node is closed to further pods, and then asked for those that it has. One
@@ -63,16 +63,16 @@ impl Directives {
         let api: Api<DeserializeGuard<Pod>> = Api::all(self.client.clone());
         let there = ListParams::default().fields(&format!("spec.nodeName={node}"));
         let pods = api.list(&there).await?.items;
-        let now_ms = self.platform.clock.now_ms();
+        let now = self.store.now();
         self.store.read(|index| {
-            check(index, claim, assumes, now_ms)?;
+            check(index, claim, assumes, now)?;
             for DeserializeGuard(pod) in pods {
                 let pod = pod.map_err(|it| unreadable(&it.metadata.name, &it.error))?;
                 if crate::project::pod::is_finished(&pod) {
                     continue;
                 }
                 let entry = index.entry_of(&pod).map_err(|it| unreadable(&pod.metadata.name, &it));
-                check_pod(&entry?, node, assumes, now_ms)?;
+                check_pod(&entry?, node, assumes, now)?;
             }
             Ok(())
         })
@@ -84,7 +84,7 @@ fn is_closed(node: &Node) -> bool {
     taints.into_iter().any(|taint| taint.key == names::DISRUPTED_TAINT)
 }
 
-fn check(index: &Index, claim: &str, assumes: &Assumption, now_ms: i64) -> Outcome {
+fn check(index: &Index, claim: &str, assumes: &Assumption, now: Now) -> Outcome {
     let Some(claim) = index.claim(claim) else { return Ok(()) };
     let told = |notes: &std::collections::BTreeMap<String, String>| {
         notes.get(names::DO_NOT_DISRUPT).is_some_and(|value| value == "true")
@@ -97,18 +97,18 @@ fn check(index: &Index, claim: &str, assumes: &Assumption, now_ms: i64) -> Outco
         return Err(protected("Node", &node.name_any()));
     }
     let name = node.name_any();
-    index.pods_on(&name).try_for_each(|pod| check_pod(pod, &name, assumes, now_ms))
+    index.pods_on(&name).try_for_each(|pod| check_pod(pod, &name, assumes, now))
 }
 
-fn check_pod(pod: &PodEntry, node: &str, assumes: &Assumption, now_ms: i64) -> Outcome {
+fn check_pod(pod: &PodEntry, node: &str, assumes: &Assumption, now: Now) -> Outcome {
     if pod.row.deleting {
         return Ok(());
     }
     let name = format!("{}/{}", pod.row.namespace, pod.row.name);
-    if is_protected(pod, now_ms) {
+    if is_protected(pod, now.wall_ms) {
         return Err(protected("Pod", &name));
     }
-    if must_leave(pod, now_ms) && !assumes.pods.contains(&pod.row.uid) {
+    if must_leave(pod, now) && !assumes.pods.contains(&pod.row.uid) {
         return Err(failed(format!(
             "Pod {name} has come to node {node} since this was decided; the next plan decides anew"
         )));

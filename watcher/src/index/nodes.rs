@@ -61,6 +61,12 @@ impl Watched for NodeClaim {
         let row = claim::claim(&self)?;
         let (_, name) = name_of(&self.metadata);
         self.metadata.managed_fields = None;
+        if self.metadata.deletion_timestamp.is_some() {
+            let seen_ms = index.seen.steady_ms;
+            index.going.entry(name.clone()).or_insert(seen_ms);
+        } else {
+            index.going.remove(&name);
+        }
         index.claims.insert(name, Arc::new(self));
         index.view.put(Kind::NodeClaim(row));
         Ok(())
@@ -68,6 +74,7 @@ impl Watched for NodeClaim {
 
     fn forget(index: &mut Index, (_, name): &Name) {
         index.claims.remove(name);
+        index.going.remove(name);
         index.planned.remove(name);
         index.view.remove(&Key::new(ObjectKind::NodeClaim, name));
     }

@@ -162,7 +162,7 @@ impl Index {
         let Projection { shape, row, uncounted, .. } = projection;
         if facts.delete_by_ms.is_some() {
             let known = self.pods.get(&row.uid).and_then(|pod| pod.facts.deleting_since_ms);
-            facts.deleting_since_ms = known.or(Some(self.seen_ms));
+            facts.deleting_since_ms = known.or(Some(self.seen.steady_ms));
         }
         let entry = PodEntry { row: row.clone(), facts, uncounted, source };
         let waits = entry.waits() && !shape.daemon;
@@ -201,7 +201,7 @@ impl Index {
     fn touch_by(&mut self, entry: &PodEntry) {
         let counts = !entry.row.node_name.is_empty() && !entry.facts.daemon && !entry.facts.mirror;
         if counts && self.listed.contains(&Source::Pod) {
-            self.touched.insert(entry.row.node_name.clone(), self.seen_ms);
+            self.touched.insert(entry.row.node_name.clone(), self.seen.wall_ms);
         }
     }
 

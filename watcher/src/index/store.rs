@@ -8,14 +8,26 @@ use std::time::Duration;
 
 use longshore_runtime::clock::Clock;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::Index;
+
+/// A moment by two clocks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Now {
+    /// Time of day, in milliseconds since 1970: what the API server's timestamps are compared with. It may
+    /// be wrong by minutes, and jump.
+    pub wall_ms: i64,
+    /// Milliseconds since some moment: what tells how long something has been seen here.
+    pub steady_ms: i64,
+}
 
 /// A handle to the index. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Store {
     index: Arc<RwLock<Index>>,
     clock: Clock,
+    began: Instant,
     changes: watch::Sender<u64>,
 }
 
@@ -23,7 +35,15 @@ impl Store {
     /// An empty index, whose changes are dated by `clock`.
     #[must_use]
     pub fn new(clock: Clock) -> Self {
-        Self { index: Arc::default(), clock, changes: watch::Sender::new(0) }
+        let (index, began) = (Arc::default(), Instant::now());
+        Self { index, clock, began, changes: watch::Sender::new(0) }
+    }
+
+    /// The present moment, by the clocks that date changes.
+    #[must_use]
+    pub fn now(&self) -> Now {
+        let steady_ms = i64::try_from(self.began.elapsed().as_millis()).unwrap_or(i64::MAX);
+        Now { wall_ms: self.clock.now_ms(), steady_ms }
     }
 
     /// Reads the index.
@@ -41,7 +61,7 @@ impl Store {
     /// Changes what only the caller looks at, and wakes nobody.
     pub fn update<T>(&self, update: impl FnOnce(&mut Index) -> T) -> T {
         let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
-        index.set_clock(self.clock.now_ms());
+        index.set_clock(self.now());
         update(&mut index)
     }
 

@@ -13,8 +13,8 @@ use longshore_runtime::planted;
 use super::Step;
 use crate::api::NodeClaim;
 use crate::api::keys::conditions;
-use crate::index::Index;
 use crate::index::pods::{PodEntry, PodFacts};
+use crate::index::{Index, Now};
 use crate::names;
 use crate::project::claim::condition;
 use crate::project::duration::millis;
@@ -22,15 +22,15 @@ use crate::project::duration::millis;
 /// A pod this long past its end is stuck, and no longer waited for, in milliseconds.
 const STUCK_AFTER_MS: i64 = 60_000;
 /// Most by which the clocks of two hosts are taken to differ, in milliseconds.
-const SKEW_MAX_MS: i64 = 5 * 60 * 1000;
+const SKEW_MAX_MS: i64 = 10 * 60 * 1000;
 /// Least grace of a pod that is deleted because time is up, in seconds.
 const FORCED_GRACE_MIN_SECONDS: i64 = 1;
 
 /// What draining calls for.
 #[must_use]
-pub fn steps(index: &Index, now_ms: i64) -> Vec<Step> {
+pub fn steps(index: &Index, now: Now) -> Vec<Step> {
     let claims = index.claims().filter(|claim| claim.metadata.deletion_timestamp.is_some());
-    let drains = claims.flat_map(|claim| drain(index, claim, now_ms));
+    let drains = claims.flat_map(|claim| drain(index, claim, now));
     let deleted = index.nodes().filter(|node| is_deleted(node));
     drains.chain(deleted.filter_map(|node| deleted_node(index, node))).collect()
 }
@@ -50,7 +50,7 @@ fn deleted_node(index: &Index, node: &Node) -> Option<Step> {
     }
 }
 
-fn drain(index: &Index, claim: &NodeClaim, now_ms: i64) -> Vec<Step> {
+fn drain(index: &Index, claim: &NodeClaim, now: Now) -> Vec<Step> {
     let name = claim.name_any();
     let status = claim.status.as_ref();
     let drained = status.is_some_and(|s| condition(&s.conditions, conditions::DRAINED).is_some());
@@ -78,7 +78,7 @@ fn drain(index: &Index, claim: &NodeClaim, now_ms: i64) -> Vec<Step> {
         return steps;
     }
     let waiting: Vec<_> =
-        index.pods_on(&node.name_any()).filter(|pod| must_leave(pod, now_ms)).collect();
+        index.pods_on(&node.name_any()).filter(|pod| must_leave(pod, now)).collect();
     if waiting.is_empty() {
         let hidden = index.hidden_pod().filter(|_| !planted::is("S3a"));
         steps.push(match hidden {
@@ -87,7 +87,8 @@ fn drain(index: &Index, claim: &NodeClaim, now_ms: i64) -> Vec<Step> {
         });
         return steps;
     }
-    steps.extend(departures(&name, &waiting, deadline_ms, now_ms));
+    let end_ms = deadline_ms.map(|deadline_ms| believed(index, claim, deadline_ms, now));
+    steps.extend(departures(&name, &waiting, end_ms, now.wall_ms));
     steps
 }
 
@@ -114,6 +115,18 @@ fn deadline(claim: &NodeClaim) -> Option<i64> {
     Some(deleted_ms + i64::try_from(grace.as_millis()).unwrap_or(i64::MAX / 2))
 }
 
+/// The deadline by this host's clock, or later: a clock that is ahead of the API server's would have pods
+/// deleted the moment their node begins to go. So the claim must also have been seen to go here for as long as
+/// its drain may take, or for as long as clocks may differ.
+fn believed(index: &Index, claim: &NodeClaim, deadline_ms: i64, now: Now) -> i64 {
+    let deleted = claim.metadata.deletion_timestamp.as_ref();
+    let (Some(deleted), false) = (deleted, planted::is("S23b")) else { return deadline_ms };
+    let drain_ms = deadline_ms.saturating_sub(deleted.0.as_millisecond()).clamp(0, SKEW_MAX_MS);
+    let since_ms = index.going_since_ms(&claim.name_any()).unwrap_or(now.steady_ms);
+    let left_ms = since_ms.saturating_add(drain_ms).saturating_sub(now.steady_ms);
+    deadline_ms.max(now.wall_ms.saturating_add(left_ms))
+}
+
 fn is_cordoned(node: &Node) -> bool {
     let spec = node.spec.as_ref();
     let taints = spec.and_then(|s| s.taints.as_deref()).unwrap_or_default();
@@ -124,17 +137,17 @@ fn is_cordoned(node: &Node) -> bool {
 
 /// True for a pod that a drain moves.
 #[must_use]
-pub fn must_leave(pod: &PodEntry, now_ms: i64) -> bool {
+pub fn must_leave(pod: &PodEntry, now: Now) -> bool {
     let facts = &pod.facts;
-    !facts.mirror && !facts.daemon && !facts.tolerates_disruption && !is_stuck(facts, now_ms)
+    !facts.mirror && !facts.daemon && !facts.tolerates_disruption && !is_stuck(facts, now)
 }
 
 /// True long after a pod should have ended: by the API server's clock, and by what was seen of it here,
 /// because the two clocks may differ by minutes.
-fn is_stuck(facts: &PodFacts, now_ms: i64) -> bool {
-    let late = facts.delete_by_ms.is_some_and(|by_ms| now_ms > by_ms + STUCK_AFTER_MS);
+fn is_stuck(facts: &PodFacts, now: Now) -> bool {
+    let late = facts.delete_by_ms.is_some_and(|by_ms| now.wall_ms > by_ms + STUCK_AFTER_MS);
     let least_ms = STUCK_AFTER_MS + facts.grace_seconds.saturating_mul(1000).clamp(0, SKEW_MAX_MS);
-    let seen = facts.deleting_since_ms.is_some_and(|since_ms| now_ms - since_ms > least_ms);
+    let seen = facts.deleting_since_ms.is_some_and(|since_ms| now.steady_ms - since_ms > least_ms);
     late && (seen || planted::is("S23a"))
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::NodeClaim;
-use crate::index::Watched;
+use crate::index::{Now, Watched};
 
 /// 2026-01-01T00:00:00Z in milliseconds.
 const NOW_MS: i64 = 1_767_225_600_000;
@@ -93,7 +93,13 @@ fn pod(name: &str, extra: Value) -> Value {
 
 /// A drain of a node with these pods.
 fn draining(claim_extra: Value, pods: &[Value]) -> Index {
+    draining_since(0, claim_extra, pods)
+}
+
+/// The same, all of it first seen at this time.
+fn draining_since(seen_ms: i64, claim_extra: Value, pods: &[Value]) -> Index {
     let mut index = Index::default();
+    index.set_clock(at(seen_ms));
     let mut deleted = deleted();
     merge(&mut deleted, claim_extra);
     apply::<NodeClaim>(&mut index, claim(deleted));
@@ -104,9 +110,14 @@ fn draining(claim_extra: Value, pods: &[Value]) -> Index {
     index
 }
 
+/// A moment at which both clocks show the same.
+fn at(now_ms: i64) -> Now {
+    Now { wall_ms: now_ms, steady_ms: now_ms }
+}
+
 /// Drain steps as keys.
 fn keys(index: &Index, now_ms: i64) -> Vec<String> {
-    drain::steps(index, now_ms).iter().map(Step::key).collect()
+    drain::steps(index, at(now_ms)).iter().map(Step::key).collect()
 }
 
 #[test]
@@ -191,7 +202,7 @@ fn a_pod_is_not_stuck_because_the_own_clock_is_ahead() {
     apply::<NodeClaim>(&mut index, claim(deleted()));
     apply::<Node>(&mut index, node(cordoned()));
     let ahead_ms = NOW_MS + 5 * 60_000;
-    index.set_clock(ahead_ms);
+    index.set_clock(at(ahead_ms));
     let leaving = json!({ "metadata": { "deletionTimestamp": "2026-01-01T00:00:30Z" } });
     apply::<Pod>(&mut index, pod("p", leaving));
     assert!(keys(&index, ahead_ms).is_empty(), "it has been leaving for no time");
@@ -228,13 +239,27 @@ fn past_the_deadline_pods_are_deleted_with_the_grace_that_is_left() {
         json!({ "metadata": { "annotations": { "karpenter.sh/do-not-disrupt": "true" } } });
     let index = draining(grace, &[pod("p", protected)]);
     assert_eq!(keys(&index, NOW_MS), ["deadline/c1", "blocked/c1/default/p"]);
-    let forced = |now_ms| match drain::steps(&index, now_ms).pop() {
+    let forced = |now_ms| match drain::steps(&index, at(now_ms)).pop() {
         Some(Step::ForceDelete { grace_seconds, .. }) => Some(grace_seconds),
         _ => None,
     };
     assert_eq!(forced(NOW_MS + 30_000), None);
     assert_eq!(forced(NOW_MS + 31_000), Some(29));
     assert_eq!(forced(NOW_MS + 90_000), Some(1));
+}
+
+#[test]
+fn a_deadline_is_not_past_because_the_own_clock_is_ahead_or_jumps() {
+    let grace = json!({ "spec": { "terminationGracePeriod": "60s" } });
+    let index = draining_since(NOW_MS, grace, &[pod("p", json!({}))]);
+    let forced = |wall_ms, seen_ms| {
+        let now = Now { wall_ms, steady_ms: NOW_MS + seen_ms };
+        matches!(drain::steps(&index, now).last(), Some(Step::ForceDelete { .. }))
+    };
+    let ahead_ms = NOW_MS + 10 * 60_000;
+    assert!(!forced(ahead_ms, 0) && !forced(ahead_ms, 30_000), "seen for less than 60 s less 30 s");
+    assert!(forced(ahead_ms, 31_000) && forced(NOW_MS + 31_000, 31_000));
+    assert!(!forced(NOW_MS, 31_000), "by the API server's clock there is time");
 }
 
 #[test]
@@ -313,7 +338,7 @@ fn pod_events_are_written_once_in_a_while() {
     apply::<NodeClaim>(&mut index, claim(json!({})));
     apply::<Node>(&mut index, node(json!({})));
     assert!(activity::steps(&index, NOW_MS).is_empty());
-    index.set_clock(NOW_MS - 700);
+    index.set_clock(at(NOW_MS - 700));
     apply::<Pod>(&mut index, pod("p", json!({})));
     let at_ms = NOW_MS - 700;
     let touch = Step::Touch { claim: "c1".to_owned(), node: "n1".to_owned(), at_ms };

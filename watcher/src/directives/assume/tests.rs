@@ -57,7 +57,7 @@ fn a_decision_stands_as_long_as_what_it_rests_on() {
     ];
     for (index, pods, expected) in cases {
         let assumes = Assumption { pods: pods.into_iter().map(str::to_owned).collect() };
-        match check(&index, "c1", &assumes, 0) {
+        match check(&index, "c1", &assumes, Now::default()) {
             Ok(()) => assert_eq!(expected, ""),
             Err(error) => {
                 let (_, reason) = error.class();
