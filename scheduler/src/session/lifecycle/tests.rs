@@ -1,5 +1,8 @@
 //! Tables: state of claim and region in, next step out.
 
+mod lasting;
+mod unclaimed;
+
 use super::*;
 use longshore_proto::capacity::v1 as capacity;
 use longshore_proto::capacity::v1::region_change::Change;
@@ -373,138 +376,6 @@ fn a_claim_of_another_autoscaler_is_not_launched_but_recorded() {
 }
 
 #[test]
-fn a_disrupted_claim_goes_after_a_second_look_at_its_node() {
-    let disrupted = |verdict| {
-        let mut case = Case::new().launch(LaunchPhase::Launched).instance(InstancePhase::Running);
-        case = case.provided().node();
-        case.claim.register_time = Some(Timestamp::default());
-        case.claim.disruption_reason = "Underutilized".to_owned();
-        case.verdict = verdict;
-        case
-    };
-    assert_eq!(disrupted(None).only(), None);
-    assert_eq!(disrupted(Some(Verdict::Wait)).only(), None);
-    assert_eq!(disrupted(Some(Verdict::Cancel)).only().as_deref(), Some("cancel true"));
-    let mut goes = disrupted(Some(Verdict::Go(Some(vec!["pod".to_owned()]))));
-    assert_eq!(goes.only().as_deref(), Some("delete Underutilized"));
-    let Step::Direct { action, .. } = goes.steps().remove(0) else { panic!("a directive") };
-    let Action::DeleteClaim(delete) = *action else { panic!("a deletion") };
-    assert_eq!(delete.assumes.unwrap().pods, ["pod"]);
-    goes.claim.replaced_by = vec!["default-b".to_owned()];
-    assert_eq!(goes.only().as_deref(), Some("cancel true"), "the replacement is gone");
-    goes.claim.replaced_by = vec!["default-a".to_owned()];
-    assert_eq!(goes.only(), None, "the replacement is not initialised");
-    goes.claim.initialize_time = Some(Timestamp::default());
-    assert!(goes.only().is_some());
-    for (kind, key) in [(ObjectKind::Pod, "uid"), (ObjectKind::NodeClaim, "default-a")] {
-        let goes = disrupted(Some(Verdict::Go(Some(Vec::new())))).unreadable(kind, key);
-        assert_eq!(goes.only(), None, "{kind:?} {key} cannot be read");
-    }
-}
-
-#[test]
-fn a_disruption_that_leads_nowhere_is_called_off() {
-    let mut case = Case::new().launch(LaunchPhase::Launched).instance(InstancePhase::Running);
-    case = case.provided().node();
-    case.claim.register_time = Some(Timestamp::default());
-    case.claim.disruption_reason = "Drifted".to_owned();
-    case.verdict = Some(Verdict::Wait);
-    let case = case.lasting("disrupted/default-a", ending::DISRUPTION_TTL_MS);
-    assert_eq!(case.only(), None);
-    let case =
-        case.lasting("other", 0).lasting("disrupted/default-a", ending::DISRUPTION_TTL_MS + 1);
-    assert_eq!(case.only().as_deref(), Some("cancel true"));
-}
-
-#[test]
-fn a_mark_without_its_taint_or_a_taint_without_its_mark_is_taken_off() {
-    let mut case = Case::new().launch(LaunchPhase::Launched).instance(InstancePhase::Running);
-    case = case.provided().node();
-    let key = "astray/default-a";
-    let astray = |case: &Case| case.seen(passing).contains(key);
-    let states = |case: &mut Case, tainted: bool, reason: &str| {
-        case.nodes.values_mut().for_each(|node| node.disrupted = tainted);
-        reason.clone_into(&mut case.claim.disruption_reason);
-        astray(case)
-    };
-    assert!(!states(&mut case, true, ""), "it is not in service yet");
-    case.claim.register_time = Some(Timestamp::default());
-    assert!(!states(&mut case, false, "") && !states(&mut case, true, "Empty"));
-    assert!(states(&mut case, false, "Empty") && states(&mut case, true, ""));
-    let case = case.lasting(key, passing::ASTRAY_PATIENCE_MS);
-    assert_eq!(case.only(), None, "the order may still be on its way");
-    let case = case.lasting("other", 0).lasting(key, passing::ASTRAY_PATIENCE_MS + 1);
-    assert_eq!(case.only().as_deref(), Some("cancel true"));
-}
-
-#[test]
-fn a_node_that_joins_and_is_never_ready_is_given_up() {
-    let mut case = Case::new().launch(LaunchPhase::Launched).instance(InstancePhase::Running);
-    case = case.provided().node().unready();
-    case.claim.register_time = Some(Timestamp::default());
-    let case = case.lasting("unready/default-a", REGISTRATION_TTL_MS);
-    assert_eq!(case.only(), None);
-    let case = case.lasting("other", 0).lasting("unready/default-a", REGISTRATION_TTL_MS + 1);
-    assert_eq!(case.only().as_deref(), Some("delete InitializationTimeout"));
-    assert_eq!(case.dues()[0].evidence, Evidence::Absence("default-a".to_owned()));
-}
-
-#[test]
-fn the_age_of_a_claim_by_another_clock_gives_up_no_registration() {
-    let mut case = Case::new().launch(LaunchPhase::Launched).instance(InstancePhase::Running);
-    case = case.provided();
-    case.claim.create_time = Some(Timestamp { seconds: 0, nanos: 0 });
-    let case = case.lasting("registering/default-a", REGISTRATION_SEEN_MS);
-    assert_eq!(case.only(), None, "the clock may be ten minutes ahead");
-    let case = case.lasting("other", 0).lasting("registering/default-a", REGISTRATION_SEEN_MS + 1);
-    assert_eq!(case.only().as_deref(), Some("delete RegistrationTimeout"));
-}
-
-#[test]
-fn an_orphan_is_ended_only_when_everything_speaks_for_it() {
-    let orphan = |lasted_ms: i64| {
-        let mut case = Case::new().launch(LaunchPhase::Pending).instance(InstancePhase::Running);
-        case.claim.name = "other".to_owned();
-        let mut instance = case.region.instances["i-1"].clone();
-        instance.launch_id = "l2".to_owned();
-        instance.launch_time = Some(Timestamp { seconds: 0, nanos: 0 });
-        case.put(instance);
-        case.lasting("orphan/i-1", lasted_ms)
-    };
-    let changed = |change: fn(&mut InstanceState)| {
-        let mut case = orphan(orphans::ORPHAN_AFTER_MS);
-        let mut instance = case.region.instances["i-1"].clone();
-        change(&mut instance);
-        case.put(instance);
-        case
-    };
-    let ended = orphan(orphans::ORPHAN_AFTER_MS);
-    assert_eq!(ended.only().as_deref(), Some("terminate i-1"));
-    assert_eq!(ended.dues()[0].evidence, Evidence::Absence("i-1".to_owned()));
-    assert_eq!(orphan(orphans::ORPHAN_AFTER_MS - 1).only(), None, "seen for too short");
-    assert_eq!(changed(|i| i.adopted = true).only(), None, "launched by another autoscaler");
-    assert_eq!(changed(|i| i.launch_id.clear()).only(), None, "not launched by us");
-    assert_eq!(changed(|i| i.cluster_id = "d".to_owned()).only(), None, "of another cluster");
-    let young = Timestamp { seconds: NOW_MS / 1000, nanos: 0 };
-    let mut fresh = orphan(orphans::ORPHAN_AFTER_MS);
-    let mut instance = fresh.region.instances["i-1"].clone();
-    instance.launch_time = Some(young);
-    fresh.put(instance);
-    assert_eq!(fresh.only(), None, "EC2 says that it is young");
-    for (kind, key) in [(ObjectKind::NodeClaim, "default-a"), (ObjectKind::NodeClaim, "")] {
-        let hidden = orphan(orphans::ORPHAN_AFTER_MS).unreadable(kind, key);
-        assert_eq!(hidden.only(), None, "its claim cannot be read");
-    }
-    let mut unsettled = orphan(orphans::ORPHAN_AFTER_MS);
-    unsettled.settled = false;
-    assert_eq!(unsettled.only(), None, "its claim may still come");
-    let serving = orphan(orphans::ORPHAN_AFTER_MS).node();
-    assert_eq!(serving.only(), None, "a node of the cluster runs on it");
-    let serving = orphan(orphans::NODE_ORPHAN_AFTER_MS).node();
-    assert_eq!(serving.only().as_deref(), Some("terminate i-1"));
-}
-
-#[test]
 fn what_must_not_wait_goes_first() {
     let claim = NodeClaim::default();
     let told = |step: Step| step.urgency();
@@ -519,17 +390,4 @@ fn silence_proves_nothing() {
     let mut case = Case::new();
     case.region.synced = false;
     assert!(case.steps().is_empty());
-}
-
-#[test]
-fn an_instance_that_stays_unknown_is_told_of() {
-    let mut case = Case::new().provided();
-    case.claim.register_time = Some(Timestamp::default());
-    let claims = BTreeMap::from([(case.claim.name.clone(), case.claim.clone())]);
-    let late = |case: &Case| unknown(&claims, &case.sightings, SESSION_MS).len();
-    let case = case.lasting("unknown/default-a", passing::UNKNOWN_PATIENCE_MS);
-    assert_eq!(late(&case), 0);
-    let case =
-        case.lasting("other", 0).lasting("unknown/default-a", passing::UNKNOWN_PATIENCE_MS + 1);
-    assert_eq!(late(&case), 1);
 }

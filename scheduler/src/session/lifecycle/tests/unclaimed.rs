@@ -1,0 +1,47 @@
+//! Tables of instances without a claim.
+
+use super::*;
+
+#[test]
+fn an_orphan_is_ended_only_when_everything_speaks_for_it() {
+    let orphan = |lasted_ms: i64| {
+        let mut case = Case::new().launch(LaunchPhase::Pending).instance(InstancePhase::Running);
+        case.claim.name = "other".to_owned();
+        let mut instance = case.region.instances["i-1"].clone();
+        instance.launch_id = "l2".to_owned();
+        instance.launch_time = Some(Timestamp { seconds: 0, nanos: 0 });
+        case.put(instance);
+        case.lasting("orphan/i-1", lasted_ms)
+    };
+    let changed = |change: fn(&mut InstanceState)| {
+        let mut case = orphan(orphans::ORPHAN_AFTER_MS);
+        let mut instance = case.region.instances["i-1"].clone();
+        change(&mut instance);
+        case.put(instance);
+        case
+    };
+    let ended = orphan(orphans::ORPHAN_AFTER_MS);
+    assert_eq!(ended.only().as_deref(), Some("terminate i-1"));
+    assert_eq!(ended.dues()[0].evidence, Evidence::Absence("i-1".to_owned()));
+    assert_eq!(orphan(orphans::ORPHAN_AFTER_MS - 1).only(), None, "seen for too short");
+    assert_eq!(changed(|i| i.adopted = true).only(), None, "launched by another autoscaler");
+    assert_eq!(changed(|i| i.launch_id.clear()).only(), None, "not launched by us");
+    assert_eq!(changed(|i| i.cluster_id = "d".to_owned()).only(), None, "of another cluster");
+    let young = Timestamp { seconds: NOW_MS / 1000, nanos: 0 };
+    let mut fresh = orphan(orphans::ORPHAN_AFTER_MS);
+    let mut instance = fresh.region.instances["i-1"].clone();
+    instance.launch_time = Some(young);
+    fresh.put(instance);
+    assert_eq!(fresh.only(), None, "EC2 says that it is young");
+    for (kind, key) in [(ObjectKind::NodeClaim, "default-a"), (ObjectKind::NodeClaim, "")] {
+        let hidden = orphan(orphans::ORPHAN_AFTER_MS).unreadable(kind, key);
+        assert_eq!(hidden.only(), None, "its claim cannot be read");
+    }
+    let mut unsettled = orphan(orphans::ORPHAN_AFTER_MS);
+    unsettled.settled = false;
+    assert_eq!(unsettled.only(), None, "its claim may still come");
+    let serving = orphan(orphans::ORPHAN_AFTER_MS).node();
+    assert_eq!(serving.only(), None, "a node of the cluster runs on it");
+    let serving = orphan(orphans::NODE_ORPHAN_AFTER_MS).node();
+    assert_eq!(serving.only().as_deref(), Some("terminate i-1"));
+}
