@@ -47,7 +47,7 @@ pub struct PodFacts {
     /// When it should be gone by the API server's clock, in milliseconds since the epoch, once deletion has
     /// begun.
     pub delete_by_ms: Option<i64>,
-    /// When deletion was first seen, by the own clock, in milliseconds since the epoch.
+    /// When deletion was first seen, by the steady clock of the index.
     pub deleting_since_ms: Option<i64>,
 }
 
