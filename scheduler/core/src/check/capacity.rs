@@ -116,6 +116,10 @@ fn bound(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
         let told = bound.cost_micro_usd_per_hour;
         (vec![Part::Bound], format!("bound {told} exceeds the cost {cost}"))
     });
+    // What costs nothing or more needs no proof that it costs nothing or more.
+    if bound.cost_micro_usd_per_hour <= 0 {
+        return;
+    }
     let pods = plan.launches.iter().flat_map(|launch| &launch.pods);
     let shapes = pods.filter_map(|pod| input.world.shapes.get(&input.world.pods.get(pod)?.shape));
     let mut counts: BTreeMap<&ShapeId, (&PodShape, i64)> = BTreeMap::new();
