@@ -21,7 +21,7 @@ pub enum InstanceState {
 }
 
 /// One instance as its own operating system sees it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance {
     /// EC2 id, `i-` and 17 hexadecimal digits.
     pub instance_id: String,

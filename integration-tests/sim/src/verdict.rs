@@ -4,6 +4,7 @@
 
 mod budgets;
 mod claims;
+mod lately;
 mod launches;
 mod ledger;
 mod pods;
@@ -19,6 +20,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use self::lately::Lately;
 use crate::etcd::Etcd;
 use crate::journal::Journal;
 use crate::region::{Happening, Record, Region};
@@ -26,6 +28,7 @@ use crate::world::{Cluster, Site};
 
 /// Resource id of NodeClaims.
 const CLAIMS: &str = "nodeclaims.karpenter.sh";
+const POOLS: &str = "nodepools.karpenter.sh";
 
 /// One thing that must not happen and did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -58,7 +61,8 @@ struct State {
     deleted_by_users: BTreeSet<(String, String)>,
     /// Claims seen, by cluster label and name: whether they were being deleted.
     claims: BTreeMap<String, BTreeMap<String, bool>>,
-    revisions: BTreeMap<String, u64>,
+    /// Revisions of claims and pools at the last look, by cluster label.
+    revisions: BTreeMap<String, [u64; 2]>,
     /// Campaigns that stand, by site and the revision that they began at.
     campaigns: BTreeSet<(usize, i64)>,
     /// Calls for each launch, of late.
@@ -68,11 +72,11 @@ struct State {
     /// Claims that have been, by cluster label.
     ever: BTreeSet<(String, String)>,
     /// What pools allow, by cluster label and name.
-    limits: BTreeMap<(String, String), launches::Limits>,
+    limits: BTreeMap<(String, String), Lately<launches::Limit>>,
     /// Cluster label, pool and thousandths of a CPU of each instance.
     bought: BTreeMap<String, (String, String, i64)>,
     /// Claims of pools of late, by cluster label and name.
-    sizes: BTreeMap<(String, String), Vec<(Instant, u64)>>,
+    sizes: BTreeMap<(String, String), Lately<u64>>,
     /// When claims went on absence alone, by cluster label.
     absent: BTreeMap<String, Vec<Instant>>,
     /// Instances that EC2 has denied.

@@ -211,6 +211,11 @@ impl ClusterHandle {
         self.server.lock().store.revision()
     }
 
+    /// Revision of the latest change of one resource, 0 when it never had an object.
+    pub fn revision_of(&self, resource: &str) -> u64 {
+        self.server.lock().store.revision_of(resource)
+    }
+
     /// Forgets the history of all changes, so that older watches get `410 Gone`.
     pub fn compact(&self) {
         self.server.lock().store.compact();

@@ -196,8 +196,16 @@ impl Scheduler {
     }
 }
 
-/// Writes why a pod is not scheduled. Like kube-scheduler, a failed attempt withdraws a nomination.
+/// Writes why a pod is not scheduled. Like kube-scheduler, a failed attempt withdraws a nomination, and
+/// one that ends as the last did writes nothing.
 fn report(server: &Server, pod: &PodView, reason: &str, message: &str) {
+    let conditions = object::items(&pod.value()["status"]["conditions"]);
+    let says = |one: &serde_json::Value| {
+        one["type"] == "PodScheduled" && one["reason"] == reason && one["message"] == message
+    };
+    if pod.nominated.is_empty() && conditions.iter().any(says) {
+        return;
+    }
     let stamp = server.clock().stamp();
     let nominated = pod.nominated.clone();
     let condition = json!({

@@ -44,6 +44,14 @@ pub struct Stored {
     encoded: OnceLock<Bytes>,
 }
 
+impl std::ops::Deref for Stored {
+    type Target = Value;
+
+    fn deref(&self) -> &Value {
+        &self.value
+    }
+}
+
 impl Stored {
     /// An object as of a revision.
     pub fn new(revision: u64, mut value: Value) -> Arc<Self> {
@@ -74,6 +82,8 @@ struct Table {
     objects: BTreeMap<Key, Arc<Stored>>,
     log: VecDeque<Change>,
     compacted: u64,
+    /// Revision of its latest change.
+    revision: u64,
     changed: watch::Sender<u64>,
 }
 
@@ -83,6 +93,7 @@ impl Table {
             objects: BTreeMap::new(),
             log: VecDeque::new(),
             compacted: 0,
+            revision: 0,
             changed: watch::Sender::new(0),
         }
     }
@@ -196,6 +207,19 @@ impl Store {
         ids
     }
 
+    /// Revision of the latest change of one resource, 0 when it never had an object.
+    pub fn revision_of(&self, resource: &str) -> u64 {
+        self.tables.get(resource).map_or(0, |table| table.revision)
+    }
+
+    /// Ids of the resources that have changed after a revision, ordered.
+    pub fn changed_since(&self, revision: u64) -> Vec<String> {
+        let changed = self.tables.iter().filter(|(_, table)| table.revision > revision);
+        let mut ids: Vec<String> = changed.map(|(id, _)| id.clone()).collect();
+        ids.sort();
+        ids
+    }
+
     fn table(&mut self, resource: &str) -> &mut Table {
         if !self.tables.contains_key(resource) {
             self.tables.insert(resource.to_owned(), Table::new());
@@ -218,6 +242,7 @@ impl Store {
         {
             table.compacted = oldest.revision;
         }
+        table.revision = revision;
         table.changed.send_replace(revision);
         self.changed.send_replace(revision);
     }

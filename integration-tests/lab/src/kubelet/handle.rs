@@ -112,14 +112,18 @@ async fn follow(source: Arc<dyn InstanceSource>, around: Surroundings) {
         let ids: std::collections::HashSet<&str> =
             listed.iter().map(|instance| instance.instance_id.as_str()).collect();
         known.retain(|id, _| ids.contains(id.as_str()));
-        for instance in &listed {
-            match known.get(&instance.instance_id) {
-                Some(sender) => drop(sender.send_replace(instance.clone())),
-                None => {
-                    let (sender, receiver) = watch::channel(instance.clone());
-                    lives.spawn(live(receiver, around.clone()));
-                    known.insert(instance.instance_id.clone(), sender);
-                }
+        for instance in listed {
+            if let Some(sender) = known.get(&instance.instance_id) {
+                sender.send_if_modified(|seen| {
+                    let differs = *seen != instance;
+                    *seen = instance;
+                    differs
+                });
+            } else {
+                let id = instance.instance_id.clone();
+                let (sender, receiver) = watch::channel(instance);
+                lives.spawn(live(receiver, around.clone()));
+                known.insert(id, sender);
             }
         }
         tokio::select! {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::claims::{GONE, reason_of};
-use super::{CLAIMS, Judge, Seen};
+use super::{CLAIMS, Judge, POOLS, Seen};
 
 /// Reasons that are Longshore's own choice.
 const BY_CHOICE: [&str; 4] = ["Underutilized", "Empty", "Drifted", "Expired"];
@@ -38,12 +38,10 @@ impl Judge {
             }
         });
         let Some(percent) = percent_of(cluster, &pool) else { return };
-        let now = Instant::now();
         let mut state = self.lock();
         let sizes = state.sizes.entry((cluster.label.clone(), pool.clone())).or_default();
-        sizes.retain(|(at, _)| now.duration_since(*at) < OF_LATE);
-        sizes.push((now, all));
-        let most = sizes.iter().map(|(_, size)| *size).max().unwrap_or(all);
+        sizes.set(all, OF_LATE);
+        let most = sizes.values().copied().max().unwrap_or(all);
         drop(state);
         let allowed = (most * percent).div_ceil(100);
         if going > allowed {
@@ -59,12 +57,9 @@ impl Judge {
     pub(super) fn note_sizes(&self, cluster: &Seen) {
         let mut sizes = std::collections::BTreeMap::<String, u64>::new();
         cluster.handle.visit(CLAIMS, |claim| *sizes.entry(pool_of(claim)).or_default() += 1);
-        let now = Instant::now();
         let mut state = self.lock();
         for (pool, size) in sizes {
-            let seen = state.sizes.entry((cluster.label.clone(), pool)).or_default();
-            seen.retain(|(at, _)| now.duration_since(*at) < OF_LATE);
-            seen.push((now, size));
+            state.sizes.entry((cluster.label.clone(), pool)).or_default().set(size, OF_LATE);
         }
     }
 
@@ -101,7 +96,7 @@ fn pool_of(claim: &Value) -> String {
 /// The share of a pool that may go at once: its only budget's.
 fn percent_of(cluster: &Seen, pool: &str) -> Option<u64> {
     let mut percent = None;
-    cluster.handle.visit("nodepools.karpenter.sh", |found| {
+    cluster.handle.visit(POOLS, |found| {
         if found["metadata"]["name"] == pool {
             let nodes = found["spec"]["disruption"]["budgets"][0]["nodes"].as_str();
             percent = nodes.and_then(|nodes| nodes.strip_suffix('%')?.parse().ok());

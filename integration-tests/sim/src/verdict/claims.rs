@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{CLAIMS, Judge, Seen};
+use super::{CLAIMS, Judge, POOLS, Seen};
 
 /// Reason of a deletion that rests on the instance's absence.
 pub(super) const GONE: &str = "InstanceTerminated";
@@ -17,9 +17,9 @@ impl Judge {
     /// Looks at all claims.
     pub fn look(&self) {
         for cluster in &self.clusters {
-            let revision = cluster.handle.revision();
-            let before = self.lock().revisions.insert(cluster.label.clone(), revision);
-            if before != Some(revision) {
+            let revisions = [CLAIMS, POOLS].map(|kind| cluster.handle.revision_of(kind));
+            let before = self.lock().revisions.insert(cluster.label.clone(), revisions);
+            if before != Some(revisions) {
                 self.look_at(cluster);
             }
         }

@@ -3,13 +3,11 @@
 //! Invariant: judged before the instance can be seen. Limits are those that the pool has had at any moment
 //! of the last minutes, since a launch may be under way when its owner lowers them.
 
-use std::collections::VecDeque;
-
 use longshore_actuator::cloud::TAG_POOL;
 use serde_json::Value;
 use tokio::time::{Duration, Instant};
 
-use super::{Judge, Seen};
+use super::{Judge, POOLS, Seen};
 use crate::region::Record;
 
 /// How long a launch may be under way.
@@ -19,9 +17,6 @@ const CALLS_MAX: usize = 30;
 
 /// Calls with one token, at most: a call is repeated while its answer is lost.
 const REPEATED_MAX: usize = 8;
-
-/// A limit, and when it was seen last.
-pub(super) type Limits = VecDeque<(Instant, Limit)>;
 
 /// Limits of a pool: thousandths of a CPU, and nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,22 +66,14 @@ impl Judge {
 
     /// Remembers what the pools of a cluster allow.
     pub(super) fn note_limits(&self, cluster: &Seen) {
-        let now = Instant::now();
         let mut found = Vec::new();
-        cluster.handle.visit("nodepools.karpenter.sh", |pool| {
+        cluster.handle.visit(POOLS, |pool| {
             let name = pool["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             found.push((name, limit_of(pool)));
         });
         let mut state = self.lock();
         for (pool, limit) in found {
-            let seen = state.limits.entry((cluster.label.clone(), pool)).or_default();
-            match seen.back_mut() {
-                Some((at, last)) if *last == limit => *at = now,
-                _ => seen.push_back((now, limit)),
-            }
-            while seen.len() > 1 && now.duration_since(seen[0].0) > UNDER_WAY {
-                seen.pop_front();
-            }
+            state.limits.entry((cluster.label.clone(), pool)).or_default().set(limit, UNDER_WAY);
         }
     }
 
@@ -110,8 +97,8 @@ impl Judge {
         let (cpu, nodes) =
             (used.iter().sum::<i64>(), i64::try_from(used.len()).unwrap_or(i64::MAX));
         let Some(limits) = state.limits.get(&(cluster.label.clone(), pool.clone())) else { return };
-        let most_cpu = limits.iter().map(|(_, limit)| limit.cpu_millis).max().unwrap_or(i64::MAX);
-        let most_nodes = limits.iter().map(|(_, limit)| limit.nodes).max().unwrap_or(i64::MAX);
+        let most_cpu = limits.values().map(|limit| limit.cpu_millis).max().unwrap_or(i64::MAX);
+        let most_nodes = limits.values().map(|limit| limit.nodes).max().unwrap_or(i64::MAX);
         drop(state);
         if cpu > most_cpu || nodes > most_nodes {
             let text = format!(

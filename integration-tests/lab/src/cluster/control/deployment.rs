@@ -3,13 +3,15 @@
 //! Invariant: during a rolling update no more pods exist than replicas plus maxSurge, and no more
 //! available ones are ended than maxUnavailable allows.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::work::{Context, Outcome, owner_reference};
 use crate::cluster::identity::digest;
 use crate::cluster::object;
 use crate::cluster::server::{DeleteOptions, Part};
-use crate::cluster::store::Key;
+use crate::cluster::store::{Key, Stored};
 
 const RESOURCE: &str = "deployments.apps";
 const SETS: &str = "replicasets.apps";
@@ -73,15 +75,20 @@ fn create_set(context: &Context<'_>, deployment: &Value, hash: &str, earlier: us
     })
 }
 
-fn roll(context: &Context<'_>, deployment: &Value, current: &Value, old: &[Value]) -> Outcome {
+fn roll(
+    context: &Context<'_>,
+    deployment: &Value,
+    current: &Arc<Stored>,
+    old: &[Arc<Stored>],
+) -> Outcome {
     let replicas = number(&deployment["spec"]["replicas"], 1);
-    let size = |set: &Value| number(&set["spec"]["replicas"], 0);
+    let size = |set: &Arc<Stored>| number(&set["spec"]["replicas"], 0);
     let old_size: i64 = old.iter().map(size).sum();
     if old_size == 0 {
         return scale_to(context, current, replicas);
     }
-    let exists = |set: &Value| number(&set["status"]["replicas"], 0).max(size(set));
-    let available = |set: &Value| number(&set["status"]["availableReplicas"], 0);
+    let exists = |set: &Arc<Stored>| number(&set["status"]["replicas"], 0).max(size(set));
+    let available = |set: &Arc<Stored>| number(&set["status"]["availableReplicas"], 0);
     if deployment["spec"]["strategy"]["type"] == "Recreate" {
         old.iter().try_for_each(|set| scale_to(context, set, 0))?;
         let left: i64 = old.iter().map(|set| number(&set["status"]["replicas"], 0)).sum();
@@ -123,9 +130,9 @@ fn scale_to(context: &Context<'_>, set: &Value, replicas: i64) -> Outcome {
     context.modify(SETS, &Key::of(set), Part::Main, |set| set["spec"]["replicas"] = json!(replicas))
 }
 
-fn forget_old_sets(context: &Context<'_>, deployment: &Value, old: &[Value]) -> Outcome {
+fn forget_old_sets(context: &Context<'_>, deployment: &Value, old: &[Arc<Stored>]) -> Outcome {
     let kept = number(&deployment["spec"]["revisionHistoryLimit"], 10);
-    let mut empty: Vec<&Value> = old
+    let mut empty: Vec<&Arc<Stored>> = old
         .iter()
         .filter(|set| number(&set["spec"]["replicas"], 0) == 0)
         .filter(|set| number(&set["status"]["replicas"], 0) == 0)
@@ -140,7 +147,7 @@ fn write_status(
     context: &Context<'_>,
     deployment: &Value,
     current: &Value,
-    sets: &[Value],
+    sets: &[Arc<Stored>],
 ) -> Outcome {
     let sum = |field: &str| sets.iter().map(|set| number(&set["status"][field], 0)).sum::<i64>();
     let replicas = number(&deployment["spec"]["replicas"], 1);

@@ -3,13 +3,15 @@
 //! Invariant: a dependent goes when all its owners are gone, or when an owner that is being deleted
 //! in the foreground waits for it; never while another owner lives.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::work::{Context, Outcome};
 use super::world::Reference;
 use crate::cluster::object;
 use crate::cluster::server::{DeleteOptions, Part, Propagation};
-use crate::cluster::store::Key;
+use crate::cluster::store::{Key, Stored};
 
 pub(super) fn reconcile(context: &mut Context<'_>, uid: &str) -> Outcome {
     let dependents: Vec<Reference> = context.world.dependents_of(uid).cloned().collect();
@@ -51,7 +53,7 @@ fn find_owner(
     context: &Context<'_>,
     uid: &str,
     dependents: &[Reference],
-) -> Option<(Reference, Value)> {
+) -> Option<(Reference, Arc<Stored>)> {
     if let Some((resource, key)) = dependents.first() {
         let dependent = context.get(resource, key)?;
         let references = object::items(&dependent["metadata"]["ownerReferences"]);
@@ -65,13 +67,17 @@ fn find_owner(
             .list(&resource, "", None)
             .find(|(_, stored)| object::uid(&stored.value) == uid);
         if let Some((key, stored)) = found {
-            return Some(((resource, key.clone()), stored.value.clone()));
+            return Some(((resource, key.clone()), Arc::clone(stored)));
         }
     }
     None
 }
 
-fn lookup(context: &Context<'_>, reference: &Value, namespace: &str) -> Option<(Reference, Value)> {
+fn lookup(
+    context: &Context<'_>,
+    reference: &Value,
+    namespace: &str,
+) -> Option<(Reference, Arc<Stored>)> {
     let text = |field: &str| reference[field].as_str().unwrap_or_default();
     let found = context.server.lock().registry.find_kind(text("apiVersion"), text("kind"))?;
     let namespace = if found.namespaced { namespace } else { "" };

@@ -3,6 +3,7 @@
 //! Invariant: each object is queued at most once; marking it again while it waits changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ use crate::cluster::error::ApiError;
 use crate::cluster::object;
 use crate::cluster::schedule::pod::PodView;
 use crate::cluster::server::{DeleteOptions, Part, Server, WriteOptions};
-use crate::cluster::store::Key;
+use crate::cluster::store::{Key, Stored};
 
 /// One object to be reconciled by one controller.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -202,16 +203,16 @@ pub type Outcome = Result<(), ApiError>;
 
 impl Context<'_> {
     /// Reads an object; none when it is not there.
-    pub fn get(&self, resource: &str, key: &Key) -> Option<Value> {
+    pub fn get(&self, resource: &str, key: &Key) -> Option<Arc<Stored>> {
         let target = self.server.target(resource, key.clone()).ok()?;
-        self.server.get(&target).ok().map(|stored| stored.value.clone())
+        self.server.get(&target).ok()
     }
 
     /// Objects of a resource in one namespace, or in all when it is empty.
-    pub fn list(&self, resource: &str, namespace: &str) -> Vec<Value> {
+    pub fn list(&self, resource: &str, namespace: &str) -> Vec<Arc<Stored>> {
         let state = self.server.lock();
         let rows = state.store.list(resource, namespace, None);
-        rows.map(|(_, stored)| stored.value.clone()).collect()
+        rows.map(|(_, stored)| Arc::clone(stored)).collect()
     }
 
     /// Creates an object.

@@ -124,8 +124,9 @@ impl World {
         let mut is_complete = true;
         {
             let state = server.lock();
-            for resource in state.store.resources() {
-                let position = self.positions.get(&resource).copied().unwrap_or(0);
+            for resource in state.store.changed_since(self.revision) {
+                let known = self.positions.get(&resource).copied().unwrap_or(0);
+                let position = known.max(self.revision);
                 let changes = state.store.since(&resource, position, CHANGES_MAX).ok()?;
                 is_complete &= changes.len() < CHANGES_MAX;
                 if let Some(last) = changes.last() {
