@@ -8,6 +8,7 @@ mod estate;
 mod inherited;
 mod karpenter;
 mod phases;
+mod walk;
 mod witness;
 
 use anyhow::Result;
@@ -33,6 +34,7 @@ async fn what_karpenter_has_left_is_taken_over_with_no_pod_touched() -> Result<(
     phases::taken_over(&mut estate).await?;
     doctor::afterwards(&estate).await?;
     phases::at_work(&mut estate).await?;
+    walk::w2(&mut estate).await?;
     old.stays(&estate).await
 }
 
@@ -51,6 +53,7 @@ async fn a_cluster_goes_from_karpenter_to_us_and_back() -> Result<()> {
     karpenter.stop().await?;
     phases::taken_over(&mut estate).await?;
     phases::at_work(&mut estate).await?;
+    walk::w2(&mut estate).await?;
 
     estate.stop_ours().await?;
     let karpenter = Karpenter::start("karpenter-again", &estate.around, &estate.client).await?;

@@ -131,9 +131,7 @@ async fn deleted(estate: &mut Estate) -> Result<()> {
 async fn consolidated(estate: &mut Estate) -> Result<()> {
     let pods = PODS / 5;
     hands::scale(&estate.client, "default", "web", count(pods)).await?;
-    let patch = json!({ "spec": { "disruption": { "consolidateAfter": "5s" } } });
-    let pools = api(&estate.client, "NodePool", "nodepools");
-    pools.patch(POOL, &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    consolidate_after(estate, "5s").await?;
     estate
         .until("fewer nodes are left", |client| async move {
             let nodes = eyes::pool_nodes(&client).await?.len();
@@ -141,9 +139,21 @@ async fn consolidated(estate: &mut Estate) -> Result<()> {
             Ok(())
         })
         .await?;
-    let patch = json!({ "spec": { "disruption": { "consolidateAfter": "Never" } } });
-    pools.patch(POOL, &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    consolidate_after(estate, "Never").await?;
     estate.until_running("web", pods).await?;
+    nothing_under_way(estate).await
+}
+
+/// Sets how long pods must have been quiet before nodes are consolidated.
+pub async fn consolidate_after(estate: &Estate, wait: &str) -> Result<()> {
+    let patch = json!({ "spec": { "disruption": { "consolidateAfter": wait } } });
+    let pools = api(&estate.client, "NodePool", "nodepools");
+    pools.patch(POOL, &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    Ok(())
+}
+
+/// Waits until no claim goes and no node is closed.
+pub async fn nothing_under_way(estate: &mut Estate) -> Result<()> {
     estate
         .until("nothing is under way", |client| async move {
             let claims = eyes::claims(&client).await?;
@@ -282,6 +292,7 @@ fn age(claim: &DynamicObject) -> Duration {
     age.and_then(|age| Duration::try_from(age).ok()).unwrap_or_default()
 }
 
-fn count(pods: usize) -> u32 {
+/// A number of pods as a scale has it.
+pub fn count(pods: usize) -> u32 {
     u32::try_from(pods).unwrap_or(u32::MAX)
 }

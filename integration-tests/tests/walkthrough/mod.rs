@@ -5,8 +5,8 @@
 
 mod devices;
 mod objects;
-mod scene;
+pub mod scene;
 mod w0;
 mod w1;
-mod w2;
+pub mod w2;
 mod w3;

@@ -155,26 +155,9 @@ impl Scene {
         self.balanced().await
     }
 
-    /// Once the watcher has seen the pods of `claims` claims run: 99 percent of the places planned on new
-    /// nodes have a pod of the planned shape, and of the pods that came to these nodes.
-    #[expect(clippy::print_stdout, reason = "the share is a result of the test")]
+    /// The places planned on the new nodes of `claims` claims are taken, by what the watcher saw.
     pub async fn realised(&self, claims: usize) -> Result<()> {
-        let what = format!("the pods planned for {claims} claims run");
-        let path = self.world.watcher.log_path();
-        let read = || async {
-            let log = std::fs::read_to_string(path)?;
-            let reports = log.lines().filter(|line| line.contains("planned pods run"));
-            let reports: Vec<_> = reports.filter_map(report).collect();
-            ensure!(reports.len() >= claims, "{} claims are reported", reports.len());
-            let planned: usize = reports.iter().map(|(planned, _)| planned).sum();
-            let realised: usize = reports.iter().map(|(_, realised)| realised).sum();
-            Ok::<_, anyhow::Error>((planned, realised))
-        };
-        let (planned, realised) = poll::until(&what, LIMIT, read).await?;
-        println!("{realised} of {planned} pods run where planned");
-        let enough = realised * 100 >= planned * 99;
-        ensure!(enough, "only {realised} of {planned} places are taken as planned");
-        Ok(())
+        realised(self.world.watcher.log_path(), claims, 0).await
     }
 
     /// The ends of the services' logs, for errors.
@@ -220,6 +203,33 @@ pub async fn delete_deployment(client: &kube::Client, name: &str) -> Result<()> 
     let api: Api<k8s_openapi::api::apps::v1::Deployment> = Api::default_namespaced(client.clone());
     api.delete(name, &kube::api::DeleteParams::default()).await?;
     Ok(())
+}
+
+/// Once the watcher has seen the pods of `claims` claims run: 99 percent of the places planned on new
+/// nodes have a pod of the planned shape, and of the pods that came to these nodes. The first `earlier`
+/// claims that its log reports are left out.
+#[expect(clippy::print_stdout, reason = "the share is a result of the test")]
+pub async fn realised(log: &Path, claims: usize, earlier: usize) -> Result<()> {
+    let what = format!("the pods planned for {claims} claims run");
+    let read = || async {
+        let reports = reports(log)?.split_off(earlier);
+        ensure!(reports.len() >= claims, "{} claims are reported", reports.len());
+        let planned: usize = reports.iter().map(|(planned, _)| planned).sum();
+        let realised: usize = reports.iter().map(|(_, realised)| realised).sum();
+        Ok::<_, anyhow::Error>((planned, realised))
+    };
+    let (planned, realised) = poll::until(&what, LIMIT, read).await?;
+    println!("{realised} of {planned} pods run where planned");
+    let enough = realised * 100 >= planned * 99;
+    ensure!(enough, "only {realised} of {planned} places are taken as planned");
+    Ok(())
+}
+
+/// Planned and realised pods of each claim that a watcher's log reports.
+pub fn reports(log: &Path) -> Result<Vec<(usize, usize)>> {
+    let log = std::fs::read_to_string(log)?;
+    let reports = log.lines().filter(|line| line.contains("planned pods run"));
+    Ok(reports.filter_map(report).collect())
 }
 
 /// Planned and realised pods of one of the watcher's reports.

@@ -33,12 +33,18 @@ async fn walkthrough_w2() -> Result<()> {
     scene.realised(sight.all_nodes).await?;
     scale_in(&mut scene).await?;
     scene.balanced().await?;
-    let fargate = eyes::list(&scene.world.client, "", "v1", "Node").await?;
-    let left = fargate.iter().find(|node| node.metadata.name.as_deref() == Some(FARGATE));
-    ensure!(
-        left.is_some_and(|node| node.data.pointer("/spec/unschedulable").is_none()),
-        "disturbed"
-    );
+    fargate_is_left_alone(&scene.world.client).await
+}
+
+/// Nobody has closed the node that is none of ours.
+pub async fn fargate_is_left_alone(client: &kube::Client) -> Result<()> {
+    let nodes = eyes::list(client, "", "v1", "Node").await?;
+    let fargate = nodes.iter().find(|node| node.metadata.name.as_deref() == Some(FARGATE));
+    let open = |node: &kube::api::DynamicObject| {
+        let taints = node.data.pointer("/spec/taints").and_then(serde_json::Value::as_array);
+        node.data.pointer("/spec/unschedulable").is_none() && taints.is_some_and(|t| t.len() == 1)
+    };
+    ensure!(fargate.is_some_and(open), "the node of Fargate was disturbed: {fargate:?}");
     Ok(())
 }
 
@@ -54,9 +60,11 @@ async fn scale_in(scene: &mut Scene) -> Result<()> {
     Ok(())
 }
 
-const FARGATE: &str = "fargate-ip-10-0-9-9.ec2.internal";
+/// Name of the node that is none of ours.
+pub const FARGATE: &str = "fargate-ip-10-0-9-9.ec2.internal";
 
-fn fargate_node() -> serde_json::Value {
+/// A node of Fargate.
+pub fn fargate_node() -> serde_json::Value {
     serde_json::json!({
         "apiVersion": "v1",
         "kind": "Node",
