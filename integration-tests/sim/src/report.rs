@@ -1,6 +1,7 @@
 //! What the commands print.
 //!
-//! Invariant: text for people goes line by line as it is known; JSON is one document at the end.
+//! Invariant: text for people goes line by line as it is known; JSON is one document at the end, and people
+//! see the lines on standard error meanwhile.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ use crate::run::Outcome;
 ///
 /// # Errors
 /// When a child cannot be started.
-#[allow(clippy::print_stdout, reason = "the report is what the program is for")]
+#[allow(clippy::print_stdout, clippy::print_stderr, reason = "the report is what it is for")]
 pub fn seeds(
     seeds: std::ops::Range<u64>,
     how: &How,
@@ -26,8 +27,9 @@ pub fn seeds(
     let began = Instant::now();
     let mut outcomes: Vec<Outcome> = Vec::new();
     children::run(seeds, how, jobs, |outcome| {
-        if output == Output::Text {
-            println!("{}", line(outcome));
+        match output {
+            Output::Text => println!("{}", line(outcome)),
+            Output::Json => eprintln!("{}", line(outcome)),
         }
         outcomes.push(outcome.clone());
         let over = within.is_some_and(|within| began.elapsed() >= within);
