@@ -33,7 +33,7 @@ pub use pods::PodEntry;
 use pools::Pools;
 pub use store::{Now, Store};
 use surroundings::Stale;
-pub use unreadable::Relisted;
+pub use unreadable::{Missing, Relisted};
 pub use view::{Key, Step, View};
 
 /// Kinds of Kubernetes object that are watched.
@@ -84,6 +84,33 @@ impl Source {
         Self::CapacityBuffer,
         Self::Pod,
     ];
+
+    /// True for the kinds without which nothing can be decided: those that every API server has, and
+    /// NodeClaims. That one of them is not served is never the same as that there are no objects of it.
+    #[must_use]
+    pub const fn is_needed(self) -> bool {
+        match self {
+            Self::Namespace
+            | Self::StorageClass
+            | Self::PersistentVolume
+            | Self::PersistentVolumeClaim
+            | Self::NodeClaim
+            | Self::Node
+            | Self::CSINode
+            | Self::DaemonSet
+            | Self::PodDisruptionBudget
+            | Self::Pod => true,
+            Self::DeviceClass
+            | Self::ResourceClaimTemplate
+            | Self::ResourceSlice
+            | Self::NodePool
+            | Self::Provisioner
+            | Self::EC2NodeClass
+            | Self::AWSNodeTemplate
+            | Self::NodeOverlay
+            | Self::CapacityBuffer => false,
+        }
+    }
 }
 
 /// Namespace (empty for cluster-scoped objects) and name.

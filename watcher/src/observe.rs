@@ -2,7 +2,7 @@
 //!
 //! Invariant: a watch that fails is taken up again with back-off; an object that cannot be decoded
 //! stops no other; a kind whose CRD was never installed counts as empty until it is, and one that is no
-//! longer served keeps its objects.
+//! longer served keeps its objects. Without the kinds that every cluster has nothing is begun.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -29,7 +29,7 @@ use tokio::time::Instant;
 use crate::api::{
     AWSNodeTemplate, CapacityBuffer, EC2NodeClass, NodeClaim, NodeOverlay, NodePool, Provisioner,
 };
-use crate::index::{Index, Source, Store, Watched, name_of};
+use crate::index::{Index, Missing, Source, Store, Watched, name_of};
 use crate::patch;
 
 /// Objects in one page of a list.
@@ -136,13 +136,24 @@ impl Absence {
         let first = self.since.is_none();
         let since = *self.since.get_or_insert_with(Instant::now);
         // Again each time: the relist that has just failed was begun in the index.
-        let kept = store.write(Index::missing::<K>);
-        if first && kept {
-            tracing::warn!(%kind, "kind is no longer served; its objects stay as they were");
-        } else if first {
-            tracing::info!(%kind, "kind is not installed; it counts as empty until it is");
+        let missing = store.write(Index::missing::<K>);
+        match missing {
+            _ if !first => {}
+            Missing::Kept => {
+                tracing::warn!(%kind, "kind is no longer served; its objects stay as they were");
+            }
+            Missing::Empty => {
+                tracing::info!(%kind, "kind is not installed; it counts as empty until it is");
+            }
+            Missing::Unknown => {
+                tracing::warn!(%kind, "kind is not served; nothing is begun until it is, since none can do \
+                     without it: install its CRD, or mend the API server");
+            }
         }
-        if kept && since.elapsed() > ABSENCE_LONG && !std::mem::replace(&mut self.said, true) {
+        if missing != Missing::Empty
+            && since.elapsed() > ABSENCE_LONG
+            && !std::mem::replace(&mut self.said, true)
+        {
             tracing::error!(
                 %kind,
                 "kind has not been served for {ABSENCE_LONG:?}, and nothing is ended that it may be about; \

@@ -57,6 +57,11 @@ pub const PLANTED: &[(&str, &str, By)] = &[
         By::Test("a_buffer_keeps_its_room_while_its_reference_cannot_be_read"),
     ),
     (
+        "S3c",
+        "a kind that every cluster has counts as empty when it is not served at the start",
+        By::Test("a_kind_that_every_cluster_has_is_never_taken_for_empty"),
+    ),
+    (
         "S4",
         "one listing that lacks an instance ends it",
         By::Faults(&["short_listings", "empty_listings"]),

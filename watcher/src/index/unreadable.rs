@@ -23,6 +23,17 @@ pub struct Relisted {
     pub gone: usize,
 }
 
+/// What a kind that is not served amounts to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// It is not installed, and there is nothing of it.
+    Empty,
+    /// It was never listed, and cannot be nothing: the view is not complete before it is served.
+    Unknown,
+    /// Its objects stay as they were.
+    Kept,
+}
+
 impl Index {
     /// Notes that an object cannot be used: it stays as it was last read, or is left out where that is
     /// its kind's way, and has a tombstone where nothing may be ended because of it.
@@ -51,22 +62,27 @@ impl Index {
         }
     }
 
-    /// The API server does not serve a kind. One that was never seen, or had no objects, counts as
-    /// empty; all others stay as they were, under a tombstone of the whole kind.
-    pub fn missing<W: Watched>(&mut self) -> bool {
+    /// The API server does not serve a kind. One that need not be installed and was never seen, or had no
+    /// objects, counts as empty; any other that was listed stays as it was, under a tombstone of the whole
+    /// kind.
+    pub fn missing<W: Watched>(&mut self) -> Missing {
         self.relisting.remove(&W::SOURCE);
         let known = self.known.get(&W::SOURCE).is_some_and(|known| !known.is_empty());
-        if !known || planted::is("S3") {
+        let needed = W::SOURCE.is_needed() && !planted::is("S3c");
+        if !(known || needed) || planted::is("S3") {
             self.begin::<W>();
             self.end::<W>();
-            return false;
+            return Missing::Empty;
+        }
+        if !self.listed.contains(&W::SOURCE) {
+            return Missing::Unknown;
         }
         if let Some(kind) = kind(W::SOURCE) {
             let about = ObjectRef { kind: kind.into(), key: String::new() };
             let text = "the API server does not serve this kind; is its CRD installed?";
             self.mark(about, text.to_owned());
         }
-        true
+        Missing::Kept
     }
 
     /// The API server serves a kind again.

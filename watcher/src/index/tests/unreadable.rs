@@ -94,15 +94,38 @@ fn a_rule_without_sense_makes_no_nodes_and_ends_none() {
 #[test]
 fn a_kind_that_is_no_longer_served_keeps_its_objects() {
     let mut index = Index::default();
-    assert!(!index.missing::<NodeClaim>(), "never seen: it counts as empty");
-    assert!(!index.unlisted().contains(&Source::NodeClaim));
+    assert_eq!(index.missing::<NodePool>(), Missing::Empty, "never seen, and not needed");
+    assert!(!index.unlisted().contains(&Source::NodePool));
+    index.begin::<NodeClaim>();
+    index.end::<NodeClaim>();
     put::<NodeClaim>(&mut index, good());
     index.begin::<NodeClaim>();
-    assert!(index.missing::<NodeClaim>());
+    assert_eq!(index.missing::<NodeClaim>(), Missing::Kept);
     assert!(index.claim("c1").is_some());
     assert_eq!(tombstone(&index, "4/").unwrap().about.unwrap().kind(), ObjectKind::NodeClaim);
     index.begin::<NodeClaim>();
     assert_eq!(index.end::<NodeClaim>(), Relisted { seen: 0, gone: 1 });
     assert!(index.claim("c1").is_none() && tombstone(&index, "4/").is_none());
-    assert!(!index.missing::<Provisioner>(), "uninstalled when it was empty");
+    assert_eq!(
+        index.missing::<NodeClaim>(),
+        Missing::Kept,
+        "that it was empty says nothing of now"
+    );
+    assert_eq!(index.missing::<Provisioner>(), Missing::Empty, "uninstalled when it was empty");
+}
+
+#[test]
+fn a_kind_that_every_cluster_has_is_never_taken_for_empty() {
+    let mut index = Index::default();
+    for _ in 0..2 {
+        index.begin::<Pod>();
+        assert_eq!(index.missing::<Pod>(), Missing::Unknown, "nobody knows what runs");
+        assert!(index.unlisted().contains(&Source::Pod));
+    }
+    index.begin::<Pod>();
+    index.end::<Pod>();
+    assert!(!index.unlisted().contains(&Source::Pod));
+    assert_eq!(index.missing::<Pod>(), Missing::Kept);
+    let whole_kind = format!("{}/", i32::from(ObjectKind::Pod));
+    assert!(tombstone(&index, &whole_kind).is_some());
 }
