@@ -223,7 +223,8 @@ fn fill(instance: &mut Instance, key: &str, value: &str) {
 }
 
 /// Name of the cluster that an instance's owner gave it.
-fn cluster_name(instance: &Instance) -> Option<&str> {
+#[must_use]
+pub fn cluster_name(instance: &Instance) -> Option<&str> {
     let named = instance.tag(crate::cloud::TAG_CLUSTER_NAME);
     let owned = instance.tags.iter().filter(|(_, value)| *value == "owned");
     let mut keyed = owned.filter_map(|(key, _)| key.strip_prefix(CLUSTER_KEY));
