@@ -197,6 +197,9 @@ impl Plan {
                 self.cluster_id
             ));
         };
+        if class.deleting {
+            return Err(format!("node class {name} is being deleted; plan again with another"));
+        }
         if class.hash == launch.node_class_hash {
             return Ok(());
         }

@@ -242,6 +242,11 @@ pub const PLANTED: &[(&str, &str, By)] = &[
         "failed dispatches are tried without growth; a pool that goes still launches",
         By::Test("a_pool_that_is_being_deleted_gets_no_more_nodes"),
     ),
+    (
+        "S29b",
+        "a node class that goes still launches",
+        By::Test("a_class_that_is_being_deleted_supplies_nothing_however_the_region_resolves_it"),
+    ),
     ("S29a", "planned pods of a failed create stay planned", By::Nobody),
     (
         "S31",

@@ -60,6 +60,18 @@ fn a_launch_from_another_class_is_refused_alone() {
 }
 
 #[test]
+fn nothing_is_launched_from_a_class_that_is_being_deleted() {
+    let mut book = book();
+    let mut known = (*book.clusters["c"]).clone();
+    known.node_classes[0].deleting = true;
+    book.clusters.insert("c".to_owned(), Arc::new(known));
+    let mut draft = Draft::default();
+    let refusals = plan(vec![good()], vec![]).draft(&book, &mut draft);
+    assert_eq!(refusals[0].reason, "UNKNOWN_NODE_CLASS");
+    assert!(refusals[0].message.contains("being deleted") && draft.is_empty());
+}
+
+#[test]
 fn a_pending_launch_is_called_off() {
     let mut book = book();
     let mut draft = Draft::default();
