@@ -64,6 +64,11 @@ pub const PLANTED: &[(&str, &str, By)] = &[
     ("S5", "regions and clusters are keyed by name alone", By::Faults(&[])),
     ("S6", "no breaker bounds what goes on absence alone", By::Faults(&["dark"])),
     (
+        "S6a",
+        "a scheduler that begins does not know what the one before let go on absence alone",
+        By::Test("what_went_under_another_scheduler_counts_for_the_rest_of_its_time"),
+    ),
+    (
         "S7",
         "an instance whose launch is recorded as failed cannot be ended",
         By::Test("an_instance_that_lives_is_ended_whatever_its_launch_is_recorded_as"),

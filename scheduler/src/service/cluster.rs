@@ -1,5 +1,6 @@
 //! ClusterService: accepts watchers and gives each a session task.
 
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use futures::stream::{self, BoxStream, PollNext, StreamExt as _};
@@ -8,6 +9,7 @@ use longshore_proto::cluster::v1::cluster_service_server::ClusterService;
 use longshore_proto::reason::{self, Reason};
 use longshore_runtime::tasks::Supervisor;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
@@ -52,6 +54,10 @@ impl ClusterService for Service {
         let cluster = Identity::of(&hello);
         let admitted = self.sessions.admit(&cluster, connected);
         let breaker = admitted.map_err(|rival| rival.refusal(&cluster, hello.session_epoch))?;
+        breaker
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .recall(&hello.losses, Instant::now());
         let (outbound, responses) = responses();
         let parts = Parts {
             hello,

@@ -99,6 +99,9 @@ impl Directives {
         if let Some(assumes) = &delete.assumes {
             self.assume_closed(name, assumes).await?;
         }
+        if delete.on_absence {
+            self.losses.note(name);
+        }
         let wanted = Wanted {
             kind: conditions::DISRUPTION_REASON,
             status: Some(true),

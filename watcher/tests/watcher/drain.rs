@@ -50,6 +50,7 @@ async fn a_deleted_claim_is_drained_and_let_go() {
         reason: "Empty".to_owned(),
         message: "nothing is on it".to_owned(),
         assumes: None,
+        on_absence: false,
     };
     let result = session.direct(Action::DeleteClaim(delete)).await;
     assert_eq!(result.status(), DirectiveStatus::Done, "{result:?}");
@@ -59,7 +60,7 @@ async fn a_deleted_claim_is_drained_and_let_go() {
     assert_eq!(node.spec.unwrap().unschedulable, Some(true));
     let label = "node.kubernetes.io/exclude-from-external-load-balancers";
     assert!(node.metadata.labels.unwrap().contains_key(label));
-    let release = Action::ReleaseClaim(ReleaseClaim { claim: "c1".to_owned() });
+    let release = Action::ReleaseClaim(ReleaseClaim { claim: "c1".to_owned(), on_absence: false });
     assert_eq!(session.direct(release).await.status(), DirectiveStatus::Done);
     session.until("both are gone", |v| v.claim("c1").is_none() && v.node("n1").is_none()).await;
     world.stop().await;
