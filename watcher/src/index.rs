@@ -229,7 +229,12 @@ impl Index {
 
     /// Sets the facts about the cluster itself.
     pub fn set_cluster(&mut self, facts: ClusterFacts) {
+        let known = self.cluster().map(|known| known.ca_bundle.as_str());
+        let trusted = known == Some(facts.ca_bundle.as_str());
         self.view.put(Kind::Cluster(facts));
+        if !trusted {
+            self.prove_classes();
+        }
     }
 
     /// The facts about the cluster itself.
