@@ -220,7 +220,7 @@ pub const PLANTED: &[(&str, &str, By)] = &[
         "a drain's deadline is past by another host's clock",
         By::Test("a_deadline_is_not_past_because_the_own_clock_is_ahead_or_jumps"),
     ),
-    ("S24", "cluster facts are read once", By::Nobody),
+    ("S24", "cluster facts are read once", By::Test("facts_are_read_again_while_the_watcher_runs")),
     (
         "S25",
         "deletions wait behind registrations",
