@@ -99,7 +99,8 @@ impl Term {
         let actuator_endpoints = vec![format!("http://{actuator}")];
         let settings = self.settings;
         let planner = longshore_scheduler::args::Config { actuator_endpoints, settings };
-        longshore_scheduler::start(planner, self.scheduler, &supervisor)?;
+        let counters = longshore_scheduler::counters::Counters::registered(&self.metrics);
+        longshore_scheduler::start_with(planner, self.scheduler, &supervisor, counters)?;
         let over = duty.wait_for(|duty| *duty != Duty::Working);
         match token.run_until_cancelled(over).await {
             Some(_) if !token.is_cancelled() => anyhow::bail!(

@@ -14,6 +14,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::{Connected, Identity, Sessions};
+use crate::counters::Counters;
 use crate::region::directory::Regions;
 use crate::session::{self, Lanes, Parts};
 use crate::settings::Settings;
@@ -33,6 +34,8 @@ pub struct Service {
     pub regions: Regions,
     /// How plans are made.
     pub settings: Settings,
+    /// What is counted.
+    pub counters: Counters,
 }
 
 #[tonic::async_trait]
@@ -69,6 +72,7 @@ impl ClusterService for Service {
             supervisor: self.supervisor.clone(),
             settings: self.settings.clone(),
             breaker,
+            counters: self.counters.clone(),
         };
         self.start(parts, cluster);
         Ok(Response::new(responses))
