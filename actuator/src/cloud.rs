@@ -5,6 +5,7 @@
 mod access;
 mod error;
 mod fleet;
+mod guarded;
 mod mail;
 mod market;
 mod network;
@@ -15,6 +16,7 @@ pub use fleet::{
     Bought, Disk, Fleet, Found, Instance, InstanceMetadata, Offer, Order, Outcome, Shortage,
     Template, TemplateOffers, TemplateRef,
 };
+pub use guarded::{Guarded, Permit};
 pub use mail::{Letter, Mail};
 pub use market::{Listing, Market, SpotPrice, TypeInZone};
 pub use network::{EksCluster, Image, Network, SecurityGroup, Subnet};

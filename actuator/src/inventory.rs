@@ -48,13 +48,25 @@ pub struct Inventory {
     /// Ids that EC2 said it does not know, since when it has.
     denied: BTreeMap<String, Instant>,
     vanished: BTreeSet<String>,
-    /// Clusters of which instances vanished lately, with the time of each.
+    /// Clusters of which instances vanished lately, and until when each counts.
     lately: Vec<(String, Instant)>,
     /// True once a listing of this term has been taken over.
     complete: bool,
 }
 
 impl Inventory {
+    /// An inventory without instances that knows what vanished in terms before this one.
+    #[must_use]
+    pub fn after(book: &Book, now_ms: i64, now: Instant) -> Self {
+        let vanished = book.launches.values().filter(|record| record.vanished);
+        let until = |record: &LaunchRecord| {
+            let age_ms = u64::try_from(now_ms.saturating_sub(record.changed_ms)).unwrap_or(0);
+            now + VANISH_WINDOW.saturating_sub(Duration::from_millis(age_ms))
+        };
+        let lately = vanished.map(|record| (record.cluster_id.clone(), until(record))).collect();
+        Self { lately, ..Self::default() }
+    }
+
     /// An instance.
     #[must_use]
     pub fn get(&self, instance_id: &str) -> Option<&Instance> {
@@ -145,7 +157,7 @@ impl Inventory {
         if let Some(instance) = self.instances.get_mut(instance_id) {
             instance.phase = InstancePhase::Terminated;
         }
-        self.lately.push((cluster_id.to_owned(), now));
+        self.lately.push((cluster_id.to_owned(), now + VANISH_WINDOW));
         self.vanished.insert(instance_id.to_owned());
         Denial::Vanished
     }
@@ -153,7 +165,7 @@ impl Inventory {
     /// True when as many instances of a cluster have vanished lately as may: more would rather be
     /// EC2's mistake than the truth. It is over by itself with time, or when EC2 shows them again.
     fn frozen(&mut self, cluster_id: &str, now: Instant) -> bool {
-        self.lately.retain(|(_, when)| now.duration_since(*when) < VANISH_WINDOW);
+        self.lately.retain(|(_, until)| now < *until);
         let vanished = self.lately.iter().filter(|(cluster, _)| cluster == cluster_id).count();
         let known = self.iter().filter(|found| found.tag(TAG_CLUSTER) == cluster_id).count();
         vanished >= VANISH_MAX.max(known / VANISH_SHARE)
@@ -223,7 +235,8 @@ fn fill(instance: &mut Instance, key: &str, value: &str) {
 }
 
 /// Name of the cluster that an instance's owner gave it.
-fn cluster_name(instance: &Instance) -> Option<&str> {
+#[must_use]
+pub fn cluster_name(instance: &Instance) -> Option<&str> {
     let named = instance.tag(crate::cloud::TAG_CLUSTER_NAME);
     let owned = instance.tags.iter().filter(|(_, value)| *value == "owned");
     let mut keyed = owned.filter_map(|(key, _)| key.strip_prefix(CLUSTER_KEY));

@@ -11,6 +11,7 @@ use longshore_proto::capacity::v1::region_change::Change;
 use longshore_runtime::platform::Platform;
 use longshore_runtime::tasks::Supervisor;
 use tokio::sync::{Notify, OnceCell, watch};
+use tokio::time::Instant;
 
 use crate::board::Board;
 use crate::catalogue::{MarketView, Prices, Unavailable};
@@ -101,6 +102,7 @@ impl Leader {
     ) -> Result<Arc<Self>, StoreError> {
         let book = Book::read(store.load().await?);
         premises.events.unreadable(&book);
+        let inventory = Inventory::after(&book, premises.platform.clock.now_ms(), Instant::now());
         let board = Arc::new(Board::new());
         board.post(Change::Region(RegionInfo {
             region: premises.region.clone(),
@@ -131,7 +133,7 @@ impl Leader {
             since_ms,
             ledger,
             board,
-            inventory: watch::Sender::new(Inventory::default()),
+            inventory: watch::Sender::new(inventory),
             classes: watch::Sender::new(Classes::new()),
             market: watch::Sender::new(Arc::new(view)),
             look: Notify::new(),

@@ -33,4 +33,4 @@ mod work;
 pub use config::{ActuatorArgs, Args, Config, Tuning};
 pub use start::start_with;
 #[cfg(feature = "aws")]
-pub use start::{run, start};
+pub use start::{run, start, start_permitted};

@@ -24,6 +24,8 @@ use tokio::sync::watch;
 
 use crate::cloud::{Caller, Cloud};
 #[cfg(feature = "aws")]
+use crate::cloud::{Guarded, Permit};
+#[cfg(feature = "aws")]
 use crate::config::Args;
 use crate::config::Config;
 #[cfg(feature = "aws")]
@@ -63,8 +65,24 @@ pub async fn start(
     metrics: &Metrics,
     supervisor: &Supervisor,
 ) -> anyhow::Result<SocketAddr> {
+    start_permitted(config, Arc::new(|| true), metrics, supervisor).await
+}
+
+/// Starts an actuator against AWS that asks `permit` before each effect; returns the address it
+/// serves on.
+///
+/// # Errors
+/// When the address cannot be bound.
+#[cfg(feature = "aws")]
+pub async fn start_permitted(
+    config: Config,
+    permit: Permit,
+    metrics: &Metrics,
+    supervisor: &Supervisor,
+) -> anyhow::Result<SocketAddr> {
     let listener = server::bind(config.listen).await?;
     let cloud = Arc::new(Aws::connect(&config.region, &supervisor.platform().clock).await);
+    let cloud = Arc::new(Guarded::new(cloud, permit));
     start_with(config, listener, cloud, metrics, supervisor)
 }
 

@@ -165,6 +165,16 @@ impl Mail for Scripted {
 
 /// A leader whose class is resolved and that knows what the region sells.
 pub async fn leader(cloud: Arc<Scripted>) -> Arc<Leader> {
+    let supervisor = Supervisor::new(CancellationToken::new(), Platform::system());
+    leader_on(cloud, (MemoryStore::default(), 1), &supervisor).await
+}
+
+/// The same, in a term of its own on a store, with its tasks on a supervisor.
+pub async fn leader_on(
+    cloud: Arc<Scripted>,
+    (store, revision): (MemoryStore, i64),
+    supervisor: &Supervisor,
+) -> Arc<Leader> {
     let premises = Premises {
         region: "us-east-1".to_owned(),
         caller: Caller { account_id: "111122223333".to_owned(), arn: String::new() },
@@ -176,11 +186,9 @@ pub async fn leader(cloud: Arc<Scripted>) -> Arc<Leader> {
         events: Events::default(),
         platform: Platform::system(),
     };
-    let store = MemoryStore::default();
-    store.crown(1);
-    let term = Term { key: Vec::new(), revision: 1 };
-    let supervisor = Supervisor::new(CancellationToken::new(), Platform::system());
-    let leader = Leader::begin(premises, term, Store::Memory(store), &supervisor).await.unwrap();
+    store.crown(revision);
+    let term = Term { key: Vec::new(), revision };
+    let leader = Leader::begin(premises, term, Store::Memory(store), supervisor).await.unwrap();
     let class = resolved();
     let key = (class.cluster_id.clone(), class.class.name.clone());
     leader.classes.send_modify(|classes| drop(classes.insert(key, Arc::new(class))));

@@ -89,7 +89,8 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::testing::{Scripted, leader};
+    use crate::ledger::{Book, Draft, MemoryStore};
+    use crate::testing::{Scripted, ask_for, leader, leader_on};
 
     #[tokio::test]
     async fn a_panic_ends_the_term() {
@@ -98,5 +99,23 @@ mod tests {
         spawn(&supervisor, "reconcile", &leader, |_| async { panic!("no such launch") });
         let error = supervisor.join(Duration::from_secs(5)).await.unwrap_err();
         assert_eq!(format!("{error:#}"), "task reconcile: panicked: no such launch");
+    }
+
+    #[tokio::test]
+    async fn a_panic_in_the_ledger_ends_the_term_and_the_next_one_has_what_was_recorded() {
+        let (cloud, store) = (Arc::new(Scripted::default()), MemoryStore::default());
+        let supervisor = || Supervisor::new(CancellationToken::new(), Platform::system());
+        let owner = supervisor();
+        let leader = leader_on(Arc::clone(&cloud), (store.clone(), 1), &owner).await;
+        ask_for(&leader).await;
+        let odd = |_: &Book, _: &mut Draft| panic!("no such book");
+        leader.ledger.edit(None, odd).await.unwrap_err();
+        assert!(leader.record("l-1").is_some(), "readers go on until the term is over");
+        drop(leader);
+        let error = owner.join(Duration::from_secs(5)).await.unwrap_err();
+        assert_eq!(format!("{error:#}"), "task ledger: panicked: no such book");
+        let leader = leader_on(cloud, (store, 2), &supervisor()).await;
+        assert!(leader.record("l-1").is_some());
+        leader.ledger.edit(None, |_: &Book, _: &mut Draft| ()).await.unwrap();
     }
 }

@@ -3,16 +3,18 @@
 //! Invariant: the three are the ones that run apart, joined by the same protocol over loopback; no
 //! part reaches into another. Without etcd the cluster's Lease elects: scheduler and actuator exist
 //! only while this process holds it, and with the Lease the process ends, since its ledger in memory
-//! may not outlive it.
+//! may not outlive it. Until it has ended it does nothing in EC2 without the Lease either.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::ListParams;
 use kube::{Api, Client};
+use longshore_actuator::cloud::Permit;
 use longshore_actuator::config::Tuning;
 use longshore_runtime::metrics::Metrics;
 use longshore_runtime::tasks::Supervisor;
@@ -20,6 +22,7 @@ use longshore_runtime::{process, server};
 use longshore_scheduler::settings::Settings;
 use longshore_watcher::api::keys::labels::REGION;
 use longshore_watcher::counters::Counters;
+use longshore_watcher::lease::Tenure;
 use longshore_watcher::{Duty, Watcher};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -63,7 +66,8 @@ pub async fn start(args: &UpArgs, supervisor: &Supervisor) -> anyhow::Result<()>
     let counters = Counters::registered(&metrics);
     let watcher = Watcher::start_with(config, client, supervisor, counters).await?;
     let actuator = actuator_config(args, region);
-    let term = Term { actuator, scheduler, settings: args.settings.settings(), metrics };
+    let (settings, tenure) = (args.settings.settings(), watcher.tenure);
+    let term = Term { actuator, scheduler, settings, metrics, tenure };
     supervisor.spawn_once("term", term.serve(watcher.duty, supervisor.clone()));
     Ok(())
 }
@@ -74,6 +78,7 @@ struct Term {
     scheduler: TcpListener,
     settings: Settings,
     metrics: Metrics,
+    tenure: Tenure,
 }
 
 impl Term {
@@ -87,11 +92,15 @@ impl Term {
         let begun = token.run_until_cancelled(begin(&mut duty, &self.metrics)).await;
         let Some(begun) = begun else { return Ok(()) };
         begun?;
-        let actuator = longshore_actuator::start(self.actuator, &self.metrics, &supervisor).await?;
+        let (actuator, permit) = (self.actuator, permit(self.tenure));
+        let starting =
+            longshore_actuator::start_permitted(actuator, permit, &self.metrics, &supervisor);
+        let actuator = starting.await?;
         let actuator_endpoints = vec![format!("http://{actuator}")];
         let settings = self.settings;
         let planner = longshore_scheduler::args::Config { actuator_endpoints, settings };
-        longshore_scheduler::start(planner, self.scheduler, &supervisor)?;
+        let counters = longshore_scheduler::counters::Counters::registered(&self.metrics);
+        longshore_scheduler::start_with(planner, self.scheduler, &supervisor, counters)?;
         let over = duty.wait_for(|duty| *duty != Duty::Working);
         match token.run_until_cancelled(over).await {
             Some(_) if !token.is_cancelled() => anyhow::bail!(
@@ -100,6 +109,12 @@ impl Term {
             _ => Ok(()),
         }
     }
+}
+
+/// Leave to act in EC2: asked before each effect, since a process that was stopped for a while goes on in the
+/// middle of what it did.
+fn permit(tenure: Tenure) -> Permit {
+    Arc::new(move || tenure.holds())
 }
 
 /// Waits until this process is the one to work. A standby is ready: it takes over by itself.
@@ -162,8 +177,24 @@ async fn region(args: &UpArgs, client: &Client) -> anyhow::Result<String> {
 mod tests {
     use clap::Parser as _;
 
+    use tokio::time::Instant;
+
     use super::*;
     use crate::args::{Args, Command};
+
+    #[tokio::test(start_paused = true)]
+    async fn leave_to_act_in_ec2_lasts_as_long_as_the_lease() {
+        let (tenure, term) = (Tenure::default(), Duration::from_secs(10));
+        let permit = permit(tenure.clone());
+        assert!(!permit(), "it was never held");
+        tenure.extend(Instant::now() + term);
+        assert!(permit());
+        tokio::time::advance(term).await;
+        assert!(!permit(), "it was not renewed");
+        tenure.extend(Instant::now() + term);
+        tenure.end_now();
+        assert!(!permit(), "it was given up");
+    }
 
     #[test]
     fn the_parts_are_told_what_they_need() {

@@ -32,6 +32,13 @@ pub const DIRECTIVE_QUEUE: usize = 4096;
 /// How often an idle watcher sends a bookmark, in seconds.
 pub const BOOKMARK_INTERVAL_SECONDS: u64 = 15;
 
+/// What has gone on absence alone counts for this long against what still may, in seconds.
+pub const ABSENCE_WINDOW_SECONDS: u64 = 10 * 60;
+
+/// Most losses that a watcher remembers and tells: as many as may go within that time in a cluster of
+/// 20,000 nodes. An annotation holds them, of which the API server takes 256 KiB in all.
+pub const LOSSES_MAX: usize = 1000;
+
 /// Most candidates in a launch: beyond about sixty overrides, EC2 Fleet requests grow slow.
 pub const CANDIDATES_MAX: usize = 60;
 

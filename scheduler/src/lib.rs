@@ -6,6 +6,7 @@
 
 pub mod args;
 pub mod compute;
+pub mod counters;
 #[cfg(test)]
 mod random;
 pub mod region;
@@ -24,6 +25,7 @@ use longshore_runtime::server::GrpcServer;
 use longshore_runtime::tasks::Supervisor;
 
 use crate::args::Config;
+use crate::counters::Counters;
 use crate::region::directory::Regions;
 use crate::service::Sessions;
 
@@ -36,6 +38,19 @@ pub fn start(
     listener: impl Into<Listener>,
     supervisor: &Supervisor,
 ) -> anyhow::Result<()> {
+    start_with(config, listener, supervisor, Counters::default())
+}
+
+/// The same, counting in `counters`.
+///
+/// # Errors
+/// When an actuator endpoint is not a URL.
+pub fn start_with(
+    config: Config,
+    listener: impl Into<Listener>,
+    supervisor: &Supervisor,
+    counters: Counters,
+) -> anyhow::Result<()> {
     let (sessions, regions) = (Sessions::default(), Regions::default());
     for endpoint in config.actuator_endpoints {
         regions.follow(supervisor, endpoint)?;
@@ -45,6 +60,7 @@ pub fn start(
         sessions: sessions.clone(),
         regions: regions.clone(),
         settings: config.settings.clone(),
+        counters,
     };
     let planning = service::planning::Service {
         sessions,

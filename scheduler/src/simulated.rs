@@ -256,8 +256,13 @@ impl Scene {
 
     /// The watcher comes back.
     async fn reconnect(&mut self, session_epoch: u64) {
+        self.reconnect_telling(session_epoch, Vec::new()).await;
+    }
+
+    /// The same, with what it remembers.
+    async fn reconnect_telling(&mut self, session_epoch: u64, losses: Vec<cluster::Loss>) {
         let platform = self.supervisor.platform();
-        let hello = hello(session_epoch, "", "");
+        let hello = cluster::Hello { losses, ..hello(session_epoch, "", "") };
         (self.up, self.down) = connect(platform, hello).await.unwrap();
     }
 

@@ -36,6 +36,7 @@ use crate::args::Placement;
 use crate::counters::Counters;
 use crate::events::Events;
 use crate::index::Store;
+use crate::losses::Losses;
 use crate::patch::{code, time};
 
 /// Results remembered, so that a directive that is sent again is answered again.
@@ -54,6 +55,8 @@ pub struct Directives {
     pub counters: Counters,
     /// Time of day and randomness.
     pub platform: Platform,
+    /// What has been let go on absence alone.
+    pub losses: Losses,
     placement: Placement,
     remembered: Arc<Mutex<Memory>>,
     admission: Admission,
@@ -125,6 +128,7 @@ impl Directives {
             events,
             counters,
             platform,
+            losses: Losses::default(),
             placement: Placement::default(),
             remembered: Arc::default(),
             admission: Admission::default(),
@@ -137,6 +141,12 @@ impl Directives {
     #[must_use]
     pub fn with(self, placement: Placement) -> Self {
         Self { placement, ..self }
+    }
+
+    /// The same, with what goes on absence alone noted here.
+    #[must_use]
+    pub fn noting(self, losses: Losses) -> Self {
+        Self { losses, ..self }
     }
 
     /// The time now, at the resolution of the API.

@@ -171,3 +171,6 @@ fn region_of_nodes(index: &Index) -> Option<String> {
         (region.len() + 1 == zone.len()).then(|| region.to_owned())
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -135,6 +135,11 @@ pub trait Watched {
 
     /// Removes the object; removing an unknown one is no error.
     fn forget(index: &mut Index, name: &Name);
+
+    /// The node that it is on, for what is on one.
+    fn node_name(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// An object that was left out, and why.
@@ -191,6 +196,19 @@ pub struct Index {
 impl Index {
     /// Adds or replaces an object that was read, or records that it could not be.
     pub fn apply<W: Watched>(&mut self, reference: ObjectReference, object: Result<W, String>) {
+        self.apply_at(reference, object, None);
+    }
+
+    /// The same; `node` is the one that an object is on which could not be read otherwise, empty when it is on
+    /// none.
+    pub fn apply_at<W: Watched>(
+        &mut self,
+        reference: ObjectReference,
+        object: Result<W, String>,
+        node: Option<&str>,
+    ) {
+        let of_object = object.as_ref().ok().map(|read| read.node_name().unwrap_or_default());
+        let node = of_object.or(node).map(str::to_owned);
         let source = W::SOURCE;
         let name = reference_name(&reference);
         if let Some(seen) = self.relisting.get_mut(&source) {
@@ -207,7 +225,7 @@ impl Index {
                 self.left.remove(&(source, name));
             }
             Err(fault) => {
-                self.hold_on::<W>(&reference, &fault);
+                self.hold_on::<W>(&reference, &fault, node);
                 let left = Left { reference, generation: 0, fault };
                 self.left.insert((source, name), left);
             }
@@ -256,7 +274,12 @@ impl Index {
 
     /// Sets the facts about the cluster itself.
     pub fn set_cluster(&mut self, facts: ClusterFacts) {
+        let known = self.cluster().map(|known| known.ca_bundle.as_str());
+        let trusted = known == Some(facts.ca_bundle.as_str());
         self.view.put(Kind::Cluster(facts));
+        if !trusted {
+            self.prove_classes();
+        }
     }
 
     /// The facts about the cluster itself.

@@ -18,6 +18,7 @@ use longshore_runtime::clock::Clock;
 use longshore_runtime::planted;
 use tokio::time::{Instant, timeout_at};
 
+use crate::losses::Losses;
 use crate::patch::code;
 
 /// How long a Lease lasts without renewal, in seconds.
@@ -106,6 +107,7 @@ pub struct Lease {
     identity: String,
     clock: Clock,
     tenure: Tenure,
+    losses: Losses,
     seen: Arc<Mutex<Option<Seen>>>,
 }
 
@@ -124,8 +126,14 @@ impl Lease {
     #[must_use]
     pub fn new(client: Client, namespace: &str, identity: String, clock: Clock) -> Self {
         let (api, name) = (Api::namespaced(client, namespace), NAME.to_owned());
-        let (tenure, seen) = (Tenure::default(), Arc::default());
-        Self { api, name, identity, clock, tenure, seen }
+        let (tenure, losses, seen) = (Tenure::default(), Losses::default(), Arc::default());
+        Self { api, name, identity, clock, tenure, losses, seen }
+    }
+
+    /// What has been let go on absence alone, which the Lease keeps.
+    #[must_use]
+    pub fn losses(&self) -> Losses {
+        self.losses.clone()
     }
 
     /// How long it is held for certain.
@@ -240,7 +248,11 @@ impl Lease {
             let exists = found.is_some();
             let mut lease = found.unwrap_or_else(|| self.blank());
             self.check(&lease, who, exists)?;
+            if !self.tenure.holds() {
+                self.losses.recall(lease.annotations(), self.clock.now_ms());
+            }
             hold(&mut lease, &self.identity, self.clock.now());
+            self.losses.write(lease.annotations_mut(), self.clock.now_ms());
             change(&mut lease);
             let params = PostParams::default();
             let written = if exists {

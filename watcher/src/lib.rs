@@ -15,6 +15,7 @@ pub mod index;
 pub mod karpenter;
 pub mod lease;
 pub mod lifecycle;
+pub mod losses;
 pub mod names;
 pub mod observe;
 pub mod patch;

@@ -4,6 +4,8 @@
 //! stops no other; a kind whose CRD was never installed counts as empty until it is, and one that is no
 //! longer served keeps its objects. Without the kinds that every cluster has nothing is begun.
 
+mod guard;
+
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -17,7 +19,6 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaimTemplate, ResourceSlice};
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use kube::api::ObjectMeta;
-use kube::core::DeserializeGuard;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, Resource};
 use longshore_runtime::backoff::{Backoff, BackoffPolicy};
@@ -31,6 +32,7 @@ use crate::api::{
 };
 use crate::index::{Index, Missing, Source, Store, Watched, name_of};
 use crate::patch;
+use guard::Guarded;
 
 /// Objects in one page of a list.
 const PAGE_SIZE: u32 = 500;
@@ -85,11 +87,7 @@ impl Watches<'_> {
     }
 }
 
-async fn watch<K>(
-    api: Api<DeserializeGuard<K>>,
-    store: Store,
-    jitter: Entropy,
-) -> anyhow::Result<()>
+async fn watch<K>(api: Api<Guarded<K>>, store: Store, jitter: Entropy) -> anyhow::Result<()>
 where
     K: Watched + Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + 'static,
 {
@@ -194,7 +192,7 @@ const fn is_node(source: Source) -> bool {
     matches!(source, Source::NodeClaim | Source::Node)
 }
 
-fn take<K>(store: &Store, event: Event<DeserializeGuard<K>>)
+fn take<K>(store: &Store, event: Event<Guarded<K>>)
 where
     K: Watched + Resource<DynamicType = ()>,
 {
@@ -208,11 +206,11 @@ where
                 tracing::warn!(%kind, gone, "a list came back empty where there were many objects");
             }
         }
-        Event::Apply(DeserializeGuard(object)) | Event::InitApply(DeserializeGuard(object)) => {
-            let meta = object.as_ref().map_or_else(|e| &e.metadata, K::meta);
-            let reference = reference::<K>(meta);
-            let object = object.map_err(|invalid| invalid.error);
-            store.write(|index| index.apply(reference, object));
+        Event::Apply(guarded) | Event::InitApply(guarded) => {
+            let reference = reference::<K>(guarded.meta());
+            let node = guarded.0.as_ref().err().and_then(|it| it.node_name.clone());
+            let object = guarded.0.map_err(|undecoded| undecoded.error);
+            store.write(|index| index.apply_at(reference, object, node.as_deref()));
         }
         Event::Delete(guarded) => {
             store.write(|index| index.forget::<K>(&name_of(guarded.meta())));

@@ -119,7 +119,7 @@ impl Watcher {
             account_id: config.account_id,
             begun,
             store: store.clone(),
-            directives: directives.with(config.placement),
+            directives: directives.with(config.placement).noting(lease.losses()),
             connected: sender,
         };
         let (on_duty, duty) = watch::channel(Duty::Unknown);

@@ -135,6 +135,23 @@ pub struct Instance {
 }
 
 impl Instance {
+    /// One of which nothing is known but its id.
+    #[must_use]
+    pub fn unseen(instance_id: &str) -> Self {
+        Self {
+            instance_id: instance_id.to_owned(),
+            phase: InstancePhase::Unspecified,
+            instance_type: String::new(),
+            zone: String::new(),
+            zone_id: String::new(),
+            capacity_type: CapacityType::Unspecified,
+            private_dns_name: String::new(),
+            image_id: String::new(),
+            launch_ms: 0,
+            tags: BTreeMap::new(),
+        }
+    }
+
     /// Value of a tag; empty when it has none.
     #[must_use]
     pub fn tag(&self, key: &str) -> &str {

@@ -139,3 +139,24 @@ fn few_instances_of_a_cluster_vanish_at_a_time() {
     let other = inventory.denied("i-x", "d", first + VANISH_AFTER);
     assert_eq!(other, Denial::Vanished, "another cluster's own matter");
 }
+
+#[test]
+fn what_vanished_under_another_leader_counts_for_the_rest_of_its_time() {
+    let mut book = Book::default();
+    let mut draft = Draft::default();
+    // The clock of the leader that saw it was a minute ahead of this one's.
+    for (id, vanished_ms) in [("a", 900_000), ("b", 1_060_000), ("old", 400_000)] {
+        let launch = Launch { launch_id: id.to_owned(), ..Launch::default() };
+        let step = Move::Launched { instance_id: id.to_owned(), ec2_request_id: String::new() };
+        let launched = LaunchRecord::new(launch, "c", 0, 0).after(&step, 1).unwrap();
+        draft.put(launched.after(&Move::Gone { vanished: true }, vanished_ms).unwrap());
+    }
+    book.absorb(draft);
+    let first = Instant::now();
+    let mut inventory = Inventory::after(&book, 1_000_000, first);
+    assert_eq!(inventory.denied("i-1", "c", first), Denial::Noted);
+    assert_eq!(inventory.denied("i-1", "c", first + VANISH_AFTER), Denial::Frozen);
+    let rest = Duration::from_secs(500);
+    assert_eq!(inventory.denied("i-1", "c", first + rest / 2), Denial::Frozen);
+    assert_eq!(inventory.denied("i-1", "c", first + rest), Denial::Vanished);
+}

@@ -3,6 +3,8 @@
 //! Invariant: a malformed plan is refused whole; a part that cannot be is refused alone; what was
 //! recorded before is left as it is.
 
+mod end;
+
 use std::sync::Arc;
 
 use longshore_proto::capacity::v1::{ApplyPlanRequest, ApplyPlanResponse, Refusal};
@@ -15,9 +17,9 @@ use tonic::Status;
 
 use super::cluster::SEEN_STEP_MS;
 use super::{claimant, malformed, refusal};
-use crate::cloud::{Instance, TAG_CLAIM, TAG_CLUSTER, TAG_LAUNCH};
+use crate::cloud::{Found, Instance};
 use crate::leader::Leader;
-use crate::ledger::{Book, ClusterRecord, Draft, Key, LaunchRecord, Move, Phase, RECORD_BYTES_MAX};
+use crate::ledger::{Book, ClusterRecord, Draft, Key, LaunchRecord, Phase, RECORD_BYTES_MAX};
 use crate::reconcile::SKEW_MAX_MS;
 use crate::wire;
 
@@ -35,6 +37,8 @@ struct Plan {
     launches: Vec<Launch>,
     /// Terminations with the instance, when the inventory has it.
     terminations: Vec<(Termination, Option<Instance>)>,
+    /// What EC2 says by id of instances that neither inventory nor ledger knows.
+    found: Found,
 }
 
 pub async fn apply(
@@ -59,6 +63,8 @@ pub async fn apply(
         let message = format!("plan {} expired {late} ms ago; plan again", request.plan_id);
         return Err(Reason::PlanExpired.status(message));
     }
+    let terminations = end::with_instances(leader, request.terminations);
+    let found = end::look_up(leader, &terminations).await;
     let plan = Plan {
         plan_id: request.plan_id,
         cluster_id: claimant.cluster_id.clone(),
@@ -66,7 +72,8 @@ pub async fn apply(
         now_ms,
         room: 0,
         launches: request.launches,
-        terminations: with_instances(leader, request.terminations),
+        terminations,
+        found,
     };
     let edit = move |book: &Book, draft: &mut Draft| {
         plan.touch(book, draft);
@@ -74,18 +81,6 @@ pub async fn apply(
     };
     let (refusals, revision) = leader.ledger.edit(Some(claimant), edit).await.map_err(refusal)?;
     Ok(ApplyPlanResponse { revision, refusals })
-}
-
-fn with_instances(
-    leader: &Leader,
-    terminations: Vec<Termination>,
-) -> Vec<(Termination, Option<Instance>)> {
-    let inventory = leader.inventory.borrow();
-    let known = |termination: Termination| {
-        let instance = inventory.get(&termination.instance_id).cloned();
-        (termination, instance)
-    };
-    terminations.into_iter().map(known).collect()
 }
 
 fn check(request: &ApplyPlanRequest) -> Result<(), String> {
@@ -202,6 +197,9 @@ impl Plan {
                 self.cluster_id
             ));
         };
+        if class.deleting {
+            return Err(format!("node class {name} is being deleted; plan again with another"));
+        }
         if class.hash == launch.node_class_hash {
             return Ok(());
         }
@@ -209,108 +207,6 @@ impl Plan {
             "node class {name} has changed since the plan was made ({} then, {} now); plan again",
             launch.node_class_hash, class.hash
         ))
-    }
-
-    fn terminate(
-        &self,
-        book: &Book,
-        draft: &mut Draft,
-        termination: Termination,
-        instance: Option<&Instance>,
-    ) -> Option<Refusal> {
-        if let Some(frozen) = frozen(book, &termination.launch_id) {
-            return Some(frozen);
-        }
-        let recorded = if termination.launch_id.is_empty() {
-            let adopted = book.of_instance(&termination.instance_id);
-            adopted.filter(|record| record.adopted).map(|record| record.launch_id().to_owned())
-        } else {
-            Some(termination.launch_id.clone())
-        };
-        let known = recorded.and_then(|id| draft.launch(book, &id).cloned());
-        let Some(record) = known else {
-            return self.terminate_unknown(draft, termination, instance);
-        };
-        let Termination { instance_id, traceparent, claim, .. } = termination;
-        let named = record.instance_id == instance_id || instance_id.is_empty();
-        let tagged = instance.is_some_and(|found| self.stems(found, record.launch_id()));
-        let untold = record.claim().is_empty() && instance.is_none_or(|it| may_be_of(it, &claim));
-        let claimed = !record.adopted || record.claim() == claim || untold;
-        let lives = tagged && !planted::is("S7");
-        if record.cluster_id != self.cluster_id || !(named || lives) || !claimed {
-            let message = format!(
-                "instance {instance_id} of claim {claim:?} does not stem from launch {}, which \
-                 led to {:?} for claim {:?}",
-                record.launch_id(),
-                record.instance_id,
-                record.claim()
-            );
-            return Some(refuse(instance_id, Reason::LaunchMismatch, message));
-        }
-        let alive = instance.filter(|found| found.alive()).map(|found| found.instance_id.clone());
-        // Legal in each of these phases. Reconciliation ends what is beside the launch's own
-        // instance.
-        for step in ending(&record, alive, traceparent) {
-            if let Err(illegal) = draft.step(book, record.launch_id(), &step, self.now_ms) {
-                return Some(refuse(instance_id, Reason::LaunchMismatch, illegal.to_string()));
-            }
-        }
-        None
-    }
-
-    /// True when an instance's tags say that it stems from a launch of this cluster.
-    fn stems(&self, instance: &Instance, launch_id: &str) -> bool {
-        instance.tag(TAG_LAUNCH) == launch_id && instance.tag(TAG_CLUSTER) == self.cluster_id
-    }
-
-    /// An instance that the ledger does not know, but whose tags say what it is.
-    fn terminate_unknown(
-        &self,
-        draft: &mut Draft,
-        termination: Termination,
-        instance: Option<&Instance>,
-    ) -> Option<Refusal> {
-        let Termination { instance_id, launch_id, claim, traceparent } = termination;
-        let ours = instance.filter(|instance| {
-            let claimed = !launch_id.is_empty() || may_be_of(instance, &claim);
-            claimed && self.stems(instance, &launch_id)
-        });
-        let Some(instance) = ours else {
-            let message = format!(
-                "no launch {launch_id:?} and no instance {instance_id:?} with the tags of that \
-                 launch, cluster {} and claim {claim:?}",
-                self.cluster_id
-            );
-            let id = if instance_id.is_empty() { launch_id } else { instance_id };
-            return Some(refuse(id, Reason::LaunchMismatch, message));
-        };
-        let mut record = crate::reconcile::imported(instance, self.now_ms);
-        record.termination_traceparent = traceparent;
-        record.ending = true;
-        record.set_phase(Phase::Terminating);
-        draft.put(record);
-        None
-    }
-}
-
-/// True unless an instance of another autoscaler is tagged with another claim. One that was not tagged with
-/// any is the claim's that names it: Karpenter writes that tag some time after the launch.
-fn may_be_of(instance: &Instance, claim: &str) -> bool {
-    let tagged = instance.tag(TAG_CLAIM);
-    tagged.is_empty() || tagged == claim
-}
-
-/// The moves that end a launch, whatever is recorded of it; `alive` is an instance of it that
-/// lives.
-fn ending(record: &LaunchRecord, alive: Option<String>, traceparent: String) -> Vec<Move> {
-    let terminate = Move::Terminate { traceparent };
-    match (record.phase(), alive) {
-        (Phase::Pending, _) | (Phase::Failed, None) => vec![Move::Cancel],
-        (Phase::Failed, Some(instance_id)) => vec![Move::Found { instance_id }],
-        (Phase::Terminated, Some(instance_id)) if record.instance_id == instance_id => {
-            vec![Move::Found { instance_id }, terminate]
-        }
-        (Phase::Launched | Phase::Terminating | Phase::Terminated, _) => vec![terminate],
     }
 }
 

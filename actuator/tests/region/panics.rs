@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use longshore_lab::instance::InstanceSource;
-use longshore_lab::region::{CONTROLLER_KEY, Region, RegionConfig};
+use longshore_lab::region::{CLUSTER, CONTROLLER_KEY, Region, RegionConfig};
 use longshore_lab::trap::Trap;
 use longshore_proto::capacity::v1::LaunchPhase;
-use longshore_proto::types::v1::CapacityType;
+use longshore_proto::types::v1::{CapacityType, ClusterFacts, Termination};
 use longshore_runtime::clock::Clock;
 use longshore_runtime::platform::Platform;
 
@@ -21,6 +21,14 @@ const OF_THE_REGION: [&str; 3] = [
     "longshore_actuator::work::reconciling::",
     "longshore_actuator::work::catalogues::",
     "longshore_actuator::work::offerings::",
+];
+/// Loops that ask AWS as soon as a term begins, or as a cluster is described: their panic ends the term.
+const THAT_LOOK: [&str; 5] = [
+    "longshore_actuator::work::instances::",
+    "longshore_actuator::work::market::listing",
+    "longshore_actuator::work::market::spot",
+    "longshore_actuator::work::market::on_demand",
+    "longshore_actuator::work::classes::",
 ];
 /// Work of one of many, whose panic is its own.
 const OF_ONE: [&str; 2] =
@@ -38,8 +46,12 @@ struct Scene {
 
 impl Scene {
     async fn new() -> Self {
+        Self::with(Trap::default()).await
+    }
+
+    /// A scene in which the trap may be set already.
+    async fn with(trap: Trap) -> Self {
         let region = Region::start(RegionConfig::simple("us-east-1").unwrap()).await.unwrap();
-        let trap = Trap::default();
         let reader = trap.clone();
         let clock = Clock::reading(move || reader.now_ms());
         let platform = Platform { clock, ..Platform::system() };
@@ -103,6 +115,66 @@ async fn a_panic_in_a_loop_of_the_region_ends_the_term_and_the_next_one_goes_on(
         scene.launch(&mut client).await;
         scene.settled(&mut client).await;
     }
+    scene.actuator.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_of_a_loop_that_looks_at_ec2_ends_the_term_and_the_next_one_looks() {
+    for place in THAT_LOOK {
+        let trap = Trap::default();
+        trap.set(place);
+        let mut scene = Scene::with(trap).await;
+        scene.epoch += 1;
+        let mut client = Client::connect(&scene.actuator.address, scene.epoch).await;
+        // The term may be over already.
+        let described = client.put_cluster(facts(), vec![class()]).await;
+        scene.sprung(place).await;
+        if described.is_err() || place.contains("classes") {
+            client.end().await;
+        }
+        let mut client = scene.client().await;
+        scene.launch(&mut client).await;
+        scene.settled(&mut client).await;
+        scene.actuator.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_while_an_instance_is_ended_leaves_it_to_the_next_term() {
+    let (mut scene, place) = (Scene::new().await, "longshore_actuator::work::terminate::");
+    let mut client = scene.client().await;
+    let id = scene.launch(&mut client).await;
+    scene.settled(&mut client).await;
+    let instance_id = client.shown.launches[&id].instance_id.clone();
+    let end = Termination { launch_id: id.clone(), instance_id, ..Termination::default() };
+    scene.trap.set(place);
+    client.apply(scene.launches + 1, vec![], vec![end]).await.unwrap();
+    scene.sprung(place).await;
+    client.end().await;
+    let mut client = scene.client().await;
+    client.until("ended", |shown| shown.phase(&id) == LaunchPhase::Terminated).await;
+    assert!(scene.actuator.goes_on(), "the process has ended");
+    scene.actuator.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_while_the_queue_is_read_loses_no_announcement() {
+    let (mut scene, place) = (Scene::new().await, "longshore_actuator::interruptions::queue::");
+    let mut client = scene.client().await;
+    scene.launch(&mut client).await;
+    scene.settled(&mut client).await;
+    let instance_id = client.shown.launches["l-1"].instance_id.clone();
+    scene.region.interrupt_spot(&instance_id).unwrap();
+    scene.trap.set(place);
+    let queue = CLUSTER.to_owned();
+    let queued = ClusterFacts { interruption_queue: queue, ..facts() };
+    client.put_cluster(queued, vec![class()]).await.unwrap();
+    scene.sprung(place).await;
+    client.end().await;
+    scene.epoch += 1;
+    let mut client = Client::connect(&scene.actuator.address, scene.epoch).await;
+    client.until("announced", |shown| !shown.interruptions.is_empty()).await;
+    assert_eq!(client.shown.interruptions[0].instance_id, instance_id);
     scene.actuator.stop().await;
 }
 

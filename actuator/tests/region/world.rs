@@ -5,8 +5,9 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use aws_config::identity::IdentityCache;
 use aws_credential_types::Credentials;
-use aws_credential_types::provider::SharedCredentialsProvider;
+use aws_credential_types::provider::{ProvideCredentials, future};
 use clap::Parser;
 use longshore_actuator::cloud::Cloud;
 use longshore_actuator::ec2::Aws;
@@ -23,6 +24,7 @@ use longshore_proto::capacity::v1::{
 use longshore_proto::types::v1::{
     Candidate, CapacityType, Catalogue, ClusterFacts, Launch, NodeClass, SelectorTerm, Termination,
 };
+use longshore_runtime::clock::Clock;
 use longshore_runtime::metrics::Metrics;
 use longshore_runtime::platform::Platform;
 use longshore_runtime::tasks::Supervisor;
@@ -56,6 +58,29 @@ pub struct Shown {
     pub closed: Vec<(String, String, CapacityType, bool)>,
 }
 
+/// Credentials that ask for the time whenever they are asked for, which is in each call to AWS: so a clock sees
+/// from where it is made.
+struct Asking {
+    credentials: Credentials,
+    clock: Clock,
+}
+
+impl std::fmt::Debug for Asking {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Asking").finish_non_exhaustive()
+    }
+}
+
+impl ProvideCredentials for Asking {
+    fn provide_credentials<'a>(&'a self) -> future::ProvideCredentials<'a>
+    where
+        Self: 'a,
+    {
+        let _asked_ms = self.clock.now_ms();
+        future::ProvideCredentials::ready(Ok(self.credentials.clone()))
+    }
+}
+
 /// An actuator in this process.
 pub struct Actuator {
     pub address: String,
@@ -76,11 +101,12 @@ impl Actuator {
         more: &[&str],
     ) -> Self {
         let endpoint = region.endpoint_url();
-        let credentials =
-            SharedCredentialsProvider::new(Credentials::new(key, "x", None, None, "test"));
+        let credentials = Credentials::new(key, "x", None, None, "test");
+        let asking = Asking { credentials, clock: platform.clock.clone() };
         let cloud: Arc<dyn Cloud> = Arc::new(
             Aws::connect_with(REGION, &platform.clock, |loader| {
-                loader.endpoint_url(endpoint).credentials_provider(credentials)
+                let loader = loader.identity_cache(IdentityCache::no_cache());
+                loader.endpoint_url(endpoint).credentials_provider(asking)
             })
             .await,
         );

@@ -94,6 +94,7 @@ The environment of a program: the one place that knows what each of them reads. 
   "LONGSHORE_CLUSTER_NAME" (include "longshore.setting" (list $root "clusterName"))
   "LONGSHORE_CLUSTER_ENDPOINT" (include "longshore.setting" (list $root "clusterEndpoint"))
   "LONGSHORE_INTERRUPTION_QUEUE" (include "longshore.setting" (list $root "interruptionQueue"))
+  "LONGSHORE_ACCOUNT_ID" $values.settings.accountId
   "LONGSHORE_PLACEMENT" $values.settings.placement
   "LONGSHORE_DEFAULT_INSTANCE_PROFILE" (include "longshore.setting" (list $root "defaultInstanceProfile")) -}}
 {{- $env := dict

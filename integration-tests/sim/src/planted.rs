@@ -69,6 +69,11 @@ pub const PLANTED: &[(&str, &str, By)] = &[
     ("S5", "regions and clusters are keyed by name alone", By::Faults(&[])),
     ("S6", "no breaker bounds what goes on absence alone", By::Faults(&["dark"])),
     (
+        "S6a",
+        "a scheduler that begins does not know what the one before let go on absence alone",
+        By::Test("what_went_under_another_scheduler_counts_for_the_rest_of_its_time"),
+    ),
+    (
         "S7",
         "an instance whose launch is recorded as failed cannot be ended",
         By::Test("an_instance_that_lives_is_ended_whatever_its_launch_is_recorded_as"),
@@ -220,7 +225,7 @@ pub const PLANTED: &[(&str, &str, By)] = &[
         "a drain's deadline is past by another host's clock",
         By::Test("a_deadline_is_not_past_because_the_own_clock_is_ahead_or_jumps"),
     ),
-    ("S24", "cluster facts are read once", By::Nobody),
+    ("S24", "cluster facts are read once", By::Test("facts_are_read_again_while_the_watcher_runs")),
     (
         "S25",
         "deletions wait behind registrations",
@@ -246,6 +251,11 @@ pub const PLANTED: &[(&str, &str, By)] = &[
         "S29",
         "failed dispatches are tried without growth; a pool that goes still launches",
         By::Test("a_pool_that_is_being_deleted_gets_no_more_nodes"),
+    ),
+    (
+        "S29b",
+        "a node class that goes still launches",
+        By::Test("a_class_that_is_being_deleted_supplies_nothing_however_the_region_resolves_it"),
     ),
     ("S29a", "planned pods of a failed create stay planned", By::Nobody),
     (

@@ -1,5 +1,6 @@
 //! ClusterService: accepts watchers and gives each a session task.
 
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use futures::stream::{self, BoxStream, PollNext, StreamExt as _};
@@ -8,10 +9,12 @@ use longshore_proto::cluster::v1::cluster_service_server::ClusterService;
 use longshore_proto::reason::{self, Reason};
 use longshore_runtime::tasks::Supervisor;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::{Connected, Identity, Sessions};
+use crate::counters::Counters;
 use crate::region::directory::Regions;
 use crate::session::{self, Lanes, Parts};
 use crate::settings::Settings;
@@ -31,6 +34,8 @@ pub struct Service {
     pub regions: Regions,
     /// How plans are made.
     pub settings: Settings,
+    /// What is counted.
+    pub counters: Counters,
 }
 
 #[tonic::async_trait]
@@ -52,6 +57,10 @@ impl ClusterService for Service {
         let cluster = Identity::of(&hello);
         let admitted = self.sessions.admit(&cluster, connected);
         let breaker = admitted.map_err(|rival| rival.refusal(&cluster, hello.session_epoch))?;
+        breaker
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .recall(&hello.losses, Instant::now());
         let (outbound, responses) = responses();
         let parts = Parts {
             hello,
@@ -63,6 +72,7 @@ impl ClusterService for Service {
             supervisor: self.supervisor.clone(),
             settings: self.settings.clone(),
             breaker,
+            counters: self.counters.clone(),
         };
         self.start(parts, cluster);
         Ok(Response::new(responses))

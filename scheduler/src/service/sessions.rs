@@ -1,7 +1,8 @@
 //! The connected clusters, and what tells them apart.
 //!
-//! Invariant: at most one session of a cluster is open. A cluster is its name, account and region, and by its
-//! UID where both sides tell it; what is not told may be anything.
+//! Invariant: at most one session of a cluster is open. A cluster is its name, account and region; what is not
+//! told of these may be anything. Its UID only confirms that: restored from another's etcd, a cluster has the
+//! other's UID, and is another one where its place is another.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -108,7 +109,8 @@ impl Rival {
             Self::Other(known) => Reason::ClusterMismatch.status(format!(
                 "cluster {cluster} with UID {:?} cannot be told from cluster {known} with UID {:?}, which \
                  is connected; start both watchers with --region and --account-id, or give one of them \
-                 another --cluster-name",
+                 another --cluster-name; one that took the other's place is served once the other's \
+                 watcher has gone",
                 cluster.uid, known.uid
             )),
         }
@@ -118,8 +120,8 @@ impl Rival {
 #[derive(Default)]
 struct State {
     open: BTreeMap<Identity, Connected>,
-    /// What has ended on absence alone, by name and UID: a session that begins anew has no new allowance.
-    breakers: BTreeMap<(String, String), Arc<Mutex<Breaker>>>,
+    /// What has ended on absence alone: a session that begins anew has no new allowance.
+    breakers: BTreeMap<Identity, Arc<Mutex<Breaker>>>,
 }
 
 /// The connected clusters.
@@ -181,10 +183,11 @@ impl Sessions {
 impl State {
     /// The open session that one of `cluster` takes the place of.
     fn before(&self, cluster: &Identity) -> Result<Option<Identity>, Rival> {
-        if let Some(same) = self.open.keys().find(|known| known.is_same_cluster(cluster)) {
-            return Ok(Some(same.clone()));
-        }
         let near: Vec<_> = self.open.keys().filter(|known| known.may_be_at(cluster)).collect();
+        let same: Vec<_> = near.iter().filter(|known| known.is_same_cluster(cluster)).collect();
+        if let [same] = same.as_slice() {
+            return Ok(Some((**same).clone()));
+        }
         let other = near.iter().find(|known| known.is_other_cluster(cluster) || near.len() > 1);
         match other {
             Some(other) => Err(Rival::Other((*other).clone())),
@@ -199,8 +202,7 @@ impl State {
             let idle = breaker.lock().unwrap_or_else(PoisonError::into_inner).is_idle(now);
             Arc::strong_count(breaker) > 1 || !idle
         });
-        let key = (cluster.name.clone(), cluster.uid.clone());
-        Arc::clone(self.breakers.entry(key).or_default())
+        Arc::clone(self.breakers.entry(cluster.clone()).or_default())
     }
 }
 
@@ -252,10 +254,27 @@ mod tests {
             (["1", "us", "x"], ["", "", "y"], Err(())),
             (["", "", ""], ["1", "us", "y"], Ok(true)),
             (["1", "us", "x"], ["", "", ""], Ok(true)),
-            (["", "us", "x"], ["1", "eu", "x"], Ok(true)),
+            (["", "us", "x"], ["1", "us", "x"], Ok(true)),
+            // One was restored from the etcd of the other.
+            (["1", "us", "x"], ["2", "us", "x"], Ok(false)),
+            (["", "us", "x"], ["1", "eu", "x"], Ok(false)),
         ] {
             assert_eq!(takes_over(one, two), outcome, "{one:?} then {two:?}");
         }
+    }
+
+    #[test]
+    fn of_two_clusters_of_one_uid_the_one_at_the_place_is_meant() {
+        let sessions = Sessions::default();
+        let (first, second) = (session(5), session(6));
+        sessions.admit(&cluster("1", "us", "x"), first.clone()).unwrap();
+        sessions.admit(&cluster("2", "us", "x"), second.clone()).unwrap();
+        let unclear = sessions.admit(&cluster("", "us", "x"), session(7));
+        assert!(matches!(unclear, Err(Rival::Other(_))), "it may be either");
+        let again = sessions.admit(&cluster("1", "us", "x"), session(5));
+        assert_eq!(again.err(), Some(Rival::Newer(5)));
+        sessions.admit(&cluster("2", "us", "x"), session(8)).unwrap();
+        assert!(!first.token.is_cancelled() && second.token.is_cancelled());
     }
 
     #[test]

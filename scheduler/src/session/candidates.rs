@@ -45,7 +45,7 @@ pub fn request(
     offered: Offered<'_>,
 ) -> Request {
     let Offered { region, overlaid, objective } = offered;
-    let supply = supply::of_class(cluster_id, &claim.node_class, region);
+    let supply = supply::of_class(cluster_id, &claim.node_class, class, region);
     let own = region.catalogues.get(&supply.catalogue).map(AsRef::as_ref);
     let catalogue = own.map(|own| overlaid.unwrap_or(own));
     let (Some(class), Some(catalogue), None) = (class, catalogue, supply.not_ready) else {

@@ -146,6 +146,7 @@ impl Session {
         let held = |claim: &ClaimName, node: Option<&NodeName>| {
             let watched = self.state.watched().get(claim.as_str());
             watched.is_none_or(|claim| stones.holds(claim, node.map(NodeName::as_str)))
+                || node.is_some_and(|node| self.is_guarded(node))
                 || self.safety.is_spared(claim.as_str())
         };
         if planted::is("S17") {

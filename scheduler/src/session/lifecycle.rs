@@ -321,8 +321,15 @@ const fn told(step: Step) -> Option<Due> {
     Some(Due { step, evidence: Evidence::Told })
 }
 
-/// A step that rests on the absence of a claim's instance alone.
-fn absent(claim: &NodeClaim, step: Step) -> Option<Due> {
+/// A step that rests on the absence of a claim's instance alone, which the watcher is told to remember.
+fn absent(claim: &NodeClaim, mut step: Step) -> Option<Due> {
+    if let Step::Direct { action, .. } = &mut step {
+        if let Action::DeleteClaim(delete) = &mut **action {
+            delete.on_absence = true;
+        } else if let Action::ReleaseClaim(release) = &mut **action {
+            release.on_absence = true;
+        }
+    }
     Some(Due { step, evidence: Evidence::Absence(claim.name.clone()) })
 }
 

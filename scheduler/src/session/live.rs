@@ -7,7 +7,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 
-use longshore_core::ids::ClaimName;
+use longshore_core::ids::{ClaimName, NodeName};
 use longshore_proto::cluster::v1::RecordLaunchFailure;
 use longshore_proto::cluster::v1::directive::Action;
 use longshore_proto::limits::LAUNCHES_PER_APPLY_MAX;
@@ -21,7 +21,7 @@ use super::outage::{self, Outage};
 use super::outbox::Origin;
 use super::sightings::Sightings;
 use super::status::{self, Written};
-use super::verdict::{Bench, Verdict};
+use super::verdict::{self, Bench, Verdict};
 use super::{Session, buffers, candidates, overlays, pools};
 use crate::region::RegionState;
 use crate::region::directory::Region;
@@ -137,7 +137,8 @@ impl Session {
             let provider = &self.state.watched().get(name.as_str())?.provider_id;
             let node = self.state.nodes_by_provider().get(provider)?;
             // Its taint keeps new pods away; without it nothing that is seen would last.
-            let verdict = match node.disrupted {
+            let open = node.disrupted && !self.is_guarded(&node.name.as_str().into());
+            let verdict = match open {
                 true => bench.verdict(claim, &node.name.as_str().into()),
                 false => Verdict::Wait,
             };
@@ -148,6 +149,12 @@ impl Session {
             self.planning.want_if_idle();
         }
         found.into_iter().map(|(name, verdict, _)| (name, verdict)).collect()
+    }
+
+    /// True when a drain of the node would move pods of a namespace of which a budget cannot be read.
+    pub(super) fn is_guarded(&self, node: &NodeName) -> bool {
+        let (stones, world) = (self.state.tombstones(), self.state.view().world());
+        verdict::moved(world, node).any(|pod| stones.guards(&pod.key.namespace))
     }
 
     /// Takes note of what is about to be asked.

@@ -55,6 +55,7 @@ use self::planning::Planning;
 use self::protocol::Receiver;
 use self::safety::Safety;
 use self::state::ClusterState;
+use crate::counters::Counters;
 use crate::region::directory::{Region, Regions};
 use crate::settings::Settings;
 
@@ -100,6 +101,8 @@ pub struct Parts {
     pub settings: Settings,
     /// What has ended on absence alone, in this session of the cluster and those before.
     pub breaker: Arc<Mutex<Breaker>>,
+    /// What is counted.
+    pub counters: Counters,
 }
 
 /// A session under way.
@@ -217,7 +220,7 @@ fn begin(parts: &Parts) -> (Session, mpsc::Receiver<Outcome>) {
     let mut session = Session::new(state, planning, outbox, roads, supervisor);
     session.pins_pods = hello.pins_pods;
     session.follows = epoch > 1;
-    session.safety = Safety::new(Arc::clone(&parts.breaker));
+    session.safety = Safety::new(Arc::clone(&parts.breaker), parts.counters.clone());
     (session, outcome_queue)
 }
 
@@ -293,7 +296,7 @@ impl Session {
             began: Instant::now(),
             moves_at: Some(Instant::now() + age),
             follows: false,
-            safety: Safety::new(Arc::default()),
+            safety: Safety::new(Arc::default(), Counters::default()),
             region_changes: None,
             supervisor,
         }

@@ -242,7 +242,7 @@ mod tests {
     }
 
     fn release() -> Action {
-        Action::ReleaseClaim(cluster::ReleaseClaim { claim: "a".to_owned() })
+        Action::ReleaseClaim(cluster::ReleaseClaim { claim: "a".to_owned(), ..Default::default() })
     }
 
     fn at(now_ms: i64) -> Origin<'static> {

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::breaker::Breaker;
 use super::sightings::Sightings;
+use crate::counters::{Counters, OneMore};
 
 /// How long a view must have been whole before absence in it means anything, in milliseconds: what an
 /// earlier session asked for is carried out and seen by then, since directives live for 20 s.
@@ -49,14 +50,18 @@ pub struct Safety {
     launched: BTreeMap<String, i64>,
     spared: BTreeMap<String, i64>,
     held_back: BTreeSet<String>,
+    /// What the look before held back, too: it has been counted.
+    held_before: BTreeSet<String>,
     losses_accepted: bool,
     freeze: Option<Freeze>,
+    counters: Counters,
+    counted: Option<OneMore>,
 }
 
 impl Safety {
     /// At the beginning of a session of a cluster that has this breaker.
     #[must_use]
-    pub fn new(breaker: Arc<Mutex<Breaker>>) -> Self {
+    pub fn new(breaker: Arc<Mutex<Breaker>>, counters: Counters) -> Self {
         Self {
             sightings: Sightings::default(),
             unknown: BTreeSet::new(),
@@ -66,8 +71,11 @@ impl Safety {
             launched: BTreeMap::new(),
             spared: BTreeMap::new(),
             held_back: BTreeSet::new(),
+            held_before: BTreeSet::new(),
             losses_accepted: false,
             freeze: None,
+            counters,
+            counted: None,
         }
     }
 
@@ -85,7 +93,7 @@ impl Safety {
         self.looked_ms = now_ms;
         self.launched.retain(|_, asked_ms| now_ms - *asked_ms < LAUNCH_SEEN_MS);
         self.spared.retain(|_, since_ms| now_ms - *since_ms < SPARED_MS);
-        self.held_back.clear();
+        self.held_before = std::mem::take(&mut self.held_back);
     }
 
     /// True when absence in the view means something.
@@ -127,8 +135,8 @@ impl Safety {
         let mut breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
         let admitted = breaker.admits(name, nodes, Instant::now()) || self.losses_accepted;
         drop(breaker);
-        if !admitted {
-            self.held_back.insert(name.to_owned());
+        if !admitted && self.held_back.insert(name.to_owned()) && !self.held_before.contains(name) {
+            self.counters.held_back.inc();
         }
         admitted
     }
@@ -165,6 +173,9 @@ impl Safety {
                 None => tracing::info!(cluster, "nodes may be ended again"),
             }
         }
+        if freeze.is_some() != self.counted.is_some() {
+            self.counted = freeze.as_ref().map(|_| OneMore::of(&self.counters.frozen));
+        }
         self.freeze = freeze;
     }
 
@@ -181,7 +192,7 @@ mod tests {
 
     #[test]
     fn absence_means_nothing_until_the_view_has_settled_and_not_after_a_stall() {
-        let mut safety = Safety::new(Arc::default());
+        let mut safety = Safety::new(Arc::default(), Counters::default());
         safety.look(0);
         assert!(!safety.is_settled(SETTLE_MS * 2), "there is no view yet");
         safety.whole(1_000);
@@ -202,7 +213,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_the_breaker_holds_back_is_said_and_forgotten_when_it_is_over() {
-        let mut safety = Safety::new(Arc::default());
+        let mut safety = Safety::new(Arc::default(), Counters::default());
         safety.look(0);
         let admitted = ["a", "b", "c"].map(|name| safety.admits(name, 3));
         assert_eq!(admitted, [true, true, false]);
@@ -218,5 +229,39 @@ mod tests {
         assert_eq!(safety.freeze(), None, "it is there again");
         safety.conclude("prod", Some("NODE_CLAIM a cannot be read".to_owned()));
         assert_eq!(safety.freeze().unwrap().reason, "Unreadable");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_frozen_is_counted_while_it_is_and_what_is_held_back_once() {
+        let metrics = longshore_runtime::metrics::Metrics::new();
+        let counters = Counters::registered(&metrics);
+        let shown = |name: &str| {
+            let text = metrics.text();
+            let line = text.lines().find_map(|line| line.strip_prefix(name).map(str::to_owned));
+            line.unwrap_or_default().trim().to_owned()
+        };
+        let frozen = || shown("longshore_scheduler_frozen_clusters ");
+        let held = || shown("longshore_scheduler_breaker_held_back_total ");
+        let of = || Safety::new(Arc::default(), counters.clone());
+        let (mut one, mut other) = (of(), of());
+        let look = |safety: &mut Safety, names: &[&str], at_ms: i64| {
+            safety.look(at_ms);
+            for name in names {
+                safety.admits(name, 3);
+            }
+            safety.conclude("prod", None);
+        };
+        look(&mut one, &["a", "b", "c"], 0);
+        assert_eq!((frozen(), held()), ("1".to_owned(), "1".to_owned()));
+        look(&mut one, &["c", "d"], 1);
+        look(&mut other, &["a"], 1);
+        other.conclude("dev", Some("kind Pod cannot be read".to_owned()));
+        assert_eq!((frozen(), held()), ("2".to_owned(), "2".to_owned()));
+        look(&mut one, &[], 2);
+        assert_eq!(frozen(), "1", "it goes on");
+        drop(other);
+        assert_eq!(frozen(), "0", "its session is over");
+        look(&mut one, &["d"], 3);
+        assert_eq!((frozen(), held()), ("1".to_owned(), "3".to_owned()));
     }
 }

@@ -313,7 +313,8 @@ impl ClusterState {
     pub fn refresh_pools(&mut self, region: &RegionState, now_ms: i64) {
         let before = std::mem::take(&mut self.unreadable_pools);
         for wire in self.pools.clone().into_values() {
-            let supply = supply::of_class(&self.cluster_id, &wire.node_class, region);
+            let class = self.classes.get(&wire.node_class);
+            let supply = supply::of_class(&self.cluster_id, &wire.node_class, class, region);
             let error = match wire::pool::pool(&wire, &supply, now_ms) {
                 Ok(pool) => {
                     self.view.apply(Change::Pool(pool));

@@ -1,7 +1,9 @@
 //! Objects that are there and cannot be read, and what must stay because of them.
 //!
 //! Invariant: what cannot be read is never taken for absent. A stone for one object holds what it may be
-//! about; one for a whole kind that nodes are judged by holds the cluster.
+//! about, and no more: a pod's the node that it is on, a disruption budget's the nodes with pods of its
+//! namespace. One for a whole kind that nodes are judged by, or a pod of which no node is known, holds the
+//! cluster.
 
 use std::collections::BTreeMap;
 
@@ -65,14 +67,25 @@ impl Tombstones {
     /// Why no node may be ended by choice: what cannot be read may be about any of them.
     #[must_use]
     pub fn choice(&self) -> Option<String> {
-        let any = [ObjectKind::Pod, ObjectKind::DisruptionBudget];
-        let told = self.told.values().find(|object| any.contains(&kind_of(object))).map(describe);
-        let own = self.own.iter().find_map(|((kind, key), node)| {
-            let kind = ObjectKind::try_from(*kind).ok()?;
-            let unplaced = kind == ObjectKind::DisruptionBudget && node.is_none();
-            unplaced.then(|| format!("{} {key} is malformed", kind.as_str_name()))
-        });
-        self.whole().or(told).or(own)
+        let anywhere = |object: &&UnreadableObject| {
+            kind_of(object) == ObjectKind::Pod && object.node_name.is_empty()
+        };
+        self.whole().or_else(|| self.told.values().find(anywhere).map(describe))
+    }
+
+    /// True when a disruption budget of the namespace cannot be read: its pods are not to be moved by choice.
+    #[must_use]
+    pub fn guards(&self, namespace: &str) -> bool {
+        let of_it = |key: &str| key.split_once('/').is_some_and(|(found, _)| found == namespace);
+        let about =
+            |object: &UnreadableObject| object.about.as_ref().map(|about| about.key.clone());
+        let budget = |object: &UnreadableObject| kind_of(object) == ObjectKind::DisruptionBudget;
+        let told = |object: &UnreadableObject| {
+            budget(object) && about(object).is_some_and(|key| of_it(&key))
+        };
+        let number = i32::from(ObjectKind::DisruptionBudget);
+        self.told.values().any(told)
+            || self.own.keys().any(|(kind, key)| *kind == number && of_it(key))
     }
 
     /// True when the claim of this name, or its instance, must stay: it is there and cannot be read.
@@ -86,6 +99,7 @@ impl Tombstones {
     pub fn holds(&self, claim: &NodeClaim, node: Option<&str>) -> bool {
         let on_node = |node: &str| {
             self.names(ObjectKind::Node, node)
+                || self.told.values().any(|object| object.node_name == node)
                 || self.own.values().any(|on| on.as_deref() == Some(node))
         };
         self.hides_claim(&claim.name)
@@ -148,6 +162,7 @@ mod tests {
             key: format!("{number}/{key}"),
             about: Some(about),
             message: "unknown field".to_owned(),
+            ..UnreadableObject::default()
         }
     }
 
@@ -170,13 +185,14 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_kind_holds_the_cluster_and_a_pod_or_budget_every_choice() {
+    fn a_whole_kind_holds_the_cluster_and_a_pod_of_no_known_node_every_choice() {
         for (kind, key, whole, choice) in [
             (ObjectKind::NodeClaim, "", true, true),
             (ObjectKind::Node, "", true, true),
             (ObjectKind::Namespace, "", false, false),
             (ObjectKind::Pod, "uid", false, true),
-            (ObjectKind::DisruptionBudget, "a/b", false, true),
+            (ObjectKind::DisruptionBudget, "a/b", false, false),
+            (ObjectKind::DisruptionBudget, "", true, true),
         ] {
             let mut stones = Tombstones::default();
             stones.put(stone(kind, key));
@@ -186,6 +202,33 @@ mod tests {
             assert!(stones.lift(&format!("{number}/{key}")));
             assert!(stones.choice().is_none());
         }
+    }
+
+    #[test]
+    fn an_unreadable_pod_holds_its_node_alone_and_a_budget_its_namespace() {
+        let mut stones = Tombstones::default();
+        let on = |node: &str| UnreadableObject {
+            node_name: node.to_owned(),
+            ..stone(ObjectKind::Pod, "uid")
+        };
+        stones.put(on("n"));
+        assert!(stones.choice().is_none() && stones.holds(&claim("a", "p"), Some("n")));
+        assert!(
+            !stones.holds(&claim("b", "p"), Some("m")) && !stones.holds(&claim("c", "p"), None)
+        );
+        // It was bound only after it could last be read.
+        stones.put(on(""));
+        assert!(stones.choice().is_some());
+        stones.put(on("n"));
+        stones.put(stone(ObjectKind::DisruptionBudget, "shop/cart"));
+        assert!(stones.choice().is_none());
+        assert!(stones.guards("shop") && !stones.guards("sho") && !stones.guards("n"));
+        let malformed =
+            ObjectRef { kind: ObjectKind::DisruptionBudget.into(), key: "bank/ledger".to_owned() };
+        stones.refuse(&malformed, None);
+        assert!(stones.guards("bank") && stones.choice().is_none());
+        stones.renew(&malformed);
+        assert!(!stones.guards("bank"));
     }
 
     #[test]

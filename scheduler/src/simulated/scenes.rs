@@ -87,6 +87,42 @@ async fn a_listing_that_lacks_all_instances_costs_two_nodes_in_ten_minutes_at_mo
     assert_eq!(*scene.actuator.terminations.lock().unwrap(), Vec::<String>::new());
 }
 
+/// Eight nodes whose instances vanish once the session has heard of these losses; the claims that go.
+async fn lost_after(losses: Vec<cluster::Loss>) -> Vec<cluster::DeleteClaim> {
+    let numbers: Vec<u64> = (0..8).collect();
+    let unwell = || {
+        let unwell = (0..8).map(in_service).flat_map(|(mut node, claim)| {
+            node.ready = false;
+            [Kind::Node(node), Kind::NodeClaim(claim)]
+        });
+        [pool(false)].into_iter().chain(unwell).collect::<Vec<_>>()
+    };
+    let mut scene = Scene::new(&numbers, unwell()).await;
+    scene.reconnect_telling(2, losses).await;
+    scene.snapshot(unwell());
+    for number in &numbers {
+        let phase = capacity::InstancePhase::Terminated.into();
+        let gone = capacity::InstanceState { phase, vanished: true, ..instance(*number) };
+        scene.actuator.tell(Change::Instance(gone));
+    }
+    scene.next(Duration::from_secs(300), |_| None::<()>).await;
+    scene.seen.iter().filter_map(deletion).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_another_scheduler_let_go_counts_in_this_one() {
+    let lost = |claim: &str| cluster::Loss {
+        claim: claim.to_owned(),
+        age: Some(prost_types::Duration { seconds: 30, nanos: 0 }),
+    };
+    let gone = lost_after(Vec::new()).await;
+    assert!(!gone.is_empty() && gone.iter().all(|delete| delete.on_absence), "{gone:?}");
+    assert_eq!(lost_after(vec![lost("x"), lost("y")]).await, []);
+    let gone = lost_after(vec![lost("x")]).await;
+    let names: std::collections::BTreeSet<_> = gone.into_iter().map(|it| it.claim).collect();
+    assert_eq!(names.len(), 1, "{names:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn instances_without_claims_are_ended_late_and_few_at_a_time() {
     let mut scene = Scene::new(&[], vec![pool(false)]).await;
@@ -103,7 +139,8 @@ async fn instances_without_claims_are_ended_late_and_few_at_a_time() {
 async fn nothing_is_ended_while_claims_cannot_be_read() {
     let about = v1::ObjectRef { kind: v1::ObjectKind::NodeClaim.into(), key: String::new() };
     let key = format!("{}/", about.kind);
-    let stone = v1::UnreadableObject { key, about: Some(about), message: "404".to_owned() };
+    let (about, message) = (Some(about), "404".to_owned());
+    let stone = v1::UnreadableObject { key, about, message, ..Default::default() };
     let mut scene = Scene::new(&[], vec![pool(true), Kind::Unreadable(stone)]).await;
     (0..5).for_each(|number| scene.actuator.tell(Change::Instance(instance(number))));
     scene.next(Duration::from_secs(900), |_| None::<()>).await;
@@ -208,6 +245,36 @@ async fn an_interruption_is_acted_on_at_once_whatever_else_is_frozen() {
     let delete = scene.next(Duration::from_secs(1), deletion).await.unwrap();
     assert_eq!((delete.claim.as_str(), delete.reason.as_str()), ("claim-1", "Interrupted"));
     assert_eq!(delete.assumes, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_read_keeps_no_node_that_it_is_not_about() {
+    let stone = |kind: v1::ObjectKind, key: &str, node_name: &str| {
+        let about = v1::ObjectRef { kind: kind.into(), key: key.to_owned() };
+        let (key, node_name) = (format!("{}/{key}", about.kind), node_name.to_owned());
+        let about = Some(about);
+        Kind::Unreadable(v1::UnreadableObject { key, about, node_name, ..Default::default() })
+    };
+    let chosen = async |extra: Vec<Kind>| {
+        let objects = [pool(true)].into_iter().chain(extra).collect();
+        let mut scene = Scene::new(&[0, 1], objects).await;
+        scene.next(Duration::from_secs(120), |_| None::<()>).await;
+        let found = scene.seen.iter().filter_map(disruption).map(|disrupt| disrupt.claim);
+        found.collect::<std::collections::BTreeSet<_>>()
+    };
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let pod = stone(v1::ObjectKind::Pod, "strange", "n-0");
+    assert_eq!(chosen(vec![pod]).await, names(&["claim-1"]));
+    let Kind::Pod(mut moved) = bound("n-0") else { panic!("a pod") };
+    moved.namespace = "shop".to_owned();
+    let moved = || Kind::Pod(moved.clone());
+    let budget = |namespace: &str| {
+        stone(v1::ObjectKind::DisruptionBudget, &format!("{namespace}/strange"), "")
+    };
+    let both = names(&["claim-0", "claim-1"]);
+    assert_eq!(chosen(vec![moved()]).await, both);
+    assert_eq!(chosen(vec![moved(), budget("bank")]).await, both);
+    assert_eq!(chosen(vec![moved(), budget("shop")]).await, names(&["claim-1"]));
 }
 
 #[tokio::test(start_paused = true)]

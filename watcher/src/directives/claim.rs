@@ -99,6 +99,9 @@ impl Directives {
         if let Some(assumes) = &delete.assumes {
             self.assume_closed(name, assumes).await?;
         }
+        if delete.on_absence {
+            self.losses.note(name);
+        }
         let wanted = Wanted {
             kind: conditions::DISRUPTION_REASON,
             status: Some(true),
@@ -184,9 +187,8 @@ fn annotations(wanted: &wire::NodeClaim, index: &Index) -> BTreeMap<String, Stri
 fn hashes(wanted: &wire::NodeClaim, index: &Index) -> Vec<(String, String)> {
     let pools = index.pools();
     let pool = pools.pool(&wanted.pool).and_then(|pool| hash::of_pool(pool));
-    let class = wanted.node_class.strip_prefix("EC2NodeClass/").and_then(|name| pools.class(name));
-    let authority = index.cluster().map(|facts| facts.ca_bundle.clone()).unwrap_or_default();
-    let class = class.and_then(|class| hash::of_class(class, &authority));
+    let class = wanted.node_class.strip_prefix("EC2NodeClass/");
+    let class = class.and_then(|name| pools.class_hash(name)).map(str::to_owned);
     let of_pool = pool.map(|hash| {
         [(NODE_POOL_HASH, hash), (NODE_POOL_HASH_VERSION, hash::NODE_POOL_VERSION.to_owned())]
     });

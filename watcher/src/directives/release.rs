@@ -15,6 +15,9 @@ use crate::patch::{Part, code, edit, found, remove_finalizer};
 impl Directives {
     pub(super) async fn release_claim(&self, release: &ReleaseClaim) -> Outcome {
         let name = &release.claim;
+        if release.on_absence {
+            self.losses.note(name);
+        }
         let node = self.store.read(|index| {
             let claim = index.claim(name)?;
             index.node_of(claim).map(|node| node.as_ref().clone())

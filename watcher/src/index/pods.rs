@@ -93,6 +93,10 @@ impl Watched for Pod {
         Ok(())
     }
 
+    fn node_name(&self) -> Option<&str> {
+        self.spec.as_ref()?.node_name.as_deref()
+    }
+
     fn forget(index: &mut Index, name: &Name) {
         let Some(uid) = index.pod_names.remove(name) else { return };
         let Some(entry) = index.pods.remove(&uid) else { return };

@@ -10,6 +10,7 @@ use longshore_proto::types::v1::ObjectKind;
 use longshore_proto::types::v1::object::Kind;
 
 use super::{Index, Key, Name, Source, Watched, name_of};
+use crate::api::hash;
 use crate::api::{AWSNodeTemplate, EC2NodeClass, NodePool, Provisioner};
 use crate::project::{Fault, legacy, node_class, node_template, pool};
 
@@ -20,6 +21,8 @@ pub struct Pools {
     provisioners: BTreeMap<String, Arc<Provisioner>>,
     classes: BTreeMap<String, Arc<EC2NodeClass>>,
     templates: BTreeMap<String, Arc<AWSNodeTemplate>>,
+    /// Karpenter's hashes of classes whose own they are proven to be. To find out is a search.
+    hashes: BTreeMap<String, String>,
 }
 
 impl Pools {
@@ -54,6 +57,12 @@ impl Pools {
     #[must_use]
     pub fn class(&self, name: &str) -> Option<&Arc<EC2NodeClass>> {
         self.classes.get(name)
+    }
+
+    /// The hash that an EC2NodeClass carries, when it is that of the class as it stands.
+    #[must_use]
+    pub fn class_hash(&self, name: &str) -> Option<&str> {
+        self.hashes.get(name).map(String::as_str)
     }
 
     /// An AWSNodeTemplate.
@@ -95,6 +104,22 @@ impl Index {
                 tracing::warn!(%fault, "a Provisioner does not suit its changed template");
             }
         }
+    }
+
+    /// Looks whether a class carries its own hash.
+    fn prove_class(&mut self, name: &str) {
+        let authority = self.cluster().map_or("", |facts| facts.ca_bundle.as_str());
+        let class = self.pools.classes.get(name);
+        match class.and_then(|class| hash::of_class(class, authority)) {
+            Some(hash) => self.pools.hashes.insert(name.to_owned(), hash),
+            None => self.pools.hashes.remove(name),
+        };
+    }
+
+    /// The same of all classes: the certificate authority is part of each hash.
+    pub(super) fn prove_classes(&mut self) {
+        let names: Vec<_> = self.pools.classes.keys().cloned().collect();
+        names.iter().for_each(|name| self.prove_class(name));
     }
 
     fn remove_class(&mut self, kind: &str, name: &str) -> bool {
@@ -150,13 +175,21 @@ impl Watched for EC2NodeClass {
     fn apply(self, index: &mut Index) -> Result<(), Fault> {
         let row = node_class::ec2_node_class(&self)?;
         let (_, name) = name_of(&self.metadata);
-        index.pools.classes.insert(name, Arc::new(self));
+        let new = Arc::new(self);
+        let before = index.pools.classes.insert(name.clone(), Arc::clone(&new));
+        // Most changes are of its status.
+        let notes = |class: &Self| class.metadata.annotations.clone();
+        let same = |old: Arc<Self>| old.spec == new.spec && notes(&old) == notes(&new);
+        if !before.is_some_and(same) {
+            index.prove_class(&name);
+        }
         index.view.put(Kind::NodeClass(row));
         Ok(())
     }
 
     fn forget(index: &mut Index, (_, name): &Name) {
         index.pools.classes.remove(name);
+        index.pools.hashes.remove(name);
         index.remove_class("EC2NodeClass", name);
     }
 }

@@ -37,7 +37,12 @@ pub enum Missing {
 impl Index {
     /// Notes that an object cannot be used: it stays as it was last read, or is left out where that is
     /// its kind's way, and has a tombstone where nothing may be ended because of it.
-    pub(super) fn hold_on<W: Watched>(&mut self, reference: &ObjectReference, fault: &Fault) {
+    pub(super) fn hold_on<W: Watched>(
+        &mut self,
+        reference: &ObjectReference,
+        fault: &Fault,
+        node_name: Option<String>,
+    ) {
         let (source, name) = (W::SOURCE, reference_name(reference));
         let undecodable = matches!(fault.problem, Problem::Undecodable(_));
         let another =
@@ -51,7 +56,14 @@ impl Index {
         let Some(about) = about(source, &name, uid).filter(|_| marked && !planted::is("S3")) else {
             return;
         };
-        let key = self.mark(about, fault.to_string());
+        // A pod that was bound stays where it is. One that is on no node keeps none from ending.
+        let bound = self.pod_named(&name).filter(|_| source == Source::Pod);
+        let bound = bound.map(|pod| pod.row.node_name.clone()).filter(|bound| !bound.is_empty());
+        let node_name = bound.or(node_name);
+        if source == Source::Pod && node_name.as_deref() == Some("") {
+            return;
+        }
+        let key = self.mark(about, fault.to_string(), node_name.unwrap_or_default());
         self.tombstones.insert((source, name), key);
     }
 
@@ -80,7 +92,7 @@ impl Index {
         if let Some(kind) = kind(W::SOURCE) {
             let about = ObjectRef { kind: kind.into(), key: String::new() };
             let text = "the API server does not serve this kind; is its CRD installed?";
-            self.mark(about, text.to_owned());
+            self.mark(about, text.to_owned(), String::new());
         }
         Missing::Kept
     }
@@ -106,16 +118,21 @@ impl Index {
         self.tombstones.keys().any(|(source, _)| *source == Source::NodeClaim)
     }
 
-    /// A pod that is there and was never readable: which node it is on is not known.
+    /// A pod that is there, was never readable and may be on this node.
     #[must_use]
-    pub fn hidden_pod(&self) -> Option<&Name> {
-        let hidden = self.tombstones.keys().filter(|(source, _)| *source == Source::Pod);
-        hidden.map(|(_, name)| name).find(|name| !self.pod_names.contains_key(*name))
+    pub fn hidden_pod(&self, node: &str) -> Option<&Name> {
+        let hidden = self.tombstones.iter().filter(|((source, _), _)| *source == Source::Pod);
+        let on = |key: &Key| match self.view.get(key) {
+            Some(Kind::Unreadable(row)) => row.node_name.is_empty() || row.node_name == node,
+            _ => true,
+        };
+        let hidden = hidden.filter(|(_, key)| on(key)).map(|((_, name), _)| name);
+        hidden.into_iter().find(|name| !self.pod_names.contains_key(*name))
     }
 
-    fn mark(&mut self, about: ObjectRef, message: String) -> Key {
+    fn mark(&mut self, about: ObjectRef, message: String, node_name: String) -> Key {
         let key = format!("{}/{}", about.kind, about.key);
-        let row = UnreadableObject { key: key.clone(), about: Some(about), message };
+        let row = UnreadableObject { key: key.clone(), about: Some(about), message, node_name };
         self.view.put(Kind::Unreadable(row));
         Key::new(ObjectKind::Unreadable, key)
     }

@@ -128,3 +128,30 @@ async fn what_another_held_in_between_is_lost() {
     let kept: BTreeMap<_, _> = [(EPOCH.to_owned(), epochs[1].to_string())].into();
     assert_eq!(server.lease.lock().unwrap().as_ref().unwrap().metadata.annotations, Some(kept));
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_takes_the_lease_over_knows_what_went_on_absence_under_its_holder() {
+    let (server, began) = (Server::default(), Instant::now());
+    let lease = |identity: &str| {
+        let clock = Clock::reading(move || i64::try_from(began.elapsed().as_millis()).unwrap());
+        Lease::new(server.client(), "default", identity.to_owned(), clock)
+    };
+    let (first, second) = (lease("a"), lease("b"));
+    let told = |lease: &Lease| {
+        let told = lease.losses().told().into_iter();
+        told.map(|loss| (loss.claim, loss.age.unwrap().seconds)).collect::<Vec<_>>()
+    };
+    first.acquire(|| {}).await;
+    first.losses().note("gone");
+    let renewing = tokio::time::timeout(RENEW_EVERY * 2, first.keep());
+    assert!(renewing.await.is_err(), "it goes on");
+    second.acquire(|| {}).await;
+    let [(claim, seconds)] = &told(&second)[..] else { panic!("{:?}", told(&second)) };
+    assert_eq!(
+        (claim.as_str(), *seconds),
+        ("gone", i64::try_from(began.elapsed().as_secs()).unwrap())
+    );
+    tokio::time::advance(Duration::from_secs(600)).await;
+    second.next_epoch().await.unwrap();
+    assert_eq!(told(&second), []);
+}

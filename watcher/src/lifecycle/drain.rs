@@ -80,7 +80,7 @@ fn drain(index: &Index, claim: &NodeClaim, now: Now) -> Vec<Step> {
     let waiting: Vec<_> =
         index.pods_on(&node.name_any()).filter(|pod| must_leave(pod, now)).collect();
     if waiting.is_empty() {
-        let hidden = index.hidden_pod().filter(|_| !planted::is("S3a"));
+        let hidden = index.hidden_pod(&node.name_any()).filter(|_| !planted::is("S3a"));
         steps.push(match hidden {
             Some((namespace, pod)) => unreadable(name, &format!("{namespace}/{pod}")),
             None => mark_drained(name),

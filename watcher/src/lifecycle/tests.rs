@@ -191,6 +191,13 @@ fn a_node_is_not_drained_while_something_on_it_cannot_be_read() {
     assert_eq!(keys(&index, NOW_MS), ["blocked/c1/default/p"]);
     index.forget::<Pod>(&("default".to_owned(), "p".to_owned()));
     assert_eq!(keys(&index, NOW_MS), ["drained/c1"]);
+    let mut on = |node| {
+        let spoilt: Result<Pod, _> = Err("no pod".to_owned());
+        index.apply_at(unreadable("p", "p"), spoilt, Some(node));
+        keys(&index, NOW_MS)
+    };
+    assert_eq!(on("n1"), ["blocked/c1/default/p"]);
+    assert_eq!(on("another"), ["drained/c1"], "it is not on this node");
     let mut index = Index::default();
     apply::<NodeClaim>(&mut index, claim(deleted()));
     assert_eq!(keys(&index, NOW_MS), ["drained/c1"]);

@@ -57,6 +57,7 @@ pub fn ec2_node_class(class: &EC2NodeClass) -> Result<wire::NodeClass, Fault> {
             .unwrap_or_default(),
         generation: class.metadata.generation.unwrap_or(0),
         uid: class.metadata.uid.clone().unwrap_or_default(),
+        deleting: class.metadata.deletion_timestamp.is_some(),
         ..wire::NodeClass::default()
     }))
 }
@@ -69,6 +70,7 @@ pub fn named(class: wire::NodeClass) -> wire::NodeClass {
         hash: String::new(),
         generation: 0,
         uid: String::new(),
+        deleting: false,
         ..class.clone()
     };
     let digest = Sha256::digest(content.encode_to_vec());

@@ -30,6 +30,7 @@ pub fn node_template(template: &AWSNodeTemplate) -> Result<wire::NodeClass, Faul
         name,
         generation: template.metadata.generation.unwrap_or(0),
         uid: template.metadata.uid.clone().unwrap_or_default(),
+        deleting: template.metadata.deletion_timestamp.is_some(),
         ..class
     }))
 }

@@ -62,6 +62,7 @@ pub(super) async fn open(
         cluster_uid,
         account_id: sessions.account_id.clone(),
         region,
+        losses: sessions.directives.losses.told(),
     });
     // The queue is new and empty.
     let _ = outbound.try_send(SyncRequest { message: Some(hello) });

@@ -196,7 +196,7 @@ async fn a_failed_launch_says_why_and_goes_when_told() {
     .await;
     session.direct(failure(true)).await;
     session.until("the claim is going", |v| v.claim("c1").is_some_and(|c| c.deleting)).await;
-    let release = Action::ReleaseClaim(ReleaseClaim { claim: "c1".to_owned() });
+    let release = Action::ReleaseClaim(ReleaseClaim { claim: "c1".to_owned(), on_absence: false });
     assert_eq!(session.direct(release).await.status(), DirectiveStatus::Done);
     session.until("the claim is gone", |view| view.claim("c1").is_none()).await;
     world.stop().await;
@@ -250,7 +250,7 @@ async fn what_is_not_there_is_refused_or_done() {
     let record = RecordLaunch { claim: gone(), ..RecordLaunch::default() };
     let result = session.direct(Action::RecordLaunch(record)).await;
     assert_eq!((result.status(), result.reason.as_str()), (DirectiveStatus::Refused, "NOT_FOUND"));
-    let release = Action::ReleaseClaim(ReleaseClaim { claim: gone() });
+    let release = Action::ReleaseClaim(ReleaseClaim { claim: gone(), on_absence: false });
     assert_eq!(session.direct(release).await.status(), DirectiveStatus::Done);
     let delete = Action::DeleteClaim(DeleteClaim { claim: gone(), ..DeleteClaim::default() });
     assert_eq!(session.direct(delete).await.status(), DirectiveStatus::Done);
@@ -273,6 +273,7 @@ async fn a_node_that_holds_more_than_the_decision_knew_stays() {
             reason: "Empty".to_owned(),
             message: String::new(),
             assumes: Some(Assumption { pods }),
+            on_absence: false,
         })
     };
     // The watch may not have shown the pod yet: the API server is asked.

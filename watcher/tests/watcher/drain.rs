@@ -44,12 +44,13 @@ async fn gone(pods: &Api<Pod>, name: &str) {
 
 #[tokio::test]
 async fn a_deleted_claim_is_drained_and_let_go() {
-    let (world, mut session) = with_pod(on_n1("p")).await;
+    let (mut world, mut session) = with_pod(on_n1("p")).await;
     let delete = DeleteClaim {
         claim: "c1".to_owned(),
         reason: "Empty".to_owned(),
         message: "nothing is on it".to_owned(),
         assumes: None,
+        on_absence: false,
     };
     let result = session.direct(Action::DeleteClaim(delete)).await;
     assert_eq!(result.status(), DirectiveStatus::Done, "{result:?}");
@@ -59,9 +60,13 @@ async fn a_deleted_claim_is_drained_and_let_go() {
     assert_eq!(node.spec.unwrap().unschedulable, Some(true));
     let label = "node.kubernetes.io/exclude-from-external-load-balancers";
     assert!(node.metadata.labels.unwrap().contains_key(label));
-    let release = Action::ReleaseClaim(ReleaseClaim { claim: "c1".to_owned() });
+    let release = Action::ReleaseClaim(ReleaseClaim { claim: "c1".to_owned(), on_absence: true });
     assert_eq!(session.direct(release).await.status(), DirectiveStatus::Done);
     session.until("both are gone", |v| v.claim("c1").is_none() && v.node("n1").is_none()).await;
+    drop(session);
+    let (hello, _session) = world.scheduler.hello().await;
+    let lost: Vec<_> = hello.losses.iter().map(|loss| loss.claim.as_str()).collect();
+    assert_eq!(lost, ["c1"], "the next session hears what nobody had said was gone");
     world.stop().await;
 }
 

@@ -5,7 +5,7 @@ use longshore_proto::types::v1::NodeClass;
 use super::*;
 use crate::testing::{candidate, launch};
 
-fn book() -> Book {
+pub(super) fn book() -> Book {
     let class = NodeClass {
         name: "EC2NodeClass/default".to_owned(),
         hash: "h".to_owned(),
@@ -17,30 +17,23 @@ fn book() -> Book {
     book
 }
 
-fn plan(launches: Vec<Launch>, terminations: Vec<(Termination, Option<Instance>)>) -> Plan {
+pub(super) fn plan(
+    launches: Vec<Launch>,
+    terminations: Vec<(Termination, Option<Instance>)>,
+) -> Plan {
     let (plan_id, cluster_id) = ("p".to_owned(), "c".to_owned());
-    Plan { plan_id, cluster_id, expire_ms: 10, now_ms: 1, room: 0, launches, terminations }
+    let found = Found::default();
+    Plan { plan_id, cluster_id, expire_ms: 10, now_ms: 1, room: 0, launches, terminations, found }
 }
 
-fn good() -> Launch {
+pub(super) fn good() -> Launch {
     let candidates = vec![candidate("m5.large", "a", CapacityType::Spot)];
     Launch { node_class_hash: "h".to_owned(), ..launch(candidates) }
 }
 
-fn end(instance_id: &str, launch_id: &str) -> (Termination, Option<Instance>) {
+pub(super) fn end(instance_id: &str, launch_id: &str) -> (Termination, Option<Instance>) {
     let (instance_id, launch_id) = (instance_id.to_owned(), launch_id.to_owned());
     (Termination { instance_id, launch_id, ..Termination::default() }, None)
-}
-
-/// A book in which the launch has led to instance i-1.
-fn launched() -> Book {
-    let mut book = book();
-    let mut draft = Draft::default();
-    let pending = LaunchRecord::new(good(), "c", 10, 0);
-    let step = Move::Launched { instance_id: "i-1".to_owned(), ec2_request_id: String::new() };
-    draft.put(pending.after(&step, 1).unwrap());
-    book.absorb(draft);
-    book
 }
 
 #[test]
@@ -67,17 +60,15 @@ fn a_launch_from_another_class_is_refused_alone() {
 }
 
 #[test]
-fn a_termination_must_name_the_launch_that_led_to_the_instance() {
-    let book = launched();
-    for (instance, launch) in [("i-2", "l-1"), ("i-1", "l-9")] {
-        let mut draft = Draft::default();
-        let refusals = plan(vec![], vec![end(instance, launch)]).draft(&book, &mut draft);
-        assert_eq!(refusals[0].reason, "LAUNCH_MISMATCH");
-        assert!(draft.is_empty());
-    }
+fn nothing_is_launched_from_a_class_that_is_being_deleted() {
+    let mut book = book();
+    let mut known = (*book.clusters["c"]).clone();
+    known.node_classes[0].deleting = true;
+    book.clusters.insert("c".to_owned(), Arc::new(known));
     let mut draft = Draft::default();
-    assert!(plan(vec![], vec![end("i-1", "l-1")]).draft(&book, &mut draft).is_empty());
-    assert_eq!(draft.launch(&book, "l-1").unwrap().phase(), Phase::Terminating);
+    let refusals = plan(vec![good()], vec![]).draft(&book, &mut draft);
+    assert_eq!(refusals[0].reason, "UNKNOWN_NODE_CLASS");
+    assert!(refusals[0].message.contains("being deleted") && draft.is_empty());
 }
 
 #[test]
@@ -115,85 +106,6 @@ fn malformed_plans_are_refused_whole() {
     ];
     for (problem, part) in table {
         assert!(problem.contains(part), "{part} in {problem}");
-    }
-}
-
-fn seen(instance_id: &str, launch_id: &str, claim: &str) -> Instance {
-    use longshore_proto::capacity::v1::InstancePhase;
-    let tags = [(TAG_LAUNCH, launch_id), (TAG_CLUSTER, "c"), (TAG_CLAIM, claim)];
-    let tags = tags.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned()));
-    Instance {
-        instance_id: instance_id.to_owned(),
-        phase: InstancePhase::Running,
-        instance_type: String::new(),
-        zone: String::new(),
-        zone_id: String::new(),
-        capacity_type: CapacityType::Spot,
-        private_dns_name: String::new(),
-        image_id: String::new(),
-        launch_ms: 0,
-        tags: tags.collect(),
-    }
-}
-
-fn absorbed(mut book: Book, record: LaunchRecord) -> Book {
-    let mut draft = Draft::default();
-    draft.put(record);
-    book.absorb(draft);
-    book
-}
-
-#[test]
-fn an_instance_that_lives_is_ended_whatever_its_launch_is_recorded_as() {
-    let failure =
-        crate::ledger::Failure { reason: "X".to_owned(), message: "x".to_owned(), retryable: true };
-    let pending = LaunchRecord::new(good(), "c", 10, 0);
-    let failed = pending.after(&Move::Fail(failure), 1).unwrap();
-    let gone = launched().launches["l-1"].after(&Move::Gone { vanished: true }, 1).unwrap();
-    for record in [failed, gone] {
-        let book = absorbed(book(), record);
-        let (asked, _) = end("i-1", "l-1");
-        let mut draft = Draft::default();
-        let with = vec![(asked, Some(seen("i-1", "l-1", "claim-1")))];
-        assert!(plan(vec![], with).draft(&book, &mut draft).is_empty());
-        let now = draft.launch(&book, "l-1").unwrap();
-        assert_eq!((now.phase(), now.instance_id.as_str()), (Phase::Terminating, "i-1"));
-    }
-}
-
-#[test]
-fn an_instance_of_another_autoscaler_is_ended_by_its_claim() {
-    let of = |claim: &str| Termination {
-        instance_id: "i-9".to_owned(),
-        claim: claim.to_owned(),
-        ..Termination::default()
-    };
-    let found = seen("i-9", "", "node-1");
-    for (termination, instance, ended) in [
-        (of("node-1"), Some(found.clone()), true),
-        (of("node-2"), Some(found.clone()), false),
-        (of("node-1"), Some(seen("i-9", "", "")), true),
-        (of("node-1"), None, false),
-        (of("node-1"), Some(seen("i-9", "l-1", "node-1")), false),
-    ] {
-        let mut draft = Draft::default();
-        let refusals = plan(vec![], vec![(termination, instance)]).draft(&book(), &mut draft);
-        assert_eq!((refusals.is_empty(), draft.is_empty()), (ended, !ended), "{refusals:?}");
-    }
-    let book = absorbed(book(), crate::reconcile::imported(&found, 1));
-    for (claim, ended) in [("node-1", true), ("node-2", false)] {
-        let mut draft = Draft::default();
-        let with = vec![(of(claim), Some(found.clone()))];
-        let refusals = plan(vec![], with).draft(&book, &mut draft);
-        assert_eq!((refusals.is_empty(), draft.is_empty()), (ended, !ended), "{refusals:?}");
-    }
-    // Imported before it was tagged, and then tagged or not.
-    let book = absorbed(self::book(), crate::reconcile::imported(&seen("i-9", "", ""), 1));
-    for (tagged, ended) in [("", true), ("node-1", true), ("node-2", false)] {
-        let mut draft = Draft::default();
-        let with = vec![(of("node-1"), Some(seen("i-9", "", tagged)))];
-        let refusals = plan(vec![], with).draft(&book, &mut draft);
-        assert_eq!((refusals.is_empty(), draft.is_empty()), (ended, !ended), "{refusals:?}");
     }
 }
 

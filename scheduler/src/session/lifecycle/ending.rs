@@ -52,8 +52,7 @@ impl World<'_> {
     }
 
     pub(super) fn deleting(&self, claim: &NodeClaim) -> Option<Due> {
-        let release =
-            || direct(claim, Action::ReleaseClaim(ReleaseClaim { claim: claim.name.clone() }));
+        let release = || direct(claim, Action::ReleaseClaim(release_of(claim)));
         match self.presence(claim) {
             Presence::Ended => return told(release()),
             Presence::Vanished if self.is_confirmed_gone(claim) => return absent(claim, release()),
@@ -84,6 +83,10 @@ impl World<'_> {
         });
         step.and_then(told)
     }
+}
+
+fn release_of(claim: &NodeClaim) -> ReleaseClaim {
+    ReleaseClaim { claim: claim.name.clone(), on_absence: false }
 }
 
 fn is_ending(instance: &InstanceState) -> bool {

@@ -177,3 +177,34 @@ fn sizes_are_written_as_go_writes_them() {
     }
     assert_eq!(canonical("20"), None);
 }
+
+#[test]
+fn the_index_keeps_a_proven_hash_beside_its_class_and_proves_it_anew_when_something_of_it_changes()
+{
+    use longshore_proto::types::v1::ClusterFacts;
+
+    use crate::index::Index;
+    use crate::observe::reference;
+
+    let hash = "2608468723537941485";
+    let mut index = Index::default();
+    let facts = |ca: &str| ClusterFacts { ca_bundle: ca.to_owned(), ..ClusterFacts::default() };
+    let apply = |index: &mut Index, class: EC2NodeClass| {
+        index.apply(reference::<EC2NodeClass>(&class.metadata), Ok(class));
+        index.pools().class_hash("c").map(str::to_owned)
+    };
+    index.set_cluster(facts("another"));
+    let good = class(published(), hash, "v5");
+    assert_eq!(apply(&mut index, good.clone()), None, "of another authority");
+    index.set_cluster(facts("test-ca-bundle"));
+    assert_eq!(index.pools().class_hash("c"), Some(hash));
+    assert_eq!(apply(&mut index, good.clone()).as_deref(), Some(hash));
+    assert_eq!(apply(&mut index, class(published(), "1", "v5")), None, "it carries another");
+    let mut changed = published();
+    set(&mut changed, "/userData", r#""userdata-test-2""#);
+    assert_eq!(apply(&mut index, good.clone()).as_deref(), Some(hash));
+    assert_eq!(apply(&mut index, class(changed, hash, "v5")), None, "it is stale");
+    assert_eq!(apply(&mut index, good.clone()).as_deref(), Some(hash));
+    index.forget::<EC2NodeClass>(&crate::index::name_of(&good.metadata));
+    assert_eq!(index.pools().class_hash("c"), None);
+}

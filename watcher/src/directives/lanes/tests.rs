@@ -38,7 +38,7 @@ fn directive(id: &str, action: Action) -> Directive {
 }
 
 fn release(claim: &str) -> Action {
-    Action::ReleaseClaim(ReleaseClaim { claim: claim.to_owned() })
+    Action::ReleaseClaim(ReleaseClaim { claim: claim.to_owned(), on_absence: false })
 }
 
 /// One session: these directives in, as many results out as asked for.

@@ -69,6 +69,34 @@ fn what_was_never_readable_has_a_tombstone_alone() {
 }
 
 #[test]
+fn an_unreadable_pod_names_its_node_where_that_much_is_known() {
+    let node = |index: &Index| tombstone(index, "2/1").map(|stone| stone.node_name);
+    let broken = |extra: Value| {
+        let meta = json!({ "namespace": "default", "name": "a", "uid": "1" });
+        let mut pod = json!({ "metadata": meta, "spec": { "containers": [] } });
+        merge(&mut pod, extra);
+        pod
+    };
+    let wrong =
+        json!({ "containers": [{ "name": "c", "resources": { "requests": { "cpu": "x" } } }] });
+    let mut index = Index::default();
+    // It decodes and makes no sense.
+    let mut spec = wrong.clone();
+    spec["nodeName"] = json!("n");
+    put::<Pod>(&mut index, broken(json!({ "spec": spec })));
+    assert_eq!(node(&index).as_deref(), Some("n"));
+    put::<Pod>(&mut index, broken(json!({ "spec": wrong })));
+    assert_eq!(node(&index), None, "it is on no node");
+    // It does not decode, and was bound when it did.
+    let spoilt = broken(json!({ "spec": { "containers": "none" } }));
+    put::<Pod>(&mut index, spoilt.clone());
+    assert_eq!(node(&index).as_deref(), Some(""), "on any, for all that is known");
+    apply::<Pod>(&mut index, pod("a", "1", json!({ "spec": { "nodeName": "n" } })));
+    put::<Pod>(&mut index, spoilt);
+    assert_eq!(node(&index).as_deref(), Some("n"));
+}
+
+#[test]
 fn a_rule_without_sense_makes_no_nodes_and_ends_none() {
     let pool = |requirement: Value| {
         let class = json!({ "group": "g", "kind": "EC2NodeClass", "name": "default" });

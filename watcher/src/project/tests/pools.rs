@@ -160,6 +160,15 @@ fn the_hash_names_the_content() {
 }
 
 #[test]
+fn a_node_class_that_is_being_deleted_says_so_and_keeps_its_hash() {
+    let gone = CLASS.replace("uid: u", "uid: u, deletionTimestamp: '2026-01-01T00:00:00Z'");
+    let project = |text: &str| node_class::ec2_node_class(&read::<EC2NodeClass>(text)).unwrap();
+    let (before, after) = (project(CLASS), project(&gone));
+    assert_eq!((before.deleting, after.deleting), (false, true));
+    assert_eq!(before.hash, after.hash, "no node is replaced because of it");
+}
+
+#[test]
 fn a_claim_that_has_come_all_the_way() {
     let claim = claim::claim(&read::<NodeClaim>(
         "

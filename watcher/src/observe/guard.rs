@@ -1,0 +1,101 @@
+//! An object as it comes from the API server: decoded, or what can be told of it all the same.
+//!
+//! Invariant: one object that cannot be decoded spoils no list. Its metadata is read for itself, and so is the
+//! node that a pod is on: what it may be about is not more than that node then.
+
+use std::borrow::Cow;
+
+use kube::Resource;
+use kube::api::ObjectMeta;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+/// An object, or why it cannot be decoded. Like kube's `DeserializeGuard`, but for what it tells of the latter.
+#[derive(Clone, Debug)]
+pub struct Guarded<K>(pub Result<K, Undecoded>);
+
+/// What can be told of an object that cannot be decoded.
+#[derive(Clone, Debug)]
+pub struct Undecoded {
+    /// Its metadata.
+    pub metadata: ObjectMeta,
+    /// `spec.nodeName`, empty when there is none; nothing when that much cannot be read either.
+    pub node_name: Option<String>,
+    /// Why it cannot be decoded.
+    pub error: String,
+}
+
+impl<'de, K: DeserializeOwned> Deserialize<'de> for Guarded<K> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Value::deserialize(deserializer)?;
+        let error = match K::deserialize(&raw) {
+            Ok(object) => return Ok(Self(Ok(object))),
+            Err(error) => error.to_string(),
+        };
+        let metadata = ObjectMeta::deserialize(&raw["metadata"]).map_err(D::Error::custom)?;
+        let node_name = raw["spec"].as_object().and_then(|spec| match spec.get("nodeName") {
+            None | Some(Value::Null) => Some(String::new()),
+            Some(name) => name.as_str().map(str::to_owned),
+        });
+        Ok(Self(Err(Undecoded { metadata, node_name, error })))
+    }
+}
+
+impl<K: Resource> Resource for Guarded<K> {
+    type DynamicType = K::DynamicType;
+    type Scope = K::Scope;
+
+    fn kind(dt: &Self::DynamicType) -> Cow<'_, str> {
+        K::kind(dt)
+    }
+
+    fn group(dt: &Self::DynamicType) -> Cow<'_, str> {
+        K::group(dt)
+    }
+
+    fn version(dt: &Self::DynamicType) -> Cow<'_, str> {
+        K::version(dt)
+    }
+
+    fn plural(dt: &Self::DynamicType) -> Cow<'_, str> {
+        K::plural(dt)
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        self.0.as_ref().map_or_else(|undecoded| &undecoded.metadata, K::meta)
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        self.0.as_mut().map_or_else(|undecoded| &mut undecoded.metadata, K::meta_mut)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Pod;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_decoded_says_what_can_be_read_of_it() {
+        let read = |spec: Value| {
+            let meta = json!({ "name": "p", "namespace": "n", "uid": "u" });
+            serde_json::from_value::<Guarded<Pod>>(json!({ "metadata": meta, "spec": spec }))
+        };
+        let good = read(json!({ "nodeName": "a", "containers": [] })).unwrap();
+        assert!(good.0.is_ok() && good.meta().uid.as_deref() == Some("u"));
+        for (spec, node) in [
+            (json!({ "nodeName": "a", "containers": "none" }), Some("a")),
+            (json!({ "containers": "none" }), Some("")),
+            (json!({ "nodeName": 7, "containers": [] }), None),
+            (json!("none"), None),
+        ] {
+            let bad = read(spec.clone()).unwrap();
+            assert_eq!(bad.meta().name.as_deref(), Some("p"), "{spec}");
+            assert_eq!(bad.0.unwrap_err().node_name.as_deref(), node, "{spec}");
+        }
+        assert!(serde_json::from_value::<Guarded<Pod>>(json!({ "metadata": 1 })).is_err());
+    }
+}
