@@ -4,6 +4,8 @@
 
 mod budgets;
 mod claims;
+mod classes;
+mod facts;
 mod launches;
 mod ledger;
 mod pods;
@@ -77,6 +79,16 @@ struct State {
     absent: BTreeMap<String, Vec<Instant>>,
     /// Instances that EC2 has denied.
     denied: BTreeSet<String>,
+    /// Instances that people have copied from others.
+    copies: BTreeSet<String>,
+    /// What the paths of parameters contain since a site's clusters were upgraded.
+    upgrades: BTreeMap<usize, (Instant, String)>,
+    /// When the present leader of a site took office, and its revision.
+    terms: BTreeMap<usize, (Instant, i64)>,
+    /// First call of each launch, and the term it was made in.
+    begun: BTreeMap<String, (Instant, i64)>,
+    /// Classes that were ready, by cluster label and name, and the term they were in.
+    ready: BTreeMap<(String, String), i64>,
 }
 
 /// Watches over a run. Clones share what they have seen.
@@ -139,10 +151,20 @@ impl Judge {
         self.lock().denied.insert(instance_id.to_owned());
     }
 
+    /// A person has launched more like an instance.
+    pub fn copied(&self, original: &str, copy: &str) {
+        self.journal.note(&format!("EC2: {copy} is launched by hand, a copy of {original}"));
+        let owner = self.owner(original);
+        let mut state = self.lock();
+        state.copies.insert(copy.to_owned());
+        state.owners.insert(copy.to_owned(), owner);
+    }
+
     fn happens(&self, site: usize, happening: &Happening) {
         match happening {
             Happening::Heard(instance_id) => self.heard(site, instance_id),
-            Happening::Asked(token) => self.asked(token),
+            Happening::Read(parameter) => self.read(site, parameter),
+            Happening::Asked(token) => self.asked(site, token),
             Happening::Launched(record) => self.launched(site, record),
             Happening::Ending { record, outside } => self.ending(site, record, *outside),
         }
@@ -182,7 +204,7 @@ impl Judge {
         if let Some(alive) = self.lock().alive.get_mut(&key) {
             alive.remove(id);
         }
-        if outside {
+        if outside || self.lock().copies.contains(id) {
             return;
         }
         let Some(cluster) = self.cluster_of(site, record) else {
