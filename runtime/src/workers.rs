@@ -4,6 +4,7 @@
 //! take turns, one job each, however many one of them has queued. A job that nobody waits for any more
 //! is dropped unstarted, and a panic in a job is its own failure.
 
+use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -132,8 +133,11 @@ impl Drop for Owner {
 #[derive(Clone)]
 enum Kind {
     Threads(Arc<Owner>),
-    Inline(Duration),
+    Inline(Duration, Before),
 }
+
+/// Called before each job, as a part of it.
+type Before = Arc<dyn Fn() + Send + Sync>;
 
 /// Where work that computes is done. Clones share the pool.
 #[derive(Clone)]
@@ -168,9 +172,10 @@ impl Workers {
     }
 
     /// Work done where it is asked for, answered `after` a time: for simulations, which have one thread.
+    /// Each job begins with `before`; when that panics, the job has.
     #[must_use]
-    pub const fn inline(after: Duration) -> Self {
-        Self(Kind::Inline(after))
+    pub fn inline(after: Duration, before: impl Fn() + Send + Sync + 'static) -> Self {
+        Self(Kind::Inline(after, Arc::new(before)))
     }
 
     /// Runs `job` for `tenant`. Dropping the future takes a job back that has not begun.
@@ -183,18 +188,17 @@ impl Workers {
         urgency: Urgency,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> impl Future<Output = Result<T, JobError>> + Send + 'static {
-        let guarded = move || {
-            catch_unwind(AssertUnwindSafe(job))
-                .map_err(|panic| JobError::Panicked(crate::tasks::panic_text(&*panic)))
-        };
+        let guarded =
+            move || catch_unwind(AssertUnwindSafe(job)).map_err(|panic| panicked(&*panic));
         let (answer, answered) = oneshot::channel();
         let answer = Arc::new(Mutex::new(Some(answer)));
         let mut delay = None;
         let mut refused = None;
         match &self.0 {
-            Kind::Inline(after) => {
+            Kind::Inline(after, before) => {
                 delay = Some(*after);
-                send(&answer, guarded());
+                let ready = catch_unwind(AssertUnwindSafe(|| before()));
+                send(&answer, ready.map_err(|panic| panicked(&*panic)).and_then(|()| guarded()));
             }
             Kind::Threads(owner) => {
                 let watched = Arc::clone(&answer);
@@ -224,6 +228,10 @@ impl Workers {
             answered.await.unwrap_or(Err(JobError::Ended))
         }
     }
+}
+
+fn panicked(panic: &(dyn Any + Send)) -> JobError {
+    JobError::Panicked(crate::tasks::panic_text(panic))
 }
 
 type Answer<T> = Arc<Mutex<Option<oneshot::Sender<Result<T, JobError>>>>>;

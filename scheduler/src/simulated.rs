@@ -228,7 +228,7 @@ impl Scene {
             clock,
             entropy: Entropy::seeded(1),
             network: Network::Given(Arc::new(roads.clone())),
-            workers: Workers::inline(Duration::from_millis(1)),
+            workers: Workers::inline(Duration::from_millis(1), || ()),
             confinement: None,
         };
         let supervisor = Supervisor::new(CancellationToken::new(), platform.clone());

@@ -35,12 +35,25 @@ impl Trap {
     /// # Panics
     /// Once, where the trap is set.
     #[must_use]
-    #[expect(clippy::panic, reason = "it is what the trap is for")]
     pub fn now_ms(&self) -> i64 {
+        self.tread();
+        Timestamp::now().as_millisecond()
+    }
+
+    /// For clocks that tell another time: called before they do.
+    ///
+    /// # Panics
+    /// Once, where the trap is set.
+    #[expect(clippy::panic, reason = "it is what the trap is for")]
+    pub fn tread(&self) {
         if let Some(place) = self.sprung() {
             panic!("{}", Self::cry(&place));
         }
-        Timestamp::now().as_millisecond()
+    }
+
+    /// Takes the trap away.
+    pub fn disarm(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// The place, when this call comes from there; then the trap is no longer set.

@@ -35,6 +35,10 @@ pub struct Troubles {
     pub conflicts: u64,
     /// Take effect, then the reply is lost.
     pub reply_lost: u64,
+    /// Are never answered, Leases apart, which have a priority level of their own; half of them take effect.
+    pub silent: u64,
+    /// Minor version that it is said to have; its own when none.
+    pub minor: Option<u32>,
     /// Watches that end at once.
     pub watches_cut: u64,
     /// Lists and watches of these plurals are answered 404.
@@ -113,11 +117,19 @@ impl Road {
         let took = self.draw(|random| random.between(REQUEST_US.0, REQUEST_US.1));
         tokio::time::sleep(Duration::from_micros(took / 2)).await;
         self.pass(self.host, self.address).await;
-        if let Some(refused) = self.refusal(&request) {
-            return Ok(refused.map(|body| self.disturbed(body)));
+        if let Some(answer) = self.refusal(&request).or_else(|| self.version(&request)) {
+            return Ok(answer.map(|body| self.disturbed(body)));
+        }
+        let lease = request.uri().path().contains("/leases");
+        let silent = !lease && self.chance(self.weather.now().silent);
+        if silent && self.chance(50) {
+            return std::future::pending().await;
         }
         let mut server = self.server.clone();
         let answer = tower::Service::call(&mut server, request.map(AxumBody::new)).await?;
+        if silent {
+            return std::future::pending().await;
+        }
         if self.chance(self.weather.now().reply_lost) {
             return Err("connection reset by the simulation".into());
         }
@@ -127,6 +139,26 @@ impl Road {
             return Err("the process is gone".into());
         }
         Ok(answer.map(|body| self.disturbed(body)))
+    }
+
+    /// What it says about itself since it was upgraded.
+    fn version(&self, request: &Request<kube::client::Body>) -> Option<Response<AxumBody>> {
+        let minor = self.weather.now().minor.filter(|_| request.uri().path() == "/version")?;
+        let says = serde_json::json!({
+            "major": "1",
+            "minor": minor.to_string(),
+            "gitVersion": format!("v1.{minor}.0"),
+            "gitCommit": "",
+            "gitTreeState": "clean",
+            "buildDate": "2026-06-01T00:00:00Z",
+            "goVersion": "",
+            "compiler": "",
+            "platform": "",
+        });
+        let mut answer = Response::new(AxumBody::from(says.to_string()));
+        let json = http::HeaderValue::from_static("application/json");
+        answer.headers_mut().insert(http::header::CONTENT_TYPE, json);
+        Some(answer)
     }
 
     fn refusal(&self, request: &Request<kube::client::Body>) -> Option<Response<AxumBody>> {

@@ -56,7 +56,7 @@ pub enum Command {
         #[command(flatten)]
         how: How,
     },
-    /// Plants each defect that once was, and says which seed finds it first.
+    /// Plants each defect that once was, where it shows soonest, and says which seed finds it first.
     Planted {
         /// Most seeds to try for each.
         #[arg(long, default_value_t = 200)]
@@ -64,12 +64,16 @@ pub enum Command {
         /// Only these; all unless given.
         #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
         only: Vec<String>,
-        /// How it runs.
-        #[command(flatten)]
-        how: How,
         /// Form of the report.
         #[arg(long, value_enum, default_value_t)]
         output: Output,
+        /// Processes at a time; as many as there are processors unless given.
+        #[arg(long)]
+        jobs: Option<usize>,
+        /// Run the tests of those that a test finds, instead of the simulation: each green as it is and red
+        /// with the defect. Builds them from the sources that this program was built from.
+        #[arg(long)]
+        tests: bool,
     },
     /// Runs one seed and prints its outcome as JSON; what `run` starts for each seed.
     #[command(hide = true)]

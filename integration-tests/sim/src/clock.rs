@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use longshore_runtime::clock::Clock;
 use tokio::time::Instant;
 
 /// True time at the start: 2026-06-01T00:00:00Z, in milliseconds since 1970.
@@ -62,12 +61,5 @@ impl WallClock {
     pub fn instant(&self, at_ms: i64) -> Instant {
         let ahead = u64::try_from(at_ms - self.now_ms()).unwrap_or_default();
         Instant::now() + Duration::from_millis(ahead)
-    }
-
-    /// As a service is given it.
-    #[must_use]
-    pub fn as_clock(&self) -> Clock {
-        let clock = self.clone();
-        Clock::reading(move || clock.now_ms())
     }
 }

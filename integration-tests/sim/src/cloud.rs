@@ -35,6 +35,10 @@ pub struct Troubles {
     pub denied: u64,
     /// Take effect, then the reply is lost.
     pub reply_lost: u64,
+    /// Answers to launches that are lost; as many repetitions of such a launch are denied.
+    pub revoked: u64,
+    /// Look-ups of what classes select, refused with InternalError.
+    pub lookups: u64,
     /// Listings of instances that leave some out.
     pub short_listings: u64,
     /// Listings of instances that leave all out.
@@ -109,6 +113,18 @@ impl CloudClient {
         outcome
     }
 
+    /// The same for what classes select.
+    async fn look_up<T>(
+        &self,
+        action: &'static str,
+        effect: impl FnOnce(&mut crate::region::Model, i64) -> Result<T, CloudError> + Send,
+    ) -> Result<T, CloudError> {
+        if self.chance(self.weather.now().lookups) {
+            return Err(error(action, Class::Unknown, "InternalError"));
+        }
+        self.call(action, effect).await
+    }
+
     /// Waits while nothing passes from one to the other.
     async fn pass(&self, from: IpAddr, to: IpAddr) {
         while self.net.is_blocked(from, to) {
@@ -131,7 +147,14 @@ fn error(action: &'static str, class: Class, code: &str) -> CloudError {
 impl Fleet for CloudClient {
     async fn launch(&self, order: &Order) -> Result<Outcome, CloudError> {
         let order = order.clone();
-        self.call("ec2:CreateFleet", move |model, now_ms| {
+        let action = "ec2:CreateFleet";
+        let revoked = self.chance(self.weather.now().revoked);
+        let asked_before =
+            |model: &crate::region::Model| model.tokens.contains_key(&order.client_token);
+        if revoked && self.region.with(|model, _| asked_before(model)) {
+            return Err(error(action, Class::Unauthorized, "UnauthorizedOperation"));
+        }
+        let answer = self.call(action, move |model, now_ms| {
             model.launch(&order, now_ms).map_err(|refusal| match refusal {
                 Refusal::TokenReused => {
                     error("ec2:CreateFleet", Class::TokenReused, "IdempotentParameterMismatch")
@@ -141,8 +164,9 @@ impl Fleet for CloudClient {
                     error("ec2:CreateFleet", Class::TemplateMissing, code)
                 }
             })
-        })
-        .await
+        });
+        let answer = answer.await;
+        if revoked { Err(error(action, Class::Unknown, "connection reset")) } else { answer }
     }
 
     async fn instances(&self) -> Result<Vec<Instance>, CloudError> {

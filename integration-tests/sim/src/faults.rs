@@ -5,8 +5,11 @@
 
 mod act;
 mod handover;
+mod kinds;
+mod people;
 
 pub use act::Begun;
+pub use kinds::{CloudFault, ClusterFault, EdgeFault, EtcdFault, ProcessFault, What};
 
 use serde::Serialize;
 
@@ -20,180 +23,46 @@ const GAP_MS: (u64, u64) = (15_000, 120_000);
 const CHOSEN_GAP_MS: (u64, u64) = (1_000, 30_000);
 /// How long a fault lasts, in milliseconds.
 const LENGTH_MS: (u64, u64) = (3_000, 120_000);
+/// How far a clock is off: two hosts differ by ten minutes at most, beyond which plans are refused as expired.
+const SKEW_MS: (u64, u64) = (1_000, 295_000);
 /// No fault begins before the world has come up, in milliseconds.
 const FIRST_MS: u64 = 60_000;
 /// The same when only faults of certain names are drawn.
 const CHOSEN_FIRST_MS: u64 = 0;
 /// How long darkness lasts: longer than it takes to believe that an instance has vanished.
 const DARK_MS: u64 = 200_000;
+/// How long launches fail: longer than a launch may be tried.
+const LAUNCHES_FAIL_MS: u64 = 660_000;
+/// How long a pool goes: longer than it takes until everybody knows.
+const POOL_GOES_MS: u64 = 300_000;
 /// How often a fault of the names wanted is looked for.
 const TRIES: usize = 2_000;
+/// Loops of an actuator, of the region and of one launch or call.
+const ACTUATOR: [&str; 5] = [
+    "longshore_actuator::work::reconciling::",
+    "longshore_actuator::work::catalogues::",
+    "longshore_actuator::work::offerings::",
+    "longshore_actuator::work::launch::attempt::",
+    "longshore_actuator::service::apply::",
+];
+/// Loops of a session, and the planner's work, which begins in [`crate::process`].
+const SCHEDULER: [&str; 5] = [
+    "longshore_scheduler::session::",
+    "longshore_scheduler::session::commit::",
+    "longshore_scheduler::session::live::",
+    "longshore_scheduler::session::dispatch::",
+    crate::process::COMPUTES,
+];
+/// Loops of a watcher.
+const WATCHER: [&str; 5] = [
+    "longshore_watcher::observe::",
+    "longshore_watcher::lease::",
+    "longshore_watcher::session::",
+    "longshore_watcher::directives::",
+    "longshore_watcher::lifecycle::",
+];
 /// Percent of calls that a troubled API refuses or loses.
 const TROUBLED_PERCENT: u64 = 30;
-
-/// Something that goes wrong.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum What {
-    /// With a service.
-    Process {
-        /// Index of the service.
-        service: usize,
-        /// What.
-        fault: ProcessFault,
-    },
-    /// Between two services.
-    Edge {
-        /// Index of the one.
-        from: usize,
-        /// Index of the other.
-        to: usize,
-        /// What.
-        fault: EdgeFault,
-    },
-    /// With the cloud.
-    Cloud {
-        /// Index of the site.
-        site: usize,
-        /// What.
-        fault: CloudFault,
-    },
-    /// With a cluster.
-    Cluster {
-        /// Index of the cluster.
-        cluster: usize,
-        /// What.
-        fault: ClusterFault,
-    },
-    /// With etcd.
-    Etcd {
-        /// Index of the site.
-        site: usize,
-        /// What.
-        fault: EtcdFault,
-    },
-}
-
-/// What goes wrong with a service.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ProcessFault {
-    /// It is killed and starts again.
-    Kill,
-    /// It is stopped as by SIGSTOP.
-    Stop,
-    /// It reaches no API server and no cloud.
-    Cutoff,
-    /// It reaches no member of etcd.
-    EtcdUnreachable,
-    /// Its clock is this far ahead, in milliseconds; behind when negative.
-    Skew(i64),
-}
-
-/// What goes wrong between two services.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EdgeFault {
-    /// Nothing passes from the one to the other.
-    OneWay,
-    /// Nothing passes at all.
-    Partition,
-    /// Connections are cut, and may be made again at once.
-    Cut,
-}
-
-/// What goes wrong with the cloud.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CloudFault {
-    /// Calls are throttled.
-    Throttled,
-    /// Calls answer InternalError.
-    CloudErrors,
-    /// Calls are refused as unauthorized.
-    Denied,
-    /// Replies are lost after they took effect.
-    CloudRepliesLost,
-    /// Listings leave instances out.
-    ShortListings,
-    /// Listings are empty.
-    EmptyListings,
-    /// This percentage of the offerings has no capacity.
-    SoldOut(u64),
-    /// This percentage of the spot instances is taken back.
-    SpotStorm(u64),
-    /// Somebody ends instances in the console.
-    KilledByHand,
-    /// Somebody takes the tags off an instance.
-    TagsStripped,
-    /// Launch templates vanish, and launches do not find new ones for as long.
-    TemplatesDeleted,
-    /// New instances never join.
-    Duds,
-    /// EC2 denies this percentage of the instances, and their nodes do not report.
-    Dark(u64),
-    /// Nobody may end this percentage of the instances from now on; users delete claims.
-    Protected(u64),
-    /// Nothing is left of Longshore but the claims and instances: as if Karpenter had made them.
-    KarpenterBefore,
-}
-
-/// What goes wrong with a cluster.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ClusterFault {
-    /// The API server is overloaded, fails and conflicts.
-    ApiErrors,
-    /// Its replies are lost after they took effect.
-    ApiRepliesLost,
-    /// It does not serve the kind of this plural.
-    KindAbsent(String),
-    /// The history of all objects is compacted: watches list anew.
-    Compacted,
-    /// A claim cannot be decoded.
-    Undecodable,
-    /// A node is not ready for a while.
-    NodeFlaps,
-    /// Users take a workload away, and want it again at the moment at which its nodes go.
-    Frenzy(u64),
-}
-
-/// What goes wrong with the etcd of a site.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum EtcdFault {
-    /// It has no leader: nothing is answered.
-    NoQuorum,
-    /// Another member becomes its leader: nothing is answered for a moment, then leases begin anew.
-    LeaderChange,
-    /// This member has lost the others.
-    MemberCut(usize),
-    /// Requests are refused.
-    EtcdErrors,
-    /// Answers are lost after the requests took effect.
-    EtcdRepliesLost,
-    /// All leases end.
-    LeasesEnd,
-    /// A compaction overtakes those who observe the election.
-    Overtaken,
-}
-
-impl What {
-    /// The fault's name, for counting.
-    #[must_use]
-    pub fn name(&self) -> String {
-        let value = match self {
-            Self::Process { fault, .. } => serde_json::to_value(fault),
-            Self::Edge { fault, .. } => serde_json::to_value(fault),
-            Self::Cloud { fault, .. } => serde_json::to_value(fault),
-            Self::Cluster { fault, .. } => serde_json::to_value(fault),
-            Self::Etcd { fault, .. } => serde_json::to_value(fault),
-        };
-        let value = value.unwrap_or_default();
-        let named = value.as_object().and_then(|object| object.keys().next().cloned());
-        named.or_else(|| value.as_str().map(ToOwned::to_owned)).unwrap_or_default()
-    }
-}
 
 /// A fault with its time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -221,8 +90,7 @@ pub fn draw(seed: u64, world: &World, until_ms: u64, only: &[String]) -> Vec<Fau
         let wanted = |what: &What| only.is_empty() || only.contains(&what.name());
         let mut drawn = (0..TRIES).map(|_| one(&mut random, world));
         let Some(what) = drawn.find(wanted) else { return faults };
-        let dark = matches!(what, What::Cloud { fault: CloudFault::Dark(_), .. });
-        let for_ms = if dark { DARK_MS } else { for_ms };
+        let for_ms = least_ms(&what).unwrap_or(for_ms);
         if at_ms + for_ms >= until_ms {
             return faults;
         }
@@ -230,19 +98,45 @@ pub fn draw(seed: u64, world: &World, until_ms: u64, only: &[String]) -> Vec<Fau
     }
 }
 
-fn one(random: &mut Random, world: &World) -> What {
-    let process = |random: &mut Random| {
-        let service = random.index(world.services.len());
-        let fault = match random.between(0, 5) {
-            0..=2 => ProcessFault::Kill,
-            3 => ProcessFault::Stop,
-            4 => ProcessFault::Cutoff,
-            _ => ProcessFault::Skew(skew(random)),
-        };
-        What::Process { service, fault }
+/// How long a fault lasts whose length is not drawn.
+const fn least_ms(what: &What) -> Option<u64> {
+    match what {
+        What::Cloud { fault: CloudFault::Dark(_), .. } => Some(DARK_MS),
+        What::Cloud { fault: CloudFault::LaunchesFail, .. } => Some(LAUNCHES_FAIL_MS),
+        What::Cluster { fault: ClusterFault::PoolGoes, .. } => Some(POOL_GOES_MS),
+        What::Process { .. }
+        | What::Edge { .. }
+        | What::Cloud { .. }
+        | What::Cluster { .. }
+        | What::Etcd { .. } => None,
+    }
+}
+
+/// Where a service panics.
+const fn places(kind: &Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::Actuator { .. } => &ACTUATOR,
+        Kind::Scheduler => &SCHEDULER,
+        Kind::Watcher { .. } => &WATCHER,
+    }
+}
+
+fn of_process(random: &mut Random, world: &World) -> What {
+    let service = random.index(world.services.len());
+    let places = places(&world.services[service].kind);
+    let fault = match random.between(0, 6) {
+        0..=2 => ProcessFault::Kill,
+        3 => ProcessFault::Stop,
+        4 => ProcessFault::Cutoff,
+        5 => ProcessFault::Panic(places[random.index(places.len())]),
+        _ => ProcessFault::Skew(skew(random)),
     };
+    What::Process { service, fault }
+}
+
+fn one(random: &mut Random, world: &World) -> What {
     match random.between(0, 11) {
-        0..=2 => process(random),
+        0..=2 => of_process(random, world),
         3 => {
             let (from, to) = edge(random, world);
             let faults = [EdgeFault::OneWay, EdgeFault::Partition, EdgeFault::Cut];
@@ -275,6 +169,12 @@ fn cloud(random: &mut Random) -> CloudFault {
         CloudFault::Dark(percent),
         CloudFault::KarpenterBefore,
         CloudFault::Protected(percent / 4),
+        CloudFault::LookupsFail,
+        CloudFault::LaunchesFail,
+        CloudFault::SlowToShow,
+        CloudFault::Revoked,
+        CloudFault::Copied,
+        CloudFault::Upgraded,
     ];
     faults[random.index(faults.len())].clone()
 }
@@ -291,6 +191,8 @@ fn of_cluster(random: &mut Random) -> ClusterFault {
         ClusterFault::Undecodable,
         ClusterFault::NodeFlaps,
         ClusterFault::Frenzy(after_ms),
+        ClusterFault::Silent,
+        ClusterFault::PoolGoes,
     ];
     faults[random.index(faults.len())].clone()
 }
@@ -326,6 +228,6 @@ fn edge(random: &mut Random, world: &World) -> (usize, usize) {
 }
 
 fn skew(random: &mut Random) -> i64 {
-    let far = i64::try_from(random.between(1_000, 600_000)).unwrap_or_default();
+    let far = i64::try_from(random.between(SKEW_MS.0, SKEW_MS.1)).unwrap_or_default();
     if random.chance(50) { far } else { -far }
 }

@@ -63,8 +63,9 @@ fn act(command: Command) -> Result<ExitCode> {
             println!("longshore-sim replay --seed {seed} {}", how.to_arguments().join(" "));
             replay(seed, &how)?
         }
-        Command::Planted { within, only, how, output } => {
-            planted::find(within, &only, &how, (output, processors()))?
+        Command::Planted { only, tests: true, .. } => planted::run_tests(&only)?,
+        Command::Planted { within, only, output, jobs, .. } => {
+            planted::find(within, &only, (output, jobs.unwrap_or_else(processors)))?
         }
         Command::One { seed, how } => {
             let (outcome, _, _) = run::run(seed, &how)?;

@@ -120,6 +120,13 @@ impl Net {
         state.stopped.remove(&host);
     }
 
+    /// Hosts that are connected for longer than this, from and to, with the connection's age.
+    pub fn older_than(&self, age: Duration) -> Vec<(IpAddr, IpAddr, Duration)> {
+        let state = self.lock();
+        let old = state.pipes.iter().filter(|(_, _, pipe)| !pipe.is_over() && pipe.age() > age);
+        old.map(|(from, to, pipe)| (*from, *to, pipe.age())).collect()
+    }
+
     fn reset(&self, matches: impl Fn(IpAddr, IpAddr) -> bool) {
         let mut state = self.lock();
         let cut: Vec<_> = state.pipes.extract_if(.., |(from, to, _)| matches(*from, *to)).collect();

@@ -1,21 +1,20 @@
 //! The defects that once were, and which seed finds each.
 //!
 //! Invariant: the list names every defect that the code can commit again (a test compares). A seed finds a
-//! defect when it breaks a rule with it and none without. What neither a seed nor a test finds fails the
+//! defect when it breaks a rule with it and not without. What neither a seed nor a test finds fails the
 //! command.
 
-use anyhow::Result;
-use serde_json::json;
+mod by_test;
+mod find;
 
-use crate::args::{How, Output};
-use crate::children::{self, Going};
-use crate::run::{Broken, Outcome};
+pub use by_test::run as run_tests;
+pub use find::find;
 
 /// Who finds a planted defect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// The simulation, soonest under faults of these names; under none when it needs no fault.
-    Faults(&'static [&'static str]),
+    /// The simulation.
+    Seed(Hunt),
     /// A test of this name: alone the defect breaks no rule that is judged here, because another mend
     /// covers it or because the simulated world has nothing that brings it about.
     Test(&'static str),
@@ -23,12 +22,46 @@ pub enum By {
     Nobody,
 }
 
+/// How the simulation looks for a defect: where it shows soonest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hunt {
+    /// Faults of these names; of all when there are none.
+    faults: &'static [&'static str],
+    /// Planted together with it, because each of these mends covers it; they stay planted in the run without
+    /// the defect, which must not break the same rule.
+    with: &'static [&'static str],
+    /// Simulated minutes with users and faults.
+    minutes: u64,
+    /// Clusters. Only three have two of one name.
+    clusters: u8,
+    /// Pods of each cluster.
+    pods: u64,
+}
+
+const fn hunt(faults: &'static [&'static str]) -> Hunt {
+    Hunt { faults, with: &[], minutes: 8, clusters: 1, pods: 20 }
+}
+
+impl Hunt {
+    const fn with(self, with: &'static [&'static str]) -> Self {
+        Self { with, ..self }
+    }
+
+    const fn minutes(self, minutes: u64) -> Self {
+        Self { minutes, ..self }
+    }
+
+    const fn clusters(self, clusters: u8) -> Self {
+        Self { clusters, ..self }
+    }
+}
+
 /// Names under which defects are planted, each with what it was and who finds it.
 pub const PLANTED: &[(&str, &str, By)] = &[
     (
         "S1",
         "directive ids begin anew in each session, and old answers are given to new directives",
-        By::Faults(&["kill", "cut"]),
+        By::Seed(hunt(&["kill", "cut"])),
     ),
     (
         "S1a",
@@ -43,9 +76,9 @@ pub const PLANTED: &[(&str, &str, By)] = &[
     (
         "S2",
         "claims and instances that another autoscaler made count as gone or unowned by their age",
-        By::Faults(&["karpenter_before"]),
+        By::Seed(hunt(&["karpenter_before"])),
     ),
-    ("S3", "what cannot be read counts as absent", By::Faults(&["kind_absent", "undecodable"])),
+    ("S3", "what cannot be read counts as absent", By::Seed(hunt(&["kind_absent", "undecodable"]))),
     (
         "S3a",
         "a drain counts as done though a pod on the node cannot be read",
@@ -64,10 +97,10 @@ pub const PLANTED: &[(&str, &str, By)] = &[
     (
         "S4",
         "one listing that lacks an instance ends it",
-        By::Faults(&["short_listings", "empty_listings"]),
+        By::Seed(hunt(&["short_listings", "empty_listings"])),
     ),
-    ("S5", "regions and clusters are keyed by name alone", By::Faults(&[])),
-    ("S6", "no breaker bounds what goes on absence alone", By::Faults(&["dark"])),
+    ("S5", "regions and clusters are keyed by name alone", By::Seed(hunt(&[]).clusters(3))),
+    ("S6", "no breaker bounds what goes on absence alone", By::Seed(hunt(&["dark"]))),
     (
         "S6a",
         "a scheduler that begins does not know what the one before let go on absence alone",
@@ -76,56 +109,52 @@ pub const PLANTED: &[(&str, &str, By)] = &[
     (
         "S7",
         "an instance whose launch is recorded as failed cannot be ended",
-        By::Test("an_instance_that_lives_is_ended_whatever_its_launch_is_recorded_as"),
+        By::Seed(hunt(&["revoked", "killed_by_hand"]).with(&["S7a"])),
     ),
     (
         "S7a",
         "a launch is failed on an error of a repeated call",
-        By::Test("a_refused_repetition_fails_nothing_before_the_instance_must_show"),
+        By::Seed(hunt(&["revoked", "killed_by_hand"])),
     ),
     (
         "S8",
         "a lost answer is followed by another token at once",
-        By::Faults(&["cloud_replies_lost", "templates_deleted"]),
+        By::Seed(hunt(&["cloud_replies_lost", "templates_deleted"])),
     ),
-    (
-        "S8a",
-        "a second instance of a launch is left alone",
-        By::Test("an_instance_beside_the_one_a_launch_led_to_is_ended"),
-    ),
+    ("S8a", "a second instance of a launch is left alone", By::Seed(hunt(&["copied"]))),
     (
         "S9",
         "a definite answer does not end its token; a deleted claim with a pending launch sends nothing",
-        By::Faults(&["cloud_errors"]),
+        By::Seed(hunt(&["cloud_errors"])),
     ),
-    (
-        "S9a",
-        "launches have no deadline",
-        By::Test("a_launch_that_cannot_go_on_leaves_its_slot_and_ends_at_its_deadline"),
-    ),
+    ("S9a", "launches have no deadline", By::Seed(hunt(&["launches_fail"]).minutes(20))),
     (
         "S10",
         "interruptions are read before the first listing and lost",
         By::Test("nothing_is_read_from_a_queue_before_the_first_listing"),
     ),
-    ("S11", "one bad instance blocks its batch of terminations", By::Faults(&["protected"])),
+    ("S11", "one bad instance blocks its batch of terminations", By::Seed(hunt(&["protected"]))),
     (
         "S12",
         "a launch from a template that is gone calls without end",
-        By::Faults(&["templates_deleted"]),
+        By::Seed(hunt(&["templates_deleted"])),
     ),
     (
         "S13",
         "one type's permanent error faults the whole class",
         By::Test("a_type_that_is_refused_by_name_closes_and_its_class_does_not"),
     ),
+    ("S13a", "one failed look-up empties a class", By::Seed(hunt(&["cloud_errors"]))),
     (
-        "S13a",
-        "one failed look-up empties a class",
-        By::Test("a_look_up_that_fails_keeps_what_was_found_before"),
+        "S13b",
+        "a class that AWS did not answer about fails launches for good",
+        By::Seed(hunt(&["lookups_fail"])),
     ),
-    ("S13b", "a class that AWS did not answer about fails launches for good", By::Nobody),
-    ("S13c", "a profile that EC2 has not learned of fails launches for good", By::Nobody),
+    (
+        "S13c",
+        "a profile that EC2 has not learned of fails launches for good",
+        By::Seed(hunt(&["leases_end"])),
+    ),
     (
         "S14",
         "clusters never leave the ledger",
@@ -194,7 +223,7 @@ pub const PLANTED: &[(&str, &str, By)] = &[
         By::Test("a_disruption_that_leads_nowhere_is_called_off"),
     ),
     ("S19", "DaemonSets leave negative room", By::Test("every_scenario_gives_its_plan")),
-    ("S20", "a failed task keeps the leadership", By::Nobody),
+    ("S20", "a failed task keeps the leadership", By::Seed(hunt(&["panic"]))),
     (
         "S20a",
         "a task that panics is started again with what it broke",
@@ -211,21 +240,13 @@ pub const PLANTED: &[(&str, &str, By)] = &[
         "a cluster's record over the store's size is tried without end",
         By::Test("a_record_over_the_stores_size_is_refused_with_what_to_shorten"),
     ),
-    ("S22", "a Lease is over by another host's clock", By::Faults(&["skew"])),
+    ("S22", "a Lease is over by another host's clock", By::Seed(hunt(&["skew"]))),
     ("S22a", "writes go on without the Lease", By::Test("nothing_is_written_without_the_lease")),
-    ("S22b", "calls of the API server have no end", By::Test("a_silent_api_server_is_an_error")),
-    ("S23", "plans and directives expire by other hosts' clocks", By::Faults(&["skew"])),
-    (
-        "S23a",
-        "a pod counts as stuck by another host's clock",
-        By::Test("a_pod_is_not_stuck_because_the_own_clock_is_ahead"),
-    ),
-    (
-        "S23b",
-        "a drain's deadline is past by another host's clock",
-        By::Test("a_deadline_is_not_past_because_the_own_clock_is_ahead_or_jumps"),
-    ),
-    ("S24", "cluster facts are read once", By::Test("facts_are_read_again_while_the_watcher_runs")),
+    ("S22b", "calls of the API server have no end", By::Seed(hunt(&["silent"]))),
+    ("S23", "plans and directives expire by other hosts' clocks", By::Seed(hunt(&["skew"]))),
+    ("S23a", "a pod counts as stuck by another host's clock", By::Seed(hunt(&["skew"]))),
+    ("S23b", "a drain's deadline is past by another host's clock", By::Seed(hunt(&["skew"]))),
+    ("S24", "cluster facts are read once", By::Seed(hunt(&["upgraded"]).minutes(30))),
     (
         "S25",
         "deletions wait behind registrations",
@@ -246,11 +267,11 @@ pub const PLANTED: &[(&str, &str, By)] = &[
         "tables fed from outside have no bound",
         By::Test("a_snapshot_that_never_ends_is_refused"),
     ),
-    ("S28", "sessions stay where they landed", By::Test("an_old_session_is_asked_to_move")),
+    ("S28", "sessions stay where they landed", By::Seed(hunt(&["frenzy"]).minutes(60))),
     (
         "S29",
         "failed dispatches are tried without growth; a pool that goes still launches",
-        By::Test("a_pool_that_is_being_deleted_gets_no_more_nodes"),
+        By::Seed(hunt(&["pool_goes"])),
     ),
     (
         "S29b",
@@ -269,91 +290,3 @@ pub const PLANTED: &[(&str, &str, By)] = &[
         By::Test("every_scenario_gives_its_plan"),
     ),
 ];
-
-/// Looks for each planted defect; the number of those that were not found.
-///
-/// # Errors
-/// When a child cannot be started.
-#[allow(clippy::print_stdout, reason = "the report is what the command is for")]
-pub fn find(
-    within: u64,
-    only: &[String],
-    how: &How,
-    (output, jobs): (Output, usize),
-) -> Result<usize> {
-    let mut rows = Vec::new();
-    let wanted = |name: &str| only.is_empty() || only.iter().any(|one| one == name);
-    for (name, what, by) in PLANTED.iter().filter(|(name, ..)| wanted(name)) {
-        let found = match by {
-            By::Faults(faults) => first_seed(name, within, &under(how, faults), jobs)?,
-            By::Test(_) | By::Nobody => None,
-        };
-        let first =
-            found.as_ref().and_then(|outcome| Some((outcome.seed, outcome.violations.first()?)));
-        if output == Output::Text {
-            println!("{name}: {}: {what}", finder(*by, within, first));
-        }
-        rows.push(json!({
-            "name": name,
-            "what": what,
-            "test": match by { By::Test(test) => Some(test), By::Faults(_) | By::Nobody => None },
-            "seed": first.as_ref().map(|(seed, _)| seed),
-            "rule": first.as_ref().map(|(_, broken)| &broken.rule),
-            "text": first.as_ref().map(|(_, broken)| &broken.text),
-        }));
-    }
-    let missing = rows.iter().filter(|row| row["seed"].is_null() && row["test"].is_null()).count();
-    if output == Output::Json {
-        println!("{}", serde_json::to_string_pretty(&rows)?);
-    }
-    Ok(missing)
-}
-
-/// How a defect is looked for: under the faults that show it soonest, unless others are asked for. Only three
-/// clusters have two of one name.
-fn under(how: &How, faults: &[&str]) -> How {
-    let mut how = how.clone();
-    if how.faults.is_empty() {
-        how.faults = faults.iter().map(|name| (*name).to_owned()).collect();
-    }
-    if faults.is_empty() {
-        how.clusters = 3;
-    }
-    how
-}
-
-fn finder(by: By, within: u64, first: Option<(u64, &Broken)>) -> String {
-    match (by, first) {
-        (By::Test(test), _) => format!("found by the test {test}"),
-        (By::Nobody, _) => "found by nobody".to_owned(),
-        (By::Faults(_), Some((seed, broken))) => {
-            format!("seed {seed}: {} ({})", broken.rule, broken.text)
-        }
-        (By::Faults(_), None) => format!("not found within {within} seeds"),
-    }
-}
-
-/// The first seed that breaks a rule with a defect planted and none without it.
-fn first_seed(name: &str, within: u64, how: &How, jobs: usize) -> Result<Option<Outcome>> {
-    let mut planted = how.clone();
-    planted.plant.push(name.to_owned());
-    let seeds: Vec<u64> = (0..within).collect();
-    for seeds in seeds.chunks(jobs.max(1)) {
-        let mut broken = Vec::new();
-        children::run(seeds.iter().copied(), &planted, jobs, |outcome| {
-            broken.extend((!outcome.violations.is_empty()).then(|| outcome.clone()));
-            Going::On
-        })?;
-        for outcome in broken {
-            let mut innocent = false;
-            children::run([outcome.seed], how, 1, |without| {
-                innocent = without.violations.is_empty();
-                Going::On
-            })?;
-            if innocent {
-                return Ok(Some(outcome));
-            }
-        }
-    }
-    Ok(None)
-}

@@ -6,6 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use longshore_lab::trap::Trap;
+use longshore_runtime::clock::Clock;
 use longshore_runtime::entropy::Entropy;
 use longshore_runtime::net::Network;
 use longshore_runtime::platform::{Confine as _, Platform};
@@ -22,6 +24,8 @@ use crate::random::mix;
 const PORT: u16 = 7400;
 /// Time that a plan takes.
 const PLAN_TIME: Duration = Duration::from_millis(5);
+/// Path of the function that each computation of a process begins with.
+pub const COMPUTES: &str = "longshore_sim::process::computes";
 /// How long a process may take to end.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -34,6 +38,8 @@ pub struct Machine {
     pub host: IpAddr,
     /// Clock.
     pub clock: WallClock,
+    /// Lets a loop of its process panic.
+    pub trap: Trap,
     /// The network.
     pub net: Net,
     seed: u64,
@@ -57,6 +63,7 @@ impl Machine {
             name: name.to_owned(),
             host: IpAddr::V4(Ipv4Addr::new(10, 1, number, 1)),
             clock: clock.another(),
+            trap: Trap::default(),
             net: net.clone(),
             seed,
             lives: 0,
@@ -81,11 +88,17 @@ impl Machine {
         let gate = Gate::default();
         let endpoint = Endpoint { net: self.net.clone(), host: self.host };
         let stream = format!("{}/{}", self.name, self.lives);
+        let (watched, clock) = (self.trap.clone(), self.clock.clone());
+        let told = move || {
+            watched.tread();
+            clock.now_ms()
+        };
+        let trap = self.trap.clone();
         let platform = Platform {
-            clock: self.clock.as_clock(),
+            clock: Clock::reading(told),
             entropy: Entropy::seeded(mix(self.seed, &stream)),
             network: Network::Given(Arc::new(endpoint)),
-            workers: Workers::inline(PLAN_TIME),
+            workers: Workers::inline(PLAN_TIME, move || computes(&trap)),
             confinement: Some(Arc::new(gate.clone())),
         };
         let supervisor = Supervisor::new(CancellationToken::new(), platform);
@@ -119,6 +132,12 @@ impl Process {
     pub fn has_ended(&self) -> bool {
         self.ended.is_cancelled()
     }
+}
+
+/// A computation begins; [`COMPUTES`] names this.
+#[inline(never)]
+fn computes(trap: &Trap) {
+    trap.tread();
 }
 
 /// Runs a task as part of a process.

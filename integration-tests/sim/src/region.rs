@@ -5,6 +5,7 @@
 
 mod announce;
 mod boot;
+mod people;
 mod time;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -21,6 +22,7 @@ use crate::clock::WallClock;
 use crate::random::Random;
 
 pub use boot::Boots;
+pub use people::Refusal;
 
 /// From launch to running, shortest and longest, in milliseconds.
 const BOOT_MS: (u64, u64) = (18_000, 35_000);
@@ -32,6 +34,8 @@ const LISTED_MS: i64 = 60 * 60 * 1000;
 const NOTICE_MS: i64 = 120_000;
 /// How long a new instance stays invisible, at most, in milliseconds.
 const INVISIBLE_MS: u64 = 5_000;
+/// The same while EC2 is slow to show what it has launched, in milliseconds.
+const SLOW_MS: u64 = 50_000;
 /// The families sold: enough for choices, few enough for speed.
 const FAMILIES: [&str; 4] = ["m6i", "c6i", "r6i", "t3"];
 
@@ -73,6 +77,8 @@ pub enum Happening {
     Asked(String),
     /// An instance was bought.
     Launched(Box<Record>),
+    /// Somebody looks up a parameter of this name.
+    Read(String),
     /// Somebody takes what EC2 has announced about this instance off the queue.
     Heard(String),
     /// Somebody asks EC2 to end an instance that is alive.
@@ -122,11 +128,14 @@ pub struct Model {
     pub protected: BTreeSet<String>,
     /// Launches find no template, whatever is there.
     pub templates_missing: bool,
+    /// New instances stay invisible for longer.
+    pub slow: bool,
     /// Percent of the launches that fail by EC2's own fault.
     pub failing_percent: u64,
     /// Percent of new instances that never join.
     pub dud_percent: u64,
-    profiles: BTreeSet<String>,
+    /// Instance profiles, and when EC2 learns of each, in milliseconds since 1970.
+    profiles: BTreeMap<String, i64>,
     random: Random,
     next: u64,
     observers: Vec<Observer>,
@@ -174,9 +183,10 @@ impl Region {
             denied: BTreeSet::new(),
             protected: BTreeSet::new(),
             templates_missing: false,
+            slow: false,
             failing_percent: 0,
             dud_percent: 0,
-            profiles: BTreeSet::new(),
+            profiles: BTreeMap::new(),
             random,
             next: 0,
             observers: Vec::new(),
@@ -283,6 +293,10 @@ impl Model {
             outcome.shortages.extend(offers.drain(..).map(|(_, offer)| announce::untried(&offer)));
         }
         while let Some((template, offer)) = offers.pop_front() {
+            if !self.knows_profile(&template, now_ms) {
+                outcome.shortages.push(announce::profile_unknown(&offer));
+                continue;
+            }
             if self.sold_out.contains(&(offer.instance_type.clone(), offer.zone.clone())) {
                 outcome.shortages.push(announce::shortage(&offer));
                 continue;
@@ -297,7 +311,7 @@ impl Model {
     fn buy(&mut self, order: &Order, template: &str, offer: &Offer, now_ms: i64) -> Bought {
         let instance_id = self.id("i");
         let boot = self.random.between(BOOT_MS.0, BOOT_MS.1);
-        let invisible = self.random.between(0, INVISIBLE_MS);
+        let invisible = self.random.between(0, if self.slow { SLOW_MS } else { INVISIBLE_MS });
         let (template, _) = self.templates.get(template).cloned().unwrap_or_else(announce::nothing);
         let number = self.instances.len() + self.tokens.len();
         let dns_name = format!("ip-10-{}-{}.internal", self.config.account_id, number);
@@ -367,16 +381,6 @@ impl Model {
         true
     }
 
-    /// True once for each profile: it exists from now on.
-    pub fn has_profile(&mut self, name: &str) -> bool {
-        self.profiles.contains(name)
-    }
-
-    /// Makes a profile.
-    pub fn make_profile(&mut self, name: &str) {
-        self.profiles.insert(name.to_owned());
-    }
-
     pub(crate) fn tell(&self, happening: &Happening) {
         self.observers.iter().for_each(|observer| observer(happening));
     }
@@ -386,13 +390,4 @@ impl Model {
         self.next += 1;
         format!("{prefix}-{:05x}{:012x}", self.next, self.random.between(0, (1 << 48) - 1))
     }
-}
-
-/// Why nothing was bought at all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// The token was used with another order.
-    TokenReused,
-    /// A template does not exist.
-    TemplateMissing,
 }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::Result;
+use longshore_lab::trap::Trap;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
@@ -86,6 +87,7 @@ async fn live(seed: u64, how: &How) -> Result<(Outcome, Journal, Vec<Fault>)> {
         .with_ansi(false)
         .with_max_level(tracing::Level::INFO)
         .finish();
+    tell_of_panics(journal.clone());
     // Already set when a test runs two seeds in one process; the journals then lack the services' lines.
     let _ = tracing::subscriber::set_global_default(subscriber);
     let faults_end_ms = how.minutes * 60_000;
@@ -100,6 +102,7 @@ async fn live(seed: u64, how: &How) -> Result<(Outcome, Journal, Vec<Fault>)> {
     course.through(users_end).await;
     let rested = course.rest().await;
     course.world.judge.plans();
+    course.world.judge.sessions(&course.world.aged_sessions());
     let counted = faults.iter().map(|fault| fault.what.name());
     let mut outcome = Outcome {
         seed,
@@ -114,6 +117,19 @@ async fn live(seed: u64, how: &How) -> Result<(Outcome, Journal, Vec<Fault>)> {
     outcome.digest = format!("{digest:016x}/{lines}");
     outcome.wall_ms = u64::try_from(wall.elapsed().as_millis()).unwrap_or(u64::MAX);
     Ok((outcome, journal, faults))
+}
+
+/// Panics that a fault brings about are told in the journal; all others end a run's process loudly.
+fn tell_of_panics(journal: Journal) {
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        let text = longshore_runtime::tasks::panic_text(info.payload());
+        if text.starts_with(&Trap::cry("")) {
+            journal.note(&format!("panic: {text}"));
+        } else {
+            before(info);
+        }
+    }));
 }
 
 struct Course {

@@ -20,6 +20,10 @@ use crate::world::Cluster;
 pub const WORKLOADS: usize = 5;
 /// Sizes of pods: thousandths of a CPU, MiB of memory.
 const SIZES: [(u64, u64); 5] = [(250, 512), (500, 1024), (1000, 2048), (1500, 6144), (3000, 4096)];
+/// The workload whose pods take most of their grace to stop.
+const SLOW: usize = 4;
+/// How long these take.
+const SLOWLY: &str = "25s";
 /// Pause between two deeds of a cluster's users, shortest and longest, in seconds.
 const PAUSE_S: (u64, u64) = (20, 90);
 
@@ -142,6 +146,7 @@ impl Users {
 pub fn deployment(index: usize, replicas: u64) -> Value {
     let (cpu, memory) = SIZES[index % SIZES.len()];
     let labels = json!({ "app": format!("app-{index}") });
+    let stops = (index == SLOW).then(|| json!({ longshore_lab::kubelet::STOPS_AFTER: SLOWLY }));
     json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -150,7 +155,7 @@ pub fn deployment(index: usize, replicas: u64) -> Value {
             "replicas": replicas,
             "selector": { "matchLabels": labels },
             "template": {
-                "metadata": { "labels": labels },
+                "metadata": { "labels": labels, "annotations": stops },
                 "spec": {
                     "containers": [{
                         "name": "main",

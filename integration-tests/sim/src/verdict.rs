@@ -4,6 +4,8 @@
 
 mod budgets;
 mod claims;
+mod classes;
+mod facts;
 mod lately;
 mod launches;
 mod ledger;
@@ -29,6 +31,7 @@ use crate::world::{Cluster, Site};
 /// Resource id of NodeClaims.
 const CLAIMS: &str = "nodeclaims.karpenter.sh";
 const POOLS: &str = "nodepools.karpenter.sh";
+const CLASSES: &str = "ec2nodeclasses.karpenter.k8s.aws";
 
 /// One thing that must not happen and did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -61,8 +64,8 @@ struct State {
     deleted_by_users: BTreeSet<(String, String)>,
     /// Claims seen, by cluster label and name: whether they were being deleted.
     claims: BTreeMap<String, BTreeMap<String, bool>>,
-    /// Revisions of claims and pools at the last look, by cluster label.
-    revisions: BTreeMap<String, [u64; 2]>,
+    /// Revisions of claims, pools and classes at the last look, by cluster label.
+    revisions: BTreeMap<String, [u64; 3]>,
     /// Campaigns that stand, by site and the revision that they began at.
     campaigns: BTreeSet<(usize, i64)>,
     /// Calls for each launch, of late.
@@ -81,6 +84,16 @@ struct State {
     absent: BTreeMap<String, Vec<Instant>>,
     /// Instances that EC2 has denied.
     denied: BTreeSet<String>,
+    /// Instances that people have copied from others.
+    copies: BTreeSet<String>,
+    /// What the paths of parameters contain since a site's clusters were upgraded.
+    upgrades: BTreeMap<usize, (Instant, String)>,
+    /// When the present leader of a site took office, and its revision.
+    terms: BTreeMap<usize, (Instant, i64)>,
+    /// First call of each launch, and the term it was made in.
+    begun: BTreeMap<String, (Instant, i64)>,
+    /// Classes that were ready, by cluster label and name, and the term they were in.
+    ready: BTreeMap<(String, String), i64>,
 }
 
 /// Watches over a run. Clones share what they have seen.
@@ -143,10 +156,20 @@ impl Judge {
         self.lock().denied.insert(instance_id.to_owned());
     }
 
+    /// A person has launched more like an instance.
+    pub fn copied(&self, original: &str, copy: &str) {
+        self.journal.note(&format!("EC2: {copy} is launched by hand, a copy of {original}"));
+        let owner = self.owner(original);
+        let mut state = self.lock();
+        state.copies.insert(copy.to_owned());
+        state.owners.insert(copy.to_owned(), owner);
+    }
+
     fn happens(&self, site: usize, happening: &Happening) {
         match happening {
             Happening::Heard(instance_id) => self.heard(site, instance_id),
-            Happening::Asked(token) => self.asked(token),
+            Happening::Read(parameter) => self.read(site, parameter),
+            Happening::Asked(token) => self.asked(site, token),
             Happening::Launched(record) => self.launched(site, record),
             Happening::Ending { record, outside } => self.ending(site, record, *outside),
         }
@@ -186,7 +209,7 @@ impl Judge {
         if let Some(alive) = self.lock().alive.get_mut(&key) {
             alive.remove(id);
         }
-        if outside {
+        if outside || self.lock().copies.contains(id) {
             return;
         }
         let Some(cluster) = self.cluster_of(site, record) else {

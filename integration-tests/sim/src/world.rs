@@ -28,6 +28,8 @@ pub use services::{Kind, Service};
 
 /// Most time that a chunk of bytes takes between two processes.
 const LATENCY_MAX: Duration = Duration::from_millis(4);
+/// How long a watcher may stay at one scheduler: half an hour, ten minutes of spread, and the way.
+const SESSION_AGE_MAX: Duration = Duration::from_secs(45 * 60);
 /// Address that stands for both schedulers.
 const SCHEDULERS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 9, 9, 9)), 7400);
 
@@ -140,6 +142,23 @@ impl World {
     pub fn indices(&self, wanted: impl Fn(&Service) -> bool) -> Vec<usize> {
         let services = self.services.iter().enumerate();
         services.filter(|(_, service)| wanted(service)).map(|(index, _)| index).collect()
+    }
+
+    /// Watchers whose connection to a scheduler is older than a session may be.
+    #[must_use]
+    pub fn aged_sessions(&self) -> Vec<String> {
+        let named = |host: IpAddr, wanted: fn(&Kind) -> bool| {
+            let of_host =
+                |service: &&Service| service.machine.host == host && wanted(&service.kind);
+            self.services.iter().find(of_host).map(|service| service.machine.name.clone())
+        };
+        let old = self.net.older_than(SESSION_AGE_MAX).into_iter();
+        let old = old.filter_map(|(from, to, age)| {
+            let watcher = named(from, |kind| matches!(kind, Kind::Watcher { .. }))?;
+            let scheduler = named(to, |kind| *kind == Kind::Scheduler)?;
+            Some(format!("{watcher} is at {scheduler} for {} s", age.as_secs()))
+        });
+        old.collect()
     }
 
     fn add_services(&mut self, seed: u64, size: &Size) {

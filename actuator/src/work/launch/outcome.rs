@@ -254,11 +254,13 @@ async fn template_missing(
     refuse(leader, deal, if at_once { Next::Again } else { Next::Later }).await
 }
 
-/// True while EC2 may not have learned yet of a profile that we have just made.
+/// True while EC2 may not have learned yet of a profile that we have just made. The answer to a repeated call
+/// is that of the first one, of whenever that was.
 fn fresh_profile(leader: &Leader, deal: &Deal<'_>) -> bool {
     let made = deal.class.is_some_and(|class| !class.class.role.is_empty());
     let since = leader.paces().of(deal.launch.launch_id()).since;
-    made && since.elapsed() < PROFILE_KNOWN_WITHIN && !planted::is("S13c")
+    let early = deal.repeated || since.elapsed() < PROFILE_KNOWN_WITHIN;
+    made && early && !planted::is("S13c")
 }
 
 /// Nothing of this capacity type is to be had.

@@ -12,6 +12,7 @@ use longshore_actuator::cloud::{
 use longshore_proto::types::v1::SelectorTerm;
 
 use super::{CloudClient, error};
+use crate::region::Happening;
 
 /// Whether any term selects something with these tags and this id.
 fn selects(terms: &[SelectorTerm], id: &str, tags: &BTreeMap<String, String>) -> bool {
@@ -28,7 +29,7 @@ fn selects(terms: &[SelectorTerm], id: &str, tags: &BTreeMap<String, String>) ->
 impl Network for CloudClient {
     async fn subnets(&self, terms: &[SelectorTerm]) -> Result<Vec<Subnet>, CloudError> {
         let terms = terms.to_vec();
-        self.call("ec2:DescribeSubnets", move |model, _| {
+        self.look_up("ec2:DescribeSubnets", move |model, _| {
             let zone_id = |name: &str| {
                 let found = model.config.zones.iter().find(|zone| zone.name == name);
                 found.map(|zone| zone.id.clone()).unwrap_or_default()
@@ -52,7 +53,7 @@ impl Network for CloudClient {
         terms: &[SelectorTerm],
     ) -> Result<Vec<SecurityGroup>, CloudError> {
         let terms = terms.to_vec();
-        self.call("ec2:DescribeSecurityGroups", move |model, _| {
+        self.look_up("ec2:DescribeSecurityGroups", move |model, _| {
             let found = model.config.security_groups.iter();
             let found = found.filter(|group| selects(&terms, &group.id, &group.tags));
             let group = |group: &longshore_lab::region::SecurityGroupConfig| SecurityGroup {
@@ -67,7 +68,7 @@ impl Network for CloudClient {
 
     async fn images(&self, terms: &[SelectorTerm]) -> Result<Vec<Image>, CloudError> {
         let terms = terms.to_vec();
-        self.call("ec2:DescribeImages", move |model, _| {
+        self.look_up("ec2:DescribeImages", move |model, _| {
             let found = model.config.images.iter();
             let found = found.filter(|image| selects(&terms, &image.id, &image.tags));
             let arch = |name: &str| if name == "x86_64" { "amd64" } else { "arm64" };
@@ -85,14 +86,15 @@ impl Network for CloudClient {
 
     async fn parameter(&self, name: &str) -> Result<Option<String>, CloudError> {
         let name = name.to_owned();
-        self.call("ssm:GetParameter", move |model, _| {
+        self.look_up("ssm:GetParameter", move |model, _| {
+            model.tell(&Happening::Read(name.clone()));
             Ok(model.config.parameters.get(&name).cloned())
         })
         .await
     }
 
     async fn eks_cluster(&self, _: &str) -> Result<EksCluster, CloudError> {
-        self.call("eks:DescribeCluster", |model, _| {
+        self.look_up("eks:DescribeCluster", |model, _| {
             let found = model.config.clusters.first();
             Ok(found.map_or_else(EksCluster::default, |cluster| EksCluster {
                 endpoint: cluster.endpoint.clone(),
@@ -122,7 +124,7 @@ impl Access for CloudClient {
 
     async fn profile(&self, name: &str) -> Result<Option<Profile>, CloudError> {
         let name = name.to_owned();
-        self.call("iam:GetInstanceProfile", move |model, _| {
+        self.look_up("iam:GetInstanceProfile", move |model, _| {
             let role = longshore_lab::region::NODE_ROLE.to_owned();
             Ok(model.has_profile(&name).then_some(Profile { name, role: Some(role) }))
         })
@@ -131,8 +133,8 @@ impl Access for CloudClient {
 
     async fn create_profile(&self, profile: &NewProfile) -> Result<(), CloudError> {
         let name = profile.name.clone();
-        self.call("iam:CreateInstanceProfile", move |model, _| {
-            model.make_profile(&name);
+        self.call("iam:CreateInstanceProfile", move |model, now_ms| {
+            model.make_profile(&name, now_ms);
             Ok(())
         })
         .await

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
-use longshore_proto::capacity::v1::InstancePhase;
 use serde_json::{Value, json};
 
 use super::{
@@ -16,10 +15,8 @@ use super::{
 };
 use crate::etcd::MEMBERS;
 use crate::random::Random;
-use crate::world::World;
+use crate::world::{Site, World};
 
-/// Instances that somebody ends by hand at a time.
-const BY_HAND: usize = 2;
 /// How long etcd takes to find another leader.
 const ELECTION: Duration = Duration::from_millis(1_800);
 
@@ -76,6 +73,7 @@ impl World {
             What::Cloud { site, fault: CloudFault::KarpenterBefore } => {
                 self.hand_over(*site, turn.on).await;
             }
+            What::Cloud { site, fault: CloudFault::Upgraded } if turn.on => self.upgrade(*site),
             What::Cloud { site, fault } => self.turn_cloud(*site, fault, turn.on, random),
             What::Cluster { cluster, fault } => {
                 return self.turn_cluster(*cluster, fault, turn, random).await;
@@ -95,6 +93,8 @@ impl World {
                 self.services[service].machine.clock.set_skew_ms(*skew_ms);
             }
             ProcessFault::Skew(_) => {}
+            ProcessFault::Panic(place) if on => self.services[service].machine.trap.set(place),
+            ProcessFault::Panic(_) => self.services[service].machine.trap.disarm(),
             ProcessFault::Cutoff => {
                 let outside = self.clusters.iter().map(|cluster| cluster.address);
                 let outside = outside.chain(self.sites.iter().map(|site| site.address));
@@ -171,9 +171,20 @@ impl World {
                 model.templates.clear();
                 model.templates_missing = on;
             }),
-            CloudFault::SpotStorm(_) | CloudFault::KilledByHand | CloudFault::TagsStripped
+            CloudFault::SpotStorm(_)
+            | CloudFault::KilledByHand
+            | CloudFault::TagsStripped
+            | CloudFault::Copied
                 if !on => {}
-            CloudFault::Dark(_) | CloudFault::Protected(_) | CloudFault::KarpenterBefore => {}
+            CloudFault::Dark(_)
+            | CloudFault::Protected(_)
+            | CloudFault::KarpenterBefore
+            | CloudFault::Upgraded => {}
+            CloudFault::Copied => self.copy(index, random),
+            CloudFault::LookupsFail
+            | CloudFault::LaunchesFail
+            | CloudFault::SlowToShow
+            | CloudFault::Revoked => turn_launches(site, fault, on),
             CloudFault::SpotStorm(percent) => self.storm(index, *percent, random),
             CloudFault::KilledByHand => self.kill_by_hand(index, random),
             CloudFault::TagsStripped => self.strip_tags(index, random),
@@ -208,6 +219,8 @@ impl World {
             ClusterFault::Frenzy(_) => {}
             ClusterFault::NodeFlaps if turn.on => return self.flap_a_node(index, random).await,
             ClusterFault::NodeFlaps => self.set_ready(index, turn.subject, true).await,
+            ClusterFault::Silent => cluster.weather.set(|now| now.silent = percent),
+            ClusterFault::PoolGoes => self.end_a_pool(index, turn.on).await,
         }
         String::new()
     }
@@ -223,36 +236,6 @@ impl World {
                 }
             }
         });
-    }
-
-    fn storm(&self, site: usize, percent: u64, random: &mut Random) {
-        self.sites[site].region.with(|model, now_ms| {
-            let ids: Vec<String> = model.instances.keys().cloned().collect();
-            for id in ids.into_iter().filter(|_| random.chance(percent)) {
-                model.interrupt(&id, now_ms);
-            }
-        });
-    }
-
-    fn kill_by_hand(&self, site: usize, random: &mut Random) {
-        for _ in 0..BY_HAND {
-            let victim = self.running_instance(site, random);
-            self.sites[site].region.with(|model, now_ms| model.terminate(&victim, true, now_ms));
-        }
-    }
-
-    fn strip_tags(&self, site: usize, random: &mut Random) {
-        let victim = self.running_instance(site, random);
-        self.sites[site].region.strip(&victim);
-    }
-
-    fn running_instance(&self, site: usize, random: &mut Random) -> String {
-        self.sites[site].region.with(|model, _| {
-            let running = model.instances.iter();
-            let running = running.filter(|(_, found)| found.seen.phase == InstancePhase::Running);
-            let ids: Vec<&String> = running.map(|(id, _)| id).collect();
-            random.one(&ids).map(|id| (*id).clone()).unwrap_or_default()
-        })
     }
 
     async fn spoil_a_claim(&self, cluster: usize, random: &mut Random) -> String {
@@ -303,6 +286,24 @@ impl World {
             api.patch_status(name, &PatchParams::default(), &Patch::Strategic(&status)).await;
         if let Err(error) = patched {
             self.journal.note(&format!("node {name:?} cannot be changed: {error}"));
+        }
+    }
+}
+
+/// Faults of launches and of what they need.
+fn turn_launches(site: &Site, fault: &CloudFault, on: bool) {
+    let share = |percent: u64| if on { percent } else { 0 };
+    if *fault == CloudFault::LookupsFail {
+        site.weather.set(|now| now.lookups = share(100));
+        if on {
+            site.etcd.revoke_leases();
+        }
+    } else if *fault == CloudFault::LaunchesFail {
+        site.region.with(|model, _| model.failing_percent = share(100));
+    } else {
+        site.region.with(|model, _| model.slow = on);
+        if *fault == CloudFault::Revoked {
+            site.weather.set(|now| now.revoked = share(80));
         }
     }
 }

@@ -10,6 +10,7 @@ use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -34,18 +35,24 @@ struct State {
 pub(super) struct Pipe {
     from: IpAddr,
     to: IpAddr,
+    made: Instant,
     state: Mutex<State>,
 }
 
 impl Pipe {
     pub(super) fn new(from: IpAddr, to: IpAddr) -> Arc<Self> {
-        Arc::new(Self { from, to, state: Mutex::default() })
+        Arc::new(Self { from, to, made: Instant::now(), state: Mutex::default() })
     }
 
     /// Breaks it: both ends see an error.
     pub(super) fn reset(&self) {
         self.lock().reset = true;
         self.wake();
+    }
+
+    /// How long ago it was made.
+    pub(super) fn age(&self) -> Duration {
+        self.made.elapsed()
     }
 
     /// True when nobody will use it any more.

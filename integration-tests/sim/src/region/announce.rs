@@ -73,6 +73,15 @@ pub(super) fn untried(offer: &Offer) -> Shortage {
     shortage
 }
 
+/// EC2's word for a profile that it has not learned of yet.
+pub(super) fn profile_unknown(offer: &Offer) -> Shortage {
+    let mut shortage = shortage(offer);
+    shortage.error.class = Class::Profile;
+    "InvalidParameterValue".clone_into(&mut shortage.error.code);
+    "Invalid IAM Instance Profile name".clone_into(&mut shortage.error.message);
+    shortage
+}
+
 /// A template that says nothing; never used, since orders without a template are refused.
 pub(super) fn nothing() -> (Template, i64) {
     let template = Template {

@@ -89,7 +89,8 @@ impl Judge {
     }
 }
 
-fn pool_of(claim: &Value) -> String {
+/// The pool of a claim.
+pub(super) fn pool_of(claim: &Value) -> String {
     claim["metadata"]["labels"]["karpenter.sh/nodepool"].as_str().unwrap_or_default().to_owned()
 }
 

@@ -6,18 +6,24 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{CLAIMS, Judge, POOLS, Seen};
+use super::budgets::pool_of;
+use super::pods::moment_ms;
+use super::{CLAIMS, CLASSES, Judge, POOLS, Seen};
+use crate::clock::EPOCH_MS;
 
 /// Reason of a deletion that rests on the instance's absence.
 pub(super) const GONE: &str = "InstanceTerminated";
 /// Reason of a deletion that rests on an announcement of EC2.
 const INTERRUPTED: &str = "Interrupted";
 
+/// From a pool's deletion to the last claim that a plan of before makes for it, in milliseconds.
+const POOL_GOES_MS: i64 = 150_000;
+
 impl Judge {
     /// Looks at all claims.
     pub fn look(&self) {
         for cluster in &self.clusters {
-            let revisions = [CLAIMS, POOLS].map(|kind| cluster.handle.revision_of(kind));
+            let revisions = [CLAIMS, POOLS, CLASSES].map(|kind| cluster.handle.revision_of(kind));
             let before = self.lock().revisions.insert(cluster.label.clone(), revisions);
             if before != Some(revisions) {
                 self.look_at(cluster);
@@ -28,7 +34,8 @@ impl Judge {
     fn look_at(&self, cluster: &Seen) {
         self.note_limits(cluster);
         self.note_sizes(cluster);
-        let (mut going, mut gone) = (Vec::new(), Vec::new());
+        self.note_classes(cluster);
+        let (mut fresh, mut going, mut gone) = (Vec::new(), Vec::new(), Vec::new());
         {
             let mut state = self.lock();
             let before = state.claims.remove(&cluster.label).unwrap_or_default();
@@ -40,6 +47,7 @@ impl Judge {
                 let known = before.get(name).copied();
                 if known.is_none() {
                     state.ever.insert((cluster.label.clone(), name.to_owned()));
+                    fresh.push((name.to_owned(), pool_of(claim)));
                 }
                 if deleting && known != Some(true) {
                     going.push(claim.clone());
@@ -49,14 +57,30 @@ impl Judge {
             gone.extend(before.into_iter().filter(|(name, _)| !now.contains_key(name)));
             state.claims.insert(cluster.label.clone(), now);
         }
+        fresh.iter().for_each(|(name, pool)| self.of_a_pool_that_stays(cluster, name, pool));
         going.iter().for_each(|claim| self.is_going(cluster, claim));
         gone.iter().for_each(|(name, went)| self.is_gone(cluster, name, *went));
+    }
+
+    /// A claim is new: its pool must not have been on its way out for long.
+    fn of_a_pool_that_stays(&self, cluster: &Seen, name: &str, pool: &str) {
+        let mut since = None;
+        cluster.handle.visit(POOLS, |found| {
+            if found["metadata"]["name"] == pool {
+                since = moment_ms(&found["metadata"]["deletionTimestamp"]);
+            }
+        });
+        let going_ms = since.map(|since_ms| EPOCH_MS + self.journal.elapsed_ms() - since_ms);
+        if going_ms.is_some_and(|going_ms| going_ms > POOL_GOES_MS) {
+            let text = format!("claim {name} of {}: {pool} has been going", cluster.label);
+            self.violate("a pool that goes got a node", text);
+        }
     }
 
     fn is_going(&self, cluster: &Seen, claim: &Value) {
         let name = claim["metadata"]["name"].as_str().unwrap_or_default();
         let by_user = (cluster.label.clone(), name.to_owned());
-        if self.lock().deleted_by_users.contains(&by_user) {
+        if self.lock().deleted_by_users.contains(&by_user) || is_orphan(cluster, claim) {
             return;
         }
         let reason = reason_of(claim);
@@ -108,12 +132,22 @@ impl Judge {
     fn instance_of(&self, cluster: &Seen, claim: &str) -> Option<(bool, bool)> {
         self.regions.get(cluster.site)?.with(|model, _| {
             let owner = (cluster.name.clone(), claim.to_owned());
+            let copies = self.lock().copies.clone();
             let found = model.instances.values();
+            let found = found.filter(|record| !copies.contains(&record.seen.instance_id));
             let found = found.filter(|record| self.owner(&record.seen.instance_id) == owner);
             let found = found.map(|record| (record.alive(), record.announced_ms.is_some()));
             found.reduce(|one, other| (one.0 || other.0, one.1 || other.1))
         })
     }
+}
+
+/// Whether the pool that owns a claim is gone, so that the cluster's own garbage collector deletes it.
+fn is_orphan(cluster: &Seen, claim: &Value) -> bool {
+    let owner = &claim["metadata"]["ownerReferences"][0]["uid"];
+    let mut found = owner.is_null();
+    cluster.handle.visit(POOLS, |pool| found |= pool["metadata"]["uid"] == *owner);
+    !found
 }
 
 /// Why a claim goes, as its condition says.

@@ -15,6 +15,9 @@ const UNDER_WAY: Duration = Duration::from_secs(5 * 60);
 /// Calls for one launch within that time, at most: one that is tried at ever larger pauses makes fewer.
 const CALLS_MAX: usize = 30;
 
+/// How long one leader calls for a launch: five minutes, and what an answer takes.
+const DEADLINE_MAX: Duration = Duration::from_secs(8 * 60);
+
 /// Calls with one token, at most: a call is repeated while its answer is lost.
 const REPEATED_MAX: usize = 8;
 
@@ -27,8 +30,9 @@ pub(super) struct Limit {
 
 impl Judge {
     /// EC2 is asked to launch something.
-    pub(super) fn asked(&self, token: &str) {
+    pub(super) fn asked(&self, site: usize, token: &str) {
         let launch = token.rsplit_once('-').map_or(token, |(launch, _)| launch).to_owned();
+        self.within_deadline(site, &launch);
         let now = Instant::now();
         let mut state = self.lock();
         let repeated = state.repeated.entry(token.to_owned()).or_default();
@@ -49,6 +53,24 @@ impl Judge {
         if count == CALLS_MAX + 1 {
             let text = format!("launch {launch}: {count} calls in {UNDER_WAY:?}");
             self.violate("called without end", text);
+        }
+    }
+
+    /// A leader gives a launch up after a while.
+    fn within_deadline(&self, site: usize, launch: &str) {
+        let now = Instant::now();
+        let mut state = self.lock();
+        let Some((_, term)) = state.terms.get(&site).copied() else { return };
+        let begun = state.begun.entry(launch.to_owned()).or_insert((now, term));
+        if begun.1 != term {
+            *begun = (now, term);
+        }
+        let lasted = now.duration_since(begun.0);
+        drop(state);
+        if lasted > DEADLINE_MAX {
+            let text =
+                format!("launch {launch} is asked for {} s after its first call", lasted.as_secs());
+            self.violate("a launch had no deadline", text);
         }
     }
 

@@ -3,11 +3,18 @@
 //! Invariant: judged at each write, before anybody can read it: only by the present leader, no fence ever
 //! goes back, and no launch is less far than it was, unless its instance is alive after all.
 
+use longshore_actuator::cloud::Class;
 use longshore_actuator::ledger::{FenceRecord, LaunchRecord, Phase};
 use prost::Message as _;
+use tokio::time::Instant;
 
-use super::Judge;
+use super::{Judge, State};
 use crate::etcd::Change;
+
+/// What is said of a launch whose class is not in order.
+const CLASS_NOT_READY: &str = "NODE_CLASS_NOT_READY";
+/// Part of what AWS says when a person has to act, under a fault of that kind.
+const DENIED: &str = " is denied to ";
 
 /// A write into a ledger, as its key says what it is about.
 struct Written<'a> {
@@ -46,6 +53,12 @@ impl Judge {
         if let Some(after) = &written.change.after {
             state.campaigns.insert((site, after.create_revision));
         }
+        let leader = state.leader(site);
+        if state.terms.get(&site).map(|(_, term)| *term) != leader {
+            state.terms.remove(&site);
+            let began = leader.map(|term| (Instant::now(), term));
+            state.terms.extend(began.map(|began| (site, began)));
+        }
         drop(state);
         let does = if written.change.after.is_some() { "campaigns" } else { "has left office" };
         let entry = written.change.after.as_ref().or(written.change.before.as_ref());
@@ -73,8 +86,7 @@ impl Judge {
 
     fn by_the_leader(&self, site: usize, written: &Written<'_>) {
         let state = self.lock();
-        let leader = state.campaigns.range((site, 0)..(site + 1, 0)).next();
-        let leader = leader.map(|(_, revision)| *revision);
+        let leader = state.leader(site);
         drop(state);
         let claimed = written
             .change
@@ -103,6 +115,21 @@ impl Judge {
         }
     }
 
+    /// A launch is called failed: nothing may live of it, and what is said must last. Here classes and profiles
+    /// are always in order.
+    fn failed(&self, written: &Written<'_>, record: &LaunchRecord, alive: bool) {
+        let (reason, message) = (&record.reason, &record.message);
+        let text =
+            format!("launch {} of claim {}: {reason}: {message}", written.id, record.claim());
+        if alive {
+            self.violate("a launch was called failed while its instance lives", text);
+        } else if reason == CLASS_NOT_READY && !message.contains(DENIED) {
+            self.violate("a launch failed because AWS did not answer", text);
+        } else if reason == Class::Profile.reason() {
+            self.violate("a launch failed of a profile that had just been made", text);
+        }
+    }
+
     fn launch(&self, site: usize, written: &Written<'_>) {
         let read = |value: &[u8]| LaunchRecord::decode(value).unwrap_or_default();
         let Some(before) = written.change.before.as_ref().map(|entry| read(&entry.value)) else {
@@ -119,10 +146,22 @@ impl Judge {
                 })
             })
         });
+        let failed = after.as_ref().filter(|after| after.phase() == Phase::Failed);
+        if let Some(after) = failed.filter(|_| before.phase() != Phase::Failed) {
+            self.failed(written, after, alive);
+        }
         if let Some(wrong) = step_back(&before, after.as_ref(), alive) {
             let text = format!("launch {} of claim {}: {wrong}", written.id, before.claim());
             self.violate("a ledger record went back", text);
         }
+    }
+}
+
+impl State {
+    /// The revision of the campaign that leads at a site: the oldest.
+    fn leader(&self, site: usize) -> Option<i64> {
+        let leader = self.campaigns.range((site, 0)..(site + 1, 0)).next();
+        leader.map(|(_, revision)| *revision)
     }
 }
 

@@ -57,7 +57,8 @@ impl Judge {
     }
 }
 
-fn moment_ms(time: &Value) -> Option<i64> {
+/// A moment of the API server's, in milliseconds since 1970.
+pub(super) fn moment_ms(time: &Value) -> Option<i64> {
     let time: jiff::Timestamp = time.as_str()?.parse().ok()?;
     Some(time.as_millisecond())
 }

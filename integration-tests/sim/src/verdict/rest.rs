@@ -29,6 +29,11 @@ impl Judge {
         self.clusters.iter().flat_map(|cluster| self.unrest_of(cluster)).collect()
     }
 
+    /// Connections of watchers to schedulers that are older than a session may be.
+    pub fn sessions(&self, aged: &[String]) {
+        aged.iter().for_each(|text| self.violate("a session stayed where it landed", text.clone()));
+    }
+
     /// Says that the world did not come to rest in time.
     pub fn restless(&self, unrest: &[String]) {
         let shown: Vec<&str> = unrest.iter().take(5).map(String::as_str).collect();
@@ -50,7 +55,11 @@ impl Judge {
             if *deleting {
                 unrest.push(format!("{label}: claim {name} is still going"));
             }
-            if !alive.values().any(|owner| owner == name) {
+            let instances = alive.values().filter(|owner| *owner == name).count();
+            if instances > 1 {
+                unrest.push(format!("{label}: claim {name} has {instances} instances"));
+            }
+            if instances == 0 {
                 unrest.push(format!("{label}: claim {name} has no instance"));
             }
         }

@@ -81,6 +81,14 @@ impl Cluster {
         }
         self.apply(node_class()).await?;
         self.apply(node_pool()).await?;
+        self.make_small_pool().await
+    }
+
+    /// Makes the smaller pool.
+    ///
+    /// # Errors
+    /// When the API server refuses it.
+    pub async fn make_small_pool(&self) -> Result<()> {
         self.apply(small_pool()).await
     }
 
