@@ -90,7 +90,11 @@ impl Term {
         let actuator = longshore_actuator::start(self.actuator, &self.metrics, &supervisor).await?;
         let actuator_endpoints = vec![format!("http://{actuator}")];
         let settings = self.settings;
-        let planner = longshore_scheduler::args::Config { actuator_endpoints, settings };
+        let planner = longshore_scheduler::args::Config {
+            actuator_endpoints,
+            settings,
+            memory_mib: longshore_scheduler::memory::MIB_DEFAULT,
+        };
         longshore_scheduler::start(planner, self.scheduler, &supervisor)?;
         let over = duty.wait_for(|duty| *duty != Duty::Working);
         match token.run_until_cancelled(over).await {
