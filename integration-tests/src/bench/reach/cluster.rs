@@ -1,7 +1,6 @@
 //! Clusters that stand in memory only, as their watchers would show them.
 //!
-//! Invariant: a number and a size make one cluster. Its nodes have room for small pods, and for none of
-//! the large ones, which want a node of their own.
+//! Invariant: a number and a size make one cluster. Its nodes have room for the pods that wait.
 
 use longshore_core::labels;
 use longshore_manifests::neutral::{POOL, ZONES, pod_requests};
@@ -32,15 +31,6 @@ pub struct Size {
     pub pods_each: u32,
 }
 
-/// What a waiting pod asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wants {
-    /// A place on a node that is there.
-    Room,
-    /// A node of its own.
-    Node,
-}
-
 /// One cluster.
 #[derive(Clone, Debug)]
 pub struct Cluster {
@@ -60,10 +50,7 @@ impl Cluster {
     #[must_use]
     pub fn objects(&self) -> Vec<Object> {
         let mut all = vec![self.facts(), class(), pool()];
-        all.extend(
-            [("runs", 1_000, 8 << 10), ("small", 500, 1 << 10), ("large", 12_000, 8 << 10)]
-                .map(shape),
-        );
+        all.extend([("runs", 1_000, 8 << 10), ("small", 500, 1 << 10)].map(shape));
         for number in 0..self.size.nodes {
             let (node, claim) = self.node(number);
             let pods = (0..self.size.pods_each).map(|place| pod("runs", number, place, &node.name));
@@ -92,16 +79,12 @@ impl Cluster {
 
     /// A pod of this number that has no node yet.
     #[must_use]
-    pub fn waiting(&self, number: u64, wants: Wants) -> Pod {
-        let shape = match wants {
-            Wants::Room => "small",
-            Wants::Node => "large",
-        };
+    pub fn waiting(&self, number: u64) -> Pod {
         Pod {
             uid: format!("{}-waiting-{number:08}", self.name),
             namespace: "default".to_owned(),
             name: format!("waiting-{number}"),
-            shape_id: shape.to_owned(),
+            shape_id: "small".to_owned(),
             phase: PodPhase::Pending.into(),
             unschedulable: true,
             create_time: Some(made()),

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::FailoverArgs;
-use super::cluster::{Cluster, Wants};
+use super::cluster::Cluster;
 use super::quantity::Quantity;
 use super::stand::Stand;
 use super::watcher::{self, Watcher};
@@ -90,16 +90,16 @@ async fn run(args: &FailoverArgs) -> Result<(f64, usize)> {
         watchers.spawn(live(url.clone(), index, cluster, tell.clone()));
     }
     let mut begun: BTreeMap<usize, Known> = BTreeMap::new();
-    collect(&mut news, &mut begun, stand.clusters.len(), Instant::now() + LIMIT).await?;
+    collect(&mut news, &mut begun, stand.clusters.len(), Instant::now()).await?;
+    while news.try_recv().is_ok() {}
     let killed = Instant::now();
     stand.schedulers[0].process.kill()?;
-    while news.try_recv().is_ok() {}
     let mut since: BTreeMap<usize, Known> = BTreeMap::new();
     let noticed = Instant::now() + NOTICED;
     while let Ok(Some(item)) = timeout_at(noticed, news.recv()).await {
-        note(&mut since, item);
+        note(&mut since, item, killed);
     }
-    collect(&mut news, &mut since, stand.clusters.len(), killed + LIMIT).await?;
+    collect(&mut news, &mut since, stand.clusters.len(), killed).await?;
     stand.schedulers[1].process.ensure_running()?;
     let last = since.values().filter_map(Known::served).max().context("no cluster")?;
     let moved = since.values().filter(|known| known.ended).count();
@@ -111,24 +111,29 @@ async fn collect(
     news: &mut mpsc::UnboundedReceiver<(usize, News)>,
     known: &mut BTreeMap<usize, Known>,
     clusters: usize,
-    until: Instant,
+    since: Instant,
 ) -> Result<()> {
+    let until = since + LIMIT;
     let served = |known: &BTreeMap<usize, Known>| {
         known.values().filter(|known| known.served().is_some()).count()
     };
     while served(known) < clusters {
         let Ok(item) = timeout_at(until, news.recv()).await else { break };
-        note(known, item.context("the watchers have ended")?);
+        note(known, item.context("the watchers have ended")?, since);
     }
     let served = served(known);
     ensure!(served == clusters, "{served} of {clusters} clusters have a plan within {LIMIT:?}");
     Ok(())
 }
 
-fn note(known: &mut BTreeMap<usize, Known>, (cluster, news): (usize, News)) {
+/// Takes note of news; plans from before do not count, the end of a session always does.
+fn note(known: &mut BTreeMap<usize, Known>, (cluster, news): (usize, News), since: Instant) {
     let known = known.entry(cluster).or_default();
     match news {
-        News::Placed { session, at } => drop(known.placed.entry(session).or_insert(at)),
+        News::Placed { session, at } if at >= since => {
+            known.placed.entry(session).or_insert(at);
+        }
+        News::Placed { .. } => {}
         News::Ended { session } => {
             known.ended = true;
             known.sessions = known.sessions.max(session);
@@ -172,7 +177,7 @@ async fn sit(
     mut placed: impl FnMut(Instant),
 ) -> Result<()> {
     let mut objects = cluster.objects();
-    let mut pod = cluster.waiting(*number, Wants::Node);
+    let mut pod = cluster.waiting(*number);
     objects.push(watcher::object(pod.clone()));
     let mut watcher = Watcher::open(url, cluster, objects, session).await?;
     loop {
@@ -181,7 +186,7 @@ async fn sit(
         *number += 1;
         watcher.change(vec![watcher::gone(&pod.uid)]).await?;
         idle(&mut watcher).await?;
-        pod = cluster.waiting(*number, Wants::Node);
+        pod = cluster.waiting(*number);
         watcher.change(vec![watcher::pod(pod.clone())]).await?;
     }
 }
@@ -205,12 +210,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_a_dead_scheduler_said_last_does_not_count() {
         let (mut known, at) = (BTreeMap::new(), Instant::now());
-        note(&mut known, (0, News::Placed { session: 1, at }));
+        note(&mut known, (0, News::Placed { session: 1, at }), at + Duration::from_millis(1));
+        assert_eq!(known[&0].served(), None, "it was before");
+        note(&mut known, (0, News::Placed { session: 1, at }), at);
         assert_eq!(known[&0].served(), Some(at));
-        note(&mut known, (0, News::Ended { session: 1 }));
+        note(&mut known, (0, News::Ended { session: 1 }), at);
         assert_eq!(known[&0].served(), None);
         let later = at + Duration::from_secs(1);
-        note(&mut known, (0, News::Placed { session: 2, at: later }));
+        note(&mut known, (0, News::Placed { session: 2, at: later }), at);
         assert_eq!(known[&0].served(), Some(later));
     }
 }

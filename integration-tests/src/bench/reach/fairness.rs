@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
 
 use super::FairnessArgs;
-use super::cluster::{Cluster, Wants};
+use super::cluster::Cluster;
 use super::quantity::Quantity;
 use super::stand::Stand;
 use super::watcher::{self, Watcher};
@@ -106,7 +106,7 @@ async fn calm(
     let numbers: Range<u64> = 0..u64::MAX;
     for number in numbers {
         idle(&mut watcher, &mut ticks).await?;
-        let pod = cluster.waiting(number, Wants::Room);
+        let pod = cluster.waiting(number);
         let uid = pod.uid.clone();
         let (before, asked) = (*phases.borrow(), Instant::now());
         watcher.change(vec![watcher::pod(pod)]).await?;

@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, ensure};
 use longshore_lab::region::{Region, RegionConfig};
 use longshore_manifests::neutral::{self, Demand};
 use longshore_proto::capacity::v1::capacity_service_client::CapacityServiceClient;
-use longshore_proto::capacity::v1::{Fence, PutClusterRequest};
+use longshore_proto::capacity::v1::{Fence, PutClusterRequest, WatchRequest};
 use longshore_proto::planning::v1::planning_service_client::PlanningServiceClient;
 use longshore_proto::planning::v1::{ComputePlanOptions, ComputePlanRequest, Effort};
 use longshore_proto::types::v1::ClusterFacts;
@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tonic::transport::{Channel, Endpoint};
 
 use super::FloodArgs;
-use super::cluster::{Size, Wants};
+use super::cluster::Size;
 use super::payload::Rpc;
 use super::quantity::Quantity;
 use super::region;
@@ -91,7 +91,7 @@ async fn flood_scheduler(args: &FloodArgs, rpc: Rpc) -> Result<Quantity> {
     while flood.goes_on()? {
         number += 1;
         let began = Instant::now();
-        let pod = cluster.waiting(number, Wants::Room);
+        let pod = cluster.waiting(number);
         let uid = pod.uid.clone();
         let placed = async {
             watcher.change(vec![watcher::pod(pod)]).await?;
@@ -132,8 +132,10 @@ async fn flood_actuator(args: &FloodArgs, rpc: Rpc) -> Result<Quantity> {
         let answered = timeout(PATIENCE, client.put_cluster(request)).await;
         flood.friends.note(began, matches!(answered, Ok(Ok(_))));
         let began = Instant::now();
-        let seen = timeout(PATIENCE, ledger::term(&url)).await;
-        flood.friends.note(began, matches!(seen, Ok(Ok(_))));
+        let seen = timeout(PATIENCE, async {
+            client.watch(WatchRequest::default()).await?.into_inner().message().await
+        });
+        flood.friends.note(began, matches!(seen.await, Ok(Ok(Some(_)))));
         sleep(PERIOD).await;
     }
     flood.judge(&mut service)

@@ -57,6 +57,7 @@ pub fn surroundings(dir: &Path, region: &str, region_url: &str) -> Surroundings 
         queue: String::new(),
         watcher_flags: Vec::new(),
         actuator_flags: Vec::new(),
+        scheduler_flags: Vec::new(),
         etcd: Vec::new(),
         otlp: None,
         ahead_s: std::collections::BTreeMap::new(),

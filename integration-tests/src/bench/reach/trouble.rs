@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::TroubleArgs;
-use super::cluster::{Cluster, Wants};
+use super::cluster::Cluster;
 use super::region::REGION;
 use super::watcher::{self, Watcher};
 use crate::bench::workloads::classes;
@@ -97,7 +97,7 @@ async fn flood(url: String, cluster: Cluster) {
 async fn churn(mut watcher: Watcher, cluster: &Cluster) -> Result<()> {
     let mut number = 0;
     loop {
-        let pods = (number..number + PODS_EACH).map(|n| cluster.waiting(n, Wants::Room));
+        let pods = (number..number + PODS_EACH).map(|n| cluster.waiting(n));
         let uids: Vec<String> = pods.clone().map(|pod| pod.uid).collect();
         watcher.change(pods.map(watcher::pod).collect()).await?;
         watcher.change(uids.iter().map(|uid| watcher::gone(uid)).collect()).await?;
