@@ -42,8 +42,9 @@ pub const LAUNCHES_PER_APPLY_MAX: usize = 500;
 /// Longest launch id, in bytes: EC2 client tokens hold 64, of which the attempt takes some.
 pub const LAUNCH_ID_BYTES_MAX: usize = 48;
 
-/// Most objects of a request, or launches, and fields that these have: a message full of pods has half as many.
-pub const SHALLOW_PARTS_MAX: usize = 65_536;
+/// Most objects of a request, or launches, and fields that these have: a message full of the smallest pods has
+/// 77,000.
+pub const SHALLOW_PARTS_MAX: usize = 98_304;
 
 /// Parts of any depth that a request may have whatever its size: as many as pods of a chunk of a snapshot.
 pub const PARTS_FREE: usize = 131_072;
