@@ -268,11 +268,9 @@ async fn a_pod_is_told_its_node_although_another_was_told_the_same_just_before()
     };
     for uid in ["first", "second", "third"] {
         scene.delta(vec![waiting(uid)]);
-        let told = scene.next(Duration::from_secs(2), |action| match action {
-            Action::NominatePods(nominate) => {
-                nominate.pods.iter().any(|pod| pod == uid).then(|| nominate.node.clone())
-            }
-            _ => None,
+        let told = scene.next(Duration::from_secs(2), |action| {
+            let Action::NominatePods(nominate) = action else { return None };
+            nominate.pods.iter().any(|pod| pod == uid).then(|| nominate.node.clone())
         });
         assert!(told.await.is_some(), "nobody says where {uid} goes");
     }
