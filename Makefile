@@ -102,11 +102,20 @@ shell-lint: setup-lint
 
 # --- measure ------------------------------------------------------------------------------------
 
-.PHONY: bench deep differ agree sizes timings
+.PHONY: bench reach busy deep differ agree sizes timings
 bench: setup-build ## measure the planner and Karpenter's on the same files, into docs/benchmarks.md (half an hour)
 	@tools/setup.sh peer
 	cargo build --release --package longshore-it --bin bench
 	$(target)/release/bench all $(BENCH_ARGS)
+
+reach: setup-build ## measure 100 clusters on one scheduler, floods, deaths and interruptions (a quarter of an hour after a build)
+	cargo build --release --package longshore-scheduler --package longshore-actuator \
+		--package longshore-watcher --package longshore-it --bins
+	$(target)/release/bench reach all $(REACH_ARGS)
+
+busy: build-test ## run the walkthrough W2 twenty times beside eight busy loops
+	@$(MAKE) --no-print-directory setup-test
+	$(target)/debug/bench reach busy $(BUSY_ARGS)
 
 differ: build-test ## let both planners plan seeded clusters with many constraints (a minute or two; DIFFER_SEEDS=0..1000 for all)
 	@tools/setup.sh peer

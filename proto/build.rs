@@ -19,6 +19,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let descriptors = protox::compile(PROTOS, ["."])?;
     let out = PathBuf::from(std::env::var("OUT_DIR")?).join("longshore_descriptor.bin");
     std::fs::write(&out, prost::Message::encode_to_vec(&descriptors))?;
-    tonic_prost_build::configure().btree_map(".").bytes(".").compile_fds(descriptors)?;
+    tonic_prost_build::configure()
+        .btree_map(".")
+        .bytes(".")
+        .codec_path("crate::codec::BoundedCodec")
+        .compile_fds(descriptors)?;
     Ok(())
 }

@@ -7,7 +7,7 @@ mod apply;
 pub mod cluster;
 mod watch;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use longshore_proto::capacity::v1::capacity_service_server::CapacityService;
@@ -16,6 +16,8 @@ use longshore_proto::capacity::v1::{
     PutClusterRequest, PutClusterResponse, WatchRequest,
 };
 use longshore_proto::reason::Reason;
+use longshore_runtime::budget::{Budget, Spent};
+use longshore_runtime::net::Peer;
 use longshore_runtime::propagate;
 use tokio::sync::watch::Receiver;
 use tonic::{Request, Response, Status};
@@ -25,17 +27,25 @@ use crate::leader::Leader;
 use crate::ledger::{Claimant, FenceRecord, LedgerError, StoreError};
 use crate::office::Office;
 
+/// Most subscribers: many times the schedulers that an actuator has. Each may keep a message unread.
+const SUBSCRIBERS_MAX: usize = 64;
+/// Most clusters that a subscriber may name; the fleet that a scheduler serves is watched by naming none.
+const WATCHED_CLUSTERS_MAX: usize = 1_000;
+/// Longest name of a cluster, in bytes: names of EKS clusters have a hundred, those of namespaces 253.
+const CLUSTER_ID_BYTES_MAX: usize = 256;
+
 /// The service.
 #[derive(Clone)]
 pub struct Capacity {
     office: Receiver<Office>,
+    subscribers: Budget,
 }
 
 impl Capacity {
     /// A service that answers as its office says.
     #[must_use]
-    pub const fn new(office: Receiver<Office>) -> Self {
-        Self { office }
+    pub fn new(office: Receiver<Office>) -> Self {
+        Self { office, subscribers: Budget::new(SUBSCRIBERS_MAX) }
     }
 
     fn leader(&self) -> Result<Arc<Leader>, Box<Status>> {
@@ -88,9 +98,18 @@ impl CapacityService for Capacity {
         request: Request<WatchRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
         let leader = self.leader().map_err(|status| *status)?;
-        let clusters = request.into_inner().cluster_ids;
+        let mut place = self.subscribers.open(&Peer::of(request.extensions()).tenant());
+        place.grow(1).map_err(|spent| crowded(spent, &leader.premises.region))?;
+        let clusters: BTreeSet<String> = request.into_inner().cluster_ids.into_iter().collect();
+        if clusters.len() > WATCHED_CLUSTERS_MAX {
+            let message = format!(
+                "{} clusters are named, and {WATCHED_CLUSTERS_MAX} may be; name none to watch all",
+                clusters.len()
+            );
+            return Err(malformed(message));
+        }
         let subscription = leader.board.subscribe().ok_or_else(|| not_leader(""))?;
-        Ok(Response::new(watch::stream(subscription, clusters)))
+        Ok(Response::new(watch::stream(subscription, clusters, place)))
     }
 }
 
@@ -99,12 +118,26 @@ fn claimant(fence: Option<Fence>) -> Result<Claimant, Box<Status>> {
     if fence.cluster_id.is_empty() || fence.cluster_id.contains('/') {
         return Err(Box::new(malformed("fence.cluster_id is empty or contains a slash")));
     }
+    let length = fence.cluster_id.len();
+    if length > CLUSTER_ID_BYTES_MAX {
+        let message =
+            format!("fence.cluster_id has {length} bytes, more than {CLUSTER_ID_BYTES_MAX}");
+        return Err(Box::new(malformed(message)));
+    }
     let Fence { cluster_id, session_epoch, plan_seq } = fence;
     Ok(Claimant { cluster_id, fence: FenceRecord { session_epoch, plan_seq } })
 }
 
 fn malformed(message: impl Into<String>) -> Status {
     Reason::Malformed.status(message)
+}
+
+fn crowded(spent: Spent, region: &str) -> Status {
+    Reason::Overloaded.status(format!(
+        "{} from this address watch {region} already, and of {SUBSCRIBERS_MAX} places {} are free; end some \
+         of them",
+        spent.held, spent.free
+    ))
 }
 
 /// Sends the caller to the leader, when it is known.

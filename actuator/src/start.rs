@@ -106,7 +106,9 @@ pub fn start_with(
     };
     let (office, answers) = watch::channel(starting);
     let capacity = CapacityServiceServer::new(Capacity::new(answers.clone()));
-    let grpc = server::GrpcServer::new(DESCRIPTOR_SET)?.with_service(capacity);
+    let grpc = server::GrpcServer::new(DESCRIPTOR_SET)?
+        .refusing(|message| Reason::Overloaded.status(message))
+        .with_service(capacity);
     let token = supervisor.token().clone();
     supervisor.spawn_once("grpc", grpc.serve(listener, token));
     let ready = report_readiness(answers, metrics.clone());

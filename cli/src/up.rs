@@ -98,7 +98,11 @@ impl Term {
         let actuator = starting.await?;
         let actuator_endpoints = vec![format!("http://{actuator}")];
         let settings = self.settings;
-        let planner = longshore_scheduler::args::Config { actuator_endpoints, settings };
+        let planner = longshore_scheduler::args::Config {
+            actuator_endpoints,
+            settings,
+            memory_mib: longshore_scheduler::memory::MIB_DEFAULT,
+        };
         let counters = longshore_scheduler::counters::Counters::registered(&self.metrics);
         longshore_scheduler::start_with(planner, self.scheduler, &supervisor, counters)?;
         let over = duty.wait_for(|duty| *duty != Duty::Working);

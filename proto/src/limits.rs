@@ -49,5 +49,15 @@ pub const LAUNCHES_PER_APPLY_MAX: usize = 500;
 /// Longest launch id, in bytes: EC2 client tokens hold 64, of which the attempt takes some.
 pub const LAUNCH_ID_BYTES_MAX: usize = 48;
 
+/// Most objects of a request, or launches, and fields that these have: a message full of the smallest pods has
+/// 77,000.
+pub const SHALLOW_PARTS_MAX: usize = 98_304;
+
+/// Parts of any depth that a request may have whatever its size: as many as pods of a chunk of a snapshot.
+pub const PARTS_FREE: usize = 131_072;
+
+/// Bytes of a request for each further part: with those that are free, a message full of pods.
+pub const PARTS_PER_BYTES: usize = 16;
+
 const _: () = assert!(CHUNK_BYTES_TARGET + OBJECT_BYTES_MAX < MESSAGE_BYTES_MAX);
 const _: () = assert!(LAUNCHES_PER_APPLY_MAX * 6 * 1024 < MESSAGE_BYTES_MAX);

@@ -3,6 +3,7 @@
 //! Invariant: knows no domain type. What lands here is needed by at least two services.
 
 pub mod backoff;
+pub mod budget;
 pub mod client;
 pub mod clock;
 pub mod entropy;
@@ -12,6 +13,7 @@ pub mod planted;
 pub mod platform;
 pub mod process;
 pub mod propagate;
+pub mod receiving;
 pub mod server;
 pub mod shutdown;
 pub mod tasks;

@@ -4,7 +4,7 @@
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 use futures::stream::{BoxStream, StreamExt as _};
 use http::Uri;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tonic::transport::server::{Connected, TcpIncoming};
 
 /// What a connection can do.
@@ -22,13 +22,39 @@ pub trait Io: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Io for T {}
 
 /// A connection of any kind.
-pub struct Stream(Box<dyn Io>);
+pub struct Stream {
+    io: Box<dyn Io>,
+    peer: Peer,
+}
 
 impl Stream {
-    /// Wraps a connection.
+    /// Wraps a connection with nobody in particular.
     #[must_use]
     pub fn new(io: impl Io) -> Self {
-        Self(Box::new(io))
+        Self { io: Box::new(io), peer: Peer::default() }
+    }
+
+    fn tcp(stream: TcpStream) -> Self {
+        let peer = Peer(stream.peer_addr().ok().map(|address| address.ip()));
+        Self { peer, ..Self::new(stream) }
+    }
+}
+
+/// Who is at the other end of a connection, as far as that is known. Each request carries it in its extensions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Peer(pub Option<IpAddr>);
+
+impl Peer {
+    /// Who has sent a request with these extensions.
+    #[must_use]
+    pub fn of(extensions: &http::Extensions) -> Self {
+        extensions.get().copied().unwrap_or_default()
+    }
+
+    /// A name for it where peers share something: its address without the port.
+    #[must_use]
+    pub fn tenant(self) -> String {
+        self.0.map_or_else(|| "unknown".to_owned(), |address| address.to_string())
     }
 }
 
@@ -39,9 +65,11 @@ impl fmt::Debug for Stream {
 }
 
 impl Connected for Stream {
-    type ConnectInfo = ();
+    type ConnectInfo = Peer;
 
-    fn connect_info(&self) {}
+    fn connect_info(&self) -> Peer {
+        self.peer
+    }
 }
 
 impl AsyncRead for Stream {
@@ -50,7 +78,7 @@ impl AsyncRead for Stream {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(context, buffer)
+        Pin::new(&mut self.io).poll_read(context, buffer)
     }
 }
 
@@ -60,15 +88,15 @@ impl AsyncWrite for Stream {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(context, bytes)
+        Pin::new(&mut self.io).poll_write(context, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(context)
+        Pin::new(&mut self.io).poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(context)
+        Pin::new(&mut self.io).poll_shutdown(context)
     }
 
     fn poll_write_vectored(
@@ -76,11 +104,11 @@ impl AsyncWrite for Stream {
         context: &mut Context<'_>,
         parts: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write_vectored(context, parts)
+        Pin::new(&mut self.io).poll_write_vectored(context, parts)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.0.is_write_vectored()
+        self.io.is_write_vectored()
     }
 }
 
@@ -141,6 +169,6 @@ impl From<TcpListener> for Listener {
         // Set on the listener's connections: the server's own setting does not reach them, and each
         // small answer would wait 40 ms for an acknowledgement.
         let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-        Self { address, incoming: incoming.map(|stream| stream.map(Stream::new)).boxed() }
+        Self { address, incoming: incoming.map(|stream| stream.map(Stream::tcp)).boxed() }
     }
 }

@@ -10,15 +10,26 @@ use anyhow::Context;
 use http::Request;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tonic::Status;
 use tonic::body::Body;
 use tonic::server::NamedService;
 use tonic::service::RoutesBuilder;
 use tonic::transport::Server;
 use tonic_health::server::HealthReporter;
 use tower::Service;
+use tower::util::MapRequestLayer;
 
+use crate::budget::Budget;
 use crate::client::{KEEPALIVE_INTERVAL, KEEPALIVE_TIMEOUT};
 use crate::net::Listener;
+use crate::receiving::{self, RECEIVING_BYTES_MAX, Refuse};
+
+/// Most streams of a connection at once: several times what a watcher or a scheduler opens.
+const STREAMS_MAX: u32 = 64;
+/// Bytes that a client may send on a stream before they are read: a megabyte a second at 250 ms.
+const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
+/// The same of all streams of a connection: what one connection can make the server keep unread.
+const CONNECTION_WINDOW_BYTES: u32 = 512 * 1024;
 
 /// Binds a listening address.
 ///
@@ -34,6 +45,7 @@ pub async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
 pub struct GrpcServer {
     routes: RoutesBuilder,
     health: HealthReporter,
+    refuse: Refuse,
 }
 
 impl GrpcServer {
@@ -49,7 +61,7 @@ impl GrpcServer {
             .build_v1()?;
         let mut routes = RoutesBuilder::default();
         routes.add_service(health_service).add_service(reflection);
-        Ok(Self { routes, health })
+        Ok(Self { routes, health, refuse: Status::resource_exhausted })
     }
 
     /// Adds a service.
@@ -67,6 +79,12 @@ impl GrpcServer {
     {
         self.routes.add_service(service);
         self
+    }
+
+    /// Says what is said to those whose messages find no memory.
+    #[must_use]
+    pub fn refusing(self, refuse: Refuse) -> Self {
+        Self { refuse, ..self }
     }
 
     /// Reports which services are serving.
@@ -88,7 +106,13 @@ impl GrpcServer {
         if let Some(address) = listener.address() {
             tracing::info!(%address, "listening");
         }
+        let (budget, refuse) = (Budget::new(RECEIVING_BYTES_MAX), self.refuse);
+        let meter = move |request| receiving::meter(&budget, refuse, request);
         Server::builder()
+            .max_concurrent_streams(STREAMS_MAX)
+            .initial_stream_window_size(STREAM_WINDOW_BYTES)
+            .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+            .layer(MapRequestLayer::new(meter))
             .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
             .http2_keepalive_timeout(Some(KEEPALIVE_TIMEOUT))
             .add_routes(self.routes.routes())

@@ -1,7 +1,7 @@
 //! Processors for work that computes: a bounded pool with fair turns.
 //!
-//! Invariant: nobody starves anybody. Urgent work goes before the rest; within each of the two, tenants
-//! take turns, one job each, however many one of them has queued. A job that nobody waits for any more
+//! Invariant: nobody starves anybody. Urgent work has threads of its own, and goes before the rest where
+//! processors are short; within each of the two, tenants take turns, one job each, however many one of them has queued. A job that nobody waits for any more
 //! is dropped unstarted, and a panic in a job is its own failure.
 
 use std::any::Any;
@@ -16,6 +16,10 @@ use tokio::sync::oneshot;
 
 /// Most jobs of one tenant that may wait; more are refused.
 pub const QUEUE_PER_TENANT: usize = 64;
+
+/// Niceness of the threads that compute questions: the least urgent there is, a seventieth of the share of a
+/// thread that computes plans.
+const QUESTION_NICENESS: i32 = 19;
 
 /// What goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -89,10 +93,22 @@ struct Queue {
     closed: bool,
 }
 
+impl Queue {
+    const fn lane(&mut self, urgency: Urgency) -> &mut Lane {
+        match urgency {
+            Urgency::Live => &mut self.live,
+            Urgency::WhatIf => &mut self.what_if,
+        }
+    }
+}
+
 #[derive(Default)]
 struct Pool {
     queue: Mutex<Queue>,
-    ready: Condvar,
+    /// Something that clusters wait for has come.
+    live: Condvar,
+    /// A question has come.
+    asked: Condvar,
 }
 
 impl Pool {
@@ -100,17 +116,27 @@ impl Pool {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn work(&self) {
+    const fn ready(&self, urgency: Urgency) -> &Condvar {
+        match urgency {
+            Urgency::Live => &self.live,
+            Urgency::WhatIf => &self.asked,
+        }
+    }
+
+    fn work(&self, urgency: Urgency) {
+        if urgency == Urgency::WhatIf {
+            give_way();
+        }
         loop {
             let mut queue = self.lock();
             let job = loop {
-                if let Some(job) = queue.live.pop().or_else(|| queue.what_if.pop()) {
+                if let Some(job) = queue.lane(urgency).pop() {
                     break job;
                 }
                 if queue.closed {
                     return;
                 }
-                queue = self.ready.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                queue = self.ready(urgency).wait(queue).unwrap_or_else(PoisonError::into_inner);
             };
             drop(queue);
             if !(job.abandoned)() {
@@ -120,13 +146,22 @@ impl Pool {
     }
 }
 
+/// Lets the operating system run every other thread of the process before this one, where they compete.
+fn give_way() {
+    let thread = rustix::thread::gettid();
+    if let Err(error) = rustix::process::setpriority_process(Some(thread), QUESTION_NICENESS) {
+        tracing::warn!(%error, "questions are computed as urgently as plans");
+    }
+}
+
 /// Ends the threads with the last clone of the pool.
 struct Owner(Arc<Pool>);
 
 impl Drop for Owner {
     fn drop(&mut self) {
         self.0.lock().closed = true;
-        self.0.ready.notify_all();
+        self.0.live.notify_all();
+        self.0.asked.notify_all();
     }
 }
 
@@ -150,22 +185,25 @@ impl fmt::Debug for Workers {
 }
 
 impl Workers {
-    /// One thread for each processor. They end with the last clone.
+    /// One thread for each processor, and as many for questions. They end with the last clone.
     #[must_use]
     pub fn threads() -> Self {
         let count = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self::threads_of(count)
     }
 
-    /// This many threads.
+    /// This many threads for each urgency: a question that is begun cannot be put aside, and would keep a
+    /// running cluster waiting.
     #[must_use]
     pub fn threads_of(count: usize) -> Self {
         let pool = Arc::new(Pool::default());
-        for index in 0..count {
-            let pool = Arc::clone(&pool);
-            let thread = std::thread::Builder::new().name(format!("worker-{index}"));
-            if let Err(error) = thread.spawn(move || pool.work()) {
-                tracing::error!(%error, "cannot start a worker thread");
+        for (urgency, name) in [(Urgency::Live, "worker"), (Urgency::WhatIf, "asker")] {
+            for index in 0..count {
+                let pool = Arc::clone(&pool);
+                let thread = std::thread::Builder::new().name(format!("{name}-{index}"));
+                if let Err(error) = thread.spawn(move || pool.work(urgency)) {
+                    tracing::error!(%error, "cannot start a worker thread");
+                }
             }
         }
         Self(Kind::Threads(Arc::new(Owner(pool))))
@@ -209,13 +247,9 @@ impl Workers {
                 let waiting =
                     Waiting { abandoned, run: Box::new(move || send(&answer, guarded())) };
                 let mut queue = owner.0.lock();
-                let lane = match urgency {
-                    Urgency::Live => &mut queue.live,
-                    Urgency::WhatIf => &mut queue.what_if,
-                };
-                refused = lane.push(tenant, waiting).err();
+                refused = queue.lane(urgency).push(tenant, waiting).err();
                 drop(queue);
-                owner.0.ready.notify_one();
+                owner.0.ready(urgency).notify_one();
             }
         }
         async move {
@@ -250,7 +284,7 @@ mod tests {
     use std::sync::mpsc;
 
     #[tokio::test]
-    async fn tenants_take_turns_and_live_work_goes_first() {
+    async fn tenants_take_turns() {
         let workers = Workers::threads_of(1);
         let (open, gate) = mpsc::channel::<()>();
         let blocker = workers.run("x", Urgency::Live, move || gate.recv().is_ok());
@@ -259,7 +293,6 @@ mod tests {
             let order = Arc::clone(&order);
             workers.run(tenant, urgency, move || order.lock().unwrap().push(tenant))
         };
-        let what_if = note("what-if", Urgency::WhatIf);
         let flood: Vec<_> = (0..3).map(|_| note("flood", Urgency::Live)).collect();
         let modest = note("modest", Urgency::Live);
         drop(note("abandoned", Urgency::Live));
@@ -269,9 +302,27 @@ mod tests {
             job.await.unwrap();
         }
         modest.await.unwrap();
-        what_if.await.unwrap();
         let order = order.lock().unwrap().clone();
-        assert_eq!(order, ["flood", "modest", "flood", "flood", "what-if"]);
+        assert_eq!(order, ["flood", "modest", "flood", "flood"]);
+    }
+
+    #[tokio::test]
+    async fn questions_never_take_the_threads_of_running_clusters() {
+        let workers = Workers::threads_of(2);
+        let (open, gate) = mpsc::channel::<()>();
+        let gate = Arc::new(Mutex::new(gate));
+        let long = || {
+            let gate = Arc::clone(&gate);
+            workers.run("asker", Urgency::WhatIf, move || gate.lock().unwrap().recv().is_ok())
+        };
+        let questions = [long(), long()];
+        let live = workers.run("cluster", Urgency::Live, || 7);
+        let live = tokio::time::timeout(Duration::from_secs(20), live).await;
+        assert_eq!(live.expect("both threads answer questions"), Ok(7));
+        questions.iter().for_each(|_| open.send(()).unwrap());
+        for question in questions {
+            assert_eq!(question.await, Ok(true), "and no question is forgotten");
+        }
     }
 
     #[tokio::test]

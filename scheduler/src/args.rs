@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 
 use longshore_runtime::telemetry::TelemetryArgs;
 
+use crate::memory::MIB_DEFAULT;
 use crate::settings::{Settings, SettingsArgs};
 
 /// The stateless packing scheduler: watchers dial it, it plans, and sends plans to actuators.
@@ -24,6 +25,10 @@ pub struct Args {
     /// Every actuator of every region, standbys included, as http://host:port, comma-separated.
     #[arg(long, env = "LONGSHORE_ACTUATOR_ENDPOINTS", value_delimiter = ',')]
     pub actuator_endpoints: Vec<String>,
+    /// Memory that the process keeps within, in MiB: clusters and questions beyond it are refused.
+    #[arg(long, env = "LONGSHORE_MEMORY_MIB", value_name = "MIB", default_value_t = MIB_DEFAULT,
+        value_parser = clap::value_parser!(u32).range(64..=1_048_576))]
+    pub memory_mib: u32,
     /// How plans are made.
     #[command(flatten)]
     pub settings: SettingsArgs,
@@ -39,6 +44,8 @@ pub struct Config {
     pub actuator_endpoints: Vec<String>,
     /// How plans are made.
     pub settings: Settings,
+    /// Memory that the process keeps within, in MiB.
+    pub memory_mib: u32,
 }
 
 impl Args {
@@ -56,6 +63,7 @@ impl Args {
         Ok(Config {
             actuator_endpoints: self.actuator_endpoints.clone(),
             settings: self.settings.settings(),
+            memory_mib: self.memory_mib,
         })
     }
 }

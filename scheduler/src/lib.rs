@@ -7,6 +7,7 @@
 pub mod args;
 pub mod compute;
 pub mod counters;
+pub mod memory;
 #[cfg(test)]
 mod random;
 pub mod region;
@@ -20,12 +21,14 @@ pub mod wire;
 use longshore_proto::cluster::v1::cluster_service_server::ClusterServiceServer;
 use longshore_proto::limits::MESSAGE_BYTES_MAX;
 use longshore_proto::planning::v1::planning_service_server::PlanningServiceServer;
+use longshore_proto::reason::Reason;
 use longshore_runtime::net::Listener;
 use longshore_runtime::server::GrpcServer;
 use longshore_runtime::tasks::Supervisor;
 
 use crate::args::Config;
 use crate::counters::Counters;
+use crate::memory::Memory;
 use crate::region::directory::Regions;
 use crate::service::Sessions;
 
@@ -55,20 +58,24 @@ pub fn start_with(
     for endpoint in config.actuator_endpoints {
         regions.follow(supervisor, endpoint)?;
     }
+    let memory = Memory::of_mib(config.memory_mib);
     let cluster = service::cluster::Service {
         supervisor: supervisor.clone(),
         sessions: sessions.clone(),
         regions: regions.clone(),
         settings: config.settings.clone(),
         counters,
+        memory: memory.clone(),
     };
     let planning = service::planning::Service {
         sessions,
         regions,
         settings: config.settings,
         workers: supervisor.platform().workers.clone(),
+        memory,
     };
     let server = GrpcServer::new(longshore_proto::DESCRIPTOR_SET)?
+        .refusing(|message| Reason::Overloaded.status(message))
         .with_service(
             ClusterServiceServer::new(cluster).max_decoding_message_size(MESSAGE_BYTES_MAX),
         )

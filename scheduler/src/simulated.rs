@@ -241,7 +241,11 @@ impl Scene {
         let (listener, token) = (roads.listen("actuator:1"), supervisor.token().clone());
         supervisor.spawn_once("actuator", server.serve(listener, token));
         let actuator_endpoints = vec!["http://actuator:1".to_owned()];
-        let config = Config { actuator_endpoints, settings: Settings::default() };
+        let config = Config {
+            actuator_endpoints,
+            settings: Settings::default(),
+            memory_mib: crate::memory::MIB_DEFAULT,
+        };
         crate::start(config, roads.listen("scheduler:1"), &supervisor).unwrap();
         let (up, down) = connect(&platform, hello(1, "", "")).await.unwrap();
         let mut scene =

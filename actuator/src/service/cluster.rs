@@ -21,6 +21,11 @@ use crate::ledger::{Book, ClusterRecord, Draft, RECORD_BYTES_MAX};
 /// How exactly it is recorded when a cluster was seen last, in milliseconds: a day.
 pub const SEEN_STEP_MS: i64 = 86_400_000;
 
+/// Most clusters of a region: ten times those that one scheduler is made for.
+const CLUSTERS_MAX: usize = 1_000;
+/// Most bytes of what is recorded of them: userData of the largest size for each of a hundred.
+const CLUSTERS_BYTES_MAX: usize = 64 * 1024 * 1024;
+
 /// Records what is known of a cluster.
 pub async fn put(
     leader: &Leader,
@@ -48,8 +53,10 @@ pub async fn put(
     let running = running(&leader.inventory.borrow(), &cluster_id);
     let edit = move |book: &Book, draft: &mut Draft| {
         let known = book.clusters.get(&cluster_id);
+        room(book, &cluster_id, &record)?;
         if let Some(known) = known {
-            mismatch(&cluster_id, known, &record, running + living(book, &cluster_id))?;
+            mismatch(&cluster_id, known, &record, running + living(book, &cluster_id))
+                .map_err(|message| Box::new(Reason::ClusterMismatch.status(message)))?;
         }
         if known.is_none_or(|known| differs(known, &record)) {
             draft.clusters.insert(cluster_id, Arc::new(record));
@@ -57,10 +64,24 @@ pub async fn put(
         Ok(())
     };
     let (put, revision) = leader.ledger.edit(Some(claimant), edit).await.map_err(refusal)?;
-    put.map_err(|message: String| Reason::ClusterMismatch.status(message))?;
+    put.map_err(|status: Box<Status>| *status)?;
     // It may have instances that another autoscaler launched: known as its own only now.
     leader.look.notify_one();
     Ok(PutClusterResponse { revision })
+}
+
+/// Whether what is recorded of all clusters together stays within bounds.
+fn room(book: &Book, cluster_id: &str, record: &ClusterRecord) -> Result<(), Box<Status>> {
+    let others = book.clusters.iter().filter(|(id, _)| *id != cluster_id);
+    let (count, bytes) =
+        others.fold((0, 0), |(count, bytes), (_, known)| (count + 1, bytes + known.encoded_len()));
+    if count < CLUSTERS_MAX && bytes + record.encoded_len() <= CLUSTERS_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Box::new(Reason::Overloaded.status(format!(
+        "{count} clusters of {bytes} bytes are recorded here, and {CLUSTERS_MAX} of {CLUSTERS_BYTES_MAX} \
+         bytes may be; forget those that are gone with ForgetCluster, or shorten userData of node classes"
+    ))))
 }
 
 /// Forgets a cluster of which nothing runs. One that is not known is forgotten already.

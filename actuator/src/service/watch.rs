@@ -3,6 +3,7 @@
 //! Invariant: changes arrive in the order they were posted; a subscriber that falls behind or
 //! outlives the leader is told so and subscribes again.
 
+use std::collections::{BTreeSet, VecDeque};
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use longshore_proto::capacity::v1::region_change::Change;
 use longshore_proto::capacity::v1::{RegionChange, WatchResponse};
 use longshore_proto::limits::CHUNK_BYTES_TARGET;
 use longshore_proto::reason::Reason;
+use longshore_runtime::budget::Grant;
 use prost::Message;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
@@ -26,39 +28,55 @@ const MESSAGE_CHANGES_MAX: usize = 1000;
 pub type Changes = Pin<Box<dyn Stream<Item = Result<WatchResponse, Status>> + Send>>;
 
 /// The stream of a subscriber to some clusters; none named means all.
-pub fn stream(subscription: Subscription, clusters: Vec<String>) -> Changes {
+pub fn stream(subscription: Subscription, clusters: BTreeSet<String>, place: Grant) -> Changes {
     let Subscription { revision, state, changes } = subscription;
     let wanted: Vec<_> = state.into_iter().filter(|change| concerns(change, &clusters)).collect();
-    let snapshot = stream::iter(chunks(&wanted, revision).into_iter().map(Ok));
+    let snapshot = stream::iter(Chunks { left: wanted.into(), revision, ended: false }.map(Ok));
     let following = Following { changes, clusters };
-    let live = stream::unfold(Some(following), |state| async move {
-        let mut following = state?;
-        match following.next().await {
-            Ok(message) => Some((Ok(message), Some(following))),
-            Err(status) => Some((Err(*status), None)),
+    let live = stream::unfold(Some(following), move |state| {
+        // The subscriber has its place for as long as the stream lives.
+        let _ = &place;
+        async move {
+            let mut following = state?;
+            match following.next().await {
+                Ok(message) => Some((Ok(message), Some(following))),
+                Err(status) => Some((Err(*status), None)),
+            }
         }
     });
     Box::pin(futures::StreamExt::chain(snapshot, live))
 }
 
-/// The state in messages, the last of which says so. A catalogue may be larger than the target and
-/// then travels alone.
-fn chunks(state: &[Arc<RegionChange>], revision: u64) -> Vec<WatchResponse> {
-    let mut messages = Vec::new();
-    let mut current: Vec<RegionChange> = Vec::new();
-    let mut bytes = 0;
-    for change in state {
-        let size = change.encoded_len();
-        let full = bytes + size > CHUNK_BYTES_TARGET || current.len() >= MESSAGE_CHANGES_MAX;
-        if full && !current.is_empty() {
-            messages.push(message(revision, std::mem::take(&mut current)));
-            bytes = 0;
+/// The state in messages, the last of which says so. Each is made when it is asked for: a subscriber that
+/// does not read keeps one, not all. A catalogue may be larger than the target and then travels alone.
+struct Chunks {
+    left: VecDeque<Arc<RegionChange>>,
+    revision: u64,
+    ended: bool,
+}
+
+impl Iterator for Chunks {
+    type Item = WatchResponse;
+
+    fn next(&mut self) -> Option<WatchResponse> {
+        if self.ended {
+            return None;
         }
-        bytes += size;
-        current.push((**change).clone());
+        let mut changes: Vec<RegionChange> = Vec::new();
+        let mut bytes = 0;
+        while let Some(change) = self.left.front() {
+            let size = change.encoded_len();
+            let full = bytes + size > CHUNK_BYTES_TARGET || changes.len() >= MESSAGE_CHANGES_MAX;
+            if full && !changes.is_empty() {
+                return Some(message(self.revision, changes));
+            }
+            bytes += size;
+            changes.push((**change).clone());
+            self.left.pop_front();
+        }
+        self.ended = true;
+        Some(WatchResponse { snapshot_end: true, ..message(self.revision, changes) })
     }
-    messages.push(WatchResponse { snapshot_end: true, ..message(revision, current) });
-    messages
 }
 
 fn message(revision: u64, changes: Vec<RegionChange>) -> WatchResponse {
@@ -67,7 +85,7 @@ fn message(revision: u64, changes: Vec<RegionChange>) -> WatchResponse {
 
 struct Following {
     changes: Receiver<Posted>,
-    clusters: Vec<String>,
+    clusters: BTreeSet<String>,
 }
 
 impl Following {
@@ -112,7 +130,7 @@ fn lagged(missed: u64) -> Box<Status> {
 }
 
 /// Whether a change is about one of the clusters, or about the region as a whole.
-fn concerns(change: &RegionChange, clusters: &[String]) -> bool {
+fn concerns(change: &RegionChange, clusters: &BTreeSet<String>) -> bool {
     let cluster = match &change.change {
         Some(Change::NodeClass(found)) => &found.cluster_id,
         Some(Change::Launch(found)) => &found.cluster_id,
@@ -150,7 +168,8 @@ mod tests {
         for id in 0..1500 {
             board.post(launch(id, "a"));
         }
-        let messages = chunks(&board.subscribe().unwrap().state, 7);
+        let left = board.subscribe().unwrap().state.into();
+        let messages: Vec<_> = Chunks { left, revision: 7, ended: false }.collect();
         let sizes: Vec<_> = messages.iter().map(|m| m.changes.len()).collect();
         assert_eq!(sizes, [1, 1000, 500]);
         let ends: Vec<_> = messages.iter().map(|m| m.snapshot_end).collect();
@@ -160,7 +179,8 @@ mod tests {
     #[tokio::test]
     async fn changes_of_other_clusters_stay_away_and_the_end_is_told() {
         let board = Board::new();
-        let mut seen = stream(board.subscribe().unwrap(), vec!["a".to_owned()]);
+        let place = longshore_runtime::budget::Budget::new(2).open("x");
+        let mut seen = stream(board.subscribe().unwrap(), ["a".to_owned()].into(), place);
         assert!(seen.next().await.unwrap().unwrap().snapshot_end);
         board.post(launch(1, "b"));
         board.post(launch(2, "a"));

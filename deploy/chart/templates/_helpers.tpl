@@ -226,6 +226,13 @@ spec:
       command: {{ toJson .command }}
       env:
         {{- include "longshore.env" (list $root .program) | trim | nindent 8 }}
+        {{- if eq .program "scheduler" }}
+        - name: LONGSHORE_MEMORY_MIB
+          valueFrom:
+            resourceFieldRef:
+              resource: limits.memory
+              divisor: 1Mi
+        {{- end }}
       {{- with $root.Values.controller.envFrom }}
       envFrom:
         {{- toYaml . | nindent 8 }}

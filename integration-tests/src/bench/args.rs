@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use longshore_proto::planning::v1::Effort as WireEffort;
 
 use super::latency::Case;
+use super::reach::ReachArgs;
 
 /// Measures Longshore's planner, and Karpenter's scheduler on the same files.
 #[derive(Clone, Debug, Parser)]
@@ -48,7 +49,9 @@ pub enum Command {
     /// Carry out the plans of small clusters with many constraints on a real control plane, and say
     /// which pods kube-scheduler binds where they are planned.
     Agree(AgreeArgs),
-    /// Measure everything, both sides by turns, and write the tables and the chart.
+    /// Measure how far the services reach: many clusters, floods, deaths, interruptions.
+    Reach(ReachArgs),
+    /// Measure everything about plans, both sides by turns, and write the tables and the chart.
     All(AllArgs),
 }
 
@@ -198,6 +201,8 @@ mod tests {
         let parse = |line: &str| Args::try_parse_from(line.split(' '));
         assert!(parse("bench pack --catalogue a --workload b --output json").is_ok());
         assert!(parse("bench pack --catalogue a -f b --effort max").is_ok());
+        assert!(parse("bench reach flood --rpc compute-plan --seconds 5 --output json").is_ok());
+        assert!(parse("bench reach").is_err());
         assert!(parse("bench pack --catalogue a").is_err());
         assert!(parse("bench pack --catalogue a --workload b --daemonset 500").is_err());
     }

@@ -18,6 +18,7 @@ mod outcome;
 mod pack;
 mod peer;
 mod question;
+mod reach;
 mod report;
 mod runs;
 mod suite;
@@ -44,6 +45,7 @@ pub fn run(args: &Args) -> Result<()> {
         Command::Files { dir } => workloads::write_all(dir),
         Command::Differ(args) => differ::differ(args),
         Command::Agree(args) => agreement::agreement(args),
+        Command::Reach(args) => reach::reach(args),
         Command::All(args) => suite::all(args),
     }
 }

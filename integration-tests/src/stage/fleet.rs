@@ -137,6 +137,7 @@ impl Fleet {
             dir: config.dir,
             watcher_flags: Vec::new(),
             actuator_flags: config.actuator_flags,
+            scheduler_flags: Vec::new(),
             etcd: Vec::new(),
             otlp: None,
             ahead_s: BTreeMap::new(),

@@ -41,6 +41,8 @@ pub struct Surroundings {
     pub watcher_flags: Vec<String>,
     /// Further flags of actuators.
     pub actuator_flags: Vec<String>,
+    /// Further flags of schedulers.
+    pub scheduler_flags: Vec<String>,
     /// etcd endpoints; empty for a standalone actuator.
     pub etcd: Vec<String>,
     /// Collector of traces; none for no traces.
@@ -111,6 +113,7 @@ impl Surroundings {
         let mut command = self.command("longshore-scheduler")?;
         command.args(["--listen", &listen.to_string()]);
         command.args(["--actuator-endpoints", &actuators.join(",")]);
+        command.args(&self.scheduler_flags);
         listening(name, command, &self.dir).await
     }
 

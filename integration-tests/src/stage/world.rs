@@ -114,6 +114,7 @@ impl World {
             queue: config.queue,
             watcher_flags: config.watcher_flags,
             actuator_flags: Vec::new(),
+            scheduler_flags: Vec::new(),
             etcd: Vec::new(),
             otlp: Some(traces.endpoint().to_owned()),
             ahead_s: BTreeMap::new(),

@@ -83,6 +83,7 @@ impl Estate {
             queue: CLUSTER.to_owned(),
             watcher_flags: Vec::new(),
             actuator_flags: Vec::new(),
+            scheduler_flags: Vec::new(),
             etcd: Vec::new(),
             otlp: None,
             ahead_s: BTreeMap::new(),

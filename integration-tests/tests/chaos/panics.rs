@@ -84,6 +84,7 @@ impl Inside {
         let config = longshore_scheduler::args::Config {
             actuator_endpoints: crowd.fleet.actuator_urls(),
             settings: longshore_scheduler::settings::Settings::default(),
+            memory_mib: longshore_scheduler::memory::MIB_DEFAULT,
         };
         longshore_scheduler::start(config, listener, &inside.supervisor)?;
         Ok(inside)

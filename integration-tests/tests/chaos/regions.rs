@@ -73,6 +73,7 @@ impl Site {
             queue: CLUSTER.to_owned(),
             watcher_flags: vec!["--account-id".to_owned(), account.to_owned()],
             actuator_flags: Vec::new(),
+            scheduler_flags: Vec::new(),
             etcd: Vec::new(),
             otlp: None,
             ahead_s: BTreeMap::new(),

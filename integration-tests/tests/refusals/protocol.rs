@@ -21,8 +21,15 @@ const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCA
 
 /// A scheduler whose only actuator does not answer.
 async fn scheduler(name: &str) -> Result<Service> {
+    scheduler_with(name, &[]).await
+}
+
+/// A scheduler with these flags.
+async fn scheduler_with(name: &str, flags: &[&str]) -> Result<Service> {
     let nobody = format!("http://127.0.0.1:{}", ports::free()?);
-    surroundings(name, "")?.start_scheduler(ANY_PORT, &[nobody]).await
+    let mut surroundings = surroundings(name, "")?;
+    surroundings.scheduler_flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+    surroundings.start_scheduler(ANY_PORT, &[nobody]).await
 }
 
 /// Fails unless the answer is this refusal, with all of `parts` in its text.

@@ -46,6 +46,7 @@ pub fn surroundings(name: &str, region_url: &str) -> Result<Surroundings> {
         queue: String::new(),
         watcher_flags: Vec::new(),
         actuator_flags: Vec::new(),
+        scheduler_flags: Vec::new(),
         etcd: Vec::new(),
         otlp: None,
         ahead_s: std::collections::BTreeMap::new(),

@@ -7,6 +7,7 @@ use futures::stream::{self, BoxStream, PollNext, StreamExt as _};
 use longshore_proto::cluster::v1 as cluster;
 use longshore_proto::cluster::v1::cluster_service_server::ClusterService;
 use longshore_proto::reason::{self, Reason};
+use longshore_runtime::net::Peer;
 use longshore_runtime::tasks::Supervisor;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -15,6 +16,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::{Connected, Identity, Sessions};
 use crate::counters::Counters;
+use crate::memory::Memory;
 use crate::region::directory::Regions;
 use crate::session::{self, Lanes, Parts};
 use crate::settings::Settings;
@@ -36,6 +38,8 @@ pub struct Service {
     pub settings: Settings,
     /// What is counted.
     pub counters: Counters,
+    /// What views of clusters may take.
+    pub memory: Memory,
 }
 
 #[tonic::async_trait]
@@ -46,10 +50,12 @@ impl ClusterService for Service {
         &self,
         request: Request<Streaming<cluster::SyncRequest>>,
     ) -> Result<Response<Self::SyncStream>, Status> {
+        let tenant = Peer::of(request.extensions()).tenant();
         let mut inbound = request.into_inner();
         let first = tokio::time::timeout(HELLO_PATIENCE, inbound.message()).await;
         let first = first.map_err(|_| silent())?.map_err(reason::of_receiving)?;
         let hello = session::hello(first)?;
+        let memory = self.memory.session(&tenant)?;
         let (queries, query_queue) = mpsc::channel(QUERIES);
         let token = self.supervisor.token().child_token();
         let connected =
@@ -73,6 +79,7 @@ impl ClusterService for Service {
             settings: self.settings.clone(),
             breaker,
             counters: self.counters.clone(),
+            memory,
         };
         self.start(parts, cluster);
         Ok(Response::new(responses))

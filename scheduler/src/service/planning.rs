@@ -1,18 +1,24 @@
 //! PlanningService: what-if plans for any client, and explanations of live pods.
 
+use std::time::Duration;
+
+use futures::stream::BoxStream;
 use longshore_proto::limits::MESSAGE_BYTES_MAX;
 use longshore_proto::planning::v1 as planning;
 use longshore_proto::planning::v1::planning_service_server::PlanningService;
 use longshore_proto::reason::{self, Reason};
 use longshore_proto::types::v1::object::Kind;
+use longshore_runtime::net::Peer;
 use longshore_runtime::workers::{JobError, Urgency, Workers};
 use prost::Message as _;
 use tokio::sync::oneshot;
+use tokio::time::error::Elapsed;
 use tokio_stream::{Stream, StreamExt as _};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::Sessions;
 use crate::compute::{self, Question};
+use crate::memory::{Memory, QuestionMemory};
 use crate::region::directory::Regions;
 use crate::session::Query;
 use crate::settings::Settings;
@@ -23,6 +29,9 @@ const QUESTION_MAX: usize = 2_000_000;
 
 /// Most pods that one question may ask to explain: each takes another plan.
 const EXPLAIN_MAX: usize = 64;
+
+/// How long a client may take between two parts of a question.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Tenant of questions whose asker is not known.
 pub const WHAT_IF: &str = "what-if";
@@ -37,6 +46,8 @@ pub struct Service {
     pub settings: Settings,
     /// Where they are made.
     pub workers: Workers,
+    /// What they may take.
+    pub memory: Memory,
 }
 
 #[tonic::async_trait]
@@ -48,7 +59,7 @@ impl PlanningService for Service {
         request: Request<Streaming<planning::ComputePlanRequest>>,
     ) -> Result<Response<planning::ComputePlanResponse>, Status> {
         let tenant = tenant(&request);
-        let answer = self.answer(&tenant, request.into_inner()).await?;
+        let (answer, _memory) = self.answer(&tenant, request.into_inner()).await?;
         let size = answer.encoded_len();
         if size > MESSAGE_BYTES_MAX {
             let message = format!(
@@ -67,10 +78,14 @@ impl PlanningService for Service {
         let tenant = tenant(&request);
         let parts = request.into_inner();
         let parts = parts.map(|part| part.map(|part| part.part.unwrap_or_default()));
-        let answer = self.answer(&tenant, parts).await?;
-        let part = |part| Ok(planning::StreamPlanResponse { part: Some(part) });
-        let parts: Vec<_> = compute::parts(answer).into_iter().map(part).collect();
-        Ok(Response::new(tokio_stream::iter(parts)))
+        let (answer, memory) = self.answer(&tenant, parts).await?;
+        let parts = compute::parts(answer).into_iter();
+        // Until the last part has left the answer takes memory.
+        let part = move |part| {
+            let _ = &memory;
+            Ok(planning::StreamPlanResponse { part: Some(part) })
+        };
+        Ok(Response::new(Box::pin(tokio_stream::iter(parts.map(part)))))
     }
 
     async fn explain_pod(
@@ -91,7 +106,7 @@ impl PlanningService for Service {
 }
 
 /// An answer in parts.
-type Parts = tokio_stream::Iter<std::vec::IntoIter<Result<planning::StreamPlanResponse, Status>>>;
+type Parts = BoxStream<'static, Result<planning::StreamPlanResponse, Status>>;
 
 impl Service {
     /// The refusal of a question about a cluster that is not connected, or is one of several.
@@ -113,12 +128,14 @@ impl Service {
         &self,
         tenant: &str,
         mut parts: impl Stream<Item = Result<planning::ComputePlanRequest, Status>> + Unpin,
-    ) -> Result<planning::ComputePlanResponse, Status> {
+    ) -> Result<(planning::ComputePlanResponse, QuestionMemory), Status> {
+        let mut memory = self.memory.question(tenant);
         let mut question = Question { settings: self.settings.clone(), ..Question::default() };
         let mut region = String::new();
         let (mut first, mut size) = (true, 0);
-        while let Some(part) = parts.next().await {
+        while let Some(part) = tokio::time::timeout(PATIENCE, parts.next()).await.map_err(silent)? {
             let part = part.map_err(reason::of_receiving)?;
+            memory.take(&part, weight(&part))?;
             if let Some(options) = &part.options {
                 if !first {
                     let message = "options belong in the first message of the stream only";
@@ -131,10 +148,12 @@ impl Service {
             size = add(&mut question, part, size)?;
         }
         self.fill_catalogue(&mut question, &region)?;
-        let job = move || compute::compute(&question);
+        // The memory is in use for as long as somebody computes, also when nobody waits any more.
+        let job = move || (compute::compute(&question), memory);
         let computed = self.workers.run(tenant, Urgency::WhatIf, job).await;
-        let answer = computed.map_err(|error| refusal(&error))?;
-        answer.map_err(|error| Reason::Malformed.status(error.to_string()))
+        let (answer, memory) = computed.map_err(|error| refusal(&error))?;
+        let answer = answer.map_err(|error| Reason::Malformed.status(error.to_string()))?;
+        Ok((answer, memory))
     }
 
     /// Uses a region's live catalogue when the question brought none.
@@ -164,9 +183,18 @@ impl Service {
     }
 }
 
+fn silent(_: Elapsed) -> Status {
+    let message =
+        format!("no part of the question came for {PATIENCE:?}; end the stream after the last");
+    Reason::ProtocolOrder.status(message)
+}
+
 /// Who asks, as far as that is known: callers take turns.
 fn tenant<T>(request: &Request<T>) -> String {
-    request.remote_addr().map_or_else(|| WHAT_IF.to_owned(), |address| address.ip().to_string())
+    match Peer::of(request.extensions()) {
+        Peer(None) => WHAT_IF.to_owned(),
+        peer @ Peer(Some(_)) => peer.tenant(),
+    }
 }
 
 /// The refusal of a question that has not been worked on to its end.

@@ -4,7 +4,9 @@
 //! Invariant: no opinion of its own. What the view has overtaken meanwhile is skipped and comes up
 //! again, if still needed, with the next plan.
 
+use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -209,7 +211,8 @@ impl Session {
             }
         }
         for (node, pods) in by_node {
-            let key = format!("nominate/{node}");
+            // By its pods: what was said of others is no reason to leave these without a word.
+            let key = format!("nominate/{node}/{:x}", digest(&pods));
             let action = Action::NominatePods(cluster::NominatePods { node, pods });
             self.outbox.direct(&key, "", action, origin);
         }
@@ -238,6 +241,13 @@ impl Session {
             self.outbox.direct_once(&format!("event/{uid}"), &message, action, origin);
         }
     }
+}
+
+/// Tells lists of pods apart.
+fn digest(pods: &[String]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    pods.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Each claim of a disruption with its node, when it has one.

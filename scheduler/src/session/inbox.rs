@@ -23,7 +23,9 @@ const RECONNECTED: Duration = Duration::from_secs(3);
 
 impl Session {
     pub(super) fn receive(&mut self, message: cluster::SyncRequest) -> Result<(), Status> {
-        match self.receiver.receive(message)? {
+        let step = self.receiver.receive(message)?;
+        self.weigh(&step);
+        match step {
             Step::Reset { revision, changes } => {
                 self.view_is_whole(changes);
                 tracing::info!(cluster = self.state.cluster_id(), revision, "view is whole");
@@ -43,7 +45,28 @@ impl Session {
             Step::Result(result) => self.directive_result(&result),
             Step::Resync { reason } => self.resync(reason),
         }
-        Ok(())
+        self.fits()
+    }
+
+    /// Takes note of what a step brings into memory.
+    fn weigh(&mut self, step: &Step) {
+        let Some(memory) = &mut self.memory else { return };
+        match step {
+            Step::Reset { changes, .. } => {
+                memory.begin();
+                memory.note(changes);
+            }
+            Step::Apply { changes, .. } => memory.note(changes),
+            Step::Acknowledge { .. } | Step::Compare(_) | Step::Result(_) | Step::Resync { .. } => {
+            }
+        }
+    }
+
+    /// Whether the view, and what of a snapshot has come, is within what the session may take.
+    fn fits(&mut self) -> Result<(), Status> {
+        let objects = usize::try_from(self.state.digest().0).unwrap_or(usize::MAX);
+        let coming = self.receiver.coming();
+        self.memory.as_mut().map_or(Ok(()), |memory| memory.hold(objects, coming))
     }
 
     fn view_is_whole(&mut self, changes: Vec<ObjectChange>) {

@@ -56,6 +56,7 @@ use self::protocol::Receiver;
 use self::safety::Safety;
 use self::state::ClusterState;
 use crate::counters::Counters;
+use crate::memory::ViewMemory;
 use crate::region::directory::{Region, Regions};
 use crate::settings::Settings;
 
@@ -103,6 +104,8 @@ pub struct Parts {
     pub breaker: Arc<Mutex<Breaker>>,
     /// What is counted.
     pub counters: Counters,
+    /// What the view may take.
+    pub memory: ViewMemory,
 }
 
 /// A session under way.
@@ -128,6 +131,7 @@ struct Session {
     /// True when another session of the cluster may have been at work just before.
     follows: bool,
     safety: Safety,
+    memory: Option<ViewMemory>,
     /// Tells of changes in the cluster's region.
     region_changes: Option<watch::Receiver<u64>>,
     /// Owner of tasks, and what the process has of the world outside.
@@ -154,7 +158,8 @@ pub const fn outbound_queue() -> usize {
 /// The status that the stream ended with.
 pub async fn run(parts: Parts) -> Result<(), Status> {
     let (mut session, mut outcomes) = begin(&parts);
-    let Parts { hello, mut inbound, mut queries, token, .. } = parts;
+    let Parts { hello, mut inbound, mut queries, token, memory, .. } = parts;
+    session.memory = Some(memory);
     let mut changes = session.regions.changes();
     let mut heard = Instant::now();
     let mut plans = false;
@@ -297,6 +302,7 @@ impl Session {
             moves_at: Some(Instant::now() + age),
             follows: false,
             safety: Safety::new(Arc::default(), Counters::default()),
+            memory: None,
             region_changes: None,
             supervisor,
         }

@@ -94,6 +94,12 @@ impl Receiver {
         self.revision
     }
 
+    /// Objects and bytes of the snapshot that is being received.
+    #[must_use]
+    pub fn coming(&self) -> (usize, usize) {
+        (self.partial.as_ref().map_or(0, |(_, changes)| changes.len()), self.partial_bytes)
+    }
+
     fn chunk(&mut self, chunk: cluster::SnapshotChunk) -> Result<Step, Status> {
         let (revision, changes) = self.partial.get_or_insert_with(|| (chunk.revision, Vec::new()));
         if *revision != chunk.revision {

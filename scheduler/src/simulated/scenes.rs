@@ -323,3 +323,22 @@ async fn a_session_waits_while_its_region_is_out_of_reach() {
     };
     assert!(scene.seen.iter().any(said));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_is_told_its_node_although_another_was_told_the_same_just_before() {
+    let mut scene = Scene::new(&[0, 1], vec![pool(false)]).await;
+    let waiting = |uid: &str| {
+        let Kind::Pod(pod) = bound("n-0") else { panic!("a pod") };
+        let phase = v1::PodPhase::Pending.into();
+        let (uid, node_name) = (uid.to_owned(), String::new());
+        Kind::Pod(v1::Pod { name: uid.clone(), uid, node_name, phase, unschedulable: true, ..pod })
+    };
+    for uid in ["first", "second", "third"] {
+        scene.delta(vec![waiting(uid)]);
+        let told = scene.next(Duration::from_secs(2), |action| {
+            let Action::NominatePods(nominate) = action else { return None };
+            nominate.pods.iter().any(|pod| pod == uid).then(|| nominate.node.clone())
+        });
+        assert!(told.await.is_some(), "nobody says where {uid} goes");
+    }
+}

@@ -124,6 +124,7 @@ impl World {
         let config = longshore_scheduler::args::Config {
             actuator_endpoints: actuators.map(|service| service.machine.url()).collect(),
             settings: longshore_scheduler::settings::Settings::default(),
+            memory_mib: longshore_scheduler::memory::MIB_DEFAULT,
         };
         let listener = self.net.listen(service.machine.address());
         longshore_scheduler::start(config, listener, &process.supervisor)

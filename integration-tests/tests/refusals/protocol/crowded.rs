@@ -13,7 +13,7 @@ use longshore_proto::types::v1::{
 use prost::Message as _;
 use tonic::Code;
 
-use super::{refused, scheduler};
+use super::{refused, scheduler, scheduler_with};
 
 const PODS: usize = 200_000;
 /// Kinds of pods.
@@ -22,6 +22,9 @@ const SHAPES: usize = 500;
 const PODS_OF_A_PART: usize = 10_000;
 /// Most memory the scheduler may have taken: 5 KiB a pod, question, plan, check and answer together.
 const RSS_MAX: u64 = 1 << 30;
+
+/// Most memory that a scheduler takes which refuses all of that: what it keeps within unless told otherwise.
+const RSS_REFUSED_MAX: u64 = 512 << 20;
 
 fn object(kind: Kind) -> Object {
     Object { kind: Some(kind) }
@@ -81,7 +84,7 @@ fn question() -> Vec<ComputePlanRequest> {
 
 #[tokio::test]
 async fn two_hundred_thousand_pods_in_one_stream() -> Result<()> {
-    let service = scheduler("crowded").await?;
+    let service = scheduler_with("crowded", &["--memory-mib", "4096"]).await?;
     let mut client = PlanningServiceClient::connect(service.url()).await?;
     let unary = client.compute_plan(tokio_stream::iter(question())).await;
     let parts = ["the answer takes ", "a message 4194304 at most; ask StreamPlan"];
@@ -100,5 +103,22 @@ async fn two_hundred_thousand_pods_in_one_stream() -> Result<()> {
     ensure!(planned as usize == PODS, "nodes are for {planned} pods");
     let rss = service.process.peak_rss_bytes()?;
     ensure!(rss < RSS_MAX, "the scheduler took {rss} bytes");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_question_beyond_the_memory_of_the_scheduler_and_one_of_too_many_parts() -> Result<()> {
+    let service = scheduler("crowded-small").await?;
+    let mut client = PlanningServiceClient::connect(service.url()).await?;
+    let unary = client.compute_plan(tokio_stream::iter(question())).await;
+    let parts = ["takes too much memory", "--memory-mib"];
+    refused(unary, (Code::ResourceExhausted, "OVERLOADED"), &parts)?;
+    let objects = vec![Object::default(); 1_000_000];
+    let dense = ComputePlanRequest { objects, ..ComputePlanRequest::default() };
+    let unary = client.compute_plan(tokio_stream::iter([dense])).await;
+    let parts = ["is made of more than", "send them in several messages"];
+    refused(unary, (Code::OutOfRange, "MESSAGE_TOO_LARGE"), &parts)?;
+    let rss = service.process.peak_rss_bytes()?;
+    ensure!(rss < RSS_REFUSED_MAX, "the scheduler took {rss} bytes to refuse");
     Ok(())
 }
