@@ -163,3 +163,23 @@ fn not_written(error: EtcdError) -> StoreError {
 fn unavailable(error: EtcdError) -> StoreError {
     StoreError::Unavailable(error.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_etcd_refuses_for_good_is_refused_and_the_rest_is_out_of_reach() {
+        let answered = |code: Code| {
+            let status = tonic::Status::new(code, "says etcd");
+            not_written(EtcdError::Refused(etcd_client::Error::GRpcStatus(status)))
+        };
+        let refused = [Code::InvalidArgument, Code::ResourceExhausted, Code::FailedPrecondition];
+        for code in refused {
+            assert!(matches!(answered(code), StoreError::Refused(_)), "{code:?}");
+        }
+        for code in [Code::Unavailable, Code::DeadlineExceeded, Code::Unknown] {
+            assert!(matches!(answered(code), StoreError::Unavailable(_)), "{code:?}");
+        }
+    }
+}

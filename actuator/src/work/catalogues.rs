@@ -106,3 +106,40 @@ fn show_class(
         catalogue_id: catalogue_id.unwrap_or_default(),
     }));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Scripted, leader};
+
+    fn shown(leader: &Leader) -> Vec<String> {
+        let state = leader.board.subscribe().unwrap().state;
+        let id = |change: Option<Change>| {
+            let Some(Change::Catalogue(catalogue)) = change else { return None };
+            Some(catalogue.catalogue_id)
+        };
+        state.iter().filter_map(|change| id(change.change.clone())).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_catalogue_that_no_class_names_is_forgotten() {
+        let leader = leader(Arc::new(Scripted::default())).await;
+        let looks = async {
+            tokio::time::sleep(INTERVAL).await;
+            let before = shown(&leader);
+            leader.classes.send_modify(|classes| {
+                for class in classes.values_mut() {
+                    Arc::make_mut(class).subnets.retain(|subnet| subnet.zone == "a");
+                }
+            });
+            tokio::time::sleep(INTERVAL).await;
+            (before, shown(&leader))
+        };
+        let (before, after) = tokio::select! {
+            seen = looks => seen,
+            outcome = run(Arc::clone(&leader)) => panic!("it has ended: {outcome:?}"),
+        };
+        assert_eq!((before.len(), after.len()), (1, 1), "{before:?}, then {after:?}");
+        assert_ne!(before, after, "another class sells other offerings");
+    }
+}

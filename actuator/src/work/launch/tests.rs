@@ -142,6 +142,22 @@ async fn a_definite_answer_ends_its_token() {
 }
 
 #[tokio::test]
+async fn a_profile_that_only_the_first_call_did_not_find_fails_nothing() {
+    let world = World::with([lost(), short(Class::Profile, ""), bought("i-1")]).await;
+    world.leader.classes.send_modify(|classes| {
+        for class in classes.values_mut() {
+            "nodes".clone_into(&mut Arc::make_mut(class).class.role);
+        }
+    });
+    world.go().await;
+    // The answer of the first call comes long after EC2 has learned of the profile.
+    world.leader.paces().of("l-1").since = before(Duration::from_secs(120));
+    assert_eq!(world.go().await.phase(), Phase::Pending);
+    assert_eq!(world.go().await.phase(), Phase::Launched);
+    assert_eq!(world.tokens(), ["l-1-1", "l-1-1", "l-1-2"]);
+}
+
+#[tokio::test]
 async fn a_template_that_stays_missing_fails_the_launch() {
     let world = World::with([Err(error(Class::TemplateMissing))]).await;
     for _ in 0..6 {

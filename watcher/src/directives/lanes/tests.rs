@@ -5,8 +5,9 @@ use std::convert::Infallible;
 use http::{Request, Response, StatusCode};
 use kube::client::Body;
 use longshore_proto::cluster::v1::{
-    DirectiveStatus, DisruptClaim, RecordLaunch, RegisterNode, ReleaseClaim,
+    CreateClaim, DirectiveStatus, DisruptClaim, RecordLaunch, RegisterNode, ReleaseClaim,
 };
+use longshore_proto::types::v1::NodeClaim;
 use longshore_runtime::platform::Platform;
 use tower::service_fn;
 
@@ -112,4 +113,20 @@ async fn a_directive_expires_by_how_long_it_has_waited_here() {
     tokio::time::advance(WAIT_MAX + Duration::from_millis(1)).await;
     assert!(arrived.is_expired(0));
     assert!(!lasting.is_expired(0), "one without a time waits as long as it takes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_pod_waits_for_a_claim_that_could_not_be_made() {
+    let hands = hands();
+    let claim = NodeClaim {
+        name: "c1".to_owned(),
+        launch_id: "l-1".to_owned(),
+        node_class: "EC2NodeClass/default".to_owned(),
+        ..NodeClaim::default()
+    };
+    let pods = vec!["p-1".to_owned()];
+    let create = CreateClaim { claim: Some(claim), pods, ..CreateClaim::default() };
+    assert!(hands.create_claim(&create).await.is_err(), "the API server has no such kind");
+    let waits = hands.store.read(|index| index.planned_claims().map(str::to_owned).last());
+    assert_eq!(waits, None);
 }
