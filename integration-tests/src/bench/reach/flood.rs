@@ -117,7 +117,7 @@ async fn flood_actuator(args: &FloodArgs, rpc: Rpc) -> Result<Quantity> {
     let url = service.url();
     poll::until("the actuator leads", LEADS, || ledger::term(&url)).await?;
     let mut client = CapacityServiceClient::new(friendly(&url)?);
-    let mut flood = Flood::start(args, rpc, &mut service)?;
+    let mut flood = Flood::start(args, rpc, &service)?;
     let mut plan_seq = 0;
     while flood.goes_on()? {
         plan_seq += 1;
