@@ -11,6 +11,7 @@ pub mod nodes;
 pub mod overlays;
 pub mod pods;
 pub mod pools;
+mod source;
 pub mod store;
 pub mod surroundings;
 pub mod unreadable;
@@ -31,87 +32,11 @@ use crate::project::{Fault, Problem, Surroundings};
 use buffers::BufferEntry;
 pub use pods::PodEntry;
 use pools::Pools;
+pub use source::Source;
 pub use store::{Now, Store};
 use surroundings::Stale;
 pub use unreadable::{Missing, Relisted};
 pub use view::{Key, Step, View};
-
-/// Kinds of Kubernetes object that are watched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs, reason = "each is the Kubernetes kind of its name")]
-pub enum Source {
-    Namespace,
-    StorageClass,
-    DeviceClass,
-    ResourceClaimTemplate,
-    ResourceSlice,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    NodePool,
-    Provisioner,
-    EC2NodeClass,
-    AWSNodeTemplate,
-    NodeOverlay,
-    NodeClaim,
-    Node,
-    CSINode,
-    DaemonSet,
-    PodDisruptionBudget,
-    CapacityBuffer,
-    Pod,
-}
-
-impl Source {
-    /// All of them.
-    pub const ALL: [Self; 19] = [
-        Self::Namespace,
-        Self::StorageClass,
-        Self::DeviceClass,
-        Self::ResourceClaimTemplate,
-        Self::ResourceSlice,
-        Self::PersistentVolume,
-        Self::PersistentVolumeClaim,
-        Self::NodePool,
-        Self::Provisioner,
-        Self::EC2NodeClass,
-        Self::AWSNodeTemplate,
-        Self::NodeOverlay,
-        Self::NodeClaim,
-        Self::Node,
-        Self::CSINode,
-        Self::DaemonSet,
-        Self::PodDisruptionBudget,
-        Self::CapacityBuffer,
-        Self::Pod,
-    ];
-
-    /// True for the kinds without which nothing can be decided: those that every API server has, and
-    /// NodeClaims. That one of them is not served is never the same as that there are no objects of it.
-    #[must_use]
-    pub const fn is_needed(self) -> bool {
-        match self {
-            Self::Namespace
-            | Self::StorageClass
-            | Self::PersistentVolume
-            | Self::PersistentVolumeClaim
-            | Self::NodeClaim
-            | Self::Node
-            | Self::CSINode
-            | Self::DaemonSet
-            | Self::PodDisruptionBudget
-            | Self::Pod => true,
-            Self::DeviceClass
-            | Self::ResourceClaimTemplate
-            | Self::ResourceSlice
-            | Self::NodePool
-            | Self::Provisioner
-            | Self::EC2NodeClass
-            | Self::AWSNodeTemplate
-            | Self::NodeOverlay
-            | Self::CapacityBuffer => false,
-        }
-    }
-}
 
 /// Namespace (empty for cluster-scoped objects) and name.
 pub type Name = (String, String);
