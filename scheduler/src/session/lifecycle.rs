@@ -17,6 +17,7 @@ use longshore_proto::cluster::v1::directive::Action;
 use longshore_proto::cluster::v1::{DeleteClaim, DisruptClaim, RecordLaunchFailure, RegisterNode};
 use longshore_proto::types::v1::{NodeClaim, Termination};
 use longshore_runtime::planted;
+use prost_types::Timestamp;
 
 pub use self::passing::{given_up, passing, unknown};
 use self::presence::Presence;
@@ -239,7 +240,7 @@ impl World<'_> {
             let action = record::launch(self.cluster_id, claim, instance, self.region);
             return told(direct(claim, Action::RecordLaunch(action)));
         }
-        let given_up = self.lasted_ms("launching", &claim.name) > REGISTRATION_TTL_MS;
+        let given_up = self.is_overdue("launching", claim, claim.create_time.as_ref());
         given_up.then_some(()).filter(|()| !self.is_held(claim))?;
         let message = "another autoscaler made it, and no instance is known that is tagged with it";
         told(delete(claim, "NotLaunched", message))
@@ -264,7 +265,7 @@ impl World<'_> {
         if !claim.disruption_reason.is_empty() {
             return self.disrupting(claim);
         }
-        let unready = self.lasted_ms("unready", &claim.name) > REGISTRATION_TTL_MS;
+        let unready = self.is_overdue("unready", claim, claim.register_time.as_ref());
         unready.then_some(()).filter(|()| self.settled && !self.is_held(claim))?;
         let message = "its node has not been ready for 15 minutes since it joined; look at its kubelet \
                        and network plug-in";
@@ -281,10 +282,9 @@ impl World<'_> {
             let register = RegisterNode { claim: claim_name, node, pods };
             return told(direct(claim, Action::RegisterNode(register)));
         }
-        let seen_ms = self.lasted_ms("registering", &claim.name);
-        let old = self.age_ms(claim) > REGISTRATION_TTL_MS && seen_ms > REGISTRATION_SEEN_MS;
-        let over = (old || seen_ms > REGISTRATION_TTL_MS) && !self.is_held(claim);
-        over.then(|| {
+        let over = self.is_overdue("registering", claim, claim.create_time.as_ref());
+        (over && !self.is_held(claim))
+        .then(|| {
             let message = "no node registered within 15 minutes; check user data, security groups \
                            and that the node role may join the cluster";
             delete(claim, "RegistrationTimeout", message)
@@ -309,6 +309,15 @@ impl World<'_> {
 
     fn age_ms(&self, claim: &NodeClaim) -> i64 {
         claim.create_time.as_ref().map_or(0, |created| self.now_ms - time_ms(created))
+    }
+
+    /// True when a claim has been in a state for too long: as seen here for all of the time, or by when that
+    /// began and as seen here for a part of it, since sessions come and go.
+    fn is_overdue(&self, state: &str, claim: &NodeClaim, since: Option<&Timestamp>) -> bool {
+        let seen_ms = self.lasted_ms(state, &claim.name);
+        let age_ms = since.map_or(0, |since| self.now_ms - time_ms(since));
+        let old = age_ms > REGISTRATION_TTL_MS && seen_ms > REGISTRATION_SEEN_MS;
+        old || seen_ms > REGISTRATION_TTL_MS
     }
 }
 

@@ -15,7 +15,9 @@ impl Judge {
     /// A class that was ready stays so when AWS does not answer.
     pub(super) fn note_classes(&self, cluster: &Seen) {
         let Some((since, term)) = self.lock().terms.get(&cluster.site).copied() else { return };
-        if since.elapsed() < LOOKED_AROUND {
+        // Images of another version are no substitute: after an upgrade a class waits for AWS.
+        let upgraded = self.lock().upgrades.contains_key(&cluster.site);
+        if upgraded || since.elapsed() < LOOKED_AROUND {
             return;
         }
         let mut said = Vec::new();

@@ -36,8 +36,21 @@ impl Judge {
 
     /// Says that the world did not come to rest in time.
     pub fn restless(&self, unrest: &[String]) {
+        for cluster in &self.clusters {
+            cluster.handle.visit(CLAIMS, |claim| self.tell(unrest, (&cluster.label, claim)));
+        }
         let shown: Vec<&str> = unrest.iter().take(5).map(String::as_str).collect();
         self.violate("not at rest", format!("{} matters: {}", unrest.len(), shown.join("; ")));
+    }
+
+    /// Writes down what a claim that is not at rest says of itself.
+    fn tell(&self, unrest: &[String], (label, claim): (&str, &Value)) {
+        let name = text(&claim["metadata"]["name"]);
+        let about = format!("{label}: claim {name} ");
+        if unrest.iter().any(|matter| matter.starts_with(&about)) {
+            let (metadata, status) = (&claim["metadata"], &claim["status"]);
+            self.journal.note(&format!("{about}says {metadata} {status}"));
+        }
     }
 
     fn unrest_of(&self, cluster: &Seen) -> Vec<String> {

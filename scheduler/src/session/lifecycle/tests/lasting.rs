@@ -71,7 +71,7 @@ fn a_mark_without_its_taint_or_a_taint_without_its_mark_is_taken_off() {
 fn a_node_that_joins_and_is_never_ready_is_given_up() {
     let mut case = Case::new().launch(LaunchPhase::Launched).instance(InstancePhase::Running);
     case = case.provided().node().unready();
-    case.claim.register_time = Some(Timestamp::default());
+    case.claim.register_time = Some(Timestamp { seconds: NOW_MS / 1000, nanos: 0 });
     let case = case.lasting("unready/default-a", REGISTRATION_TTL_MS);
     assert_eq!(case.only(), None);
     let case = case.lasting("other", 0).lasting("unready/default-a", REGISTRATION_TTL_MS + 1);
@@ -88,6 +88,26 @@ fn the_age_of_a_claim_by_another_clock_gives_up_no_registration() {
     assert_eq!(case.only(), None, "the clock may be ten minutes ahead");
     let case = case.lasting("other", 0).lasting("registering/default-a", REGISTRATION_SEEN_MS + 1);
     assert_eq!(case.only().as_deref(), Some("delete RegistrationTimeout"));
+}
+
+#[test]
+fn what_lasts_over_sessions_is_given_up_by_its_age_and_what_this_one_has_seen() {
+    let long_ago = Some(Timestamp { seconds: 0, nanos: 0 });
+    let mut launching = Case::new();
+    launching.claim.launch_id = String::new();
+    launching.claim.create_time = long_ago;
+    let mut unready = Case::new().launch(LaunchPhase::Launched).instance(InstancePhase::Running);
+    unready = unready.provided().node().unready();
+    unready.claim.register_time = long_ago;
+    for (case, state, step) in [
+        (launching, "launching/default-a", "delete NotLaunched"),
+        (unready, "unready/default-a", "delete InitializationTimeout"),
+    ] {
+        let case = case.lasting(state, REGISTRATION_SEEN_MS);
+        assert_eq!(case.only(), None, "the clock may be ten minutes ahead");
+        let case = case.lasting("other", 0).lasting(state, REGISTRATION_SEEN_MS + 1);
+        assert_eq!(case.only().as_deref(), Some(step));
+    }
 }
 
 #[test]
