@@ -18,8 +18,6 @@ pub enum By {
     /// A test of this name: alone the defect breaks no rule that is judged here, because another mend
     /// covers it or because the simulated world has nothing that brings it about.
     Test(&'static str),
-    /// Nobody yet.
-    Nobody,
 }
 
 /// How the simulation looks for a defect: where it shows soonest.
@@ -160,7 +158,11 @@ pub const PLANTED: &[(&str, &str, By)] = &[
         "clusters never leave the ledger",
         By::Test("a_cluster_is_old_when_nobody_wrote_for_it_and_nothing_is_left"),
     ),
-    ("S14a", "old catalogues stay in memory", By::Nobody),
+    (
+        "S14a",
+        "old catalogues stay in memory",
+        By::Test("a_catalogue_that_no_class_names_is_forgotten"),
+    ),
     (
         "S15",
         "a sleeping launch holds its slot",
@@ -234,7 +236,11 @@ pub const PLANTED: &[(&str, &str, By)] = &[
         "a planner that panicked is not asked again",
         By::Test("a_planner_that_fails_is_asked_again_by_itself_and_ever_later"),
     ),
-    ("S21", "what etcd refuses for good counts as out of reach", By::Nobody),
+    (
+        "S21",
+        "what etcd refuses for good counts as out of reach",
+        By::Test("what_etcd_refuses_for_good_is_refused_and_the_rest_is_out_of_reach"),
+    ),
     (
         "S21a",
         "a cluster's record over the store's size is tried without end",
@@ -278,7 +284,11 @@ pub const PLANTED: &[(&str, &str, By)] = &[
         "a node class that goes still launches",
         By::Test("a_class_that_is_being_deleted_supplies_nothing_however_the_region_resolves_it"),
     ),
-    ("S29a", "planned pods of a failed create stay planned", By::Nobody),
+    (
+        "S29a",
+        "planned pods of a failed create stay planned",
+        By::Test("no_pod_waits_for_a_claim_that_could_not_be_made"),
+    ),
     (
         "S31",
         "a fresh node is emptied before the pods that are promised to it arrive",

@@ -27,7 +27,7 @@ pub fn find(within: u64, only: &[String], (output, jobs): (Output, usize)) -> Re
     for (name, what, by) in PLANTED.iter().filter(|(name, ..)| wanted(name)) {
         let found = match by {
             By::Seed(hunt) => first_seed(name, within, *hunt, jobs)?,
-            By::Test(_) | By::Nobody => None,
+            By::Test(_) => None,
         };
         if output == Output::Text {
             println!("{name}: {}: {what}", finder(*by, within, found.as_ref()));
@@ -35,7 +35,7 @@ pub fn find(within: u64, only: &[String], (output, jobs): (Output, usize)) -> Re
         rows.push(json!({
             "name": name,
             "what": what,
-            "test": match by { By::Test(test) => Some(test), By::Seed(_) | By::Nobody => None },
+            "test": match by { By::Test(test) => Some(test), By::Seed(_) => None },
             "seed": found.as_ref().map(|found| found.seed),
             "rule": found.as_ref().map(|found| &found.broken.rule),
             "text": found.as_ref().map(|found| &found.broken.text),
@@ -56,7 +56,6 @@ pub fn find(within: u64, only: &[String], (output, jobs): (Output, usize)) -> Re
 fn finder(by: By, within: u64, found: Option<&Find>) -> String {
     match (by, found) {
         (By::Test(test), _) => format!("found by the test {test}"),
-        (By::Nobody, _) => "found by nobody".to_owned(),
         (By::Seed(_), Some(Find { seed, broken })) => {
             format!("seed {seed}: {} ({})", broken.rule, broken.text)
         }
