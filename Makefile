@@ -63,6 +63,7 @@ simulate: setup-build ## live through 200 seeds of the whole system, with faults
 planted: setup-build ## plant each defect that once was, and say which seed of the simulation finds it
 	cargo build --profile sim --package longshore-sim
 	$(target)/sim/longshore-sim planted
+	$(target)/sim/longshore-sim planted --tests
 
 .PHONY: takeover
 takeover: build-test ## take a cluster over from the published Karpenter, and give it back (five minutes)
