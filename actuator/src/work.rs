@@ -92,12 +92,14 @@ mod tests {
     use crate::ledger::{Book, Draft, MemoryStore};
     use crate::testing::{Scripted, ask_for, leader, leader_on};
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_panic_ends_the_term() {
         let leader = leader(Arc::new(Scripted::default())).await;
         let supervisor = Supervisor::new(CancellationToken::new(), Platform::system());
         spawn(&supervisor, "reconcile", &leader, |_| async { panic!("no such launch") });
-        let error = supervisor.join(Duration::from_secs(5)).await.unwrap_err();
+        let ending = supervisor.join(Duration::from_secs(5));
+        let ended = tokio::time::timeout(Duration::from_secs(60), ending).await;
+        let error = ended.expect("the term goes on").unwrap_err();
         assert_eq!(format!("{error:#}"), "task reconcile: panicked: no such launch");
     }
 
