@@ -57,6 +57,7 @@ async fn session(hands: &Directives, all: Vec<Directive>, wanted: usize) -> Vec<
     tokio::select! {
         out = collect => out,
         () = hands.run(directives, results) => panic!("the session ended by itself"),
+        () = tokio::time::sleep(Duration::from_secs(3600)) => panic!("an answer never comes"),
     }
 }
 
