@@ -10,16 +10,12 @@ use crate::ledger::{ClusterRecord, Draft, Move};
 fn instance(id: &str, tags: &[(&str, &str)]) -> Instance {
     let tags = tags.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
     Instance {
-        instance_id: id.to_owned(),
         phase: InstancePhase::Running,
         instance_type: "t4g.small".to_owned(),
         zone: "a".to_owned(),
-        zone_id: String::new(),
         capacity_type: CapacityType::Spot,
-        private_dns_name: String::new(),
-        image_id: String::new(),
-        launch_ms: 0,
         tags: tags.collect(),
+        ..Instance::unseen(id)
     }
 }
 

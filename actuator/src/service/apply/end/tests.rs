@@ -40,16 +40,10 @@ fn seen(instance_id: &str, launch_id: &str, claim: &str) -> Instance {
     let tags = [(TAG_LAUNCH, launch_id), (TAG_CLUSTER, "c"), (TAG_CLAIM, claim)];
     let tags = tags.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned()));
     Instance {
-        instance_id: instance_id.to_owned(),
         phase: InstancePhase::Running,
-        instance_type: String::new(),
-        zone: String::new(),
-        zone_id: String::new(),
         capacity_type: CapacityType::Spot,
-        private_dns_name: String::new(),
-        image_id: String::new(),
-        launch_ms: 0,
         tags: tags.collect(),
+        ..Instance::unseen(instance_id)
     }
 }
 
