@@ -69,6 +69,26 @@ impl Service {
 }
 
 impl Surroundings {
+    /// For services that need no cluster.
+    #[must_use]
+    pub fn without_cluster(dir: &Path, region: &str, region_url: &str) -> Self {
+        Self {
+            dir: dir.to_owned(),
+            region_url: region_url.to_owned(),
+            region: region.to_owned(),
+            access_key: longshore_lab::region::CONTROLLER_KEY.to_owned(),
+            cluster: longshore_lab::region::CLUSTER.to_owned(),
+            kubeconfig: PathBuf::new(),
+            queue: String::new(),
+            watcher_flags: Vec::new(),
+            actuator_flags: Vec::new(),
+            scheduler_flags: Vec::new(),
+            etcd: Vec::new(),
+            otlp: None,
+            ahead_s: BTreeMap::new(),
+        }
+    }
+
     /// Starts an actuator; `name` tells the logs of several apart.
     ///
     /// # Errors

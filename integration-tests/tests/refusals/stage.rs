@@ -12,7 +12,7 @@ use longshore_it::parts::poll;
 use longshore_it::stage::services::Surroundings;
 use longshore_it::stage::world::{World, WorldConfig};
 use longshore_it::stage::{eyes, hands};
-use longshore_lab::region::{CLUSTER, CONTROLLER_KEY, NODE_PROFILE, RegionConfig};
+use longshore_lab::region::{CLUSTER, NODE_PROFILE, RegionConfig};
 use serde_json::{Value, json};
 
 /// Most time for anything on a busy machine.
@@ -36,21 +36,7 @@ pub fn dir(name: &str) -> Result<std::path::PathBuf> {
 
 /// Surroundings of services that need no cluster.
 pub fn surroundings(name: &str, region_url: &str) -> Result<Surroundings> {
-    Ok(Surroundings {
-        dir: dir(name)?,
-        region_url: region_url.to_owned(),
-        region: REGION.to_owned(),
-        access_key: CONTROLLER_KEY.to_owned(),
-        cluster: CLUSTER.to_owned(),
-        kubeconfig: std::path::PathBuf::new(),
-        queue: String::new(),
-        watcher_flags: Vec::new(),
-        actuator_flags: Vec::new(),
-        scheduler_flags: Vec::new(),
-        etcd: Vec::new(),
-        otlp: None,
-        ahead_s: std::collections::BTreeMap::new(),
-    })
+    Ok(Surroundings::without_cluster(&dir(name)?, REGION, region_url))
 }
 
 /// A node class that selects subnets by the value of their discovery tag.

@@ -25,12 +25,12 @@ use super::payload::Rpc;
 use super::quantity::Quantity;
 use super::region;
 use super::send::Answers;
-use super::stand::{ANY_PORT, Stand, surroundings};
+use super::stand::{ANY_PORT, Stand};
 use super::watcher::{self, Watcher};
 use crate::bench::numbers::float;
 use crate::parts::{Process, poll};
 use crate::stage::ledger;
-use crate::stage::services::Service;
+use crate::stage::services::{Service, Surroundings};
 
 /// Largest resident set, in MiB.
 const LIMITS: (f64, f64) = (512.0, 256.0);
@@ -112,7 +112,7 @@ async fn flood_scheduler(args: &FloodArgs, rpc: Rpc) -> Result<Quantity> {
 async fn flood_actuator(args: &FloodArgs, rpc: Rpc) -> Result<Quantity> {
     let dir = tempfile::tempdir()?;
     let lab = Region::start(RegionConfig::simple("us-east-1")?).await?;
-    let surroundings = surroundings(dir.path(), "us-east-1", &lab.endpoint_url());
+    let surroundings = Surroundings::without_cluster(dir.path(), "us-east-1", &lab.endpoint_url());
     let mut service = surroundings.start_actuator("actuator", ANY_PORT).await?;
     let url = service.url();
     poll::until("the actuator leads", LEADS, || ledger::term(&url)).await?;

@@ -3,7 +3,6 @@
 //! Invariant: the measured process is the real program, started anew, and ends with its stand.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::Path;
 
 use anyhow::Result;
 use tempfile::TempDir;
@@ -34,32 +33,12 @@ impl Stand {
         let clusters: Vec<_> = (0..clusters).map(|number| Cluster::new(number, size)).collect();
         let dir = tempfile::tempdir()?;
         let region = Region::start(&clusters).await?;
-        let surroundings = surroundings(dir.path(), REGION, "");
+        let surroundings = Surroundings::without_cluster(dir.path(), REGION, "");
         let mut started = Vec::new();
         for number in 0..schedulers {
             let (name, actuators) = (format!("scheduler-{number}"), [region.url.clone()]);
             started.push(surroundings.start_scheduler_as(&name, ANY_PORT, &actuators).await?);
         }
         Ok(Self { schedulers: started, clusters, _region: region, _dir: dir })
-    }
-}
-
-/// Surroundings of services that need no cluster.
-#[must_use]
-pub fn surroundings(dir: &Path, region: &str, region_url: &str) -> Surroundings {
-    Surroundings {
-        dir: dir.to_owned(),
-        region_url: region_url.to_owned(),
-        region: region.to_owned(),
-        access_key: longshore_lab::region::CONTROLLER_KEY.to_owned(),
-        cluster: longshore_lab::region::CLUSTER.to_owned(),
-        kubeconfig: std::path::PathBuf::new(),
-        queue: String::new(),
-        watcher_flags: Vec::new(),
-        actuator_flags: Vec::new(),
-        scheduler_flags: Vec::new(),
-        etcd: Vec::new(),
-        otlp: None,
-        ahead_s: std::collections::BTreeMap::new(),
     }
 }
