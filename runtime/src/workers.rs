@@ -1,8 +1,9 @@
 //! Processors for work that computes: a bounded pool with fair turns.
 //!
-//! Invariant: nobody starves anybody. Urgent work has threads of its own, and goes before the rest where
-//! processors are short; within each of the two, tenants take turns, one job each, however many one of them has queued. A job that nobody waits for any more
-//! is dropped unstarted, and a panic in a job is its own failure.
+//! Invariant: nobody starves anybody. Urgent work has threads of its own, and goes before the rest
+//! where processors are short; within each of the two, tenants take turns, one job each, however many
+//! one of them has queued. A job that nobody waits for any more is dropped unstarted, and a panic in a
+//! job is its own failure.
 
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
@@ -17,8 +18,8 @@ use tokio::sync::oneshot;
 /// Most jobs of one tenant that may wait; more are refused.
 pub const QUEUE_PER_TENANT: usize = 64;
 
-/// Niceness of the threads that compute questions: the least urgent there is, a seventieth of the share of a
-/// thread that computes plans.
+/// Niceness of the threads that compute questions: the least urgent there is, a seventieth of the
+/// share of a thread that computes plans.
 const QUESTION_NICENESS: i32 = 19;
 
 /// What goes first.
@@ -329,10 +330,10 @@ mod tests {
     async fn a_full_queue_is_refused_and_a_panic_is_the_jobs_own() {
         let workers = Workers::threads_of(1);
         let (open, gate) = mpsc::channel::<()>();
-        let blocker = workers.run("x", Urgency::Live, move || gate.recv().is_ok());
+        let blocker = workers.run("x", Urgency::WhatIf, move || gate.recv().is_ok());
         let mut waiting: Vec<_> =
             (0..=QUEUE_PER_TENANT).map(|_| workers.run("a", Urgency::WhatIf, || ())).collect();
-        // The blocker may still wait itself, in another tenant's queue: this one's count is its own.
+        // The blocker came first, so that the one thread for questions runs it, or will next.
         assert_eq!(waiting.pop().unwrap().await, Err(JobError::Full));
         open.send(()).unwrap();
         assert_eq!(blocker.await, Ok(true));

@@ -18,7 +18,7 @@ use crate::parts::poll;
 /// How long the API server may take to serve a new kind.
 const ESTABLISHED_LIMIT: Duration = Duration::from_secs(60);
 /// Field manager of the stage's own writes.
-const MANAGER: &str = "stage";
+pub const MANAGER: &str = "stage";
 
 /// Documents of every YAML file in a folder, in order of file name.
 ///
