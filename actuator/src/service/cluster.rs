@@ -25,6 +25,9 @@ pub const SEEN_STEP_MS: i64 = 86_400_000;
 const CLUSTERS_MAX: usize = 1_000;
 /// Most bytes of what is recorded of them: userData of the largest size for each of a hundred.
 const CLUSTERS_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// What a node class counts for beside its bytes: its fields in memory, most of them empty, and what
+/// is found and shown of it. Sixteen thousand classes of a region, where a cluster has a dozen.
+const CLASS_BYTES: usize = 4 * 1024;
 
 /// Records what is known of a cluster.
 pub async fn put(
@@ -74,14 +77,23 @@ pub async fn put(
 fn room(book: &Book, cluster_id: &str, record: &ClusterRecord) -> Result<(), Box<Status>> {
     let others = book.clusters.iter().filter(|(id, _)| *id != cluster_id);
     let (count, bytes) =
-        others.fold((0, 0), |(count, bytes), (_, known)| (count + 1, bytes + known.encoded_len()));
-    if count < CLUSTERS_MAX && bytes + record.encoded_len() <= CLUSTERS_BYTES_MAX {
+        others.fold((0, 0), |(count, bytes), (_, known)| (count + 1, bytes + weight(known)));
+    let more = weight(record);
+    if count < CLUSTERS_MAX && bytes + more <= CLUSTERS_BYTES_MAX {
         return Ok(());
     }
     Err(Box::new(Reason::Overloaded.status(format!(
-        "{count} clusters of {bytes} bytes are recorded here, and {CLUSTERS_MAX} of {CLUSTERS_BYTES_MAX} \
-         bytes may be; forget those that are gone with ForgetCluster, or shorten userData of node classes"
+        "{count} clusters of {bytes} bytes are recorded here, and {CLUSTERS_MAX} of \
+         {CLUSTERS_BYTES_MAX} bytes may be; cluster {cluster_id} with {} node classes takes {more} \
+         more. Forget clusters that are gone with ForgetCluster, delete node classes that no pool \
+         uses, or shorten userData",
+        record.node_classes.len()
     ))))
+}
+
+/// Bytes that a cluster counts for.
+fn weight(record: &ClusterRecord) -> usize {
+    record.encoded_len() + record.node_classes.len() * CLASS_BYTES
 }
 
 /// Forgets a cluster of which nothing runs. One that is not known is forgotten already.
@@ -220,6 +232,23 @@ mod tests {
         let status = check_size("c", &record).unwrap_err();
         assert_eq!(status.code(), tonic::Code::OutOfRange);
         assert!(status.message().contains("huge"), "{}", status.message());
+    }
+
+    #[test]
+    fn a_flood_of_empty_classes_finds_no_room_and_an_ordinary_fleet_does() {
+        use longshore_proto::types::v1::NodeClass;
+        let with = |classes: usize| ClusterRecord {
+            node_classes: vec![NodeClass::default(); classes],
+            ..record("a", 0)
+        };
+        let mut book = Book::default();
+        for number in 0..CLUSTERS_MAX - 1 {
+            book.clusters.insert(format!("c-{number}"), Arc::new(with(12)));
+        }
+        assert!(room(&book, "c", &with(12)).is_ok());
+        let status = room(&book, "c", &with(8_000)).unwrap_err();
+        assert_eq!(status.code(), tonic::Code::ResourceExhausted);
+        assert!(status.message().contains("8000 node classes"), "{}", status.message());
     }
 
     #[test]
