@@ -1,12 +1,14 @@
 //! The connected clusters, and what tells them apart.
 //!
-//! Invariant: at most one session of a cluster is open. A cluster is its name, account and region; what is not
-//! told of these may be anything. Its UID only confirms that: restored from another's etcd, a cluster has the
-//! other's UID, and is another one where its place is another.
+//! Invariant: at most one session of a cluster is open, and no cluster opens one after the other without
+//! end: each begins with all that the cluster holds. A cluster is its name, account and region; what is
+//! not told of these may be anything. Its UID only confirms that: restored from another's etcd, a cluster
+//! has the other's UID, and is another one where its place is another.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use longshore_proto::cluster::v1::Hello;
 use longshore_proto::reason::Reason;
@@ -17,6 +19,12 @@ use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 use crate::session::{Breaker, Query};
+
+/// Sessions that a cluster may open one right after the other: a rollout of the watcher, a move between
+/// schedulers and a bad road together need fewer.
+const AT_ONCE: u32 = 10;
+/// For each more it has to wait so long.
+const EACH: Duration = Duration::from_secs(1);
 
 /// A cluster as its watcher introduces it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,6 +102,8 @@ pub enum Rival {
     Newer(u64),
     /// It cannot be told from another cluster, which is connected.
     Other(Identity),
+    /// Too many have come before it in a short time.
+    Flapping,
 }
 
 impl Rival {
@@ -113,6 +123,11 @@ impl Rival {
                  watcher has gone",
                 cluster.uid, known.uid
             )),
+            Self::Flapping => Reason::Overloaded.status(format!(
+                "cluster {cluster} has opened {AT_ONCE} sessions in a few seconds, and may open one in \
+                 {EACH:?}; its watcher tries again by itself. If that goes on, see in its log why its \
+                 sessions end, or whether two watchers serve the cluster"
+            )),
         }
     }
 }
@@ -122,6 +137,9 @@ struct State {
     open: BTreeMap<Identity, Connected>,
     /// What has ended on absence alone: a session that begins anew has no new allowance.
     breakers: BTreeMap<Identity, Arc<Mutex<Breaker>>>,
+    /// When each cluster may again open as many sessions at once as any. Virtual scheduling, ITU-T I.371:
+    /// each session moves it on by as long as one takes to be earned.
+    rested: BTreeMap<Identity, Instant>,
 }
 
 /// The connected clusters.
@@ -132,20 +150,23 @@ impl Sessions {
     /// Puts a session in place and ends the one before it; its cluster's breaker.
     ///
     /// # Errors
-    /// When the new one's epoch is not larger, or the cluster cannot be told from another.
+    /// When the new one's epoch is not larger, the cluster cannot be told from another, or it opens
+    /// sessions too often.
     pub fn admit(
         &self,
         cluster: &Identity,
         session: Connected,
     ) -> Result<Arc<Mutex<Breaker>>, Rival> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(before) = state.before(cluster)? {
-            let known = &state.open[&before];
-            if known.session_epoch >= session.session_epoch {
-                return Err(Rival::Newer(known.session_epoch));
-            }
+        let before = state.before(cluster)?;
+        if let Some(known) = before.as_ref().and_then(|before| state.open.get(before))
+            && known.session_epoch >= session.session_epoch
+        {
+            return Err(Rival::Newer(known.session_epoch));
+        }
+        state.pace(cluster)?;
+        if let Some(known) = before.and_then(|before| state.open.remove(&before)) {
             known.token.cancel();
-            state.open.remove(&before);
         }
         state.open.insert(cluster.clone(), session);
         Ok(state.breaker(cluster))
@@ -193,6 +214,18 @@ impl State {
             Some(other) => Err(Rival::Other((*other).clone())),
             None => Ok(near.first().map(|known| (*known).clone())),
         }
+    }
+
+    /// One session more of a cluster.
+    fn pace(&mut self, cluster: &Identity) -> Result<(), Rival> {
+        let now = Instant::now();
+        self.rested.retain(|_, at| *at > now);
+        let rested = self.rested.get(cluster).copied().unwrap_or(now) + EACH;
+        if rested.duration_since(now) > EACH * AT_ONCE {
+            return Err(Rival::Flapping);
+        }
+        self.rested.insert(cluster.clone(), rested);
+        Ok(())
     }
 
     fn breaker(&mut self, cluster: &Identity) -> Arc<Mutex<Breaker>> {
@@ -290,6 +323,24 @@ mod tests {
         assert_eq!(sessions.get("other").err(), Some(Vec::new()));
         let unclear = sessions.admit(&cluster("", "", ""), session(7));
         assert!(matches!(unclear, Err(Rival::Other(_))), "it may be either");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cluster_that_flaps_waits_and_keeps_the_session_that_it_has() {
+        let (sessions, c) = (Sessions::default(), cluster("1", "us", "x"));
+        let mut last = session(0);
+        for epoch in 1..=u64::from(AT_ONCE) {
+            last = session(epoch);
+            sessions.admit(&c, last.clone()).unwrap();
+        }
+        assert_eq!(sessions.admit(&c, session(90)).err(), Some(Rival::Flapping));
+        assert!(!last.token.is_cancelled());
+        sessions.leave(&c, last.session_epoch);
+        assert_eq!(sessions.admit(&c, session(91)).err(), Some(Rival::Flapping));
+        assert!(sessions.admit(&cluster("2", "us", "y"), session(1)).is_ok(), "others go on");
+        tokio::time::advance(EACH).await;
+        assert!(sessions.admit(&c, session(92)).is_ok());
+        assert_eq!(sessions.admit(&c, session(93)).err(), Some(Rival::Flapping));
     }
 
     #[tokio::test(start_paused = true)]
