@@ -54,6 +54,12 @@ fn print(answer: &impl Serialize) -> Result<()> {
     say(&serde_json::to_string(answer)?)
 }
 
+/// Writes what is under way on standard error: the answer has standard output for itself.
+fn tell(line: &str) {
+    // Who closed it does not want to know.
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
 /// Writes a line for whoever started the program.
 fn say(line: &str) -> Result<()> {
     Ok(writeln!(std::io::stdout().lock(), "{line}")?)

@@ -12,13 +12,16 @@ use serde_json::Value;
 use super::BusyArgs;
 use super::quantity::Quantity;
 use crate::bench::numbers::{count, float};
-use crate::bench::say;
+use crate::bench::tell;
 use crate::parts::Process;
 
 /// The test.
 const TEST: &str = "walkthrough::w2::walkthrough_w2";
 /// What it prints of the places that were taken as planned.
 const PLACES: &str = "pods run where planned";
+
+/// Most characters of an error that a line of the table has room for.
+const ERROR_SHOWN: usize = 300;
 
 /// Runs the walkthrough again and again beside busy loops.
 ///
@@ -43,7 +46,7 @@ pub async fn measure(args: &BusyArgs) -> Result<Vec<Quantity>> {
         let text = String::from_utf8_lossy(&text);
         ensure!(text.contains("running 1 test"), "{test} has no test {TEST}");
         let told = told(&text, run.status.success());
-        say(&format!("run {number} of {}: {told}", args.runs))?;
+        tell(&format!("busy: run {number} of {}: {told}", args.runs));
         if !run.status.success() {
             broken.push(format!("run {number}: {told}"));
         }
@@ -83,7 +86,8 @@ fn told(text: &str, held: bool) -> String {
         return places.trim().to_owned();
     }
     let error = text.lines().find(|line| line.starts_with("Error:") || line.contains("panicked"));
-    format!("{}; {}", places.trim(), error.unwrap_or("it says no error"))
+    let error: String = error.unwrap_or("it says no error").chars().take(ERROR_SHOWN).collect();
+    format!("{}; {error}", places.trim())
 }
 
 /// Keeps a processor busy until the process is ended.

@@ -19,6 +19,7 @@ use super::quantity::Quantity;
 use super::stand::Stand;
 use super::watcher::{self, Watcher};
 use crate::bench::numbers::median;
+use crate::bench::tell;
 use crate::parts::CutProxy;
 
 /// From the kill to a plan, in seconds.
@@ -61,7 +62,8 @@ impl Known {
 /// When a part does not start, or clusters stay without plans.
 pub async fn measure(args: &FailoverArgs) -> Result<Vec<Quantity>> {
     let mut runs = Vec::new();
-    for _ in 0..args.runs {
+    for number in 1..=args.runs {
+        tell(&format!("failover: death {number} of {}", args.runs));
         runs.push(Box::pin(run(args)).await?);
     }
     let worst = runs.iter().map(|(seconds, _)| *seconds).fold(0.0, f64::max);

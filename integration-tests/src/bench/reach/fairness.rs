@@ -18,6 +18,7 @@ use super::quantity::Quantity;
 use super::stand::Stand;
 use super::watcher::{self, Watcher};
 use crate::bench::numbers::{count, float, percentile};
+use crate::bench::tell;
 use crate::parts::Process;
 
 /// Clusters that make trouble: the first flaps, the second is flooded.
@@ -58,7 +59,8 @@ pub async fn measure(args: &FairnessArgs) -> Result<Vec<Quantity>> {
         watchers.spawn(calm(url, cluster, ticks, (phases.clone(), samples.clone())));
     }
     sleep(Duration::from_secs_f64(2.0 * args.interval)).await;
-    for _ in 0..args.blocks {
+    for number in 1..=args.blocks {
+        tell(&format!("fairness: {number} of {} pairs of quiet and troubled times", args.blocks));
         block(args, &phase, Phase::Calm).await;
         let trouble = trouble(&url, args)?;
         block(args, &phase, Phase::Trouble).await;

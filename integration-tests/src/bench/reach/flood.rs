@@ -28,6 +28,7 @@ use super::send::Answers;
 use super::stand::{ANY_PORT, Stand};
 use super::watcher::{self, Watcher};
 use crate::bench::numbers::float;
+use crate::bench::tell;
 use crate::parts::{Process, poll};
 use crate::stage::ledger;
 use crate::stage::services::{Service, Surroundings};
@@ -70,6 +71,7 @@ pub async fn measure(args: &FloodArgs) -> Result<Vec<Quantity>> {
     let mut quantities = Vec::new();
     for rpc in rpcs {
         let name = format!("memory under a flood of {rpc:?}");
+        tell(&format!("flood: of {rpc:?}"));
         let measured = if rpc.is_actuators() {
             Box::pin(flood_actuator(args, rpc)).await
         } else {

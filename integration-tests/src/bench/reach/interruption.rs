@@ -23,6 +23,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::InterruptionArgs;
 use super::quantity::Quantity;
 use crate::bench::numbers::percentile;
+use crate::bench::tell;
 use crate::parts::poll;
 use crate::stage::world::{World, WorldConfig};
 use crate::stage::{eyes, hands};
@@ -51,6 +52,7 @@ pub async fn measure(args: &InterruptionArgs) -> Result<Vec<Quantity>> {
     let mut world = World::start(WorldConfig::new(config, CLUSTER, &dir)).await?;
     let client = world.client.clone();
     hands::apply(&client, &supply()).await?;
+    tell(&format!("interruption: {} nodes for those that will be interrupted", args.interruptions));
     hands::apply(&client, &[crowd("stays", args.interruptions)]).await?;
     running(&client, "stays", args.interruptions).await?;
     let doomed: Vec<_> = world.region.instances().into_iter().filter(is_up).collect();
@@ -58,6 +60,7 @@ pub async fn measure(args: &InterruptionArgs) -> Result<Vec<Quantity>> {
     let (tainted, mut taints) = mpsc::unbounded_channel();
     let mut watching = JoinSet::new();
     watching.spawn(watch(client.clone(), tainted));
+    tell(&format!("interruption: {} more nodes, and interruptions as they join", args.joining));
     hands::apply(&client, &[crowd("joins", args.joining)]).await?;
     launched(&world, args).await?;
     let joined_before = eyes::pool_nodes(&client).await?.len();

@@ -25,7 +25,7 @@ use clap::Parser as _;
 pub use args::*;
 
 use self::quantity::Quantity;
-use super::say;
+use super::{say, tell};
 
 /// Measures what the arguments ask for, and prints it.
 ///
@@ -57,10 +57,19 @@ async fn measure(what: &What) -> Result<Vec<Quantity>> {
     }
 }
 
+/// What takes minutes, and how many on two processors.
+const PARTS: [(&str, &str); 4] = [
+    ("fairness", "three minutes"),
+    ("failover", "two minutes"),
+    ("interruption", "a minute"),
+    ("flood", "two minutes"),
+];
+
 /// Everything that takes minutes, at its default size. What fails does not stop the rest.
 async fn all() -> Vec<Quantity> {
     let mut found = Vec::new();
-    for name in ["fairness", "failover", "interruption", "flood"] {
+    for (name, time) in PARTS {
+        tell(&format!("{name}: about {time}"));
         let measured = match defaults(name) {
             Ok(what) => Box::pin(measure(&what)).await,
             Err(error) => Err(error),
