@@ -31,6 +31,7 @@ use crate::world::{Cluster, Site};
 /// Resource id of NodeClaims.
 const CLAIMS: &str = "nodeclaims.karpenter.sh";
 const POOLS: &str = "nodepools.karpenter.sh";
+const NODES: &str = "nodes";
 const CLASSES: &str = "ec2nodeclasses.karpenter.k8s.aws";
 
 /// One thing that must not happen and did.

@@ -1,15 +1,17 @@
 //! How much may be going at once: by choice within a pool's budgets, on absence within the breaker.
 //!
 //! Invariant: a budget's share is of the most nodes that the pool has had of late, since a plan is carried
-//! out minutes after it was made; what users and EC2 end themselves is nobody's choice.
+//! out minutes after it was made; what users and EC2 end themselves is nobody's choice. A claim whose node
+//! is gone has left nothing that goes, though its instance may take minutes more to end.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::claims::{GONE, reason_of};
-use super::{CLAIMS, Judge, POOLS, Seen};
+use super::{CLAIMS, Judge, NODES, POOLS, Seen};
 
 /// Reasons that are Longshore's own choice.
 const BY_CHOICE: [&str; 4] = ["Underutilized", "Empty", "Drifted", "Expired"];
@@ -29,13 +31,19 @@ impl Judge {
             return;
         }
         let pool = pool_of(claim);
-        let (mut going, mut all) = (0_u64, 0_u64);
+        let (mut leaving, mut all) = (BTreeSet::new(), 0_u64);
         cluster.handle.visit(CLAIMS, |other| {
             if pool_of(other) == pool {
                 all += 1;
-                let leaving = !other["metadata"]["deletionTimestamp"].is_null();
-                going += u64::from(leaving && BY_CHOICE.contains(&reason_of(other).as_str()));
+                let leaves = !other["metadata"]["deletionTimestamp"].is_null();
+                if leaves && BY_CHOICE.contains(&reason_of(other).as_str()) {
+                    leaving.insert(other["status"]["nodeName"].to_string());
+                }
             }
+        });
+        let mut going = 0_u64;
+        cluster.handle.visit(NODES, |node| {
+            going += u64::from(leaving.contains(&node["metadata"]["name"].to_string()));
         });
         let Some(percent) = percent_of(cluster, &pool) else { return };
         let mut state = self.lock();
