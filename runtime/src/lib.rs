@@ -9,7 +9,6 @@ pub mod clock;
 pub mod entropy;
 pub mod metrics;
 pub mod net;
-pub mod planted;
 pub mod platform;
 pub mod process;
 pub mod propagate;
@@ -19,3 +18,5 @@ pub mod shutdown;
 pub mod tasks;
 pub mod telemetry;
 pub mod workers;
+
+pub use longshore_planted as planted;

@@ -65,8 +65,7 @@ pub struct Broken {
 /// # Errors
 /// When the world cannot be made, which is a bug.
 pub fn run(seed: u64, how: &How) -> Result<(Outcome, Journal, Vec<Fault>)> {
-    longshore_runtime::planted::plant(how.plant.iter().cloned());
-    longshore_core::planted::plant(how.plant.iter().cloned());
+    longshore_planted::plant(how.plant.iter().cloned());
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
     runtime.block_on(live(seed, how))

@@ -9,10 +9,11 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 use super::{expect_none, root, run};
 
 /// For each of our crates, those of ours that it may use.
-const MAY_USE: [(&str, &[&str]); 13] = [
+const MAY_USE: [(&str, &[&str]); 14] = [
     ("longshore-proto", &[]),
-    ("longshore-runtime", &[]),
-    ("longshore-core", &[]),
+    ("longshore-planted", &[]),
+    ("longshore-runtime", &["longshore-planted"]),
+    ("longshore-core", &["longshore-planted"]),
     ("longshore-ec2-data", &[]),
     ("longshore-scheduler", &["longshore-core", "longshore-proto", "longshore-runtime"]),
     ("longshore-watcher", &["longshore-proto", "longshore-runtime"]),
@@ -36,11 +37,12 @@ const EVERY_PROGRAM: [&str; 8] = [
     "longshore-watcher",
 ];
 
-const SIMULATION: [&str; 9] = [
+const SIMULATION: [&str; 10] = [
     "longshore-actuator",
     "longshore-core",
     "longshore-ec2-data",
     "longshore-lab",
+    "longshore-planted",
     "longshore-proto",
     "longshore-runtime",
     "longshore-scheduler",
@@ -65,7 +67,8 @@ const EVERYTHING: [&str; 10] = [
 const TESTS_MAY_USE: &str = "longshore-lab";
 
 /// Everything that is linked into the planner: no runtime, no client, no clock, no randomness.
-const CORE_LINKS: [&str; 5] = ["equivalent", "hashbrown", "indexmap", "serde_core", "thiserror"];
+const CORE_LINKS: [&str; 6] =
+    ["equivalent", "hashbrown", "indexmap", "longshore-planted", "serde_core", "thiserror"];
 
 #[test]
 fn our_crates_keep_their_places() -> Result<()> {

@@ -13,10 +13,11 @@ pub mod check;
 mod disrupt;
 mod pack;
 pub mod plan;
-pub mod planted;
 pub mod reason;
 pub mod vocabulary;
 pub mod world;
+
+use longshore_planted as planted;
 
 pub use vocabulary::{
     capacity_group, catalogue, ids, labels, overlay, pool, requirement, requirements, resources,

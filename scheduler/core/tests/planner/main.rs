@@ -8,16 +8,6 @@
     reason = "helpers of tests fail by panicking, like the tests themselves"
 )]
 
-/// Plants the defects that `LONGSHORE_PLANTED` names, in a build that can.
-pub fn plant() {
-    #[cfg(feature = "planted")]
-    {
-        #[expect(clippy::disallowed_methods, reason = "a test that can be told to fail")]
-        let names = std::env::var("LONGSHORE_PLANTED").unwrap_or_default();
-        longshore_core::planted::plant(names.split(',').map(ToOwned::to_owned));
-    }
-}
-
 mod bounds;
 mod checks;
 mod crowds;

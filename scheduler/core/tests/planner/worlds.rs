@@ -251,7 +251,6 @@ fn number(name: &str, otherwise: u64) -> u64 {
 
 #[test]
 fn the_check_refuses_no_plan_of_the_planner() {
-    super::plant();
     let first = number("LONGSHORE_FIRST_WORLD", 0);
     let mut refused: BTreeMap<String, (u64, usize, String)> = BTreeMap::new();
     for seed in first..first + number("LONGSHORE_WORLDS", WORLDS) {

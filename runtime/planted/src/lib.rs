@@ -1,7 +1,7 @@
 //! Defects that once were, to be committed again: what the simulation, or a test, must be able to find.
 //!
-//! Invariant: without the feature `planted`, which only the simulation and tests turn on, nothing can be
-//! planted and every [`is`] is a constant that the compiler removes.
+//! Invariant: without the feature `planted`, which only the simulation and tests turn on, nothing can
+//! be planted and every [`is`] is a constant that the compiler removes.
 
 #[cfg(feature = "planted")]
 static PLANTED: std::sync::OnceLock<std::collections::BTreeSet<String>> =
@@ -11,7 +11,8 @@ static PLANTED: std::sync::OnceLock<std::collections::BTreeSet<String>> =
 #[cfg(feature = "planted")]
 const NAMES: &str = "LONGSHORE_PLANTED";
 
-/// Plants defects for the rest of the process, whatever the environment says. Only the first call counts.
+/// Plants defects for the rest of the process, whatever the environment says. Only the first call
+/// counts.
 #[cfg(feature = "planted")]
 pub fn plant(names: impl IntoIterator<Item = String>) {
     // A second call would change a run half-way.
