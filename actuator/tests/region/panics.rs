@@ -1,5 +1,5 @@
-//! A panic in each loop of the leader: the term ends where the loop is the region's, the launch waits where it is a
-//! launch's own, and all launches are made once.
+//! A panic in each loop of the leader: the term ends where the loop is the region's, the launch waits
+//! where it is a launch's own, and all launches are made once.
 
 use std::time::Duration;
 
@@ -80,6 +80,15 @@ impl Scene {
         id
     }
 
+    /// Launches once more, and says with which client, id and instance.
+    async fn launched(&mut self) -> (Client, String, String) {
+        let mut client = self.client().await;
+        let id = self.launch(&mut client).await;
+        self.settled(&mut client).await;
+        let instance_id = client.shown.launches[&id].instance_id.clone();
+        (client, id, instance_id)
+    }
+
     /// Waits until the loop has panicked.
     async fn sprung(&self, place: &str) {
         let waiting = async {
@@ -111,9 +120,7 @@ async fn a_panic_in_a_loop_of_the_region_ends_the_term_and_the_next_one_goes_on(
         scene.launch(&mut client).await;
         scene.sprung(place).await;
         client.end().await;
-        let mut client = scene.client().await;
-        scene.launch(&mut client).await;
-        scene.settled(&mut client).await;
+        scene.launched().await;
     }
     scene.actuator.stop().await;
 }
@@ -132,9 +139,7 @@ async fn a_panic_of_a_loop_that_looks_at_ec2_ends_the_term_and_the_next_one_look
         if described.is_err() || place.contains("classes") {
             client.end().await;
         }
-        let mut client = scene.client().await;
-        scene.launch(&mut client).await;
-        scene.settled(&mut client).await;
+        scene.launched().await;
         scene.actuator.stop().await;
     }
 }
@@ -142,10 +147,7 @@ async fn a_panic_of_a_loop_that_looks_at_ec2_ends_the_term_and_the_next_one_look
 #[tokio::test(flavor = "multi_thread")]
 async fn a_panic_while_an_instance_is_ended_leaves_it_to_the_next_term() {
     let (mut scene, place) = (Scene::new().await, "longshore_actuator::work::terminate::");
-    let mut client = scene.client().await;
-    let id = scene.launch(&mut client).await;
-    scene.settled(&mut client).await;
-    let instance_id = client.shown.launches[&id].instance_id.clone();
+    let (mut client, id, instance_id) = scene.launched().await;
     let end = Termination { launch_id: id.clone(), instance_id, ..Termination::default() };
     scene.trap.set(place);
     client.apply(scene.launches + 1, vec![], vec![end]).await.unwrap();
@@ -160,10 +162,7 @@ async fn a_panic_while_an_instance_is_ended_leaves_it_to_the_next_term() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_panic_while_the_queue_is_read_loses_no_announcement() {
     let (mut scene, place) = (Scene::new().await, "longshore_actuator::interruptions::queue::");
-    let mut client = scene.client().await;
-    scene.launch(&mut client).await;
-    scene.settled(&mut client).await;
-    let instance_id = client.shown.launches["l-1"].instance_id.clone();
+    let (mut client, _, instance_id) = scene.launched().await;
     scene.region.interrupt_spot(&instance_id).unwrap();
     scene.trap.set(place);
     let queue = CLUSTER.to_owned();
@@ -186,9 +185,7 @@ async fn a_panic_of_one_launch_or_one_call_is_its_own() {
         scene.trap.set(place);
         scene.launch(&mut client).await;
         scene.sprung(place).await;
-        let mut client = scene.client().await;
-        scene.launch(&mut client).await;
-        scene.settled(&mut client).await;
+        scene.launched().await;
     }
     scene.actuator.stop().await;
 }

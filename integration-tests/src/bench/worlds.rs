@@ -108,7 +108,7 @@ fn node(number: u32) -> Node {
     Node {
         name: name.as_str().into(),
         provider_id: format!("aws:///{zone}/i-{number:017}"),
-        labels: node_labels(&name, zone),
+        labels: node_labels(&name, zone, NODE_TYPE, POOL),
         capacity: allocatable.clone(),
         allocatable,
         ready: true,
@@ -116,15 +116,21 @@ fn node(number: u32) -> Node {
     }
 }
 
-fn node_labels(name: &str, zone: &str) -> BTreeMap<String, String> {
+/// Labels of a node on demand.
+pub(crate) fn node_labels(
+    name: &str,
+    zone: &str,
+    instance_type: &str,
+    pool: &str,
+) -> BTreeMap<String, String> {
     let all = [
         (labels::HOSTNAME, name),
         (labels::ZONE, zone),
         (labels::ARCH, "amd64"),
         (labels::OS, "linux"),
-        (labels::INSTANCE_TYPE, NODE_TYPE),
+        (labels::INSTANCE_TYPE, instance_type),
         (labels::CAPACITY_TYPE, "on-demand"),
-        (labels::NODE_POOL, POOL),
+        (labels::NODE_POOL, pool),
     ];
     all.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }

@@ -4,6 +4,7 @@
 //! Kubernetes API.
 
 pub mod agreement;
+pub mod crowd;
 pub mod edges;
 pub mod eyes;
 pub mod fleet;

@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use longshore_it::parts::poll;
-use longshore_it::stage::eyes;
 use longshore_it::stage::fleet::{Fleet, FleetConfig};
-use longshore_it::stage::hands;
-use longshore_lab::region::{CLUSTER, Fault, NODE_PROFILE, RegionConfig};
-use serde_json::{Value, json};
+use longshore_it::stage::{crowd, eyes, hands};
+use longshore_lab::region::{CLUSTER, Fault, RegionConfig};
+use serde_json::Value;
 
 /// Name of the call that launches.
 pub const CREATE_FLEET: &str = "ec2:CreateFleet";
@@ -97,66 +96,10 @@ impl Crowd {
 
 /// Node class and pool.
 pub fn supply() -> [Value; 2] {
-    let tag = json!([{ "tags": { "karpenter.sh/discovery": CLUSTER } }]);
-    let class = json!({
-        "apiVersion": "karpenter.k8s.aws/v1",
-        "kind": "EC2NodeClass",
-        "metadata": { "name": "default" },
-        "spec": {
-            "amiSelectorTerms": [{ "alias": "al2023@latest" }],
-            "subnetSelectorTerms": tag,
-            "securityGroupSelectorTerms": tag,
-            "instanceProfile": NODE_PROFILE,
-        },
-    });
-    let pool = json!({
-        "apiVersion": "karpenter.sh/v1",
-        "kind": "NodePool",
-        "metadata": { "name": "default" },
-        "spec": {
-            "template": { "spec": {
-                "nodeClassRef": {
-                    "group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default",
-                },
-                "expireAfter": "Never",
-                "requirements": [{
-                    "key": "karpenter.k8s.aws/instance-family",
-                    "operator": "In",
-                    "values": ["c5", "m5"],
-                }],
-            }},
-            "disruption": { "consolidationPolicy": "WhenEmpty", "consolidateAfter": "Never" },
-        },
-    });
-    [class, pool]
+    crowd::supply(&[crowd::families(&["c5", "m5"])])
 }
 
 /// A Deployment whose pods each need a node of their own.
 pub fn workload(pods: u32) -> Value {
-    let labels = json!({ "app": "crowd" });
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": { "name": "crowd", "namespace": "default" },
-        "spec": {
-            "replicas": pods,
-            "selector": { "matchLabels": labels },
-            "template": {
-                "metadata": { "labels": labels },
-                "spec": {
-                    "affinity": { "podAntiAffinity": {
-                        "requiredDuringSchedulingIgnoredDuringExecution": [{
-                            "topologyKey": "kubernetes.io/hostname",
-                            "labelSelector": { "matchLabels": labels },
-                        }],
-                    }},
-                    "containers": [{
-                        "name": "pause",
-                        "image": "registry.k8s.io/pause:3.10",
-                        "resources": { "requests": { "cpu": "500m", "memory": "256Mi" } },
-                    }],
-                },
-            },
-        },
-    })
+    crowd::workload("crowd", pods)
 }

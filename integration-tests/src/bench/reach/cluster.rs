@@ -2,7 +2,6 @@
 //!
 //! Invariant: a number and a size make one cluster. Its nodes have room for the pods that wait.
 
-use longshore_core::labels;
 use longshore_manifests::neutral::{POOL, ZONES, pod_requests};
 use longshore_proto::capacity::v1::{InstancePhase, InstanceState};
 use longshore_proto::types::v1::object::Kind;
@@ -13,6 +12,7 @@ use longshore_proto::types::v1::{
 use prost_types::Timestamp;
 
 use super::region::{CLASS, REGION};
+use crate::bench::worlds::node_labels;
 
 /// Type of every node.
 const NODE_TYPE: &str = "r5.4xlarge";
@@ -107,21 +107,12 @@ impl Cluster {
     fn node(&self, number: u32) -> (Node, NodeClaim) {
         let name = format!("node-{number:05}");
         let zone = zone(number);
-        let pairs = [
-            (labels::HOSTNAME, name.as_str()),
-            (labels::ZONE, zone),
-            (labels::ARCH, "amd64"),
-            (labels::OS, "linux"),
-            (labels::INSTANCE_TYPE, NODE_TYPE),
-            (labels::CAPACITY_TYPE, "on-demand"),
-            (labels::NODE_POOL, POOL),
-        ];
         let mut allocatable = pod_requests(NODE_CPU_MILLIS, NODE_MEMORY_MIB);
         allocatable.pods = NODE_PODS;
         let node = Node {
             name: name.clone(),
             provider_id: format!("aws:///{zone}/{}", self.instance_id(number)),
-            labels: pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
+            labels: node_labels(&name, zone, NODE_TYPE, POOL),
             allocatable: Some(allocatable.clone()),
             ready: true,
             create_time: Some(made()),

@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Client, ResourceExt as _};
 use longshore_lab::instance::{InstanceSource as _, InstanceState};
-use longshore_lab::region::{CLUSTER, NODE_PROFILE, RegionConfig};
+use longshore_lab::region::{CLUSTER, RegionConfig};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -26,7 +26,7 @@ use crate::bench::numbers::percentile;
 use crate::bench::tell;
 use crate::parts::poll;
 use crate::stage::world::{World, WorldConfig};
-use crate::stage::{eyes, hands};
+use crate::stage::{crowd, eyes, hands};
 
 /// From the message to the taint, in thousandths of a second.
 const LIMITS: (f64, f64) = (1_000.0, 300.0);
@@ -53,7 +53,7 @@ pub async fn measure(args: &InterruptionArgs) -> Result<Vec<Quantity>> {
     let client = world.client.clone();
     hands::apply(&client, &supply()).await?;
     tell(&format!("interruption: {} nodes for those that will be interrupted", args.interruptions));
-    hands::apply(&client, &[crowd("stays", args.interruptions)]).await?;
+    hands::apply(&client, &[crowd::workload("stays", args.interruptions)]).await?;
     running(&client, "stays", args.interruptions).await?;
     let doomed: Vec<_> = world.region.instances().into_iter().filter(is_up).collect();
     ensure!(doomed.len() >= args.interruptions as usize, "{} instances", doomed.len());
@@ -61,7 +61,7 @@ pub async fn measure(args: &InterruptionArgs) -> Result<Vec<Quantity>> {
     let mut watching = JoinSet::new();
     watching.spawn(watch(client.clone(), tainted));
     tell(&format!("interruption: {} more nodes, and interruptions as they join", args.joining));
-    hands::apply(&client, &[crowd("joins", args.joining)]).await?;
+    hands::apply(&client, &[crowd::workload("joins", args.joining)]).await?;
     launched(&world, args).await?;
     let joined_before = eyes::pool_nodes(&client).await?.len();
     let mut began = BTreeMap::new();
@@ -146,69 +146,6 @@ async fn launched(world: &World, args: &InterruptionArgs) -> Result<()> {
 
 /// A class, and a pool of the spot market whose nodes stay.
 fn supply() -> [Value; 2] {
-    let tag = json!([{ "tags": { "karpenter.sh/discovery": CLUSTER } }]);
-    let class = json!({
-        "apiVersion": "karpenter.k8s.aws/v1",
-        "kind": "EC2NodeClass",
-        "metadata": { "name": "default" },
-        "spec": {
-            "amiSelectorTerms": [{ "alias": "al2023@latest" }],
-            "subnetSelectorTerms": tag,
-            "securityGroupSelectorTerms": tag,
-            "instanceProfile": NODE_PROFILE,
-        },
-    });
-    let pool = json!({
-        "apiVersion": "karpenter.sh/v1",
-        "kind": "NodePool",
-        "metadata": { "name": "default" },
-        "spec": {
-            "template": { "spec": {
-                "nodeClassRef": {
-                    "group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default",
-                },
-                "expireAfter": "Never",
-                "requirements": [
-                    { "key": "karpenter.sh/capacity-type", "operator": "In", "values": ["spot"] },
-                    {
-                        "key": "karpenter.k8s.aws/instance-family",
-                        "operator": "In",
-                        "values": ["c5", "m5", "r5", "c6i", "m6i", "r6i"],
-                    },
-                ],
-            }},
-            "disruption": { "consolidationPolicy": "WhenEmpty", "consolidateAfter": "Never" },
-        },
-    });
-    [class, pool]
-}
-
-/// Pods that each have a node of their own.
-fn crowd(name: &str, pods: u32) -> Value {
-    let labels = json!({ "app": name, "crowd": "yes" });
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": { "name": name, "namespace": "default" },
-        "spec": {
-            "replicas": pods,
-            "selector": { "matchLabels": { "app": name } },
-            "template": {
-                "metadata": { "labels": labels },
-                "spec": {
-                    "affinity": { "podAntiAffinity": {
-                        "requiredDuringSchedulingIgnoredDuringExecution": [{
-                            "topologyKey": "kubernetes.io/hostname",
-                            "labelSelector": { "matchLabels": { "crowd": "yes" } },
-                        }],
-                    }},
-                    "containers": [{
-                        "name": "pause",
-                        "image": "registry.k8s.io/pause:3.10",
-                        "resources": { "requests": { "cpu": "500m", "memory": "256Mi" } },
-                    }],
-                },
-            },
-        },
-    })
+    let spot = json!({ "key": "karpenter.sh/capacity-type", "operator": "In", "values": ["spot"] });
+    crowd::supply(&[spot, crowd::families(&["c5", "m5", "r5", "c6i", "m6i", "r6i"])])
 }
