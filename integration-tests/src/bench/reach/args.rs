@@ -22,8 +22,9 @@ pub struct ReachArgs {
 }
 
 const NOTES: &str = "\
-The measured services are the programs beside this one, each started anew; clusters are watchers by hand
-that speak the real protocol. Exits with 1 when a promise does not hold.";
+The measured services are the programs beside this one, each started anew; clusters are \
+watchers by hand that speak the real protocol. Exits with 1 when a promise does not \
+hold.";
 
 /// What to measure.
 #[derive(Clone, Debug, Subcommand)]
