@@ -56,39 +56,38 @@ impl Judge {
     fn unrest_of(&self, cluster: &Seen) -> Vec<String> {
         let mut unrest = pods(cluster);
         let claims = claims(cluster);
-        let nodes = nodes(cluster);
         let alive = self.alive_of(cluster);
+        let protected = self.protected_of(cluster);
+        let mut instances = BTreeMap::<&str, Vec<&String>>::new();
+        for (id, owner) in &alive {
+            instances.entry(owner).or_default().push(id);
+        }
         let label = &cluster.label;
         for (name, deleting) in &claims {
-            let protected =
-                |(id, owner): (&String, &String)| owner == name && self.is_protected(cluster, id);
-            if alive.iter().any(protected) {
+            let own = instances.get(name.as_str()).map_or(&[][..], Vec::as_slice);
+            if own.iter().any(|id| protected.contains(*id)) {
                 continue;
             }
             if *deleting {
                 unrest.push(format!("{label}: claim {name} is still going"));
             }
-            let instances = alive.values().filter(|owner| *owner == name).count();
-            if instances > 1 {
-                unrest.push(format!("{label}: claim {name} has {instances} instances"));
-            }
-            if instances == 0 {
-                unrest.push(format!("{label}: claim {name} has no instance"));
+            match own.len() {
+                0 => unrest.push(format!("{label}: claim {name} has no instance")),
+                1 => {}
+                count => unrest.push(format!("{label}: claim {name} has {count} instances")),
             }
         }
-        for (id, owner) in &alive {
-            let denied = self.lock().denied.contains(id);
-            if !claims.contains_key(owner) && !denied && !self.is_protected(cluster, id) {
+        for (id, owner) in alive.iter().filter(|(_, owner)| !claims.contains_key(*owner)) {
+            if !self.lock().denied.contains(id) && !protected.contains(id) {
                 unrest.push(format!("{label}: instance {id} of claim {owner} leaks"));
             }
         }
-        for (name, (provider_id, taints)) in &nodes {
+        for (name, (provider_id, taints)) in &nodes(cluster) {
             let id = provider_id.rsplit('/').next().unwrap_or_default();
-            if self.is_protected(cluster, id) {
+            if protected.contains(id) {
                 continue;
             }
-            let known = alive.keys().any(|id| provider_id.ends_with(id.as_str()));
-            if !known {
+            if !alive.contains_key(id) {
                 unrest.push(format!("{label}: node {name} has no instance"));
             }
             for taint in taints.iter().filter(|taint| OURS.contains(&taint.as_str())) {
@@ -98,10 +97,10 @@ impl Judge {
         unrest
     }
 
-    /// Whether EC2 lets nobody end an instance: it is not at rest, and cannot be.
-    fn is_protected(&self, cluster: &Seen, instance_id: &str) -> bool {
+    /// Instances that EC2 lets nobody end: they are not at rest, and cannot be.
+    fn protected_of(&self, cluster: &Seen) -> BTreeSet<String> {
         let region = self.regions.get(cluster.site);
-        region.is_some_and(|region| region.with(|model, _| model.protected.contains(instance_id)))
+        region.map_or_else(BTreeSet::new, |region| region.with(|model, _| model.protected.clone()))
     }
 
     fn alive_of(&self, cluster: &Seen) -> BTreeMap<String, String> {
