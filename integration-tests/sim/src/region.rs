@@ -28,8 +28,9 @@ pub use people::Refusal;
 const BOOT_MS: (u64, u64) = (18_000, 35_000);
 /// From shutting down to terminated, in milliseconds.
 const SHUTDOWN_MS: i64 = 20_000;
-/// How long a terminated instance is listed, in milliseconds.
-const LISTED_MS: i64 = 60 * 60 * 1000;
+/// How long a terminated instance is listed, shortest and longest, in milliseconds: EC2 promises less than
+/// an hour.
+const LISTED_MS: (u64, u64) = (2 * 60_000, 20 * 60_000);
 /// From the warning to the end of a spot instance, in milliseconds.
 const NOTICE_MS: i64 = 120_000;
 /// How long a new instance stays invisible, at most, in milliseconds.

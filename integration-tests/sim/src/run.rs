@@ -66,6 +66,8 @@ pub struct Broken {
 /// When the world cannot be made, which is a bug.
 pub fn run(seed: u64, how: &How) -> Result<(Outcome, Journal, Vec<Fault>)> {
     longshore_planted::plant(how.plant.iter().cloned());
+    // What kube's watches wait after errors; it would be seeded from the wall clock.
+    fastrand::seed(seed);
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
     runtime.block_on(live(seed, how))

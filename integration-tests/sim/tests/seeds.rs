@@ -23,8 +23,18 @@ fn small_worlds_break_no_rule() -> Result<()> {
 
 #[test]
 fn a_seed_is_lived_through_in_the_same_way_again() -> Result<()> {
+    is_repeated(&["replay", "--seed", "7"])
+}
+
+/// Libraries draw how long they wait after an error: also that must come out of the seed.
+#[test]
+fn waits_after_errors_are_the_same_again() -> Result<()> {
+    is_repeated(&["replay", "--seed", "3", "--faults", "compacted"])
+}
+
+fn is_repeated(replay: &[&str]) -> Result<()> {
     let digest = || -> Result<String> {
-        let (_, said) = simulate(&["replay", "--seed", "7"])?;
+        let (_, said) = simulate(replay)?;
         let line = said.lines().find(|line| line.starts_with("digest "));
         Ok(line.map_or_else(|| said.clone(), ToOwned::to_owned))
     };

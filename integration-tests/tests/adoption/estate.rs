@@ -19,9 +19,7 @@ use longshore_it::stage::world::ROOT;
 use longshore_it::stage::{agreement, eyes, hands};
 use longshore_lab::instance::{Instance, InstanceSource as _, InstanceState};
 use longshore_lab::kubelet::{KubeletConfig, Kubelets};
-use longshore_lab::region::{
-    CLUSTER, CONTROLLER_KEY, NODE_ROLE, Region, RegionConfig, RegionHandle,
-};
+use longshore_lab::region::{CLUSTER, NODE_ROLE, Region, RegionConfig, RegionHandle};
 use serde_json::{Value, json};
 
 /// Most time for anything on a busy machine.
@@ -74,19 +72,9 @@ impl Estate {
         let kubelet = KubeletConfig::new(CLUSTER, REGION);
         let kubelets = Kubelets::start(client.clone(), Arc::clone(&region) as _, kubelet);
         let around = Surroundings {
-            dir,
-            region_url: region.endpoint_url(),
-            region: REGION.to_owned(),
-            access_key: CONTROLLER_KEY.to_owned(),
-            cluster: CLUSTER.to_owned(),
             kubeconfig: home.kubeconfig.clone(),
             queue: CLUSTER.to_owned(),
-            watcher_flags: Vec::new(),
-            actuator_flags: Vec::new(),
-            scheduler_flags: Vec::new(),
-            etcd: Vec::new(),
-            otlp: None,
-            ahead_s: BTreeMap::new(),
+            ..Surroundings::without_cluster(&dir, REGION, &region.endpoint_url())
         };
         let ours = None;
         Ok(Self { ours, client, around, region, starts: 0, _kubelets: kubelets, _home: home })

@@ -43,14 +43,21 @@ async fn walkthrough_w2() -> Result<()> {
 pub async fn fargate_is_left_alone(client: &kube::Client) -> Result<()> {
     let nodes: Api<Node> = Api::all(client.clone());
     let node = nodes.get(FARGATE).await.context("the node of Fargate is gone")?;
-    let unschedulable = node.spec.as_ref().and_then(|spec| spec.unschedulable);
-    ensure!(unschedulable != Some(true), "the node of Fargate is closed");
+    let spec = node.spec.context("the node of Fargate has no spec")?;
+    ensure!(spec.unschedulable.is_none(), "the node of Fargate is closed");
+    // It has no kubelet: after a minute, Kubernetes itself taints it.
+    let taints: BTreeSet<String> = spec.taints.into_iter().flatten().map(|t| t.key).collect();
+    let of_kubernetes = |key: &&String| key.starts_with("node.kubernetes.io/");
+    let kept: Vec<_> = taints.iter().filter(|key| !of_kubernetes(key)).collect();
+    ensure!(kept == [COMPUTE_TYPE], "the node of Fargate is tainted {taints:?}");
     let fields = node.metadata.managed_fields.into_iter().flatten();
     let writers: BTreeSet<String> = fields.filter_map(|field| field.manager).collect();
-    // It has no kubelet: after a minute, Kubernetes itself taints it.
     let expected = [hands::MANAGER, "kube-controller-manager"];
     let left_alone = writers.iter().all(|writer| expected.contains(&writer.as_str()));
-    ensure!(left_alone, "the node of Fargate was written to by {writers:?}");
+    ensure!(
+        left_alone && writers.contains(hands::MANAGER),
+        "the node of Fargate was written to by {writers:?}"
+    );
     Ok(())
 }
 
@@ -66,6 +73,8 @@ async fn scale_in(scene: &mut Scene) -> Result<()> {
     Ok(())
 }
 
+/// Label and taint of a node of Fargate.
+const COMPUTE_TYPE: &str = "eks.amazonaws.com/compute-type";
 /// Name of the node that is none of ours.
 pub const FARGATE: &str = "fargate-ip-10-0-9-9.ec2.internal";
 
@@ -76,12 +85,12 @@ pub fn fargate_node() -> serde_json::Value {
         "kind": "Node",
         "metadata": {
             "name": FARGATE,
-            "labels": { "eks.amazonaws.com/compute-type": "fargate" },
+            "labels": { COMPUTE_TYPE: "fargate" },
         },
         "spec": {
             "providerID": "aws:///us-east-1a/0123456789-abc/fargate-ip-10-0-9-9",
             "taints": [{
-                "key": "eks.amazonaws.com/compute-type", "value": "fargate", "effect": "NoSchedule",
+                "key": COMPUTE_TYPE, "value": "fargate", "effect": "NoSchedule",
             }],
         },
     })

@@ -28,6 +28,7 @@ impl Model {
     }
 
     fn change(&mut self, instance_id: &str, now_ms: i64) {
+        let listed = self.random.between(LISTED_MS.0, LISTED_MS.1);
         let Some(record) = self.instances.get_mut(instance_id) else { return };
         if record.reclaimed_ms.is_some_and(|at| at <= now_ms) {
             self.terminate(instance_id, true, now_ms);
@@ -38,7 +39,7 @@ impl Model {
             InstancePhase::Pending => record.seen.phase = InstancePhase::Running,
             InstancePhase::ShuttingDown => {
                 record.seen.phase = InstancePhase::Terminated;
-                record.due_ms = Some(now_ms + LISTED_MS);
+                record.due_ms = Some(now_ms + i64::try_from(listed).unwrap_or_default());
             }
             InstancePhase::Unspecified
             | InstancePhase::Running
