@@ -17,18 +17,16 @@ mod reconciling;
 mod templates;
 mod terminate;
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use futures::FutureExt as _;
 use longshore_runtime::backoff::BackoffPolicy;
-use longshore_runtime::planted;
-use longshore_runtime::tasks::{OnError, Supervisor, panic_text};
+use longshore_runtime::tasks::{OnError, Supervisor};
 
 use crate::leader::Leader;
 
-/// Every task that talks to AWS starts over when it fails.
-const AGAIN: OnError = OnError::Restart(BackoffPolicy::NETWORK);
+/// Every task that talks to AWS starts over when it fails. A panic ends the term: it would come again, and
+/// the region would be led by a process that does half of its work.
+const AGAIN: OnError = OnError::RestartUnlessPanicked(BackoffPolicy::NETWORK);
 
 /// Starts all tasks of a leader.
 pub fn start(leader: &Arc<Leader>, supervisor: &Supervisor) {
@@ -48,37 +46,13 @@ pub fn start(leader: &Arc<Leader>, supervisor: &Supervisor) {
     queues::start(leader, supervisor);
 }
 
-/// The task, except that a panic ends the term: it would come again, and the region would be led by
-/// a process that does half of its work.
-fn ending_on_panic<Fut>(
-    name: &'static str,
-    task: Fut,
-    owner: &Supervisor,
-) -> impl Future<Output = anyhow::Result<()>> + Send + use<Fut>
-where
-    Fut: Future<Output = anyhow::Result<()>> + Send,
-{
-    let owner = owner.clone();
-    async move {
-        match AssertUnwindSafe(task).catch_unwind().await {
-            Err(panic) if !planted::is("S20a") => {
-                let why = panic_text(&*panic);
-                owner.spawn_once(name, async move { anyhow::bail!("panicked: {why}") });
-                Ok(())
-            }
-            Err(panic) => anyhow::bail!("panicked: {}", panic_text(&*panic)),
-            Ok(outcome) => outcome,
-        }
-    }
-}
-
 fn spawn<F, Fut>(supervisor: &Supervisor, name: &'static str, leader: &Arc<Leader>, task: F)
 where
     F: Fn(Arc<Leader>) -> Fut + Send + 'static,
     Fut: Future<Output = anyhow::Result<()>> + Send,
 {
-    let (leader, owner) = (Arc::clone(leader), supervisor.clone());
-    supervisor.spawn(name, AGAIN, move || ending_on_panic(name, task(Arc::clone(&leader)), &owner));
+    let leader = Arc::clone(leader);
+    supervisor.spawn(name, AGAIN, move || task(Arc::clone(&leader)));
 }
 
 #[cfg(test)]

@@ -13,10 +13,19 @@ use crate::entropy::Entropy;
 use crate::net::Network;
 use crate::workers::Workers;
 
-/// Wraps each task of a process. A simulation stops, resumes and kills processes through it.
+/// Work of a task, once.
+pub type Work<'a> = BoxFuture<'a, anyhow::Result<()>>;
+
+/// Wraps each task of a process. A simulation stops, resumes and kills processes through it, and tests let
+/// their loops panic.
 pub trait Confine: Send + Sync + 'static {
     /// The task as it is to be run.
-    fn confine(&self, task: BoxFuture<'static, ()>) -> BoxFuture<'static, ()>;
+    fn confine(&self, task: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
+        task
+    }
+
+    /// What a task of this name does, each time it starts. A panic of it is one of the task.
+    fn work<'a>(&self, task: &'static str, work: Work<'a>) -> Work<'a>;
 }
 
 /// What a process has of the world outside. Clones share it.

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::backoff::{Backoff, BackoffPolicy};
+use crate::planted;
 use crate::platform::Platform;
 
 /// What happens when a task returns an error.
@@ -25,7 +26,28 @@ pub enum OnError {
     Shutdown,
     /// The task starts again after a delay.
     Restart(BackoffPolicy),
+    /// The same, but a panic ends what the supervisor owns: it would come again, and the others would go on
+    /// without this task.
+    RestartUnlessPanicked(BackoffPolicy),
 }
+
+impl OnError {
+    /// How long the task waits until it starts again after this error; nothing when it does not.
+    fn restart(self, error: &anyhow::Error) -> Option<BackoffPolicy> {
+        match self {
+            Self::Shutdown => None,
+            Self::Restart(policy) => Some(policy),
+            Self::RestartUnlessPanicked(policy) => {
+                (!error.is::<Panicked>() || planted::is("S20a")).then_some(policy)
+            }
+        }
+    }
+}
+
+/// A task has panicked, and said this.
+#[derive(Debug, thiserror::Error)]
+#[error("panicked: {0}")]
+pub struct Panicked(String);
 
 /// A task that ran longer than this before failing counts as healthy: its back-off starts over.
 const HEALTHY_AFTER: Duration = Duration::from_secs(30);
@@ -85,11 +107,11 @@ impl Supervisor {
             loop {
                 let started = Instant::now();
                 let outcome = tokio::select! {
-                    outcome = caught(task()) => outcome,
+                    outcome = this.caught(name, task()) => outcome,
                     () = token.cancelled() => return,
                 };
                 let Err(error) = outcome else { return };
-                let OnError::Restart(policy) = on_error else {
+                let Some(policy) = on_error.restart(&error) else {
                     this.fail(name, error);
                     return;
                 };
@@ -123,7 +145,7 @@ impl Supervisor {
     {
         let this = self.clone();
         self.track(name, async move {
-            if let Err(error) = caught(task).await {
+            if let Err(error) = this.caught(name, task).await {
                 this.fail(name, error);
             }
         });
@@ -139,8 +161,9 @@ impl Supervisor {
     ) where
         Fut: Future<Output = anyhow::Result<()>> + Send + 'static,
     {
+        let this = self.clone();
         self.track(name, async move {
-            let outcome = caught(task).await;
+            let outcome = this.caught(name, task).await;
             if let Err(error) = &outcome {
                 tracing::error!(task = name, error = format!("{error:#}"), "task failed");
             }
@@ -193,15 +216,24 @@ impl Supervisor {
         }
     }
 
+    /// The outcome of a task, a panic among its errors.
+    async fn caught(
+        &self,
+        name: &'static str,
+        task: impl Future<Output = anyhow::Result<()>> + Send,
+    ) -> anyhow::Result<()> {
+        let outcome = match &self.platform.confinement {
+            None => AssertUnwindSafe(task).catch_unwind().await,
+            Some(confinement) => {
+                AssertUnwindSafe(confinement.work(name, Box::pin(task))).catch_unwind().await
+            }
+        };
+        outcome.unwrap_or_else(|panic| Err(Panicked(panic_text(&*panic)).into()))
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The outcome of a task, a panic among its errors.
-async fn caught(task: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
-    let outcome = AssertUnwindSafe(task).catch_unwind().await;
-    outcome.unwrap_or_else(|panic| Err(anyhow::anyhow!("panicked: {}", panic_text(&*panic))))
 }
 
 /// What a panic said.
@@ -247,6 +279,25 @@ mod tests {
         supervisor.spawn("essential", OnError::Shutdown, || async { anyhow::bail!("broken") });
         let error = supervisor.join(GRACE).await.unwrap_err();
         assert_eq!(format!("{error:#}"), "task essential: broken");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_panic_is_not_started_anew_where_the_others_need_the_task() {
+        let supervisor = supervisor();
+        let runs = Arc::new(AtomicU32::new(0));
+        let counter = Arc::clone(&runs);
+        let policy = OnError::RestartUnlessPanicked(BackoffPolicy::NETWORK);
+        supervisor.spawn("reconcile", policy, move || {
+            let run = counter.fetch_add(1, Ordering::SeqCst);
+            async move {
+                anyhow::ensure!(run > 0, "not yet");
+                panic!("no such launch")
+            }
+        });
+        let ending = tokio::time::timeout(Duration::from_secs(60), supervisor.join(GRACE));
+        let error = ending.await.expect("the others go on").unwrap_err();
+        assert_eq!(format!("{error:#}"), "task reconcile: panicked: no such launch");
+        assert_eq!(runs.load(Ordering::SeqCst), 2);
     }
 
     #[tokio::test(start_paused = true)]

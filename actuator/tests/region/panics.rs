@@ -1,15 +1,17 @@
-//! A panic in each loop of the leader: the term ends where the loop is the region's, the launch waits
-//! where it is a launch's own, and all launches are made once.
+//! A panic in each loop and each task of the leader: the term ends where the loop is the region's, the launch
+//! waits where it is a launch's own, and all launches are made once.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use longshore_lab::instance::InstanceSource;
 use longshore_lab::region::{CLUSTER, CONTROLLER_KEY, Region, RegionConfig};
 use longshore_lab::trap::Trap;
+use longshore_lab::tripwire::Tripwire;
 use longshore_proto::capacity::v1::LaunchPhase;
 use longshore_proto::types::v1::{CapacityType, ClusterFacts, Termination};
 use longshore_runtime::clock::Clock;
-use longshore_runtime::platform::Platform;
+use longshore_runtime::platform::{Confine, Platform, Work};
 
 use crate::world::{Actuator, Client, class, facts};
 
@@ -34,11 +36,24 @@ const THAT_LOOK: [&str; 5] = [
 const OF_ONE: [&str; 2] =
     ["longshore_actuator::work::launch::attempt::", "longshore_actuator::service::apply::"];
 
-/// A region with an actuator whose clock panics.
+/// Tasks of the process, not of a term: their end is the end of the process.
+const OF_THE_PROCESS: [&str; 3] = ["actuator", "grpc", "readiness"];
+
+/// Tasks with a wire across them.
+struct Wired(Tripwire);
+
+impl Confine for Wired {
+    fn work<'a>(&self, task: &'static str, work: Work<'a>) -> Work<'a> {
+        self.0.work(task, work)
+    }
+}
+
+/// A region with an actuator whose clock and tasks panic.
 struct Scene {
     region: longshore_lab::region::RegionHandle,
     actuator: Actuator,
     trap: Trap,
+    tripwire: Tripwire,
     /// Sessions and launches so far.
     epoch: u64,
     launches: u64,
@@ -54,9 +69,11 @@ impl Scene {
         let region = Region::start(RegionConfig::simple("us-east-1").unwrap()).await.unwrap();
         let reader = trap.clone();
         let clock = Clock::reading(move || reader.now_ms());
-        let platform = Platform { clock, ..Platform::system() };
+        let tripwire = Tripwire::default();
+        let confinement: Option<Arc<dyn Confine>> = Some(Arc::new(Wired(tripwire.clone())));
+        let platform = Platform { clock, confinement, ..Platform::system() };
         let actuator = Actuator::start_on(platform, &region, CONTROLLER_KEY, &[]).await;
-        Self { region, actuator, trap, epoch: 0, launches: 0 }
+        Self { region, actuator, trap, tripwire, epoch: 0, launches: 0 }
     }
 
     /// A client that may launch, as the scheduler is one after each loss of its stream.
@@ -98,6 +115,23 @@ impl Scene {
             }
         };
         tokio::time::timeout(LIMIT, waiting).await.unwrap_or_else(|_| panic!("{place}: no panic"));
+    }
+
+    /// Lets a task panic that is at work, and waits until it begins again, or the process has ended.
+    async fn panics(&self, task: &str) {
+        let begun = self.tripwire.begun(task);
+        let over = async {
+            let mut looks = tokio::time::interval(Duration::from_millis(20));
+            // One that waits after an error is at work again soon.
+            while !self.tripwire.trip(task) {
+                looks.tick().await;
+            }
+            while self.tripwire.begun(task) == begun && self.actuator.goes_on() {
+                looks.tick().await;
+            }
+        };
+        let over = tokio::time::timeout(LIMIT, over).await;
+        over.unwrap_or_else(|_| panic!("{task}: it has not begun again"));
     }
 
     /// All launches are launched, each with one instance.
@@ -174,6 +208,29 @@ async fn a_panic_while_the_queue_is_read_loses_no_announcement() {
     let mut client = Client::connect(&scene.actuator.address, scene.epoch).await;
     client.until("announced", |shown| !shown.interruptions.is_empty()).await;
     assert_eq!(client.shown.interruptions[0].instance_id, instance_id);
+    scene.actuator.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_of_any_task_ends_the_term_or_the_process() {
+    let mut scene = Scene::new().await;
+    let (mut client, ..) = scene.launched().await;
+    let running = scene.tripwire.running();
+    for task in running.into_iter().filter(|task| !OF_THE_PROCESS.contains(task)) {
+        scene.panics(task).await;
+        assert!(scene.actuator.goes_on(), "{task} has ended the process");
+    }
+    client.end().await;
+    scene.launched().await;
+    for task in OF_THE_PROCESS {
+        scene.panics(task).await;
+        assert_eq!(
+            scene.actuator.ended().await,
+            format!("task {task}: panicked: a trap in {task}")
+        );
+        scene = Scene::new().await;
+        scene.launched().await;
+    }
     scene.actuator.stop().await;
 }
 

@@ -124,6 +124,11 @@ impl Actuator {
         !self.supervisor.token().is_cancelled()
     }
 
+    /// What a process that ended by itself said.
+    pub async fn ended(self) -> String {
+        format!("{:#}", self.supervisor.join(LIMIT).await.expect_err("a clean end"))
+    }
+
     /// Ends it in order.
     pub async fn stop(self) {
         self.supervisor.token().cancel();

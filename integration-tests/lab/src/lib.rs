@@ -8,3 +8,4 @@ pub mod instance;
 pub mod kubelet;
 pub mod region;
 pub mod trap;
+pub mod tripwire;

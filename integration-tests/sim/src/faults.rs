@@ -61,6 +61,8 @@ const WATCHER: [&str; 5] = [
     "longshore_watcher::directives::",
     "longshore_watcher::lifecycle::",
 ];
+/// More tasks than a service has at work.
+const TASKS: usize = 1_000;
 /// Percent of calls that a troubled API refuses or loses.
 const TROUBLED_PERCENT: u64 = 30;
 
@@ -124,11 +126,12 @@ const fn places(kind: &Kind) -> &'static [&'static str] {
 fn of_process(random: &mut Random, world: &World) -> What {
     let service = random.index(world.services.len());
     let places = places(&world.services[service].kind);
-    let fault = match random.between(0, 6) {
+    let fault = match random.between(0, 7) {
         0..=2 => ProcessFault::Kill,
         3 => ProcessFault::Stop,
         4 => ProcessFault::Cutoff,
         5 => ProcessFault::Panic(places[random.index(places.len())]),
+        6 => ProcessFault::TaskPanics(random.index(TASKS)),
         _ => ProcessFault::Skew(skew(random)),
     };
     What::Process { service, fault }

@@ -10,7 +10,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use futures::future::BoxFuture;
-use longshore_runtime::platform::Confine;
 
 /// What a process is at the moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -72,10 +71,9 @@ impl Gate {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-impl Confine for Gate {
-    fn confine(&self, task: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
+    /// The task as it is to be run within this gate.
+    pub fn confine(&self, task: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
         Box::pin(Gated { task: Some(task), gate: self.clone(), id: self.ticket() })
     }
 }

@@ -6,11 +6,13 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use longshore_lab::trap::Trap;
+use longshore_lab::tripwire::Tripwire;
 use longshore_runtime::clock::Clock;
 use longshore_runtime::entropy::Entropy;
 use longshore_runtime::net::Network;
-use longshore_runtime::platform::{Confine as _, Platform};
+use longshore_runtime::platform::{Confine, Platform, Work};
 use longshore_runtime::tasks::Supervisor;
 use longshore_runtime::workers::Workers;
 use tokio_util::sync::CancellationToken;
@@ -38,8 +40,10 @@ pub struct Machine {
     pub host: IpAddr,
     /// Clock.
     pub clock: WallClock,
-    /// Lets a loop of its process panic.
+    /// Lets a loop of its process panic where it asks for the time.
     pub trap: Trap,
+    /// Lets a task of its process panic.
+    pub tripwire: Tripwire,
     /// The network.
     pub net: Net,
     seed: u64,
@@ -55,6 +59,22 @@ pub struct Process {
     ended: CancellationToken,
 }
 
+/// What the tasks of a life run within.
+struct Confined {
+    gate: Gate,
+    tripwire: Tripwire,
+}
+
+impl Confine for Confined {
+    fn confine(&self, task: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {
+        self.gate.confine(task)
+    }
+
+    fn work<'a>(&self, task: &'static str, work: Work<'a>) -> Work<'a> {
+        self.tripwire.work(task, work)
+    }
+}
+
 impl Machine {
     /// The machine of this number.
     #[must_use]
@@ -64,6 +84,7 @@ impl Machine {
             host: IpAddr::V4(Ipv4Addr::new(10, 1, number, 1)),
             clock: clock.another(),
             trap: Trap::default(),
+            tripwire: Tripwire::default(),
             net: net.clone(),
             seed,
             lives: 0,
@@ -86,6 +107,8 @@ impl Machine {
     pub fn boot(&mut self) -> Process {
         self.lives += 1;
         let gate = Gate::default();
+        self.tripwire = Tripwire::default();
+        let confined = Confined { gate: gate.clone(), tripwire: self.tripwire.clone() };
         let endpoint = Endpoint { net: self.net.clone(), host: self.host };
         let stream = format!("{}/{}", self.name, self.lives);
         let (watched, clock) = (self.trap.clone(), self.clock.clone());
@@ -99,7 +122,7 @@ impl Machine {
             entropy: Entropy::seeded(mix(self.seed, &stream)),
             network: Network::Given(Arc::new(endpoint)),
             workers: Workers::inline(PLAN_TIME, move || computes(&trap)),
-            confinement: Some(Arc::new(gate.clone())),
+            confinement: Some(Arc::new(confined)),
         };
         let supervisor = Supervisor::new(CancellationToken::new(), platform);
         let ended = CancellationToken::new();

@@ -1,17 +1,19 @@
-//! A panic in each loop of watcher and scheduler: it is told, it ends its task or its process as the task's
-//! policy says, and the work goes on.
+//! A panic in each loop and each task of watcher and scheduler: it is told, it ends its task or its process as
+//! the task's policy says, and the work goes on.
 //!
-//! Invariant: the service runs in this process, as its `main` starts it, with a clock that panics; everything
-//! else is as for other tests. The actuator's loops have the same test beside its own.
+//! Invariant: the service runs in this process, as its `main` starts it, with a clock and tasks that panic;
+//! everything else is as for other tests. The actuator's loops have the same test beside its own.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use longshore_it::parts::poll;
 use longshore_lab::region::CLUSTER;
 use longshore_lab::trap::Trap;
+use longshore_lab::tripwire::Tripwire;
 use longshore_runtime::clock::Clock;
-use longshore_runtime::platform::Platform;
+use longshore_runtime::platform::{Confine, Platform, Work};
 use longshore_runtime::tasks::Supervisor;
 use longshore_watcher::{Config, Watcher};
 use tokio::net::TcpListener;
@@ -50,19 +52,36 @@ const SCHEDULER: [(&str, Then); 4] = [
     ("longshore_scheduler::session::dispatch::", Then::GoesOn),
 ];
 
+/// Tasks of the watcher whose end is the end of the process; all others start anew.
+const WATCHER_ENDS: [&str; 2] = ["events", "lead"];
+/// The same of the scheduler.
+const SCHEDULER_ENDS: [&str; 1] = ["grpc"];
+
+/// Tasks with a wire across them.
+struct Wired(Tripwire);
+
+impl Confine for Wired {
+    fn work<'a>(&self, task: &'static str, work: Work<'a>) -> Work<'a> {
+        self.0.work(task, work)
+    }
+}
+
 /// A service in this process.
 struct Inside {
     trap: Trap,
+    tripwire: Tripwire,
     supervisor: Supervisor,
 }
 
 impl Inside {
     fn new() -> Self {
-        let trap = Trap::default();
+        let (trap, tripwire) = (Trap::default(), Tripwire::default());
         let reader = trap.clone();
         let clock = Clock::reading(move || reader.now_ms());
-        let platform = Platform { clock, ..Platform::system() };
-        Self { trap, supervisor: Supervisor::new(CancellationToken::new(), platform) }
+        let confinement: Option<Arc<dyn Confine>> = Some(Arc::new(Wired(tripwire.clone())));
+        let platform = Platform { clock, confinement, ..Platform::system() };
+        let supervisor = Supervisor::new(CancellationToken::new(), platform);
+        Self { trap, tripwire, supervisor }
     }
 
     async fn watcher(crowd: &Crowd) -> Result<Self> {
@@ -105,13 +124,50 @@ impl Inside {
             ensure!(!self.supervisor.token().is_cancelled(), "{place}: the process has ended");
             return Ok(false);
         };
+        self.ends(task, place).await?;
+        Ok(true)
+    }
+
+    /// The process ends and says that this task has panicked in this place.
+    async fn ends(&self, task: &str, place: &str) -> Result<()> {
         let over = self.supervisor.token().cancelled();
         tokio::time::timeout(LIMIT, over).await.with_context(|| format!("{place}: it goes on"))?;
         let ended = self.supervisor.clone().join(GRACE).await.err();
         let told = format!("{:#}", ended.with_context(|| format!("{place}: a clean end"))?);
         let wanted = format!("task {task}: panicked: {}", Trap::cry(place));
         ensure!(told == wanted, "{told:?} instead of {wanted:?}");
-        Ok(true)
+        Ok(())
+    }
+
+    /// Lets each task panic that is at work, but for those whose end is the process's, all at once; sees that
+    /// each begins again, and that the process goes on.
+    async fn all_begin_again(&self, but: &[&str]) -> Result<()> {
+        let running = self.tripwire.running();
+        let tasks = running.into_iter().filter(|task| !but.contains(task));
+        let tasks: Vec<_> = tasks.map(|task| (task, self.tripwire.begun(task))).collect();
+        for (task, _) in &tasks {
+            // One that waits after an error is at work again soon.
+            poll::until(&format!("{task} is at work"), LIMIT, || async {
+                ensure!(self.tripwire.trip(task), "it is not");
+                Ok::<_, anyhow::Error>(())
+            })
+            .await?;
+        }
+        for (task, begun) in tasks {
+            poll::until(&format!("{task} begins again"), LIMIT, || async {
+                ensure!(self.tripwire.begun(task) > begun, "it has not");
+                Ok::<_, anyhow::Error>(())
+            })
+            .await?;
+        }
+        ensure!(!self.supervisor.token().is_cancelled(), "the process has ended");
+        Ok(())
+    }
+
+    /// Lets a task panic whose end is the process's.
+    async fn ends_with(&self, task: &str) -> Result<()> {
+        ensure!(self.tripwire.trip(task), "no {task} is at work");
+        self.ends(task, task).await
     }
 
     async fn stop(self) -> Result<()> {
@@ -140,6 +196,15 @@ async fn a_panic_in_each_loop_of_the_watcher() -> Result<()> {
             unharmed(&crowd).await?;
         }
     }
+    inside.all_begin_again(&WATCHER_ENDS).await?;
+    crowd.grow(1).await?;
+    unharmed(&crowd).await?;
+    for task in WATCHER_ENDS {
+        inside.ends_with(task).await?;
+        inside = Box::pin(Inside::watcher(&crowd)).await?;
+    }
+    crowd.grow(1).await?;
+    unharmed(&crowd).await?;
     inside.stop().await
 }
 
@@ -154,7 +219,13 @@ async fn a_panic_in_each_loop_of_a_session() -> Result<()> {
         ensure!(!inside.panics(&mut crowd, case).await?, "a session's panic ends the scheduler");
         told(&mut crowd, case.0)?;
     }
-    inside.stop().await
+    inside.all_begin_again(&SCHEDULER_ENDS).await?;
+    crowd.grow(1).await?;
+    unharmed(&crowd).await?;
+    for task in SCHEDULER_ENDS {
+        inside.ends_with(task).await?;
+    }
+    Ok(())
 }
 
 /// The watcher has been told why its session ended.

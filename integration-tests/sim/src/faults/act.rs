@@ -95,6 +95,10 @@ impl World {
             ProcessFault::Skew(_) => {}
             ProcessFault::Panic(place) if on => self.services[service].machine.trap.set(place),
             ProcessFault::Panic(_) => self.services[service].machine.trap.disarm(),
+            ProcessFault::TaskPanics(number) if on => {
+                self.services[service].machine.tripwire.trip_one(*number);
+            }
+            ProcessFault::TaskPanics(_) => {}
             ProcessFault::Cutoff => {
                 let outside = self.clusters.iter().map(|cluster| cluster.address);
                 let outside = outside.chain(self.sites.iter().map(|site| site.address));

@@ -63,6 +63,8 @@ pub enum ProcessFault {
     Skew(i64),
     /// The next one that asks for the time, or computes, in a function of this path panics.
     Panic(&'static str),
+    /// One of its tasks panics: the one of this number, counting those at work in turn.
+    TaskPanics(usize),
 }
 
 /// What goes wrong between two services.
