@@ -23,9 +23,10 @@ const CONCURRENCY: usize = 32;
 /// Longest that kube-scheduler leaves a pod alone which it could not place (its podMaxBackoffSeconds).
 const BACK_OFF_MAX: Duration = Duration::from_secs(10);
 /// How long a node stays closed when none of its pinned pods is bound: its own pods would find strangers
-/// in their places if it opened while kube-scheduler lets them wait.
-pub(super) const BOUND_WITHIN: Duration = Duration::from_secs(12);
-const _: () = assert!(BOUND_WITHIN.as_secs() > BACK_OFF_MAX.as_secs());
+/// in their places if it opened while kube-scheduler lets them wait. Time for two tries: the first may
+/// be made before kube-scheduler has heard of the node, and news of it may be late.
+pub(super) const BOUND_WITHIN: Duration = Duration::from_secs(20);
+const _: () = assert!(BOUND_WITHIN.as_secs() >= 2 * BACK_OFF_MAX.as_secs());
 
 /// Makes the taint that closes a node carry the node's name, so that single pods can tolerate it. A node
 /// without a hostname to carry is closed to all pods alike.
