@@ -47,7 +47,7 @@ impl OnError {
 /// A task has panicked, and said this.
 #[derive(Debug, thiserror::Error)]
 #[error("panicked: {0}")]
-pub struct Panicked(String);
+struct Panicked(String);
 
 /// A task that ran longer than this before failing counts as healthy: its back-off starts over.
 const HEALTHY_AFTER: Duration = Duration::from_secs(30);
