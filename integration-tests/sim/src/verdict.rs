@@ -233,7 +233,7 @@ impl Judge {
     }
 
     /// Cluster and claim that an instance was launched for, whatever has become of its tags.
-    fn owner(&self, instance_id: &str) -> (String, String) {
+    pub fn owner(&self, instance_id: &str) -> (String, String) {
         self.lock().owners.get(instance_id).cloned().unwrap_or_default()
     }
 

@@ -50,17 +50,17 @@ impl Session {
         let plan_id = proposal.plan_id.clone();
         let origin =
             Origin { plan_id: &plan_id, traceparent: &traceparent, now_ms: self.session_ms() };
-        let going: Vec<&Disruption> =
-            plan.disruptions.iter().filter(|d| self.may_disrupt(d, now_ms)).collect();
-        let replacements: Vec<usize> =
-            going.iter().flat_map(|d| d.replacements.iter().copied()).collect();
-        let waiting = self.waiting(&plan);
+        let goes: Vec<bool> =
+            plan.disruptions.iter().map(|d| self.may_disrupt(d, now_ms)).collect();
+        let (standing, waiting) = (plan.standing(|at| goes[at]), self.waiting(&plan));
+        let all = plan.disruptions.iter().zip(&goes);
+        let going: Vec<&Disruption> = all.filter(|(_, goes)| **goes).map(|(d, _)| d).collect();
         let launched: Vec<Option<String>> = plan
             .launches
             .iter()
             .enumerate()
             .map(|(index, node)| {
-                let wanted = node.standing || replacements.contains(&index) || waiting[index];
+                let wanted = standing[index] || waiting[index];
                 wanted.then(|| self.create_claim(node, origin)).flatten()
             })
             .collect();

@@ -32,9 +32,12 @@ use crate::wire::time_ms;
 /// A claim whose node has not registered after this long is given up, in milliseconds; one whose node
 /// has never been ready, too.
 const REGISTRATION_TTL_MS: i64 = 15 * 60 * 1000;
-/// Of that, how long the session must have seen it itself, in milliseconds: its age is told by the clocks
-/// of other hosts.
-const REGISTRATION_SEEN_MS: i64 = REGISTRATION_TTL_MS / 3;
+/// A claim of another autoscaler for which no instance is known after this long is given up, in milliseconds:
+/// nobody launches for it any more. Karpenter gives its launches as long.
+const LAUNCH_TTL_MS: i64 = 5 * 60 * 1000;
+/// The part of such a time that the session must have seen itself, as a divisor: the age of a claim is told by
+/// the clocks of other hosts.
+const SEEN_PART: i64 = 3;
 /// A node is registered once nothing but karpenter.sh/unregistered repels pods, so that taking this
 /// taint off is what opens it, with its pods nominated. Kubernetes takes off its own start-up taints
 /// at a time of its choosing; a nomination for a node still closed would be lost by then. After this
@@ -240,7 +243,8 @@ impl World<'_> {
             let action = record::launch(self.cluster_id, claim, instance, self.region);
             return told(direct(claim, Action::RecordLaunch(action)));
         }
-        let given_up = self.is_overdue("launching", claim, claim.create_time.as_ref());
+        let made = claim.create_time.as_ref();
+        let given_up = self.is_overdue("launching", claim, made, LAUNCH_TTL_MS);
         given_up.then_some(()).filter(|()| !self.is_held(claim))?;
         let message = "another autoscaler made it, and no instance is known that is tagged with it";
         told(delete(claim, "NotLaunched", message))
@@ -265,7 +269,12 @@ impl World<'_> {
         if !claim.disruption_reason.is_empty() {
             return self.disrupting(claim);
         }
-        let unready = self.is_overdue("unready", claim, claim.register_time.as_ref());
+        let unready = self.is_overdue(
+            "unready",
+            claim,
+            claim.register_time.as_ref(),
+            REGISTRATION_TTL_MS,
+        );
         unready.then_some(()).filter(|()| self.settled && !self.is_held(claim))?;
         let message = "its node has not been ready for 15 minutes since it joined; look at its kubelet \
                        and network plug-in";
@@ -282,7 +291,8 @@ impl World<'_> {
             let register = RegisterNode { claim: claim_name, node, pods };
             return told(direct(claim, Action::RegisterNode(register)));
         }
-        let over = self.is_overdue("registering", claim, claim.create_time.as_ref());
+        let made = claim.create_time.as_ref();
+        let over = self.is_overdue("registering", claim, made, REGISTRATION_TTL_MS);
         (over && !self.is_held(claim))
         .then(|| {
             let message = "no node registered within 15 minutes; check user data, security groups \
@@ -313,11 +323,16 @@ impl World<'_> {
 
     /// True when a claim has been in a state for too long: as seen here for all of the time, or by when that
     /// began and as seen here for a part of it, since sessions come and go.
-    fn is_overdue(&self, state: &str, claim: &NodeClaim, since: Option<&Timestamp>) -> bool {
+    fn is_overdue(
+        &self,
+        state: &str,
+        claim: &NodeClaim,
+        since: Option<&Timestamp>,
+        ttl_ms: i64,
+    ) -> bool {
         let seen_ms = self.lasted_ms(state, &claim.name);
         let age_ms = since.map_or(0, |since| self.now_ms - time_ms(since));
-        let old = age_ms > REGISTRATION_TTL_MS && seen_ms > REGISTRATION_SEEN_MS;
-        old || seen_ms > REGISTRATION_TTL_MS
+        seen_ms > ttl_ms || (age_ms > ttl_ms && seen_ms > ttl_ms / SEEN_PART)
     }
 }
 

@@ -22,7 +22,7 @@ use super::outbox::Origin;
 use super::sightings::Sightings;
 use super::status::{self, Written};
 use super::verdict::{self, Bench, Verdict};
-use super::{Session, buffers, candidates, overlays, pools};
+use super::{Session, buffers, candidates, overlays, pools, supply};
 use crate::region::RegionState;
 use crate::region::directory::Region;
 
@@ -50,6 +50,9 @@ impl Session {
     pub(super) fn live(&mut self, region: &Region, now_ms: i64) {
         let claims = self.state.claims();
         let steps = self.steps(&claims, region, now_ms);
+        let cluster_id = self.state.cluster_id();
+        let unclaimed = region.read(|known| supply::unclaimed(cluster_id, &claims, known));
+        self.planning.see_unclaimed(&unclaimed);
         self.describe_cluster(region, now_ms);
         let mut gathered = Gathered { now_ms, ..Gathered::default() };
         for Due { step, evidence } in steps {

@@ -25,6 +25,7 @@ use super::overlays::Kept;
 pub use super::proposal::Proposal;
 use super::proposal::propose;
 use super::state::ClusterState;
+use super::supply::{self, Unclaimed};
 use crate::region::directory::Region;
 use crate::settings::Settings;
 
@@ -62,6 +63,8 @@ pub struct Planning {
     wake: Option<Instant>,
     /// Instances that no pod is to wait for any more.
     given_up: BTreeSet<String>,
+    /// What the newest plan knew to draw on limits without a claim.
+    unclaimed: Unclaimed,
     /// What overlays make of the catalogues.
     overlays: Kept,
 }
@@ -84,6 +87,7 @@ impl Planning {
             opening: BTreeSet::new(),
             wake: None,
             given_up: BTreeSet::new(),
+            unclaimed: Unclaimed::new(),
             overlays: Kept::default(),
         }
     }
@@ -109,6 +113,13 @@ impl Planning {
         if self.given_up != instances && !planted::is("S18") {
             self.given_up = instances;
             self.want("");
+        }
+    }
+
+    /// Plans again when other instances than before have no claim: limits have room that had none, or none.
+    pub fn see_unclaimed(&mut self, found: &Unclaimed) {
+        if self.unclaimed != *found {
+            self.want_if_idle();
         }
     }
 
@@ -289,6 +300,7 @@ impl Planning {
         let claims = state.claims();
         let ids = claims.values().map(|claim| instance_id(&claim.provider_id));
         let (catalogues, interrupted) = region.read(|known| {
+            self.unclaimed = supply::unclaimed(state.cluster_id(), &claims, known);
             let announced = ids.filter(|id| known.is_leaving(id)).map(ToOwned::to_owned);
             let announced = announced.chain(self.given_up.iter().cloned()).collect();
             let catalogues = known
@@ -304,6 +316,7 @@ impl Planning {
             catalogues,
             overlaid: self.overlays.overlaid().catalogues.clone(),
             interrupted_instances: interrupted,
+            unclaimed: self.unclaimed.clone(),
             earlier: self.earlier(state),
             opening: self.opening.clone(),
             now_ms,

@@ -124,8 +124,34 @@ impl World {
         joined
     }
 
-    /// Takes away all that only Longshore knows, so that what is left looks as Karpenter leaves it; the
-    /// services are away for as long.
+    /// Instances of a site that claims name, or that a claim which names none yet was made for.
+    fn named(&self, site: usize) -> BTreeSet<String> {
+        let mut named = BTreeSet::new();
+        for cluster in self.clusters.iter().filter(|cluster| cluster.site == site) {
+            let mut launching = BTreeSet::new();
+            cluster.handle.visit("nodeclaims.karpenter.sh", |claim| {
+                match claim["status"]["providerID"].as_str() {
+                    Some(provider_id) => {
+                        named.extend(provider_id.rsplit('/').next().map(ToOwned::to_owned));
+                    }
+                    None => {
+                        launching.extend(claim["metadata"]["name"].as_str().map(ToOwned::to_owned));
+                    }
+                }
+            });
+            self.sites[site].region.with(|model, _| {
+                let ids = model.instances.keys().filter(|id| {
+                    let (owner, claim) = self.judge.owner(id);
+                    owner == cluster.name && launching.contains(&claim)
+                });
+                named.extend(ids.cloned());
+            });
+        }
+        named
+    }
+
+    /// Takes away all that only Longshore knows, so that what is left looks as Karpenter leaves it, which ends
+    /// what no claim names; the services are away for as long.
     pub(super) async fn hand_over(&mut self, site: usize, on: bool) {
         let all = 0..self.services.len();
         if !on {
@@ -134,7 +160,12 @@ impl World {
         }
         all.for_each(|index| self.kill(index));
         let here = &self.sites[site];
-        here.region.with(|model, _| {
+        let named = self.named(site);
+        here.region.with(|model, now_ms| {
+            let all = model.instances.values().map(|found| &found.seen.instance_id);
+            let astray = all.filter(|id| !named.contains(*id) && !model.protected.contains(*id));
+            let astray: Vec<String> = astray.cloned().collect();
+            astray.iter().for_each(|id| model.terminate(id, true, now_ms));
             for found in model.instances.values_mut() {
                 found.seen.tags.retain(|key, _| !key.starts_with("longshore.dev/"));
             }

@@ -6,8 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::{CLAIMS, Judge, Seen};
+use super::{CLAIMS, Judge, Seen, is_ready};
 
+/// Key of disruption budgets in the API server's store.
+const BUDGETS: &str = "poddisruptionbudgets.policy";
 /// Taints that must not stay.
 const OURS: [&str; 2] = ["karpenter.sh/unregistered", "karpenter.sh/disrupted"];
 
@@ -38,16 +40,36 @@ impl Judge {
     pub fn restless(&self, unrest: &[String]) {
         for cluster in &self.clusters {
             cluster.handle.visit(CLAIMS, |claim| self.tell(unrest, (&cluster.label, claim)));
+            if unrest.iter().any(|matter| matter.starts_with(&format!("{}: node ", cluster.label))) {
+                self.tell_holders(cluster);
+            }
         }
         let shown: Vec<&str> = unrest.iter().take(5).map(String::as_str).collect();
         self.violate("not at rest", format!("{} matters: {}", unrest.len(), shown.join("; ")));
     }
 
-    /// Writes down what a claim that is not at rest says of itself.
+    /// Writes down what may hold nodes: budgets, and pods that are not ready.
+    fn tell_holders(&self, cluster: &Seen) {
+        let label = &cluster.label;
+        cluster.handle.visit(BUDGETS, |budget| {
+            let (name, status) = (text(&budget["metadata"]["name"]), &budget["status"]);
+            self.journal.note(&format!("{label}: budget {name} says {status}"));
+        });
+        cluster.handle.visit("pods", |pod| {
+            if !is_ready(pod) {
+                let (name, node) = (text(&pod["metadata"]["name"]), text(&pod["spec"]["nodeName"]));
+                let text = format!("{label}: pod {name} on {node} says {}", pod["status"]);
+                self.journal.note(&text);
+            }
+        });
+    }
+
+    /// Writes down what a claim that is not at rest, or whose node is not, says of itself.
     fn tell(&self, unrest: &[String], (label, claim): (&str, &Value)) {
         let name = text(&claim["metadata"]["name"]);
         let about = format!("{label}: claim {name} ");
-        if unrest.iter().any(|matter| matter.starts_with(&about)) {
+        let node = format!("{label}: node {} ", text(&claim["status"]["nodeName"]));
+        if unrest.iter().any(|matter| matter.starts_with(&about) || matter.starts_with(&node)) {
             let (metadata, status) = (&claim["metadata"], &claim["status"]);
             self.journal.note(&format!("{about}says {metadata} {status}"));
         }

@@ -16,7 +16,7 @@ use crate::vocabulary::pool::NodePool;
 use crate::vocabulary::requirements::Requirements;
 use crate::vocabulary::resources::{Resources, total};
 use crate::vocabulary::sold;
-use crate::world::drawn::drawn;
+use crate::world::drawn::{self, drawn};
 use crate::world::node::Node;
 use crate::world::shape::PodShape;
 
@@ -42,7 +42,8 @@ pub(super) fn check(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
                 "nodes" => 1,
                 name => drawn(claim, nodes.get(&claim.name).copied(), Some(catalogue)).get(name),
             });
-            let used = total(used);
+            let unclaimed = input.unclaimed.get(&pool.name);
+            let used = total([total(used), drawn::unclaimed(unclaimed, catalogue, resource)]);
             findings.require(added == 0 || total([used, added]) <= *limit, Rule::Limits, || {
                 let detail = format!("{}: {resource} {used} + {added} exceeds {limit}", pool.name);
                 (beyond(&each, limit.saturating_sub(used)), detail)

@@ -117,7 +117,8 @@ impl Blame {
                 *left.entry(*at).or_default() += 1;
             }
         }
-        let empty = |at: &usize| !plan.launches[*at].standing && !left.contains_key(at);
+        let standing = plan.standing(|at| !self.disruptions.contains(&at));
+        let empty = |at: &usize| !standing[*at] && !left.contains_key(at);
         let empty: Vec<usize> = (0..plan.launches.len()).filter(empty).collect();
         for at in empty {
             self.launches.entry(at).or_insert_with(|| "no pods are left for it".to_owned());

@@ -27,6 +27,7 @@ use crate::vocabulary::requirements::Requirements;
 use crate::vocabulary::resources::{Resources, total};
 use crate::vocabulary::taint::{Toleration, untolerated};
 use crate::world::claim::NodeClaim;
+use crate::world::drawn;
 use crate::world::topology::NodeFilter;
 
 /// The market with everything that does not depend on what is being packed.
@@ -308,11 +309,15 @@ pub(crate) fn limit(model: &Model<'_>, stall: &Stall<'_>) -> Budget {
     Budget { left: limits.map(|(name, limit)| limit.saturating_sub(used(name)).max(0)).collect() }
 }
 
-/// What a pool's nodes and claims already draw on a limit.
+/// What a pool's nodes, claims and instances without a claim already draw on a limit.
 pub(crate) fn used(model: &Model<'_>, stall: &Stall<'_>, name: &str) -> i64 {
     let owned = |host: &&super::hosts::Host<'_>| {
         host.claim.as_ref().is_some_and(|claim| claim.pool == stall.pool.name)
     };
     let hosts = model.hosts.iter().filter(owned);
-    total(hosts.map(|host| if name == "nodes" { 1 } else { host.capacity.get(name) }))
+    let claimed = hosts.map(|host| if name == "nodes" { 1 } else { host.capacity.get(name) });
+    let unclaimed = model.input.unclaimed.get(&stall.pool.name);
+    let catalogue = model.input.catalogue_of(stall.pool);
+    let unclaimed = catalogue.map_or(0, |catalogue| drawn::unclaimed(unclaimed, catalogue, name));
+    total([total(claimed), unclaimed])
 }

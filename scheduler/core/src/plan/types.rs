@@ -33,6 +33,9 @@ pub struct PlanInput {
     pub overlaid: BTreeMap<PoolName, Arc<Catalogue>>,
     /// EC2 ids (`i-…`) of instances that are about to be taken away.
     pub interrupted_instances: BTreeSet<String>,
+    /// Living instances of a pool that no claim of the world stands for, by type: claims that cannot be read, and
+    /// leaks. They draw on the limits of the pool all the same.
+    pub unclaimed: BTreeMap<PoolName, BTreeMap<InstanceTypeName, i64>>,
     /// Where the plan before wanted waiting pods, as the name of a node or claim. Pods of one shape are
     /// interchangeable; this keeps their names from being shuffled while nodes are on their way.
     pub earlier: BTreeMap<PodUid, String>,
@@ -63,6 +66,7 @@ impl Default for PlanInput {
             catalogues: BTreeMap::new(),
             overlaid: BTreeMap::new(),
             interrupted_instances: BTreeSet::new(),
+            unclaimed: BTreeMap::new(),
             earlier: BTreeMap::new(),
             opening: BTreeSet::new(),
             now_ms: 0,
@@ -150,6 +154,18 @@ impl Plan {
     pub fn places(&self) -> impl Iterator<Item = &Placement> {
         let moves = self.disruptions.iter().flat_map(|disruption| &disruption.moves);
         self.placements.iter().chain(moves)
+    }
+
+    /// For each launch, whether it is wanted though no pod waits for it: it takes the place of a node that goes, as
+    /// `goes` says of each disruption, or it stands for itself. What would replace a node that stays does neither.
+    pub fn standing(&self, goes: impl Fn(usize) -> bool) -> Vec<bool> {
+        let mut standing: Vec<bool> = self.launches.iter().map(|node| node.standing).collect();
+        for (at, disruption) in self.disruptions.iter().enumerate() {
+            for replacement in &disruption.replacements {
+                standing[*replacement] = goes(at);
+            }
+        }
+        standing
     }
 }
 

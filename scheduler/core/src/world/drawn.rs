@@ -1,13 +1,16 @@
-//! What a claim draws on the limits of its pool.
+//! What a claim, or an instance without one, draws on the limits of its pool.
 //!
 //! Invariant: the one reading of it, for the planner and for the check: hardware as the catalogue states it,
 //! and for what is not launched yet the largest that it may still become, on sale now or not.
 
+use std::collections::BTreeMap;
+
 use super::claim::NodeClaim;
 use super::node::Node;
 use crate::vocabulary::catalogue::{Catalogue, InstanceType};
+use crate::vocabulary::ids::InstanceTypeName;
 use crate::vocabulary::labels::INSTANCE_TYPE;
-use crate::vocabulary::resources::Resources;
+use crate::vocabulary::resources::{Resources, total};
 use crate::vocabulary::sold;
 
 /// The hardware that a claim stands for, given its node when it has one and what its pool buys from.
@@ -24,6 +27,21 @@ pub fn drawn(claim: &NodeClaim, node: Option<&Node>, catalogue: Option<&Catalogu
         None if kind.is_some() => claim.allocatable.larger(&claim.requests),
         None => largest(claim, catalogue),
     }
+}
+
+/// What instances without a claim, so many of each type, draw on one limit.
+#[must_use]
+pub fn unclaimed(
+    types: Option<&BTreeMap<InstanceTypeName, i64>>,
+    catalogue: &Catalogue,
+    limit: &str,
+) -> i64 {
+    let each = types.into_iter().flatten().map(|(kind, count)| match limit {
+        "nodes" => *count,
+        // A type that the region does not sell any more is not known either.
+        name => catalogue.types.get(kind).map_or(0, |kind| kind.capacity.get(name) * count),
+    });
+    total(each)
 }
 
 /// The largest of each resource among what a claim may be launched as.

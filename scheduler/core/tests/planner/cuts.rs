@@ -103,6 +103,26 @@ fn a_disruption_without_a_place_for_its_pods_goes_and_its_node_stays() {
 }
 
 #[test]
+fn what_was_to_replace_a_node_that_stays_is_not_launched() {
+    let text = "
+        now 3h
+        type c.large cpu 2 mem 4Gi pods 29 od 0.085 zones b
+        pool default
+        node n0 type c.large zone b pool default expire 2h
+        shape spare cpu 900m mem 700Mi
+        buffer b shape spare replicas 1
+    ";
+    let (input, answer) = planned(text);
+    assert_eq!(answer.disruptions[0].replacements, [0]);
+    assert_eq!(answer.standing(|_| true), [true]);
+    let mut wrong = answer;
+    wrong.disruptions[0].moves.push(Placement { pod: "gone".into(), target: Target::New(0) });
+    let (left, found) = cut(wrong, &input);
+    assert!(!found.is_empty());
+    assert_eq!((left.disruptions, left.launches), (Vec::new(), Vec::new()));
+}
+
+#[test]
 fn launches_over_a_limit_go_from_the_last() {
     let text = format!(
         "{PLAIN}\npool small weight 5 limit nodes=1 taint s\nshape s cpu 1900m tolerate s select karpenter.sh/nodepool=small\npods s 2"

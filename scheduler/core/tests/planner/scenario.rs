@@ -53,6 +53,7 @@ pub fn read(text: &str) -> Scenario {
             "pdb" => scenario.put_budget(rest),
             "premium" => scenario.input.wish_premium_percent = rest[0].parse().unwrap(),
             "objective" => scenario.input.objective = objects::objective(rest),
+            "unclaimed" => scenario.put_unclaimed(rest),
             "min-values" => scenario.input.min_values = MinValuesPolicy::BestEffort,
             "overlay" => scenario.changes.push(Change::Overlay(objects::overlay(rest))),
             "buffer" => scenario.changes.push(Change::Buffer(objects::buffer(rest))),
@@ -73,6 +74,12 @@ impl Scenario {
         let catalogues = BTreeMap::from([("all".into(), Arc::new(self.catalogue.clone()))]);
         let overlaid = overlaid(view.world(), &catalogues).catalogues;
         PlanInput { world: view.snapshot(), catalogues, overlaid, ..self.input.clone() }
+    }
+
+    /// Pool, type and number of instances that no claim stands for.
+    fn put_unclaimed(&mut self, words: &[&str]) {
+        let of_pool = self.input.unclaimed.entry(words[0].into()).or_default();
+        of_pool.insert(words[1].into(), words[2].parse().unwrap());
     }
 
     fn put_type(&mut self, words: &[&str]) {

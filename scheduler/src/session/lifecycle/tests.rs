@@ -371,7 +371,7 @@ fn a_claim_of_another_autoscaler_is_not_launched_but_recorded() {
     let mut adopted = Case::new().instance(InstancePhase::Running);
     adopted.claim.launch_id = String::new();
     assert_eq!(adopted.only().as_deref(), Some("record aws:///z/i-1"));
-    let case = case.lasting("launching/default-a", REGISTRATION_TTL_MS + 1);
+    let case = case.lasting("launching/default-a", LAUNCH_TTL_MS + 1);
     assert_eq!(case.only().as_deref(), Some("delete NotLaunched"));
 }
 

@@ -84,9 +84,10 @@ fn the_age_of_a_claim_by_another_clock_gives_up_no_registration() {
     let mut case = Case::new().launch(LaunchPhase::Launched).instance(InstancePhase::Running);
     case = case.provided();
     case.claim.create_time = Some(Timestamp { seconds: 0, nanos: 0 });
-    let case = case.lasting("registering/default-a", REGISTRATION_SEEN_MS);
+    let case = case.lasting("registering/default-a", REGISTRATION_TTL_MS / SEEN_PART);
     assert_eq!(case.only(), None, "the clock may be ten minutes ahead");
-    let case = case.lasting("other", 0).lasting("registering/default-a", REGISTRATION_SEEN_MS + 1);
+    let seen_ms = REGISTRATION_TTL_MS / SEEN_PART;
+    let case = case.lasting("other", 0).lasting("registering/default-a", seen_ms + 1);
     assert_eq!(case.only().as_deref(), Some("delete RegistrationTimeout"));
 }
 
@@ -99,13 +100,14 @@ fn what_lasts_over_sessions_is_given_up_by_its_age_and_what_this_one_has_seen() 
     let mut unready = Case::new().launch(LaunchPhase::Launched).instance(InstancePhase::Running);
     unready = unready.provided().node().unready();
     unready.claim.register_time = long_ago;
-    for (case, state, step) in [
-        (launching, "launching/default-a", "delete NotLaunched"),
-        (unready, "unready/default-a", "delete InitializationTimeout"),
+    for (case, state, ttl_ms, step) in [
+        (launching, "launching/default-a", LAUNCH_TTL_MS, "delete NotLaunched"),
+        (unready, "unready/default-a", REGISTRATION_TTL_MS, "delete InitializationTimeout"),
     ] {
-        let case = case.lasting(state, REGISTRATION_SEEN_MS);
+        let seen_ms = ttl_ms / SEEN_PART;
+        let case = case.lasting(state, seen_ms);
         assert_eq!(case.only(), None, "the clock may be ten minutes ahead");
-        let case = case.lasting("other", 0).lasting(state, REGISTRATION_SEEN_MS + 1);
+        let case = case.lasting("other", 0).lasting(state, seen_ms + 1);
         assert_eq!(case.only().as_deref(), Some(step));
     }
 }
