@@ -31,6 +31,8 @@ use actor::{Command, Reply};
 
 /// Edits that may wait for the writer; more than the launches under way at any time.
 const QUEUE_EDITS: usize = 1024;
+/// Most clusters whose newest plan is remembered: more than are served at once, since one may come back.
+pub const FENCES_MAX: usize = 2_000;
 
 /// Who asks, as far as the cluster's fence knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +58,15 @@ pub enum LedgerError {
         given: FenceRecord,
         /// The newest recorded.
         newest: FenceRecord,
+    },
+    /// As many clusters as there may be have a fence here, and this is one more.
+    #[error(
+        "{FENCES_MAX} clusters have planned for this region, as many as are remembered, and cluster \
+         {cluster_id} is one more; forget those that are gone with ForgetCluster"
+    )]
+    Crowded {
+        /// Cluster.
+        cluster_id: String,
     },
     /// The store refused or does not answer.
     #[error(transparent)]

@@ -155,6 +155,7 @@ fn refusal(error: LedgerError) -> Status {
     let message = error.to_string();
     match error {
         LedgerError::StaleFence { .. } => Reason::StaleFence.status(message),
+        LedgerError::Crowded { .. } => Reason::Overloaded.status(message),
         LedgerError::Closed => not_leader(""),
         LedgerError::Store(cause) => match &*cause {
             StoreError::Deposed { .. } => not_leader(""),

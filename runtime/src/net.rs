@@ -8,13 +8,23 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
-use futures::future::BoxFuture;
+use futures::future::{self, BoxFuture};
 use futures::stream::{BoxStream, StreamExt as _};
 use http::Uri;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::Instant;
 use tonic::transport::server::{Connected, TcpIncoming};
+
+use crate::budget::{Budget, Grant, Spent};
+
+/// Most connections that a server has open at once, of all addresses; one address may have half of those that
+/// the others leave. A watcher needs one, a scheduler one for each actuator.
+const CONNECTIONS_MAX: usize = 2_048;
+/// Least time between two words about connections that are refused.
+const TOLD_EVERY: Duration = Duration::from_secs(10);
 
 /// What a connection can do.
 pub trait Io: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
@@ -25,18 +35,23 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Io for T {}
 pub struct Stream {
     io: Box<dyn Io>,
     peer: Peer,
+    /// Its place among the connections of a server.
+    _place: Option<Grant>,
 }
 
 impl Stream {
     /// Wraps a connection with nobody in particular.
     #[must_use]
     pub fn new(io: impl Io) -> Self {
-        Self { io: Box::new(io), peer: Peer::default() }
+        Self { io: Box::new(io), peer: Peer::default(), _place: None }
     }
 
-    fn tcp(stream: TcpStream) -> Self {
+    /// A connection that somebody has opened, when there is a place for it.
+    fn accepted(stream: TcpStream, places: &Budget) -> Result<Self, (Peer, Spent)> {
         let peer = Peer(stream.peer_addr().ok().map(|address| address.ip()));
-        Self { peer, ..Self::new(stream) }
+        let mut place = places.open(&peer.tenant());
+        place.grow(1).map_err(|spent| (peer, spent))?;
+        Ok(Self { peer, _place: Some(place), ..Self::new(stream) })
     }
 }
 
@@ -165,10 +180,67 @@ impl Listener {
 
 impl From<TcpListener> for Listener {
     fn from(listener: TcpListener) -> Self {
+        Self::limited(listener, CONNECTIONS_MAX)
+    }
+}
+
+impl Listener {
+    /// Closes at once what would be more than `most` connections, or more than one address may have.
+    fn limited(listener: TcpListener, most: usize) -> Self {
         let address = listener.local_addr().ok();
+        let (places, mut told) = (Budget::new(most), None::<Instant>);
+        let mut refuse = move |peer: Peer, spent: Spent| {
+            let now = Instant::now();
+            if told.is_none_or(|told| now.duration_since(told) >= TOLD_EVERY) {
+                told = Some(now);
+                let peer = peer.tenant();
+                tracing::warn!(peer, %spent, "connections refused; end some, or spread clients over servers");
+            }
+        };
         // Set on the listener's connections: the server's own setting does not reach them, and each
         // small answer would wait 40 ms for an acknowledgement.
         let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-        Self { address, incoming: incoming.map(|stream| stream.map(Stream::tcp)).boxed() }
+        let incoming = incoming.filter_map(move |stream| {
+            future::ready(match stream.map(|stream| Stream::accepted(stream, &places)) {
+                Ok(Ok(stream)) => Some(Ok(stream)),
+                Ok(Err((peer, spent))) => {
+                    refuse(peer, spent);
+                    None
+                }
+                Err(error) => Some(Err(error)),
+            })
+        });
+        Self { address, incoming: incoming.boxed() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn one_connection_too_many_is_closed_and_a_place_is_free_again_when_one_ends() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let listener = Listener::limited(listener, 4);
+        let address = listener.address().unwrap();
+        let mut incoming = listener.into_incoming();
+        let connect = async || TcpStream::connect(address).await.unwrap();
+        let (_one, _two, mut third) = (connect().await, connect().await, connect().await);
+        let first = incoming.next().await.unwrap().unwrap();
+        let _second = incoming.next().await.unwrap().unwrap();
+        // Two of four are left for the others, so the third finds no place, whatever comes after it.
+        let _fourth = connect().await;
+        let next = incoming.next();
+        let closed = third.read_u8();
+        futures::pin_mut!(next, closed);
+        let futures::future::Either::Right((end, next)) = future::select(next, closed).await else {
+            panic!("the third connection was accepted");
+        };
+        assert_eq!(end.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        drop(first);
+        let _fifth = connect().await;
+        assert!(next.await.unwrap().is_ok());
     }
 }

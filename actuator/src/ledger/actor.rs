@@ -7,7 +7,9 @@ use std::sync::{Arc, PoisonError};
 
 use tokio::sync::oneshot;
 
-use super::{Backlog, Book, Claimant, Draft, FenceStep, Key, LedgerError, Store, StoreError};
+use super::{
+    Backlog, Book, Claimant, Draft, FENCES_MAX, FenceStep, Key, LedgerError, Store, StoreError,
+};
 use crate::election::Term;
 
 /// Most edits that are recorded together.
@@ -163,6 +165,7 @@ fn fence_step(book: &Book, claimant: Option<Claimant>) -> Result<Option<FenceSte
         Some(newest) if fence < newest => {
             Err(LedgerError::StaleFence { cluster_id, given: fence, newest })
         }
+        None if book.fences.len() >= FENCES_MAX => Err(LedgerError::Crowded { cluster_id }),
         _ => Ok(Some(FenceStep { cluster_id, from: newest, to: fence })),
     }
 }

@@ -50,6 +50,24 @@ async fn an_older_fence_is_refused_and_an_equal_one_may_repeat() {
 }
 
 #[tokio::test]
+async fn one_cluster_more_than_are_remembered_is_refused_and_the_known_go_on() {
+    let world = open(&MemoryStore::default(), 1);
+    let of = |number: usize, session_epoch: u64| {
+        let fence = FenceRecord { session_epoch, plan_seq: 1 };
+        Some(Claimant { cluster_id: format!("c-{number}"), fence })
+    };
+    for number in 0..FENCES_MAX {
+        world.ledger.edit(of(number, 1), |_, _| ()).await.unwrap();
+    }
+    let error = world.ledger.edit(of(FENCES_MAX, 1), |_, _| ()).await.unwrap_err();
+    assert!(matches!(error, LedgerError::Crowded { .. }), "{error}");
+    world.ledger.edit(of(7, 2), |_, _| ()).await.unwrap();
+    let forget = |_: &Book, draft: &mut Draft| drop(draft.dropped.insert("c-7".to_owned()));
+    world.ledger.edit(None, forget).await.unwrap();
+    world.ledger.edit(of(FENCES_MAX, 1), |_, _| ()).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_large_plan_is_recorded_in_parts_and_survives_a_new_leader() {
     let store = MemoryStore::default();
     let world = open(&store, 1);

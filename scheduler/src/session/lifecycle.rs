@@ -269,12 +269,8 @@ impl World<'_> {
         if !claim.disruption_reason.is_empty() {
             return self.disrupting(claim);
         }
-        let unready = self.is_overdue(
-            "unready",
-            claim,
-            claim.register_time.as_ref(),
-            REGISTRATION_TTL_MS,
-        );
+        let unready =
+            self.is_overdue("unready", claim, claim.register_time.as_ref(), REGISTRATION_TTL_MS);
         unready.then_some(()).filter(|()| self.settled && !self.is_held(claim))?;
         let message = "its node has not been ready for 15 minutes since it joined; look at its kubelet \
                        and network plug-in";

@@ -40,7 +40,8 @@ impl Judge {
     pub fn restless(&self, unrest: &[String]) {
         for cluster in &self.clusters {
             cluster.handle.visit(CLAIMS, |claim| self.tell(unrest, (&cluster.label, claim)));
-            if unrest.iter().any(|matter| matter.starts_with(&format!("{}: node ", cluster.label))) {
+            if unrest.iter().any(|matter| matter.starts_with(&format!("{}: node ", cluster.label)))
+            {
                 self.tell_holders(cluster);
             }
         }
