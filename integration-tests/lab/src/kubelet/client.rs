@@ -94,6 +94,13 @@ impl KubeletClient {
         self.nodes().get_opt(name).await.ok().flatten()?.metadata.uid
     }
 
+    /// Whether a node is there and Ready.
+    pub async fn is_ready(&self, node: &str) -> bool {
+        let status = self.nodes().get_opt(node).await.ok().flatten().and_then(|node| node.status);
+        let conditions = status.and_then(|status| status.conditions).unwrap_or_default();
+        conditions.iter().any(|one| one.type_ == "Ready" && one.status == "True")
+    }
+
     /// Creates or replaces a ResourceSlice.
     pub async fn publish(&self, slice: &Value) {
         let slices: Api<ResourceSlice> = Api::all(self.client.clone());

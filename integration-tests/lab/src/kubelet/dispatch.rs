@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::Pod;
@@ -144,6 +145,7 @@ impl Dispatcher {
             client: self.client.clone(),
             behaviour,
             addresses: Addresses { host, pod: address },
+            status_interval: self.config.status_interval,
             latest: follow,
         };
         let task = self.tasks.spawn(life.live());
@@ -165,11 +167,19 @@ fn phase(pod: &Pod) -> &str {
     pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
 }
 
+/// True when the control plane has called the pod not ready because its node was.
+fn is_doubted(pod: &Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let ready = conditions.into_iter().flatten().find(|one| one.type_ == "Ready");
+    ready.is_some_and(|one| one.status == "False" && one.reason.as_deref() == Some("NodeNotReady"))
+}
+
 /// One pod's task.
 struct PodLife {
     client: KubeletClient,
     behaviour: Behaviour,
     addresses: Addresses,
+    status_interval: Duration,
     latest: watch::Receiver<Pod>,
 }
 
@@ -205,10 +215,30 @@ impl PodLife {
                 .await;
         }
         match behaviour.runs_for {
-            Some(time) => sleep(time).await,
-            None => std::future::pending().await,
+            Some(time) => tokio::select! {
+                () = sleep(time) => {}
+                () = self.stay_ready() => {}
+            },
+            None => self.stay_ready().await,
         }
         self.client.patch_pod(&pod, &ended(&pod, behaviour.exit_code, &self.client.now())).await;
+    }
+
+    /// Says again that the pod is ready when the control plane has called it not ready with its node, and the
+    /// node is back: as a kubelet does that finds another status than its own. Never ends.
+    async fn stay_ready(&self) {
+        let mut latest = self.latest.clone();
+        loop {
+            if latest.wait_for(is_doubted).await.is_err() {
+                return std::future::pending().await;
+            }
+            sleep(self.status_interval).await;
+            let pod = latest.borrow_and_update().clone();
+            if is_doubted(&pod) && self.client.is_ready(node_of(&pod)).await {
+                let status = running(&pod, &self.addresses, true, &self.client.now());
+                self.client.patch_pod(&pod, &status).await;
+            }
+        }
     }
 
     async fn stop(&self, pod: &Pod) {

@@ -52,6 +52,8 @@ pub struct KubeletConfig {
     pub pod_stop_delay: Duration,
     /// How long pods of Jobs run that do not say it themselves.
     pub job_pod_duration: Duration,
+    /// From a pod's being called not ready with its node to its kubelet's word against that.
+    pub status_interval: Duration,
     /// Pause between renewals of a node's lease.
     pub lease_interval: Duration,
     /// Size of the root volume, the node's ephemeral storage.
@@ -79,6 +81,7 @@ impl KubeletConfig {
             pod_start_delay: Duration::ZERO,
             pod_stop_delay: Duration::ZERO,
             job_pod_duration: Duration::from_secs(1),
+            status_interval: Duration::from_millis(100),
             lease_interval: Duration::from_secs(10),
             root_volume_bytes: 20 << 30,
             removes_nodes_of_terminated_instances: true,
@@ -88,7 +91,8 @@ impl KubeletConfig {
         }
     }
 
-    /// The same with the delays seen on EKS: 25 s to register, 10 s to Ready, 2 s to start a pod.
+    /// The same with the delays seen on EKS: 25 s to register, 10 s to Ready, 2 s to start a pod; and a kubelet's
+    /// 10 s between two looks at what it has reported.
     #[must_use]
     pub fn realistic(self) -> Self {
         Self {
@@ -96,6 +100,7 @@ impl KubeletConfig {
             ready_delay: Duration::from_secs(10),
             pod_start_delay: Duration::from_secs(2),
             pod_stop_delay: Duration::from_secs(2),
+            status_interval: Duration::from_secs(10),
             ..self
         }
     }

@@ -76,11 +76,13 @@ impl Judge {
         if reason != GONE || told {
             return;
         }
-        let mut claims = 0;
-        cluster.handle.visit(CLAIMS, |_| claims += 1);
-        let allowed = ABSENT_MAX.max(claims * ABSENT_PERCENT / 100);
         let now = Instant::now();
         let mut state = self.lock();
+        // It was decided when there may have been more.
+        let pools = state.sizes.iter().filter(|((label, _), _)| *label == cluster.label);
+        let claims: u64 = pools.filter_map(|(_, sizes)| sizes.values().max()).sum();
+        let claims = usize::try_from(claims).unwrap_or(usize::MAX);
+        let allowed = ABSENT_MAX.max(claims.saturating_mul(ABSENT_PERCENT) / 100);
         let gone = state.absent.entry(cluster.label.clone()).or_default();
         gone.retain(|at| now.duration_since(*at) < WINDOW);
         gone.push(now);

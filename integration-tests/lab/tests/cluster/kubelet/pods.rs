@@ -115,6 +115,24 @@ async fn a_pod_that_stops_slowly_is_confirmed_gone_by_its_kubelet() {
 }
 
 #[tokio::test]
+async fn pods_are_ready_again_once_their_node_is() {
+    let (cluster, client, kubelets) = cluster(1).await;
+    let nodes: Api<Node> = Api::all(client.clone());
+    let pods: Api<Pod> = Api::default_namespaced(client.clone());
+    create(&pods, pod("web", "1")).await;
+    until(&pods, "it is ready", |pods| pods.iter().any(is_ready)).await;
+    for (status, ready) in [("Unknown", false), ("True", true)] {
+        let conditions =
+            json!({ "status": { "conditions": [{ "type": "Ready", "status": status }] } });
+        let patch = Patch::Strategic(&conditions);
+        nodes.patch_status("managed-0", &PatchParams::default(), &patch).await.unwrap();
+        until(&pods, "it is as its node", |pods| pods.iter().any(is_ready) == ready).await;
+    }
+    kubelets.stop().await;
+    cluster.stop().await;
+}
+
+#[tokio::test]
 async fn a_fargate_node_keeps_ordinary_pods_away() {
     let (cluster, client, mut kubelets) = cluster(0).await;
     let nodes: Api<Node> = Api::all(client.clone());
