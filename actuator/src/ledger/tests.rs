@@ -62,8 +62,8 @@ async fn one_cluster_more_than_are_remembered_is_refused_and_the_known_go_on() {
     let error = world.ledger.edit(of(FENCES_MAX, 1), |_, _| ()).await.unwrap_err();
     assert!(matches!(error, LedgerError::Crowded { .. }), "{error}");
     world.ledger.edit(of(7, 2), |_, _| ()).await.unwrap();
-    let forget = |_: &Book, draft: &mut Draft| drop(draft.dropped.insert("c-7".to_owned()));
-    world.ledger.edit(None, forget).await.unwrap();
+    let forget = |_: &Book, draft: &mut Draft| draft.dropped.insert("c-7".to_owned());
+    assert!(world.ledger.edit(None, forget).await.unwrap().0);
     world.ledger.edit(of(FENCES_MAX, 1), |_, _| ()).await.unwrap();
 }
 
