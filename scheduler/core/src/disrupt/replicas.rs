@@ -57,10 +57,13 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
         for (pool, replicas) in self.pools_with_replicas() {
             let wanted = replicas.saturating_add(self.surge(pool, candidates));
             let staying = self.staying(pool);
-            let missing = wanted - i64::try_from(staying.len()).unwrap_or(i64::MAX);
+            let model = self.context.model;
+            // An instance whose claim cannot be read is there; one that leaks is gone before long.
+            let unclaimed = model.input.unclaimed_of(&pool.name);
+            let there = i64::try_from(staying.len()).unwrap_or(i64::MAX).saturating_add(unclaimed);
+            let missing = wanted.saturating_sub(there);
             // Those beyond come with the next plans, of which each finds more nodes there.
             let missing = if planted::is("S27") { missing } else { missing.min(turn) };
-            let model = self.context.model;
             let Some(stall) = model.market.stalls.iter().find(|stall| stall.pool.name == pool.name)
             else {
                 continue;

@@ -16,7 +16,7 @@ use crate::vocabulary::ids::{
 use crate::vocabulary::labels::Labels;
 use crate::vocabulary::pool::{DisruptionReason, NodePool};
 use crate::vocabulary::requirements::Requirements;
-use crate::vocabulary::resources::Resources;
+use crate::vocabulary::resources::{Resources, total};
 use crate::vocabulary::taint::Taint;
 use crate::world::claim::NodeClaim;
 use crate::world::node::Node;
@@ -89,6 +89,12 @@ pub enum MinValuesPolicy {
 }
 
 impl PlanInput {
+    /// How many living instances of a pool no claim stands for.
+    #[must_use]
+    pub fn unclaimed_of(&self, pool: &PoolName) -> i64 {
+        total(self.unclaimed.get(pool).into_iter().flatten().map(|(_, count)| *count))
+    }
+
     /// True while pods may wait for the node of a claim that has not initialised: it is ready, has been, or may
     /// still be in time.
     #[must_use]
