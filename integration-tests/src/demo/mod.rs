@@ -20,7 +20,7 @@ use summary::Summary;
 use world::DemoWorld;
 
 /// Time after which the demo gives up.
-const LIMIT: Duration = Duration::from_secs(90);
+const LIMIT: Duration = Duration::from_secs(240);
 
 /// How the demo runs.
 #[derive(Clone, Debug, clap::Parser)]

@@ -23,10 +23,12 @@ const TOGETHER_MS: i64 = 5_000;
 const ARRIVAL_MS: i64 = 20_000;
 /// Pods are left where they are for this long, in milliseconds, before others' room may save their node.
 const REST_MS: i64 = 30_000;
-/// And for this long before a node is bought in place of theirs, in milliseconds. Both nodes cost for
-/// about a minute while the new one boots and the old one drains; a saving of a fifth has earned that
-/// after five.
-const PAYBACK_MS: i64 = 5 * 60_000;
+/// A node that is bought in place of theirs costs beside it for this long, in milliseconds: it boots, and the old
+/// one drains. Pods are left until what is saved has earned that since they came: a saving of two thirds
+/// after a minute and a half, one of a fifth after five.
+const OVERLAP_MS: i64 = 60_000;
+/// What saves less than a fifth waits no longer than that, in milliseconds.
+const PAYBACK_MAX_MS: i64 = 5 * OVERLAP_MS;
 
 /// A node that could go.
 #[derive(Debug)]
@@ -49,9 +51,8 @@ pub(crate) struct Candidate<'a> {
     pub(crate) quiet_ms: Option<i64>,
     /// When it may be removed although pods run on it: it and its like have been quiet for long.
     pub(crate) ripe_ms: Option<i64>,
-    /// When another node may be bought in its place, in milliseconds since 1970: half of its pods have
-    /// been where they are for long enough.
-    paid_ms: i64,
+    /// When half of its pods had come, in milliseconds since 1970; long ago when nothing is to be earned.
+    placed_ms: i64,
     /// What moving its pods costs, in pods of average standing.
     pub(crate) move_cost: f64,
     /// When waiting alone changes what may happen to it, in milliseconds since 1970.
@@ -82,9 +83,18 @@ impl Candidate<'_> {
         self.ripe_ms.is_some_and(|ripe_ms| ripe_ms <= self.now_ms)
     }
 
-    /// True when it may be removed and what it costs may buy another node.
+    /// True when it may be removed and what it costs may buy another node, if that is cheap enough.
     pub(crate) fn may_be_replaced(&self) -> bool {
-        self.may_consolidate() && self.paid_ms <= self.now_ms
+        self.may_consolidate() && self.has_paid(1, 1)
+    }
+
+    /// True when its pods have been where they are for long enough that what is saved has earned the move:
+    /// `saving` of every `cost` that now goes.
+    pub(crate) fn has_paid(&self, saving: i64, cost: i64) -> bool {
+        let payback_ms = i128::from(OVERLAP_MS) * i128::from(cost) / i128::from(saving.max(1));
+        let payback_ms =
+            i64::try_from(payback_ms).map_or(PAYBACK_MAX_MS, |ms| ms.min(PAYBACK_MAX_MS));
+        self.placed_ms.saturating_add(payback_ms) <= self.now_ms
     }
 
     /// True when its time has not come. A pod moved there would start its clock anew, and might be
@@ -142,7 +152,7 @@ fn candidate<'a>(model: &Model<'a>, index: usize, host: &Host<'a>) -> Option<Can
         must_go: must_go(&claim, now_ms),
         quiet_ms: None,
         ripe_ms: None,
-        paid_ms: i64::MIN,
+        placed_ms: i64::MIN,
         move_cost: 1.0,
         wake_ms: claim.expires_ms().filter(|expires_ms| *expires_ms > now_ms),
         now_ms,
@@ -203,8 +213,10 @@ impl<'a> Candidate<'a> {
         }
         if let Some(placed_ms) = self.placed_ms().filter(|_| !planted::is("S32")) {
             quiet_ms = quiet_ms.max(placed_ms.saturating_add(REST_MS));
-            self.paid_ms = placed_ms.saturating_add(PAYBACK_MS);
-            self.wake_at(self.paid_ms);
+            self.placed_ms = placed_ms;
+            // What pays back when is known only to a trial: it is made anew every minute.
+            let minutes = (1..=PAYBACK_MAX_MS / OVERLAP_MS).map(|turn| turn * OVERLAP_MS);
+            minutes.for_each(|after_ms| self.wake_at(placed_ms.saturating_add(after_ms)));
         }
         self.quiet_ms = Some(quiet_ms);
         self.wake_at(quiet_ms);

@@ -129,8 +129,10 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
         let accept = |placed: &mut Placed| {
             let nodes: i64 = placed.nodes.iter().map(|node| node.copies).sum();
             let fewer = i64::try_from(gone.len()).is_ok_and(|gone| nodes < gone || gone == 1);
-            let halves = 2 * planned_cost(goods, placed) <= cost;
+            let planned = planned_cost(goods, placed);
+            let halves = 2 * planned <= cost;
             fewer
+                && gone.iter().all(|candidate| candidate.has_paid(cost - planned, cost))
                 && keep_cheaper(goods, placed, cost)
                 && (!single_spot || halves || has_spot_choice(goods, placed))
         };
