@@ -69,6 +69,12 @@ impl RegionState {
         ids.filter_map(|id| self.instances.get(id))
     }
 
+    /// Those of them that start or run.
+    pub fn living_of(&self, cluster_id: &str) -> impl Iterator<Item = &capacity::InstanceState> {
+        use capacity::InstancePhase::{Pending, Running};
+        self.instances_of(cluster_id).filter(|it| matches!(it.phase(), Pending | Running))
+    }
+
     /// Notes that nobody keeps the state in step any more.
     pub const fn lose(&mut self, now: Instant) {
         self.synced = false;

@@ -6,11 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use longshore_core::catalogue::Catalogue;
 use longshore_core::plan::{Effort, Objective, PlanInput, Target};
 use longshore_core::reason::Obstacle;
-
-use futures::future::BoxFuture;
 use longshore_core::vocabulary::ids::{CatalogueId, ClaimName, OverlayName, PodUid, PoolName};
 use longshore_runtime::backoff::{Backoff, BackoffPolicy};
 use longshore_runtime::planted;

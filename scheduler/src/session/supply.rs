@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 
 use longshore_core::vocabulary::ids::{InstanceTypeName, PoolName};
-use longshore_proto::capacity::v1::InstancePhase;
 use longshore_proto::types::v1::{NodeClaim, NodeClass};
 use longshore_runtime::planted;
 
@@ -59,9 +58,8 @@ pub fn unclaimed(
     region: &RegionState,
 ) -> Unclaimed {
     let mut found = Unclaimed::new();
-    for instance in region.instances_of(cluster_id) {
-        let alive = matches!(instance.phase(), InstancePhase::Pending | InstancePhase::Running);
-        if alive && !instance.pool.is_empty() && !claims.contains_key(&instance.claim) {
+    for instance in region.living_of(cluster_id) {
+        if !instance.pool.is_empty() && !claims.contains_key(&instance.claim) {
             let of_pool = found.entry(PoolName::new(&instance.pool)).or_default();
             *of_pool.entry(InstanceTypeName::new(&instance.instance_type)).or_default() += 1;
         }
@@ -72,7 +70,9 @@ pub fn unclaimed(
 #[cfg(test)]
 mod tests {
     use longshore_proto::capacity::v1::region_change::Change;
-    use longshore_proto::capacity::v1::{InstanceState, NodeClassResolution, RegionChange};
+    use longshore_proto::capacity::v1::{
+        InstancePhase, InstanceState, NodeClassResolution, RegionChange,
+    };
     use longshore_proto::cluster::v1::SetNodeClassStatus;
 
     use super::*;

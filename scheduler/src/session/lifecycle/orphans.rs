@@ -4,7 +4,7 @@
 //! may be its claim, we launched it ourselves, and it has been without a claim for long: by EC2's clock, and
 //! by what the session itself has seen.
 
-use longshore_proto::capacity::v1::{InstancePhase, InstanceState};
+use longshore_proto::capacity::v1::InstanceState;
 use longshore_proto::types::v1::Termination;
 use longshore_runtime::planted;
 
@@ -25,16 +25,11 @@ pub(super) fn key(instance: &InstanceState) -> String {
 impl World<'_> {
     /// Living instances that we launched and for which no claim is to be seen.
     pub(super) fn unclaimed(&self) -> impl Iterator<Item = &InstanceState> {
-        let alive = |instance: &InstanceState| {
-            matches!(instance.phase(), InstancePhase::Pending | InstancePhase::Running)
-        };
         let adopted = |instance: &InstanceState| {
             instance.adopted || instance.launch_id.is_empty() && !planted::is("S2")
         };
-        let own = self.region.instances_of(self.cluster_id);
-        own.filter(move |instance| {
-            alive(instance) && !adopted(instance) && !self.claims.contains_key(&instance.claim)
-        })
+        let own = self.region.living_of(self.cluster_id);
+        own.filter(move |instance| !adopted(instance) && !self.claims.contains_key(&instance.claim))
     }
 
     /// The ends of those that have been so for long enough.
