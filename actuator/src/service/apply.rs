@@ -95,11 +95,9 @@ fn check(request: &ApplyPlanRequest) -> Result<(), String> {
         return Err(format!("{count} launches; send at most {LAUNCHES_PER_APPLY_MAX} at a time"));
     }
     request.launches.iter().try_for_each(check_launch)?;
-    let nameless = |t: &Termination| {
-        t.launch_id.is_empty() && (t.instance_id.is_empty() || t.claim.is_empty())
-    };
+    let nameless = |t: &Termination| t.launch_id.is_empty() && t.instance_id.is_empty();
     if request.terminations.iter().any(nameless) {
-        return Err("a termination has neither launch_id nor both instance_id and claim".to_owned());
+        return Err("a termination has neither launch_id nor instance_id".to_owned());
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! A node as the life of its claim sees it.
 
-use longshore_core::vocabulary::taint::{DISRUPTED, Taint};
+use longshore_core::vocabulary::taint::{DISRUPTED, Taint, UNREGISTERED};
 use longshore_proto::types::v1;
 
 /// What counts of a node until it is in service.
@@ -15,6 +15,8 @@ pub struct Joined {
     pub seen_ms: i64,
     /// Whether its kubelet says that it is well.
     pub ready: bool,
+    /// Whether it was let into service: nothing keeps pods away any more because it has just come.
+    pub open: bool,
     /// Whether it has the taint of a node that is to go.
     pub disrupted: bool,
 }
@@ -30,6 +32,7 @@ impl Joined {
             fit_ms: fit.then(since_ms),
             seen_ms: before.map_or(now_ms, |before| before.seen_ms),
             ready: node.ready,
+            open: !node.taints.iter().any(|taint| taint.key == UNREGISTERED),
             disrupted: node.taints.iter().any(|taint| taint.key == DISRUPTED),
         }
     }
@@ -37,8 +40,6 @@ impl Joined {
 
 #[cfg(test)]
 mod tests {
-    use longshore_core::vocabulary::taint::UNREGISTERED;
-
     use super::*;
 
     fn joined(ready: bool, taint: &str, before: Option<&Joined>, now_ms: i64) -> Joined {
@@ -54,6 +55,13 @@ mod tests {
         assert_eq!(fit(false, UNREGISTERED), None);
         assert_eq!(fit(true, "node.kubernetes.io/not-ready"), None);
         assert_eq!(fit(true, "example.com/dedicated"), Some(7), "a taint that stays");
+    }
+
+    #[test]
+    fn a_node_is_open_once_it_was_registered() {
+        let open = |taint| joined(true, taint, None, 7).open;
+        assert!(!open(UNREGISTERED));
+        assert!(open("node.kubernetes.io/not-ready") && open(DISRUPTED));
     }
 
     #[test]

@@ -22,7 +22,7 @@ use super::outbox::Origin;
 use super::sightings::Sightings;
 use super::status::{self, Written};
 use super::verdict::{self, Bench, Verdict};
-use super::{Session, buffers, candidates, overlays, pools, supply};
+use super::{Session, buffers, candidates, overlays, pools, unclaimed};
 use crate::region::RegionState;
 use crate::region::directory::Region;
 
@@ -51,7 +51,7 @@ impl Session {
         let claims = self.state.claims();
         let steps = self.steps(&claims, region, now_ms);
         let cluster_id = self.state.cluster_id();
-        let unclaimed = region.read(|known| supply::unclaimed(cluster_id, &claims, known));
+        let unclaimed = region.read(|known| unclaimed::by_pool(cluster_id, &claims, known));
         self.planning.see_unclaimed(&unclaimed);
         self.describe_cluster(region, now_ms);
         let mut gathered = Gathered { now_ms, ..Gathered::default() };

@@ -28,6 +28,7 @@ mod state;
 mod status;
 mod supply;
 mod tombstones;
+mod unclaimed;
 mod verdict;
 
 use std::sync::{Arc, Mutex};

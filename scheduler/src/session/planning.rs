@@ -24,7 +24,7 @@ use super::overlays::Kept;
 pub use super::proposal::Proposal;
 use super::proposal::propose;
 use super::state::ClusterState;
-use super::supply::{self, Unclaimed};
+use super::unclaimed::{self, Unclaimed};
 use crate::region::directory::Region;
 use crate::settings::Settings;
 
@@ -299,7 +299,7 @@ impl Planning {
         let claims = state.claims();
         let ids = claims.values().map(|claim| instance_id(&claim.provider_id));
         let (catalogues, interrupted) = region.read(|known| {
-            self.unclaimed = supply::unclaimed(state.cluster_id(), &claims, known);
+            self.unclaimed = unclaimed::by_pool(state.cluster_id(), &claims, known);
             let announced = ids.filter(|id| known.is_leaving(id)).map(ToOwned::to_owned);
             let announced = announced.chain(self.given_up.iter().cloned()).collect();
             let catalogues = known

@@ -1,11 +1,8 @@
-//! What a pool can buy: its node class as the region resolves it, and what draws on its limits unseen.
+//! What a pool can buy: its node class as the region resolves it.
 //!
 //! Invariant: a pool whose supply is not known is not ready, and says what it waits for.
 
-use std::collections::BTreeMap;
-
-use longshore_core::vocabulary::ids::{InstanceTypeName, PoolName};
-use longshore_proto::types::v1::{NodeClaim, NodeClass};
+use longshore_proto::types::v1::NodeClass;
 use longshore_runtime::planted;
 
 use crate::region::RegionState;
@@ -47,32 +44,10 @@ pub fn of_class(
     }
 }
 
-/// Instances of a cluster by pool and type.
-pub type Unclaimed = BTreeMap<PoolName, BTreeMap<InstanceTypeName, i64>>;
-
-/// Living instances of the cluster for which no claim is to be seen: it cannot be read, or is gone.
-#[must_use]
-pub fn unclaimed(
-    cluster_id: &str,
-    claims: &BTreeMap<String, NodeClaim>,
-    region: &RegionState,
-) -> Unclaimed {
-    let mut found = Unclaimed::new();
-    for instance in region.living_of(cluster_id) {
-        if !instance.pool.is_empty() && !claims.contains_key(&instance.claim) {
-            let of_pool = found.entry(PoolName::new(&instance.pool)).or_default();
-            *of_pool.entry(InstanceTypeName::new(&instance.instance_type)).or_default() += 1;
-        }
-    }
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use longshore_proto::capacity::v1::region_change::Change;
-    use longshore_proto::capacity::v1::{
-        InstancePhase, InstanceState, NodeClassResolution, RegionChange,
-    };
+    use longshore_proto::capacity::v1::{NodeClassResolution, RegionChange};
     use longshore_proto::cluster::v1::SetNodeClassStatus;
 
     use super::*;
@@ -94,31 +69,5 @@ mod tests {
         assert_eq!((not_ready(None), not_ready(Some(&class))), (None, None));
         class.deleting = true;
         assert!(not_ready(Some(&class)).is_some_and(|why| why.contains("nodeClassRef")));
-    }
-
-    #[test]
-    fn an_instance_without_a_claim_counts_for_its_pool_while_it_lives() {
-        let mut region = RegionState::default();
-        let mut put = |id: &str, claim: &str, cluster: &str, phase: InstancePhase| {
-            let instance = InstanceState {
-                instance_id: id.to_owned(),
-                cluster_id: cluster.to_owned(),
-                claim: claim.to_owned(),
-                pool: "small".to_owned(),
-                instance_type: "m5.large".to_owned(),
-                phase: phase.into(),
-                ..InstanceState::default()
-            };
-            region.apply(RegionChange { change: Some(Change::Instance(instance)) });
-        };
-        put("i-1", "read", "c", InstancePhase::Running);
-        put("i-2", "hidden", "c", InstancePhase::Running);
-        put("i-3", "leaked", "c", InstancePhase::Pending);
-        put("i-4", "gone", "c", InstancePhase::ShuttingDown);
-        put("i-5", "theirs", "d", InstancePhase::Running);
-        let claims = BTreeMap::from([("read".to_owned(), NodeClaim::default())]);
-        let found = unclaimed("c", &claims, &region);
-        let of_pool = BTreeMap::from([("m5.large".into(), 2)]);
-        assert_eq!(found, BTreeMap::from([("small".into(), of_pool)]));
     }
 }

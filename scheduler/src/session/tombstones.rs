@@ -94,6 +94,12 @@ impl Tombstones {
         self.names(ObjectKind::NodeClaim, name)
     }
 
+    /// True when there is a claim that cannot be read: it may name any instance.
+    #[must_use]
+    pub fn hides_claims(&self) -> bool {
+        self.told.values().any(|object| kind_of(object) == ObjectKind::NodeClaim)
+    }
+
     /// True when a claim must not be ended by choice or on absence.
     #[must_use]
     pub fn holds(&self, claim: &NodeClaim, node: Option<&str>) -> bool {

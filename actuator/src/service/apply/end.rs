@@ -133,7 +133,24 @@ impl Plan {
         let untold = record.claim().is_empty() && instance.is_none_or(|it| may_be_of(it, claim));
         let by_claim = !claim.is_empty() && (record.claim() == claim || untold);
         let by_launch = !record.adopted && record.launch_id() == launch_id;
+        let by_claim = by_claim || self.is_nobodys(record, asked, instance);
         own && !foreign && (named || lives) && (by_launch || by_claim)
+    }
+
+    /// True for another autoscaler's instance that was never tagged with a claim, asked for as such: the launch
+    /// of one that was stopped before it noted what came of it.
+    fn is_nobodys(
+        &self,
+        record: &LaunchRecord,
+        asked: &Termination,
+        instance: Option<&Instance>,
+    ) -> bool {
+        let unnamed = asked.claim.is_empty() && asked.launch_id.is_empty();
+        let own = record.adopted && record.cluster_id == self.cluster_id;
+        let listed = instance.is_some_and(|found| {
+            found.instance_id == record.instance_id && found.tag(TAG_CLAIM).is_empty()
+        });
+        unnamed && own && listed && record.claim().is_empty()
     }
 
     /// True when an instance's tags say that it stems from a launch of this cluster.

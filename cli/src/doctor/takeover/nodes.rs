@@ -1,9 +1,11 @@
 //! Nodes of pools that no NodeClaim stands for: those of the first API, and those whose claim was lost.
 //!
-//! Invariant: such a node is never drained nor ended by Longshore; its room counts for pods that are there.
+//! Invariant: such a node is never drained nor ended by Longshore; its room counts for pods that are there. An
+//! instance without even a node is ended.
 
 use std::collections::BTreeSet;
 
+use longshore_actuator::cloud::TAG_POOL;
 use longshore_proto::capacity::v1::InstancePhase;
 use longshore_watcher::api::keys::labels::{NODE_POOL, PROVISIONER_NAME};
 use serde_json::Value;
@@ -27,7 +29,7 @@ pub fn rows(facts: &Facts) -> Vec<Row> {
     machines.chain(unclaimed.map(node)).chain(instances(facts)).collect()
 }
 
-/// Instances of the cluster that neither a claim nor a node stands for: Karpenter would end them.
+/// Instances of the cluster that neither a claim nor a node stands for: Longshore ends them, as Karpenter would.
 fn instances(facts: &Facts) -> Vec<Row> {
     let Some(account) = facts.account().filter(|account| !account.cluster.is_empty()) else {
         return Vec::new();
@@ -45,10 +47,14 @@ fn instances(facts: &Facts) -> Vec<Row> {
     bare.map(|it| {
         let id = &it.instance_id;
         let row = Row { instance: id.clone(), ..Row::adopted(format!("Instance/{id}")) };
-        let why = "no NodeClaim and no node stands for it: it is never ended, and costs money";
+        let why = "no NodeClaim and no node stands for it: it is ended once that has been so for two minutes, \
+                   as Karpenter does";
         let region = &account.region;
-        let remedy = format!("aws ec2 terminate-instances --region {region} --instance-ids {id}");
-        row.but(Verdict::LeftAlone, why, remedy)
+        let remedy = format!(
+            "to keep it, before the takeover: aws ec2 delete-tags --region {region} --resources {id} \
+             --tags Key={TAG_POOL}"
+        );
+        row.but(Verdict::AdoptedWithNote, why, remedy)
     })
     .collect()
 }

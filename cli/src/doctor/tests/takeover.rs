@@ -177,7 +177,7 @@ fn nodes_without_claims_and_machines_are_left_alone() {
     let way_out = "kubectl delete machine m";
     told(&[(Kind::Machine, machine)], None, ["Machine/m", "left-alone", "are not read", way_out]);
     let bare = Some(vec![Instance { instance_id: "i-3".to_owned(), ..instance() }]);
-    let row = ["Instance/i-3", "left-alone", "costs money", "terminate-instances"];
+    let row = ["Instance/i-3", "adopted-with-note", "two minutes", "delete-tags"];
     told(&[(Kind::NodeClaim, json!([]))], bare, row);
     // What was not read is not missing.
     let unread = report(&[(Kind::Node, node(json!({ "karpenter.sh/nodepool": "p" })))], None);

@@ -1,19 +1,23 @@
 //! Instances of the cluster that no claim stands for.
 //!
 //! Invariant: one is ended only when the cluster's view is whole and settled, nothing that cannot be read
-//! may be its claim, we launched it ourselves, and it has been without a claim for long: by EC2's clock, and
-//! by what the session itself has seen.
+//! may be its claim, and it has been without a claim for long: by EC2's clock, and by what the session itself
+//! has seen. Of those that another autoscaler launched, one on which a node serves is left alone.
 
 use longshore_proto::capacity::v1::InstanceState;
 use longshore_proto::types::v1::Termination;
 use longshore_runtime::planted;
 
+use super::super::joined::Joined;
+use super::super::unclaimed::{self, is_adopted};
 use super::{Due, Evidence, Step, World, instance_id};
 use crate::wire::time_ms;
 
 /// An instance without a claim is ended when it is older than this, and has been seen without one for as
 /// long, in milliseconds. Longer than a claim takes from creation to the scheduler's view.
 pub(super) const ORPHAN_AFTER_MS: i64 = 60 * 1000;
+/// The same of what another autoscaler launched: as often as Karpenter looks for such.
+pub(super) const ADOPTED_ORPHAN_AFTER_MS: i64 = 2 * 60 * 1000;
 /// The same where a ready node of the cluster runs on the instance.
 pub(super) const NODE_ORPHAN_AFTER_MS: i64 = 10 * 60 * 1000;
 
@@ -23,13 +27,17 @@ pub(super) fn key(instance: &InstanceState) -> String {
 }
 
 impl World<'_> {
-    /// Living instances that we launched and for which no claim is to be seen.
+    /// Living instances for which no claim is to be seen, and that may end for that.
     pub(super) fn unclaimed(&self) -> impl Iterator<Item = &InstanceState> {
-        let adopted = |instance: &InstanceState| {
-            instance.adopted || instance.launch_id.is_empty() && !planted::is("S2")
-        };
-        let own = self.region.living_of(self.cluster_id);
-        own.filter(move |instance| !adopted(instance) && !self.claims.contains_key(&instance.claim))
+        let found = unclaimed::unclaimed(self.cluster_id, self.claims, self.region);
+        found.filter(|instance| !self.is_left_alone(instance))
+    }
+
+    /// True for what another autoscaler launched when a node serves on it. People may have taken its claim away
+    /// to keep it, and the other autoscaler would have ended it already, had it run since.
+    fn is_left_alone(&self, instance: &InstanceState) -> bool {
+        let open = self.node_on(instance).is_some_and(|node| node.open);
+        is_adopted(instance) && open && !planted::is("S2")
     }
 
     /// The ends of those that have been so for long enough.
@@ -56,11 +64,24 @@ impl World<'_> {
         if planted::is("S3") {
             return true;
         }
-        let ours = |provider_id: &String| instance_id(provider_id) == instance.instance_id;
-        let node = self.nodes.iter().find(|(provider_id, _)| ours(provider_id));
-        let serves = node.is_some_and(|(_, node)| node.ready);
-        let wait_ms = if serves { NODE_ORPHAN_AFTER_MS } else { ORPHAN_AFTER_MS };
+        let serves = self.node_on(instance).is_some_and(|node| node.ready);
+        let adopted = is_adopted(instance) && !planted::is("S2");
+        let wait_ms = match (serves, adopted) {
+            (true, _) => NODE_ORPHAN_AFTER_MS,
+            (false, true) => ADOPTED_ORPHAN_AFTER_MS,
+            (false, false) => ORPHAN_AFTER_MS,
+        };
         let seen_ms = self.sightings.lasted_ms(&key(instance), self.session_ms);
-        seen_ms >= wait_ms && !self.tombstones.hides_claim(&instance.claim)
+        // One of our launches is tagged with its claim from the beginning.
+        let hidden = match adopted {
+            true => self.tombstones.hides_claims(),
+            false => self.tombstones.hides_claim(&instance.claim),
+        };
+        seen_ms >= wait_ms && !hidden
+    }
+
+    fn node_on(&self, instance: &InstanceState) -> Option<&Joined> {
+        let on = |provider_id: &String| instance_id(provider_id) == instance.instance_id;
+        self.nodes.iter().find(|(provider_id, _)| on(provider_id)).map(|(_, node)| node)
     }
 }

@@ -18,7 +18,14 @@ const SESSION_MS: i64 = 3_600_000;
 
 fn joined() -> Joined {
     let fit_ms = Some(SESSION_MS);
-    Joined { name: "ip-1".to_owned(), fit_ms, seen_ms: SESSION_MS, ready: true, disrupted: false }
+    Joined {
+        name: "ip-1".to_owned(),
+        fit_ms,
+        seen_ms: SESSION_MS,
+        ready: true,
+        open: true,
+        disrupted: false,
+    }
 }
 
 struct Case {

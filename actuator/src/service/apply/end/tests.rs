@@ -110,6 +110,26 @@ fn an_instance_of_another_autoscaler_is_ended_by_its_claim() {
     }
 }
 
+#[test]
+fn an_instance_that_was_never_tagged_with_a_claim_is_ended_as_nobodys() {
+    let untagged = seen("i-1", "", "");
+    let own = crate::reconcile::imported(&untagged, 1);
+    let other = LaunchRecord { cluster_id: "d".to_owned(), ..own.clone() };
+    let claimed = crate::reconcile::imported(&seen("i-1", "", "node-1"), 1);
+    let launched = crate::reconcile::imported(&seen("i-1", "l-1", ""), 1);
+    for (record, instance, ended, why) in [
+        (&own, Some(untagged.clone()), true, "nobody's"),
+        (&own, None, false, "not listed"),
+        (&own, Some(seen("i-1", "", "node-1")), false, "tagged since"),
+        (&claimed, Some(untagged.clone()), false, "was tagged"),
+        (&launched, Some(untagged.clone()), false, "launched by us"),
+        (&other, Some(untagged), false, "of another cluster"),
+    ] {
+        let plan = plan(vec![], vec![(asked("", ""), instance)]);
+        assert_eq!(outcome(&absorbed(book(), record.clone()), plan).is_some(), ended, "{why}");
+    }
+}
+
 fn asked(launch_id: &str, claim: &str) -> Termination {
     Termination { claim: claim.to_owned(), ..end("i-1", launch_id).0 }
 }
