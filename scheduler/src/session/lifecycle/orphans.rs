@@ -52,8 +52,20 @@ impl World<'_> {
                 claim: instance.claim.clone(),
                 traceparent: String::new(),
             }),
-            evidence: Evidence::Absence(instance.instance_id.clone()),
+            evidence: self.evidence(instance),
         })
+    }
+
+    /// What speaks against an orphan: that the claim which it is tagged with has another instance, which lives; or
+    /// nothing but the absence of its claim.
+    fn evidence(&self, instance: &InstanceState) -> Evidence {
+        let tagged = self.claims.get(&instance.claim);
+        let own = tagged.map(|claim| instance_id(&claim.provider_id)).unwrap_or_default();
+        if self.region.living_of(self.cluster_id).any(|other| other.instance_id == own) {
+            Evidence::Told
+        } else {
+            Evidence::Absence(instance.instance_id.clone())
+        }
     }
 
     fn is_orphan(&self, instance: &InstanceState) -> bool {

@@ -58,6 +58,10 @@ fn what_another_autoscaler_launched_is_ended_when_no_node_serves_on_it_and_no_cl
     let lasted = || stray(orphans::ADOPTED_ORPHAN_AFTER_MS);
     assert_eq!(lasted().only().as_deref(), Some("terminate i-1"));
     assert_eq!(lasted().dues()[0].evidence, Evidence::Absence("i-1".to_owned()));
+    let mut beside = lasted();
+    let original = beside.region.instances["i-1"].clone();
+    beside.put(InstanceState { instance_id: "i-2".to_owned(), ..original });
+    assert_eq!(beside.dues()[0].evidence, Evidence::Told, "its claim has another one, which lives");
     assert_eq!(stray(orphans::ADOPTED_ORPHAN_AFTER_MS - 1).only(), None, "seen for too short");
     let named = |provider_id: &str| {
         let mut case = lasted();
