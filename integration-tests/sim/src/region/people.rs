@@ -2,6 +2,8 @@
 //!
 //! Invariant: EC2 learns of a new profile some seconds after IAM has made it.
 
+use longshore_actuator::cloud::TAG_CLAIM;
+
 use super::{Model, Record};
 
 /// From IAM to EC2, shortest and longest, in milliseconds.
@@ -28,9 +30,10 @@ impl Model {
     }
 
     /// Launches more like an instance, by hand: with its tags, without a token. The copy's id; none when the
-    /// instance does not live.
+    /// instance does not live, or has no tags any more that would say whose the copy is.
     pub fn copy(&mut self, instance_id: &str, now_ms: i64) -> Option<String> {
-        let original = self.instances.get(instance_id).filter(|record| record.alive())?.clone();
+        let told = |record: &&Record| record.alive() && !record.seen.tag(TAG_CLAIM).is_empty();
+        let original = self.instances.get(instance_id).filter(told)?.clone();
         let copy = self.id("i");
         let mut record = Record { token: String::new(), due_ms: Some(now_ms), ..original };
         record.visible_ms = now_ms;
