@@ -2,7 +2,7 @@
 //!
 //! Invariant: nothing here depends on the machine but `wall_ms`, which is no part of the journal.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -19,8 +19,10 @@ use crate::world::{Size, World};
 
 /// Pause between two looks of the world at itself.
 const STEP: Duration = Duration::from_millis(250);
-/// How long the world may take to come to rest after the last fault.
+/// How long anything may be other than it must be after the last fault.
 const REST: Duration = Duration::from_secs(5 * 60);
+/// How long the world may be busy with one thing after the other, as with what a fleet costs too much.
+const QUIET: Duration = Duration::from_secs(20 * 60);
 /// The world counts as at rest when it has been for this long.
 const CALM: Duration = Duration::from_secs(10);
 /// How long a service that has ended stays away, in steps.
@@ -164,33 +166,38 @@ impl Course {
         self.world.journal.note("faults and users have ended");
     }
 
-    /// Waits for rest; how long that took, in seconds. What has not been as it must be for all of the time
-    /// that there is breaks a rule; a world that is busy with other things is at rest enough.
+    /// Waits for rest; how long that took, in seconds. What has not been as it must be for longer than that
+    /// may take breaks a rule, and so does a world that is never done with one thing or another.
     async fn rest(&mut self) -> Option<u64> {
         let began = Instant::now();
         let mut calm_since = None;
-        let mut lasting: Option<BTreeSet<String>> = None;
-        while began.elapsed() <= REST {
+        let mut unrest: BTreeMap<String, Instant> = BTreeMap::new();
+        while began.elapsed() <= QUIET {
             self.step().await;
-            let unrest: BTreeSet<String> = self.world.judge.unrest().into_iter().collect();
-            if unrest.is_empty() {
-                let since = *calm_since.get_or_insert_with(Instant::now);
-                if since.elapsed() >= CALM {
-                    return Some((since - began).as_secs());
-                }
-            } else {
-                calm_since = None;
+            let found = self.world.judge.unrest().into_iter();
+            unrest = found
+                .map(|matter| {
+                    let since = unrest.get(&matter).copied().unwrap_or_else(Instant::now);
+                    (matter, since)
+                })
+                .collect();
+            if unrest.values().any(|since| since.elapsed() > REST) {
+                break;
             }
-            lasting = Some(match lasting {
-                Some(before) => before.intersection(&unrest).cloned().collect(),
-                None => unrest,
-            });
+            if !unrest.is_empty() {
+                calm_since = None;
+                continue;
+            }
+            let since = *calm_since.get_or_insert_with(Instant::now);
+            if since.elapsed() >= CALM {
+                return Some((since - began).as_secs());
+            }
         }
-        let lasting: Vec<String> = lasting.unwrap_or_default().into_iter().collect();
-        if lasting.is_empty() {
-            return Some(began.elapsed().as_secs());
-        }
-        self.world.judge.restless(&lasting);
+        let mut matters: Vec<(Instant, String)> =
+            unrest.into_iter().map(|(matter, since)| (since, matter)).collect();
+        matters.sort();
+        let matters: Vec<String> = matters.into_iter().map(|(_, matter)| matter).collect();
+        self.world.judge.restless(&matters);
         None
     }
 
