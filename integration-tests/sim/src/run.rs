@@ -172,7 +172,8 @@ impl Course {
         let began = Instant::now();
         let mut calm_since = None;
         let mut unrest: BTreeMap<String, Instant> = BTreeMap::new();
-        while began.elapsed() <= QUIET {
+        // A moment without matters is waited out: it turns into calm, or into a matter to name.
+        while began.elapsed() <= QUIET || unrest.is_empty() {
             self.step().await;
             let found = self.world.judge.unrest().into_iter();
             unrest = found

@@ -1,5 +1,5 @@
-//! Rules that keep the simulation honest: services take nothing from thin air, and each defect that the code
-//! can commit again is one that the simulation knows.
+//! Rules that keep the simulation honest: services take nothing from thin air, no queue of theirs grows without
+//! end, and each defect that the code can commit again is one that the simulation knows.
 
 use std::collections::BTreeSet;
 
@@ -25,23 +25,24 @@ const EDGES: [&str; 9] = [
     "watcher/src/service.rs",
     "actuator/src/ec2/client.rs",
 ];
+/// Queues without an end: what comes faster than it goes fills the memory.
+const ENDLESS: &str = r"\bunbounded(_channel)?(::<.*>)?\(|\bUnbounded(Sender|Receiver)\b";
 /// Where the simulation lists what can be planted.
 const LIST: &str = "integration-tests/sim/src/planted.rs";
 
 #[test]
 fn services_take_nothing_from_thin_air() -> Result<()> {
-    let pattern = Regex::new(THIN_AIR)?;
-    let code = |file: &&TextFile| {
-        SERVICES.iter().any(|folder| file.path.starts_with(folder))
-            && !EDGES.contains(&file.path.as_str())
-            && !is_test(&file.path)
-    };
-    let files = rust_files()?;
-    let breaches: Vec<String> =
-        files.iter().filter(code).flat_map(|file| found(&pattern, file)).collect();
+    let breaches = in_services(THIN_AIR, &EDGES)?;
     let what_to_do =
         "take it from the Platform that the Supervisor carries, so that a simulation can stand in";
     expect_none(&breaches, what_to_do);
+    Ok(())
+}
+
+#[test]
+fn queues_of_services_have_an_end() -> Result<()> {
+    let breaches = in_services(ENDLESS, &[])?;
+    expect_none(&breaches, "give the channel a size, and say what happens when it is full");
     Ok(())
 }
 
@@ -78,6 +79,17 @@ fn each_test_that_finds_a_planted_defect_is_there() -> Result<()> {
     Ok(())
 }
 
+/// Places of a pattern in what services ship, but for some files.
+fn in_services(pattern: &str, but_for: &[&str]) -> Result<Vec<String>> {
+    let pattern = Regex::new(pattern)?;
+    let code = |file: &&TextFile| {
+        SERVICES.iter().any(|folder| file.path.starts_with(folder))
+            && !but_for.contains(&file.path.as_str())
+            && !is_test(&file.path)
+    };
+    Ok(rust_files()?.iter().filter(code).flat_map(|file| found(&pattern, file)).collect())
+}
+
 /// Places of a pattern outside test modules and comments.
 fn found(pattern: &Regex, file: &TextFile) -> Vec<String> {
     let code = file.text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
@@ -99,11 +111,14 @@ fn is_test(path: &str) -> bool {
 }
 
 #[test]
-fn the_pattern_finds_what_it_is_for() -> Result<()> {
-    let pattern = Regex::new(THIN_AIR)?;
-    let text =
-        "fn a() { let now = jiff::Timestamp::now(); }\n#[cfg(test)]\nmod tests { rand::rng() }\n";
-    let file = TextFile { path: "a.rs".to_owned(), text: text.to_owned() };
-    assert_eq!(found(&pattern, &file).len(), 1);
+fn the_patterns_find_what_they_are_for() -> Result<()> {
+    let breaks = |pattern: &str, line: &str| -> Result<usize> {
+        let text = format!("fn a() {{ {line} }}\n#[cfg(test)]\nmod tests {{ {line} }}\n");
+        let file = TextFile { path: "a.rs".to_owned(), text };
+        Ok(found(&Regex::new(pattern)?, &file).len())
+    };
+    assert_eq!(breaks(THIN_AIR, "let now = jiff::Timestamp::now();")?, 1);
+    assert_eq!(breaks(ENDLESS, "let (to, from) = mpsc::unbounded_channel::<Vec<u8>>();")?, 1);
+    assert_eq!(breaks(ENDLESS, "let (to, from) = mpsc::channel(8);")?, 0);
     Ok(())
 }
