@@ -1,20 +1,26 @@
 //! Letting go of a claim whose instance is gone.
 //!
-//! Invariant: the Node goes before its claim, so that no claim without finalizer leaves a Node that
-//! nobody tends.
+//! Invariant: only of one that is being deleted, for a reason that its deletion has named. The Node goes before
+//! its claim, so that no claim without finalizer leaves a Node that nobody tends.
 
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
 use kube::api::{DeleteParams, Preconditions};
 use longshore_proto::cluster::v1::ReleaseClaim;
 
-use super::{Directives, Outcome};
+use super::{DirectiveError, Directives, Outcome};
+use crate::api::NodeClaim;
 use crate::names;
-use crate::patch::{Part, code, edit, found, remove_finalizer};
+use crate::patch::{Part, code, edit, remove_finalizer};
 
 impl Directives {
     pub(super) async fn release_claim(&self, release: &ReleaseClaim) -> Outcome {
         let name = &release.claim;
+        // The scheduler reckons with the deletion that it has asked for, which may have failed.
+        if !self.is_going(name).await? {
+            let text = format!("claim {name} is not being deleted; it is let go after that");
+            return Err(DirectiveError::refused("NOT_DELETED", text));
+        }
         if release.on_absence {
             self.losses.note(name);
         }
@@ -40,10 +46,18 @@ impl Directives {
             };
             edit(&api, &node_name, Part::Main, None, free).await?;
         }
-        let api = self.claims();
-        found(api.delete(name, &DeleteParams::default()).await)?;
         let free = |claim: &mut _| remove_finalizer(claim, names::TERMINATION);
-        edit(&api, name, Part::Main, None, free).await?;
+        edit(&self.claims(), name, Part::Main, None, free).await?;
         Ok(())
+    }
+
+    /// Whether a claim is being deleted, or gone: by what the watch has shown, else by the API server, since the
+    /// watch may be late.
+    async fn is_going(&self, name: &str) -> kube::Result<bool> {
+        let going = |claim: &NodeClaim| claim.metadata.deletion_timestamp.is_some();
+        if self.known_claim(name).as_ref().is_some_and(going) {
+            return Ok(true);
+        }
+        Ok(self.claims().get_opt(name).await?.as_ref().is_none_or(going))
     }
 }

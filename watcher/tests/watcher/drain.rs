@@ -71,6 +71,21 @@ async fn a_deleted_claim_is_drained_and_let_go() {
 }
 
 #[tokio::test]
+async fn a_claim_whose_deletion_has_failed_is_not_let_go() {
+    let (mut world, mut session) = with_pod(on_n1("p")).await;
+    let release = Action::ReleaseClaim(ReleaseClaim { claim: "c1".to_owned(), on_absence: true });
+    let result = session.direct(release).await;
+    assert_eq!((result.status(), &*result.reason), (DirectiveStatus::Refused, "NOT_DELETED"));
+    let claim = world.all::<NodeClaim>().get("c1").await.unwrap();
+    assert_eq!(claim.metadata.deletion_timestamp, None, "nobody has said why it goes");
+    assert_eq!(world.all::<Node>().get("n1").await.unwrap().metadata.deletion_timestamp, None);
+    drop(session);
+    let (hello, _session) = world.scheduler.hello().await;
+    assert!(hello.losses.is_empty(), "{:?}", hello.losses);
+    world.stop().await;
+}
+
+#[tokio::test]
 async fn a_deleted_node_takes_its_claim_along() {
     let (world, mut session) = with_pod(on_n1("p")).await;
     world.all::<Node>().delete("n1", &DeleteParams::default()).await.unwrap();
