@@ -55,7 +55,7 @@ impl Directives {
     /// watch may be late.
     async fn is_going(&self, name: &str) -> kube::Result<bool> {
         let going = |claim: &NodeClaim| claim.metadata.deletion_timestamp.is_some();
-        if self.known_claim(name).as_ref().is_some_and(going) {
+        if self.store.read(|index| index.claim(name).is_some_and(|claim| going(claim))) {
             return Ok(true);
         }
         Ok(self.claims().get_opt(name).await?.as_ref().is_none_or(going))
