@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
+use std::time::Duration;
 
 use clap::ValueEnum;
 use longshore_core::plan::{MinValuesPolicy, Objective, PlanInput, WISH_PREMIUM_PERCENT};
@@ -24,6 +25,12 @@ const MICRO_USD: i64 = 1_000_000;
 const PERFORMANCE_PERCENT: RangeInclusive<i64> = 10..=1_000;
 /// Most percent that a wish may make a node cost more.
 const PREMIUM_MAX: i64 = 1_000;
+
+/// Longest that launches may be held for more pods, in milliseconds: what the peer waits at most.
+const BURST_MS_MAX: u64 = 10_000;
+/// How long they are unless it is said otherwise: a controller creates five hundred pods in it, and a node
+/// takes twenty times as long to boot.
+const BURST_MAX: Duration = Duration::from_secs(1);
 
 /// How plans are made, as it is typed.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -56,6 +63,11 @@ pub struct SettingsArgs {
     #[arg(long, env = "LONGSHORE_WISH_PREMIUM", value_name = "PERCENT",
         allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(0..=PREMIUM_MAX))]
     pub wish_premium: Option<i64>,
+    /// How long a launch that further pods could better is held while pods still arrive, in milliseconds;
+    /// 1000 unless given, 0 for never. A pod that comes alone waits for no other. One plan of files holds nothing.
+    #[arg(long, env = "LONGSHORE_BURST_MAX_MS", value_name = "MS",
+        allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(0..=BURST_MS_MAX))]
+    pub burst_max_ms: Option<u64>,
 }
 
 /// How plans are made.
@@ -67,6 +79,8 @@ pub struct Settings {
     pub min_values: MinValuesPolicy,
     /// How much more a node may cost for a wish, in percent.
     pub wish_premium_percent: i64,
+    /// How long launches that further pods could better are held while pods arrive.
+    pub burst_max: Duration,
 }
 
 /// What happens when `minValues` of a pool cannot be kept.
@@ -107,6 +121,7 @@ impl SettingsArgs {
                 Some(MinValues::Strict) | None => MinValuesPolicy::Strict,
             },
             wish_premium_percent: self.wish_premium.unwrap_or(WISH_PREMIUM_PERCENT),
+            burst_max: self.burst_max_ms.map_or(BURST_MAX, Duration::from_millis),
         }
     }
 }
@@ -197,7 +212,8 @@ mod tests {
     #[test]
     fn every_setting_reaches_the_planner() {
         let line = "--node-fee 0.02 --interruption-cost 1.5 --spot-interruptions 300 \
-                    --family-performance m7i=110,t3=70 --min-values-policy best-effort --wish-premium 25";
+                    --family-performance m7i=110,t3=70 --min-values-policy best-effort --wish-premium 25 \
+                    --burst-max-ms 250";
         let settings = read(&line.split_whitespace().collect::<Vec<_>>()).unwrap();
         let input = settings.applied(PlanInput { now_ms: 7, ..PlanInput::default() });
         let objective = Objective {
@@ -209,6 +225,7 @@ mod tests {
         assert_eq!(input.objective, objective);
         assert_eq!(input.min_values, MinValuesPolicy::BestEffort);
         assert_eq!((input.wish_premium_percent, input.now_ms), (25, 7));
+        assert_eq!(settings.burst_max, Duration::from_millis(250));
     }
 
     #[test]
@@ -224,6 +241,7 @@ mod tests {
             (["--family-performance", "a=90,a=90"], "--family-performance", "twice"),
             (["--min-values-policy", "some"], "--min-values-policy", "best-effort"),
             (["--wish-premium", "1001"], "--wish-premium", "0..=1000"),
+            (["--burst-max-ms", "10001"], "--burst-max-ms", "0..=10000"),
         ] {
             let error = read(&words).unwrap_err();
             assert!(error.contains(name) && error.contains(range), "{words:?}: {error}");

@@ -355,4 +355,5 @@ fn region() -> [Change; 3] {
     [Change::Region(info), Change::Catalogue(catalogue), Change::NodeClass(class)]
 }
 
+mod bursts;
 mod scenes;

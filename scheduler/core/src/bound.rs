@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use crate::certificate::{self, PodClass, PricedRoom, SharedRoom};
 use crate::vocabulary::ids::ShapeId;
 use crate::vocabulary::resources::Resources;
+use crate::world::shape::PodShape;
 
 /// How a lower bound was proved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,6 +46,26 @@ pub struct LowerBound {
     pub values_nano_usd_per_hour: BTreeMap<ShapeId, i64>,
     /// True when the independent integer check has accepted the prices or values.
     pub checked: bool,
+}
+
+impl LowerBound {
+    /// What the bound says that one pod of a shape costs at the least where there are many, in
+    /// nano-dollars per hour; 0 where it says nothing of it.
+    #[must_use]
+    pub fn value_of(&self, shape: &PodShape) -> i64 {
+        match self.kind {
+            BoundKind::None => 0,
+            BoundKind::ResourcePrices => {
+                let prices = self.prices_nano_usd_per_hour.iter();
+                let each =
+                    prices.map(|(name, price)| worth(name, *price, shape.requests.get(name)));
+                i64::try_from(each.sum::<i128>()).unwrap_or(i64::MAX)
+            }
+            BoundKind::PriceSets | BoundKind::ClassValues => {
+                self.values_nano_usd_per_hour.get(&shape.id).copied().unwrap_or(0)
+            }
+        }
+    }
 }
 
 /// By how much prices of resources are lowered, one after the other, while the integer check refuses them.

@@ -52,26 +52,38 @@ impl Session {
             Origin { plan_id: &plan_id, traceparent: &traceparent, now_ms: self.session_ms() };
         let goes: Vec<bool> =
             plan.disruptions.iter().map(|d| self.may_disrupt(d, now_ms)).collect();
-        let (standing, waiting) = (plan.standing(|at| goes[at]), self.waiting(&plan));
         let all = plan.disruptions.iter().zip(&goes);
         let going: Vec<&Disruption> = all.filter(|(_, goes)| **goes).map(|(d, _)| d).collect();
-        let launched: Vec<Option<String>> = plan
-            .launches
-            .iter()
-            .enumerate()
-            .map(|(index, node)| {
-                let wanted = standing[index] || waiting[index];
-                wanted.then(|| self.create_claim(node, origin)).flatten()
-            })
+        let (wanted, held) = self.wanted(&proposal, |at| goes[at]);
+        let nodes = plan.launches.iter().zip(wanted);
+        let launched: Vec<Option<String>> = nodes
+            .map(|(node, wanted)| wanted.then(|| self.create_claim(node, origin)).flatten())
             .collect();
         self.disrupt(&going, &launched, origin);
         self.nominate(&plan, origin);
-        report(&proposal, &launched);
+        report(&proposal, &launched, held);
         let skipped = going.len() < plan.disruptions.len();
         self.planning.adopt(proposal, &launched, &self.state, now_ms);
         if skipped {
-            self.planning.want_after(SKIPPED_AGAIN);
+            self.planning.cadence.wake_after(SKIPPED_AGAIN);
         }
+    }
+
+    /// For each launch of a plan whether it is wanted now, and how many wait for more pods. A burst is
+    /// served once nothing of it waits.
+    fn wanted(&mut self, proposal: &Proposal, goes: impl Fn(usize) -> bool) -> (Vec<bool>, usize) {
+        let plan = &proposal.plan;
+        let needed = plan.standing(goes).into_iter().zip(self.waiting(plan));
+        let needed: Vec<bool> = needed.map(|(standing, waiting)| standing || waiting).collect();
+        let Some((holds, wait)) = self.planning.holds(proposal) else {
+            self.planning.cadence.served();
+            return (needed, 0);
+        };
+        let held = needed.iter().zip(&holds).filter(|(needed, held)| **needed && **held).count();
+        if held > 0 {
+            self.planning.cadence.wake_after(wait);
+        }
+        (needed.iter().zip(holds).map(|(needed, held)| *needed && !held).collect(), held)
     }
 
     /// For each launch of the plan: whether any of its pods still needs a place.
@@ -295,7 +307,7 @@ const fn reason_name(reason: DisruptionReason) -> &'static str {
 }
 
 /// One line for each plan that does something.
-fn report(proposal: &Proposal, launched: &[Option<String>]) {
+fn report(proposal: &Proposal, launched: &[Option<String>], held: usize) {
     let plan = &proposal.plan;
     if launched.is_empty() && plan.disruptions.is_empty() && plan.unplaced.is_empty() {
         return;
@@ -306,6 +318,7 @@ fn report(proposal: &Proposal, launched: &[Option<String>]) {
         plan_id = proposal.plan_id,
         pods = plan.placements.len(),
         launches = launched.iter().flatten().count(),
+        held,
         price_micro_usd_per_hour = plan.launch_price_micro_usd_per_hour,
         cost_micro_usd_per_hour = plan.launch_cost_micro_usd_per_hour,
         bound_micro_usd_per_hour = plan.bound.cost_micro_usd_per_hour,

@@ -34,9 +34,8 @@ impl Session {
             }
             Step::Apply { revision, changes, traceparent } => {
                 let now_ms = self.session_ms();
-                if self.state.apply(changes, now_ms) {
-                    self.planning.want(&traceparent);
-                }
+                let stir = self.state.apply(changes, now_ms);
+                self.planning.cadence.stir(stir, &traceparent);
                 bounded(self.state.digest().0)?;
                 self.acknowledge(revision);
             }
@@ -75,7 +74,7 @@ impl Session {
         self.safety.whole(now_ms);
         if self.follows && !planted::is("S1b") {
             self.follows = false;
-            self.planning.hold(RECONNECTED);
+            self.planning.cadence.hold(RECONNECTED);
         }
     }
 
@@ -119,7 +118,7 @@ impl Session {
             "directive not carried out"
         );
         self.state.refused(&asked.claim);
-        self.planning.want_after(REFUSED_AGAIN);
+        self.planning.cadence.wake_after(REFUSED_AGAIN);
     }
 
     pub(super) fn outcome(&mut self, outcome: &Outcome) {

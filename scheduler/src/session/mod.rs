@@ -5,6 +5,7 @@
 
 mod breaker;
 mod buffers;
+mod cadence;
 mod candidates;
 mod commit;
 mod dispatch;
@@ -26,6 +27,7 @@ mod safety;
 mod sightings;
 mod state;
 mod status;
+mod stir;
 mod supply;
 mod tombstones;
 mod unclaimed;
@@ -368,9 +370,8 @@ impl Session {
     fn pass(&mut self) -> bool {
         let now_ms = self.session_ms();
         self.outbox.expire(now_ms);
-        if self.state.expire(now_ms) {
-            self.planning.want("");
-        }
+        let stir = self.state.expire(now_ms);
+        self.planning.cadence.stir(stir, "");
         if self.receiver.revision().is_none() {
             return false;
         }

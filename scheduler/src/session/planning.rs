@@ -19,6 +19,7 @@ use longshore_runtime::workers::{JobError, Urgency, Workers};
 use tokio::time::Instant;
 use tracing::Span;
 
+use super::cadence::{Cadence, Stir};
 use super::lifecycle::instance_id;
 use super::overlays::Kept;
 pub use super::proposal::Proposal;
@@ -28,38 +29,25 @@ use super::unclaimed::{self, Unclaimed};
 use crate::region::directory::Region;
 use crate::settings::Settings;
 
-/// A plan waits until no change has come for this long, so that a burst of pods is packed together.
-const QUIET: Duration = Duration::from_millis(50);
-/// A plan waits no longer than this after the first change.
-const HOLD_MAX: Duration = Duration::from_millis(300);
-
 /// Waits after plans that failed: a world that makes the planner fail does so again until it changes.
 const FAILED_AGAIN: BackoffPolicy =
     BackoffPolicy { minimum: Duration::from_secs(1), maximum: Duration::from_secs(60) };
-
-/// A wish to plan.
-struct Wish {
-    first: Instant,
-    last: Instant,
-    traceparents: Vec<String>,
-}
 
 /// State of the loop.
 pub struct Planning {
     session_epoch: u64,
     settings: Settings,
     plans: u64,
-    wish: Option<Wish>,
+    /// When to plan.
+    pub cadence: Cadence,
     workers: Workers,
     running: Option<BoxFuture<'static, Result<Option<Proposal>, JobError>>>,
-    /// Delays after plans that failed, and until when the last of them lasts.
+    /// Delays after plans that failed.
     failures: Backoff,
-    not_before: Option<Instant>,
     newest: Option<Proposal>,
     nominations: BTreeMap<String, Vec<String>>,
     /// Claims whose nodes have been told to open, until they are in service.
     opening: BTreeSet<ClaimName>,
-    wake: Option<Instant>,
     /// Instances that no pod is to wait for any more.
     given_up: BTreeSet<String>,
     /// What the newest plan knew to draw on limits without a claim.
@@ -74,37 +62,25 @@ impl Planning {
     pub fn new(session_epoch: u64, settings: Settings, platform: &Platform) -> Self {
         Self {
             session_epoch,
+            cadence: Cadence::new(settings.burst_max),
             settings,
             plans: 0,
-            wish: None,
             workers: platform.workers.clone(),
             running: None,
             failures: Backoff::new(FAILED_AGAIN, platform.entropy.clone()),
-            not_before: None,
             newest: None,
             nominations: BTreeMap::new(),
             opening: BTreeSet::new(),
-            wake: None,
             given_up: BTreeSet::new(),
             unclaimed: Unclaimed::new(),
             overlays: Kept::default(),
         }
     }
 
-    /// Something has changed; `traceparent` is the trace of the change, empty when untraced.
+    /// A pod may need a place, or what a user wants has changed; `traceparent` is the trace of the change,
+    /// empty when untraced.
     pub fn want(&mut self, traceparent: &str) {
-        let now = Instant::now();
-        let wish =
-            self.wish.get_or_insert(Wish { first: now, last: now, traceparents: Vec::new() });
-        wish.last = now;
-        if !traceparent.is_empty() && !wish.traceparents.iter().any(|known| known == traceparent) {
-            wish.traceparents.push(traceparent.to_owned());
-        }
-    }
-
-    /// Plans nothing for a while.
-    pub fn hold(&mut self, wait: Duration) {
-        self.not_before = Some(Instant::now() + wait);
+        self.cadence.stir(Stir::Demand, traceparent);
     }
 
     /// No pod is to wait for these instances any more.
@@ -124,26 +100,23 @@ impl Planning {
 
     /// Plans again unless that is wanted or under way already.
     pub fn want_if_idle(&mut self) {
-        if self.wish.is_none() && self.running.is_none() {
+        if !self.cadence.is_wanted() && self.running.is_none() {
             self.want("");
         }
-    }
-
-    /// Plans again after a while, also when nothing changes.
-    pub fn want_after(&mut self, wait: Duration) {
-        let at = Instant::now() + wait;
-        self.wake = Some(self.wake.map_or(at, |wake| wake.min(at)));
     }
 
     /// When the loop wants to run next; `None` when nothing is waited for.
     #[must_use]
     pub fn wake_at(&self) -> Option<Instant> {
-        if self.running.is_some() {
-            return None;
-        }
-        let wished = self.wish.as_ref().map(|wish| (wish.last + QUIET).min(wish.first + HOLD_MAX));
-        let at = [wished, self.wake].into_iter().flatten().min()?;
-        Some(self.not_before.map_or(at, |until| at.max(until)))
+        self.running.is_none().then(|| self.cadence.due_at()).flatten()
+    }
+
+    /// Launches of a proposal that wait for more pods, which could better them; until when.
+    #[must_use]
+    pub fn holds(&self, proposal: &Proposal) -> Option<(Vec<bool>, Duration)> {
+        let until = self.cadence.gathers_until()?;
+        let held = proposal.certain.iter().map(|certain| !certain).collect();
+        Some((held, until.saturating_duration_since(Instant::now())))
     }
 
     /// Pods that the newest plan wants on each claim or its node.
@@ -224,14 +197,13 @@ impl Planning {
         if !due || self.running.is_some() {
             return;
         }
-        let wish = self.wish.take();
-        self.wake = None;
+        let (traceparents, consolidates) = self.cadence.begin();
         self.plans += 1;
         let plan_id = format!("{}-{}-{}", state.cluster_id(), self.session_epoch, self.plans);
-        let span = plan_span(state, &plan_id, wish.as_ref());
+        let span = plan_span(state, &plan_id, &traceparents);
         region.read(|known| state.refresh_pools(known, now_ms));
         self.opening.retain(|claim| state.is_starting(claim.as_str()));
-        let input = self.input(state, region, now_ms);
+        let input = PlanInput { consolidates, ..self.input(state, region, now_ms) };
         let job = move || propose(&input, plan_id, span);
         let planned = self.workers.run(state.cluster_id(), Urgency::Live, job);
         self.running = Some(Box::pin(planned));
@@ -245,7 +217,7 @@ impl Planning {
         match outcome {
             Ok(proposal) => {
                 self.failures.reset();
-                self.not_before = None;
+                self.cadence.release();
                 proposal
             }
             Err(error) => {
@@ -262,8 +234,8 @@ impl Planning {
         if planted::is("S20s") {
             return;
         }
-        self.not_before = Some(Instant::now() + wait);
-        self.want_after(wait);
+        self.cadence.hold(wait);
+        self.cadence.wake_after(wait);
     }
 
     /// Takes a plan as the newest and remembers which pods it wants on which claim. `launched`
@@ -287,10 +259,10 @@ impl Planning {
                 self.nominations.entry(claim).or_default().push(placement.pod.to_string());
             }
         }
-        self.wake = proposal.plan.wake_ms.map(|wake_ms| {
+        if let Some(wake_ms) = proposal.plan.wake_ms {
             let wait_ms = u64::try_from(wake_ms - now_ms).unwrap_or(0);
-            Instant::now() + Duration::from_millis(wait_ms)
-        });
+            self.cadence.wake_after(Duration::from_millis(wait_ms));
+        }
         self.newest = Some(proposal);
     }
 
@@ -336,7 +308,7 @@ impl Planning {
     }
 }
 
-fn plan_span(state: &ClusterState, plan_id: &str, wish: Option<&Wish>) -> Span {
+fn plan_span(state: &ClusterState, plan_id: &str, traceparents: &[String]) -> Span {
     let span = tracing::info_span!(
         "scheduler.plan",
         cluster = state.cluster_id(),
@@ -347,7 +319,7 @@ fn plan_span(state: &ClusterState, plan_id: &str, wish: Option<&Wish>) -> Span {
         disruptions = tracing::field::Empty,
         refused = tracing::field::Empty,
     );
-    let mut traceparents = wish.map(|wish| wish.traceparents.iter()).into_iter().flatten();
+    let mut traceparents = traceparents.iter();
     if let Some(first) = traceparents.next() {
         propagate::set_parent(&span, first);
     }
@@ -369,6 +341,7 @@ mod tests {
             closed: BTreeMap::new(),
             opening: told.iter().map(|claim| ClaimName::new(claim)).collect(),
             tainted: BTreeSet::new(),
+            certain: Vec::new(),
             span: Span::none(),
         }
     }

@@ -29,6 +29,8 @@ pub struct Proposal {
     pub opening: BTreeSet<ClaimName>,
     /// Claims whose nodes were seen with the taint of those that are to go.
     pub tainted: BTreeSet<ClaimName>,
+    /// For each launch, whether more pods like those that wait would not better it.
+    pub certain: Vec<bool>,
     /// Its span: effects of the plan belong to the same trace.
     pub span: Span,
 }
@@ -49,9 +51,10 @@ pub fn propose(input: &PlanInput, plan_id: String, span: Span) -> Option<Proposa
     span.record("unplaced", plan.unplaced.len());
     span.record("disruptions", plan.disruptions.len());
     let closed = longshore_core::plan::closed_pools(input);
+    let certain = longshore_core::plan::certain(&plan, input);
     let (plan, opening) = (Arc::new(plan), input.opening.clone());
     let tainted = tainted(&input.world);
-    Some(Proposal { plan_id, plan, closed, opening, tainted, span: span.clone() })
+    Some(Proposal { plan_id, plan, closed, opening, tainted, certain, span: span.clone() })
 }
 
 /// A mistake of the planner costs what it is about, and somebody has to hear of it.

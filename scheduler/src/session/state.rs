@@ -12,8 +12,10 @@ use longshore_proto::types::v1;
 use longshore_proto::types::v1::object::Kind;
 use longshore_proto::types::v1::object_change::Change as WireChange;
 
+use super::cadence::Stir;
 use super::effects::Effects;
 use super::joined::Joined;
+use super::stir;
 use super::supply;
 use super::tombstones::{self, Tombstones};
 use crate::region::RegionState;
@@ -183,16 +185,13 @@ impl ClusterState {
         }
     }
 
-    /// Applies changes in order and says whether a plan may differ now.
-    pub fn apply(&mut self, changes: Vec<v1::ObjectChange>, now_ms: i64) -> bool {
-        let mut differs = false;
-        for change in changes {
-            differs |= self.apply_one(change, now_ms);
-        }
-        differs
+    /// Applies changes in order and says what the most of them calls for.
+    pub fn apply(&mut self, changes: Vec<v1::ObjectChange>, now_ms: i64) -> Stir {
+        let each = changes.into_iter().map(|change| self.apply_one(change, now_ms));
+        each.fold(Stir::Nothing, Stir::max)
     }
 
-    fn apply_one(&mut self, change: v1::ObjectChange, now_ms: i64) -> bool {
+    fn apply_one(&mut self, change: v1::ObjectChange, now_ms: i64) -> Stir {
         match change.change {
             Some(WireChange::Upsert(v1::Object { kind: Some(kind) })) => {
                 let about = reference::of(&kind);
@@ -207,12 +206,12 @@ impl ClusterState {
             }
             Some(WireChange::Upsert(v1::Object { kind: None })) | None => {
                 tracing::warn!("change without content ignored");
-                false
+                Stir::Nothing
             }
         }
     }
 
-    fn upsert(&mut self, kind: Kind, now_ms: i64) -> bool {
+    fn upsert(&mut self, kind: Kind, now_ms: i64) -> Stir {
         match kind {
             Kind::NodeClaim(claim) => {
                 let name = claim.name.clone();
@@ -221,14 +220,16 @@ impl ClusterState {
                 return self.show_claim(&name);
             }
             Kind::NodePool(pool) => {
-                return self.pools.insert(pool.name.clone(), pool.clone()).as_ref() != Some(&pool);
+                let known = self.pools.insert(pool.name.clone(), pool.clone());
+                return demand(known.as_ref() != Some(&pool));
             }
             Kind::NodeClass(class) => {
                 let name = class.name.clone();
-                return self.classes.insert(name, class.clone()).as_ref() != Some(&class);
+                let known = self.classes.insert(name, class.clone());
+                return demand(known.as_ref() != Some(&class));
             }
             Kind::Cluster(facts) => {
-                return self.facts.replace(facts.clone()).as_ref() != Some(&facts);
+                return demand(self.facts.replace(facts.clone()).as_ref() != Some(&facts));
             }
             Kind::Node(ref node) if !node.provider_id.is_empty() => {
                 let known = self.nodes_by_provider.get(&node.provider_id);
@@ -244,22 +245,29 @@ impl ClusterState {
             | Kind::Namespace(_)
             | Kind::NodeOverlay(_)
             | Kind::CapacityBuffer(_) => {}
-            Kind::Unreadable(object) => return self.tombstones.put(object),
+            Kind::Unreadable(object) => return demand(self.tombstones.put(object)),
         }
         match object::change(&kind) {
-            Ok(change) => change.is_some_and(|change| self.view.apply(change)),
+            Ok(change) => change.map_or(Stir::Nothing, |change| self.show(change)),
             Err(error) => {
                 // What it was before is no longer true: it counts as not being there for planning, and
                 // holds the node that it may be on.
                 let about = reference::of(&kind);
                 self.tombstones.refuse(&about, tombstones::node_of(&kind));
                 let gone = object::removal(&about).is_some_and(|old| self.view.remove(old));
-                self.refuse(about, error) || gone
+                self.refuse(about, error);
+                demand(gone)
             }
         }
     }
 
-    fn remove(&mut self, reference: &v1::ObjectRef) -> bool {
+    /// Shows a change to the planner.
+    fn show(&mut self, change: Change) -> Stir {
+        let stir = stir::of(&change, self.view.world());
+        if self.view.apply(change) { stir } else { Stir::Nothing }
+    }
+
+    fn remove(&mut self, reference: &v1::ObjectRef) -> Stir {
         let key = &reference.key;
         match reference.kind() {
             v1::ObjectKind::NodeClaim => {
@@ -271,8 +279,8 @@ impl ClusterState {
             v1::ObjectKind::NodePool => {
                 self.pools.remove(key);
             }
-            v1::ObjectKind::NodeClass => return self.classes.remove(key).is_some(),
-            v1::ObjectKind::Cluster => return self.facts.take().is_some(),
+            v1::ObjectKind::NodeClass => return demand(self.classes.remove(key).is_some()),
+            v1::ObjectKind::Cluster => return demand(self.facts.take().is_some()),
             v1::ObjectKind::Node => self.nodes_by_provider.retain(|_, node| node.name != *key),
             v1::ObjectKind::PodShape
             | v1::ObjectKind::Pod
@@ -282,31 +290,31 @@ impl ClusterState {
             | v1::ObjectKind::NodeOverlay
             | v1::ObjectKind::CapacityBuffer
             | v1::ObjectKind::Unspecified => {}
-            v1::ObjectKind::Unreadable => return self.tombstones.lift(key),
+            v1::ObjectKind::Unreadable => return demand(self.tombstones.lift(key)),
         }
-        object::removal(reference).is_some_and(|object| self.view.remove(object))
+        let removal = object::removal(reference);
+        removal.map_or(Stir::Nothing, |object| self.show(Change::Remove(object)))
     }
 
     /// Brings one claim of the view in line with what is watched and what was asked.
-    fn show_claim(&mut self, name: &str) -> bool {
+    fn show_claim(&mut self, name: &str) -> Stir {
         let Some(claim) = self.effects.effective(name, self.watched.get(name)) else {
             Arc::make_mut(&mut self.effective).remove(name);
-            return self.view.remove(ObjectRef::Claim(name.into()));
+            return self.show(Change::Remove(ObjectRef::Claim(name.into())));
         };
         Arc::make_mut(&mut self.effective).insert(name.to_owned(), claim.clone());
         match wire::node::claim(&claim) {
-            Ok(claim) => self.view.apply(Change::Claim(claim)),
+            Ok(claim) => self.show(Change::Claim(claim)),
             Err(error) => {
-                let gone = self.view.remove(ObjectRef::Claim(name.into()));
-                self.refuse(reference::of(&Kind::NodeClaim(claim)), error) || gone
+                self.refuse(reference::of(&Kind::NodeClaim(claim)), error);
+                self.show(Change::Remove(ObjectRef::Claim(name.into())))
             }
         }
     }
 
-    fn refuse(&mut self, about: v1::ObjectRef, error: WireError) -> bool {
+    fn refuse(&mut self, about: v1::ObjectRef, error: WireError) {
         tracing::warn!(%error, "object left out of planning");
         self.refused.push(Refused { about, error });
-        false
     }
 
     /// Brings pools in line with what their node classes resolve to and with the time.
@@ -360,15 +368,17 @@ impl ClusterState {
         self.show_claim(claim);
     }
 
-    /// Drops effects whose time is over. True when a plan may differ now.
-    pub fn expire(&mut self, now_ms: i64) -> bool {
+    /// Drops effects whose time is over, and says what that calls for: what was counted on has not come.
+    pub fn expire(&mut self, now_ms: i64) -> Stir {
         let over = self.effects.expire(now_ms);
-        let mut differs = false;
-        for name in &over {
-            differs |= self.show_claim(name);
-        }
-        differs
+        let stirs = over.iter().map(|name| self.show_claim(name) > Stir::Nothing);
+        demand(stirs.fold(false, |any, one| any | one))
     }
+}
+
+/// More than an echo, when it makes a difference.
+const fn demand(differs: bool) -> Stir {
+    if differs { Stir::Demand } else { Stir::Nothing }
 }
 
 #[cfg(test)]

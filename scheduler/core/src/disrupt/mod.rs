@@ -54,8 +54,10 @@ pub(crate) fn add(context: Context<'_, '_, '_>, plan: &mut Plan) {
     disruptor.trim_replicas(&candidates);
     disruptor.replace(&candidates, DisruptionReason::Expired);
     disruptor.replace(&candidates, DisruptionReason::Drifted);
-    disruptor.empty(&candidates);
-    disruptor.consolidate(&candidates);
+    if model.input.consolidates {
+        disruptor.empty(&candidates);
+        disruptor.consolidate(&candidates);
+    }
     disruptor.add_replicas(&candidates);
 }
 

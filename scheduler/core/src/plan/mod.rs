@@ -6,6 +6,7 @@
 pub(crate) mod assemble;
 pub(crate) mod buffers;
 pub(crate) mod candidates;
+mod certain;
 mod circle;
 mod closed;
 mod density;
@@ -41,6 +42,7 @@ pub(crate) mod wishes;
 mod worth;
 
 pub use candidates::{CANDIDATES_MAX, LaunchQuery, launch_candidates};
+pub use certain::certain;
 pub use closed::closed_pools;
 pub use objective::Objective;
 pub use overlay::{Overlaid, overlaid};

@@ -42,6 +42,9 @@ pub struct PlanInput {
     /// Claims whose nodes have been told to open to pods: one that is not ready for a moment again keeps
     /// its pods.
     pub opening: BTreeSet<ClaimName>,
+    /// Whether nodes are looked at that could go by choice, empty or for a saving; those that must be
+    /// replaced always are. Where it is left out, the plan says all the same when to look again.
+    pub consolidates: bool,
     /// The time the plan is made for, in milliseconds since 1970.
     pub now_ms: i64,
     /// How hard to try.
@@ -69,6 +72,7 @@ impl Default for PlanInput {
             unclaimed: BTreeMap::new(),
             earlier: BTreeMap::new(),
             opening: BTreeSet::new(),
+            consolidates: true,
             now_ms: 0,
             effort: Effort::default(),
             min_values: MinValuesPolicy::default(),

@@ -195,7 +195,7 @@ impl Scenario {
                     template.phase = PodPhase::Running;
                     template.unschedulable = false;
                 }
-                "gated" => template.unschedulable = value != "yes",
+                "untried" => template.unschedulable = value != "yes",
                 "deleting" => template.deleting = value == "yes",
                 "created" => template.created_ms = millis(value),
                 "preempting" => {

@@ -1,0 +1,278 @@
+//! When to plan, and what a plan need not look at yet.
+//!
+//! Invariant: what waits does so for a named time, measured by the process's own clock. Pods that need a
+//! place are planned for at once; what only may matter is planned for together; the tail of a burst is
+//! bought when the burst is over.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// A plan waits until no change has come for this long, so that a burst of pods is packed together.
+const QUIET: Duration = Duration::from_millis(50);
+/// A plan waits no longer than this after the first change.
+const GATHER_MAX: Duration = Duration::from_millis(300);
+/// Changes after which no pod needs another place (one is bound, a claim is registered) are planned for
+/// together, this long after the plan before.
+const ECHO_EVERY: Duration = Duration::from_secs(1);
+/// What nodes could go by choice is looked at no more often than this.
+const CONSOLIDATE_EVERY: Duration = Duration::from_secs(1);
+/// Pods that come within this time of each other are one burst: twice what a plan waits for quiet, for
+/// controllers create pods in rounds.
+const BURST_GAP: Duration = Duration::from_millis(100);
+
+/// What a change of the view calls for, from the least to the most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stir {
+    /// Nothing: no plan would differ.
+    #[default]
+    Nothing,
+    /// A plan may differ, but no pod waits for it.
+    Echo,
+    /// A pod may need a place, or what a user wants has changed.
+    Demand,
+    /// A pod has come that needs a place, and more may follow.
+    Arrival,
+}
+
+/// A wish to plan.
+struct Wish {
+    first: Instant,
+    last: Instant,
+    traceparents: Vec<String>,
+}
+
+/// Pods that come one after the other.
+struct Burst {
+    /// When the first came, or what came until then was served.
+    first: Instant,
+    last: Instant,
+    /// Messages that brought pods.
+    rounds: u64,
+}
+
+/// When the next plan is due.
+pub struct Cadence {
+    /// Launches that more pods could better are held no longer than this after a burst has begun.
+    burst_max: Duration,
+    wish: Option<Wish>,
+    echo: Option<Instant>,
+    wake: Option<Instant>,
+    not_before: Option<Instant>,
+    burst: Option<Burst>,
+    planned: Option<Instant>,
+    consolidated: Option<Instant>,
+}
+
+impl Cadence {
+    /// Nothing is wanted yet.
+    #[must_use]
+    pub const fn new(burst_max: Duration) -> Self {
+        Self {
+            burst_max,
+            wish: None,
+            echo: None,
+            wake: None,
+            not_before: None,
+            burst: None,
+            planned: None,
+            consolidated: None,
+        }
+    }
+
+    /// Something has changed; `traceparent` is the trace of the change, empty when untraced.
+    pub fn stir(&mut self, stir: Stir, traceparent: &str) {
+        let now = Instant::now();
+        match stir {
+            Stir::Nothing => {}
+            Stir::Echo => drop(self.echo.get_or_insert(now)),
+            Stir::Demand => self.want(now, traceparent),
+            Stir::Arrival => {
+                self.arrive(now);
+                self.want(now, traceparent);
+            }
+        }
+    }
+
+    fn want(&mut self, now: Instant, traceparent: &str) {
+        let wish =
+            self.wish.get_or_insert(Wish { first: now, last: now, traceparents: Vec::new() });
+        wish.last = now;
+        if !traceparent.is_empty() && !wish.traceparents.iter().any(|known| known == traceparent) {
+            wish.traceparents.push(traceparent.to_owned());
+        }
+    }
+
+    fn arrive(&mut self, now: Instant) {
+        let fresh = Burst { first: now, last: now, rounds: 0 };
+        let burst = self.burst.take().filter(|burst| now < burst.last + BURST_GAP);
+        let burst = self.burst.insert(burst.unwrap_or(fresh));
+        burst.last = now;
+        burst.rounds += 1;
+    }
+
+    /// True when somebody waits for a plan already.
+    #[must_use]
+    pub const fn is_wanted(&self) -> bool {
+        self.wish.is_some()
+    }
+
+    /// Plans nothing for a while.
+    pub fn hold(&mut self, wait: Duration) {
+        self.not_before = Some(Instant::now() + wait);
+    }
+
+    /// Holds plans back no more.
+    pub const fn release(&mut self) {
+        self.not_before = None;
+    }
+
+    /// Plans again after a while, also when nothing changes.
+    pub fn wake_after(&mut self, wait: Duration) {
+        let at = Instant::now() + wait;
+        self.wake = Some(self.wake.map_or(at, |wake| wake.min(at)));
+    }
+
+    /// When the next plan is due; none while nothing is waited for.
+    #[must_use]
+    pub fn due_at(&self) -> Option<Instant> {
+        let wished =
+            self.wish.as_ref().map(|wish| (wish.last + QUIET).min(wish.first + GATHER_MAX));
+        let echoed = self.echo.map(|since| {
+            self.planned.map_or(since + QUIET, |planned| (planned + ECHO_EVERY).max(since + QUIET))
+        });
+        let at = [wished, echoed, self.wake].into_iter().flatten().min()?;
+        Some(self.not_before.map_or(at, |until| at.max(until)))
+    }
+
+    /// A plan begins, which answers everything until now. Returns the traces that asked for it, and whether
+    /// it is to look at what could go by choice: not while pods come, and not more often than is of use.
+    pub fn begin(&mut self) -> (Vec<String>, bool) {
+        let now = Instant::now();
+        let wish = self.wish.take();
+        (self.echo, self.wake, self.planned) = (None, None, Some(now));
+        let rested = self.consolidated.is_none_or(|last| last + CONSOLIDATE_EVERY <= now);
+        let consolidates = rested && self.gathers_until().is_none();
+        if consolidates {
+            self.consolidated = Some(now);
+        } else {
+            self.wake_after(CONSOLIDATE_EVERY);
+        }
+        (wish.map(|wish| wish.traceparents).unwrap_or_default(), consolidates)
+    }
+
+    /// Until when what more pods could better is not bought yet; none when no more pods are coming, or these
+    /// have waited for long enough. One pod alone is no burst.
+    #[must_use]
+    pub fn gathers_until(&self) -> Option<Instant> {
+        let burst = self.burst.as_ref().filter(|burst| burst.rounds > 1)?;
+        let until = (burst.last + BURST_GAP).min(burst.first + self.burst_max);
+        (until > Instant::now()).then_some(until)
+    }
+
+    /// Everything that has come is served: what follows is a burst of its own.
+    pub fn served(&mut self) {
+        let now = Instant::now();
+        if let Some(burst) = &mut self.burst {
+            burst.first = now;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn cadence() -> Cadence {
+        Cadence::new(Duration::from_secs(1))
+    }
+
+    /// How long until the next plan, in milliseconds.
+    fn due_ms(cadence: &Cadence) -> Option<u128> {
+        cadence.due_at().map(|at| at.saturating_duration_since(Instant::now()).as_millis())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pod_alone_is_planned_for_after_a_moment_of_quiet_and_waits_for_no_other() {
+        let mut cadence = cadence();
+        cadence.stir(Stir::Arrival, "t");
+        assert_eq!(due_ms(&cadence), Some(50));
+        advance(50 * MS).await;
+        assert_eq!(cadence.begin(), (vec!["t".to_owned()], true));
+        assert_eq!((due_ms(&cadence), cadence.gathers_until()), (None, None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_burst_is_planned_for_in_time_and_its_tail_is_held_until_it_ends() {
+        let mut cadence = cadence();
+        for _ in 0..29 {
+            cadence.stir(Stir::Arrival, "");
+            advance(10 * MS).await;
+        }
+        assert_eq!(due_ms(&cadence), Some(10), "the first pod waits 300 ms");
+        advance(10 * MS).await;
+        assert!(!cadence.begin().1, "nothing goes by choice while pods come");
+        let until = cadence.gathers_until().map(|until| until - Instant::now());
+        assert_eq!(until, Some(80 * MS));
+        advance(80 * MS).await;
+        assert_eq!(cadence.gathers_until(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pods_that_never_end_to_come_hold_nothing_for_longer_than_a_second() {
+        let mut cadence = cadence();
+        let mut held_ms = 0;
+        for _ in 0..300 {
+            cadence.stir(Stir::Arrival, "");
+            advance(10 * MS).await;
+            held_ms += 10;
+            if cadence.gathers_until().is_none() {
+                assert!(held_ms <= 1_000, "{held_ms}");
+                cadence.served();
+                held_ms = 0;
+            }
+        }
+        assert!(held_ms < 1_000);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn echoes_are_planned_for_together_and_never_forgotten() {
+        let mut cadence = cadence();
+        cadence.begin();
+        advance(200 * MS).await;
+        for _ in 0..50 {
+            cadence.stir(Stir::Echo, "");
+            advance(10 * MS).await;
+        }
+        assert_eq!(due_ms(&cadence), Some(300), "a second after the plan before");
+        cadence.stir(Stir::Demand, "");
+        assert_eq!(due_ms(&cadence), Some(50), "a pod does not wait for that");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_plan_did_not_look_at_is_looked_at_before_long() {
+        let mut cadence = cadence();
+        assert!(cadence.begin().1);
+        advance(300 * MS).await;
+        cadence.stir(Stir::Demand, "");
+        assert!(!cadence.begin().1, "it has been looked at just now");
+        assert_eq!(due_ms(&cadence), Some(1_000));
+        advance(1_000 * MS).await;
+        assert!(cadence.begin().1);
+        assert_eq!(due_ms(&cadence), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_planned_while_plans_are_held() {
+        let mut cadence = cadence();
+        cadence.hold(3_000 * MS);
+        cadence.stir(Stir::Demand, "");
+        assert_eq!(due_ms(&cadence), Some(3_000));
+        cadence.release();
+        assert_eq!(due_ms(&cadence), Some(50));
+    }
+}
