@@ -78,6 +78,15 @@ pub struct Left {
     pub fault: Fault,
 }
 
+/// Pods that a claim is for.
+#[derive(Debug)]
+struct Planned {
+    /// Their UIDs.
+    pods: Vec<String>,
+    /// True when any other pod that waits is as good there.
+    any_order: bool,
+}
+
 /// Everything known of the cluster.
 #[derive(Debug, Default)]
 pub struct Index {
@@ -109,7 +118,7 @@ pub struct Index {
     listed: BTreeSet<Source>,
     fresh_pending: Vec<String>,
     /// UIDs of the pods that each claim was made for.
-    planned: BTreeMap<String, Vec<String>>,
+    planned: BTreeMap<String, Planned>,
     /// When pods last came to nodes or left them, where that is not written down yet.
     touched: BTreeMap<String, i64>,
     /// When what is being applied was seen.
@@ -237,9 +246,9 @@ impl Index {
         std::mem::take(&mut self.fresh_pending)
     }
 
-    /// Notes which pods a claim is for by the newest plan.
-    pub fn plan_for(&mut self, claim: &str, pods: &[String]) {
-        self.planned.insert(claim.to_owned(), pods.to_vec());
+    /// Notes which pods a claim is for by the newest plan, and whether any other is as good there.
+    pub fn plan_for(&mut self, claim: &str, pods: &[String], any_order: bool) {
+        self.planned.insert(claim.to_owned(), Planned { pods: pods.to_vec(), any_order });
     }
 
     /// The creation of a claim failed: unless it is there all the same, no pod waits for it.
@@ -257,8 +266,15 @@ impl Index {
 
     /// Pods that a claim is for and that still exist.
     pub fn planned_for<'a>(&'a self, claim: &str) -> impl Iterator<Item = &'a PodEntry> + use<'a> {
-        let uids = self.planned.get(claim).into_iter().flatten();
+        let uids = self.planned.get(claim).into_iter().flat_map(|planned| &planned.pods);
         uids.filter_map(|uid| self.pods.get(uid))
+    }
+
+    /// True when any pod that waited was as good as another on the claim's node, so that none was told to go
+    /// there.
+    #[must_use]
+    pub fn takes_any_order(&self, claim: &str) -> bool {
+        self.planned.get(claim).is_some_and(|planned| planned.any_order)
     }
 
     /// True when a pod of the shape waits for a node.

@@ -189,7 +189,8 @@ impl Trial<'_> {
 
     fn register(&self, cluster: &Cluster, name: &str) -> Action {
         let pods = self.uids(cluster, name);
-        Action::RegisterNode(RegisterNode { claim: name.to_owned(), node: name.to_owned(), pods })
+        let (claim, node) = (name.to_owned(), name.to_owned());
+        Action::RegisterNode(RegisterNode { claim, node, pods, any_order: false })
     }
 
     /// Waits until the pods of these nodes are bound, or nothing moves any more. Those that are refused

@@ -202,8 +202,12 @@ impl Session {
         Some(cluster::Assumption { pods: pods.into_iter().flatten().collect() })
     }
 
-    /// Existing nodes: only pods that kube-scheduler has given up on need to be told.
+    /// Existing nodes: only pods that kube-scheduler has given up on need to be told, and none while any place
+    /// is as good as another and nodes are about to open, since it tries all pods again for each of these.
     fn nominate(&mut self, plan: &Plan, origin: Origin<'_>) {
+        if plan.any_order && !self.state.starting_nodes().is_empty() {
+            return;
+        }
         let world = self.state.view().world();
         // A node gets its nominations with its registration, not before: kube-scheduler would clear
         // them while the node repels pods.

@@ -69,6 +69,8 @@ pub struct World<'a> {
     pub turns: &'a BTreeMap<ClaimName, i64>,
     /// Whether pods find their nodes in whichever order these open.
     pub pins_pods: bool,
+    /// Whether the newest plan's pods need not be told their nodes.
+    pub any_order: bool,
     /// The cluster's region.
     pub region: &'a RegionState,
     /// What there is and cannot be read.
@@ -284,7 +286,8 @@ impl World<'_> {
             }
             let pods = self.nominations.get(&claim.name).cloned().unwrap_or_default();
             let (claim_name, node) = (claim.name.clone(), node.name.clone());
-            let register = RegisterNode { claim: claim_name, node, pods };
+            let any_order = self.any_order;
+            let register = RegisterNode { claim: claim_name, node, pods, any_order };
             return told(direct(claim, Action::RegisterNode(register)));
         }
         let made = claim.create_time.as_ref();

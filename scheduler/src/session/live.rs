@@ -98,6 +98,7 @@ impl Session {
                 nominations: self.planning.nominations(),
                 turns: self.planning.turns(),
                 pins_pods: self.pins_pods,
+                any_order: self.planning.newest().is_some_and(|newest| newest.plan.any_order),
                 region: state,
                 tombstones: self.state.tombstones(),
                 sightings: &Sightings::default(),

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{DeleteParams, ObjectMeta, PostParams};
 use kube::{Api, Resource, ResourceExt as _};
@@ -48,7 +49,7 @@ impl Directives {
         let wanted = create.claim.as_ref();
         let wanted = wanted.ok_or_else(|| refused("MALFORMED", "no claim in create_claim"))?;
         let object = self.store.read(|index| object(wanted, index))?;
-        self.store.update(|index| index.plan_for(&wanted.name, &create.pods));
+        self.store.update(|index| index.plan_for(&wanted.name, &create.pods, false));
         let outcome = match self.claims().create(&PostParams::default(), &object).await {
             Ok(created) => {
                 self.announce(&created, &create.pods);
@@ -76,20 +77,25 @@ impl Directives {
         Err(refused("CLAIM_EXISTS", &text))
     }
 
+    /// Says of one pod of each workload that a node for it and its like is coming: an Event for each of
+    /// thousands would be more writes than all the rest.
     fn announce(&self, claim: &NodeClaim, pods: &[String]) {
-        let name = claim.name_any();
-        let note = format!("a node for this pod is being launched: NodeClaim {name}");
-        let pods = self.store.read(|index| {
-            let pods = pods.iter().filter_map(|uid| index.pod(uid));
-            pods.map(crate::index::pods::PodEntry::reference).collect::<Vec<_>>()
+        let mut workloads: BTreeMap<String, (ObjectReference, usize)> = BTreeMap::new();
+        self.store.read(|index| {
+            for pod in pods.iter().filter_map(|uid| index.pod(uid)) {
+                let first = || (pod.reference(), 0);
+                workloads.entry(pod.row.shape_id.clone()).or_insert_with(first).1 += 1;
+            }
         });
-        for about in pods {
-            self.events.publish(Happening {
-                about,
-                warning: false,
-                reason: "Nominated".to_owned(),
-                note: note.clone(),
-            });
+        for (about, count) in workloads.into_values() {
+            let others = match count - 1 {
+                0 => String::new(),
+                others => format!(" and {others} more of its workload"),
+            };
+            let name = claim.name_any();
+            let note = format!("a node for this pod{others} is being launched: NodeClaim {name}");
+            let reason = "Nominated".to_owned();
+            self.events.publish(Happening { about, warning: false, reason, note });
         }
     }
 

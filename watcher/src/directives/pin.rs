@@ -8,8 +8,10 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::{Node, Pod, Toleration};
+use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use longshore_proto::types::v1 as wire;
+use serde_json::json;
 
 use super::admission::is_out;
 use super::{Directives, report_once};
@@ -77,19 +79,9 @@ impl Directives {
 
     /// UID of the pod, when it was pinned.
     async fn pin_one(&self, pod: wire::Pod, pass: &Toleration) -> Option<String> {
-        let api: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace);
-        let pinned = edit(&api, &pod.name, Part::Main, None, |found: &mut Pod| {
-            if found.metadata.uid.as_deref() == Some(pod.uid.as_str()) {
-                let spec = found.spec.get_or_insert_default();
-                let tolerations = spec.tolerations.get_or_insert_default();
-                if !tolerations.contains(pass) {
-                    tolerations.push(pass.clone());
-                }
-            }
-        });
         let _place = self.admission.write().await;
-        match pinned.await {
-            Ok(found) => found.and_then(|found| found.metadata.uid).filter(|uid| *uid == pod.uid),
+        match self.let_in(&pod, pass).await {
+            Ok(pinned) => pinned.then_some(pod.uid),
             Err(error) => {
                 if code(&error) == Some(403) {
                     report_once(
@@ -103,6 +95,37 @@ impl Directives {
                 None
             }
         }
+    }
+
+    /// Adds the toleration; false when the pod is gone or another has its name. One request, unless the pod has
+    /// no list of tolerations yet: the API server gives one to every pod, where its defaults are not turned off.
+    async fn let_in(&self, pod: &wire::Pod, pass: &Toleration) -> kube::Result<bool> {
+        let api: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace);
+        let appended = json!([
+            { "op": "test", "path": "/metadata/uid", "value": pod.uid },
+            { "op": "add", "path": "/spec/tolerations/-", "value": pass },
+        ]);
+        let patch = serde_json::from_value(appended).map_err(kube::Error::SerdeError)?;
+        let params = PatchParams {
+            field_manager: Some(names::FIELD_MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        match api.patch(&pod.name, &params, &Patch::<Pod>::Json(patch)).await {
+            Ok(_) => return Ok(true),
+            Err(error) if code(&error) == Some(404) => return Ok(false),
+            Err(error) if code(&error) != Some(422) => return Err(error),
+            Err(_) => {}
+        }
+        let found = edit(&api, &pod.name, Part::Main, None, |found: &mut Pod| {
+            if found.metadata.uid.as_deref() == Some(pod.uid.as_str()) {
+                let spec = found.spec.get_or_insert_default();
+                let tolerations = spec.tolerations.get_or_insert_default();
+                if !tolerations.contains(pass) {
+                    tolerations.push(pass.clone());
+                }
+            }
+        });
+        Ok(found.await?.and_then(|found| found.metadata.uid).is_some_and(|uid| uid == pod.uid))
     }
 
     async fn await_bound(&self, pods: &[String]) {
@@ -125,8 +148,6 @@ fn pinnable(index: &Index, pods: &[String]) -> Vec<wire::Pod> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn node(labels: &serde_json::Value, taints: &serde_json::Value) -> Node {

@@ -1,8 +1,8 @@
 //! Taking a new node into service.
 //!
-//! Invariant: the order. Labels and taints are synced, and the planned pods let in or nominated, while the
-//! node still repels all others; only then does karpenter.sh/unregistered go. So kube-scheduler binds what
-//! was planned where it was planned.
+//! Invariant: the order. Labels and taints are synced, and the planned pods let in or nominated where their
+//! place is at stake, while the node still repels all others; only then does karpenter.sh/unregistered go. So
+//! kube-scheduler binds what was planned where it was planned.
 
 use k8s_openapi::api::core::v1::{Node, Taint as CoreTaint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -49,11 +49,12 @@ impl Directives {
         let node = synced.ok_or_else(|| {
             DirectiveError::refused("NOT_FOUND", format!("Node {name} does not exist any more"))
         })?;
-        self.store.update(|index| index.plan_for(&register.claim, &register.pods));
+        let RegisterNode { pods, any_order, .. } = register;
+        self.store.update(|index| index.plan_for(&register.claim, pods, *any_order));
         // A node that repels pods even when open takes no nominations: kube-scheduler would clear each
-        // at once, and retry all pods because of it.
-        let started = has_started(&claim, &node);
-        self.open_node(node, if started { &register.pods } else { &[] }).await?;
+        // at once, and retry all pods because of it. Where any place is as good, none is told.
+        let told = has_started(&claim, &node) && !any_order;
+        self.open_node(node, if told { pods } else { &[] }).await?;
         self.record_registration(&claim, name).await
     }
 

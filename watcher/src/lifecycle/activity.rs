@@ -35,19 +35,25 @@ pub fn steps(index: &Index, now_ms: i64) -> Vec<Step> {
 /// The pods of a claim all run; those that are gone meanwhile are not waited for. Counted are the places
 /// that the plan in force when the node opened wanted on it, and the pods that came there besides.
 /// Pods of one shape are the same to planner and kube-scheduler alike: a place is realised when any pod
-/// of the planned shape has it, and is not given up while one waits that may still come.
+/// of the planned shape has it, and is not given up while one waits that may still come. Where any place was as
+/// good as another, each pod that runs has what was planned for it.
 fn running(index: &Index, claim: &str) -> Option<Step> {
     let node = index.claim(claim)?.status.as_ref()?.node_name.as_deref()?;
     let mut besides: BTreeMap<&str, usize> = BTreeMap::new();
     for pod in index.pods_on(node).filter(|pod| !pod.facts.daemon && !pod.facts.mirror) {
         *besides.entry(&pod.row.shape_id).or_default() += 1;
     }
+    let any_order = index.takes_any_order(claim);
     let (mut places, mut realised) = (0, 0);
     for pod in index.planned_for(claim) {
         if pod.row.phase() != PodPhase::Running {
             return None;
         }
         places += 1;
+        if any_order {
+            realised += 1;
+            continue;
+        }
         match besides.get_mut(pod.row.shape_id.as_str()).filter(|left| **left > 0) {
             Some(left) => {
                 *left -= 1;
@@ -57,6 +63,7 @@ fn running(index: &Index, claim: &str) -> Option<Step> {
             None => {}
         }
     }
-    let pods = if places == 0 { 0 } else { places + besides.into_values().sum::<usize>() };
+    let besides = if any_order { 0 } else { besides.into_values().sum::<usize>() };
+    let pods = if places == 0 { 0 } else { places + besides };
     Some(Step::Running { claim: claim.to_owned(), pods, realised })
 }

@@ -339,7 +339,7 @@ fn a_claims_trace_ends_when_its_pods_run() {
         apply::<Pod>(&mut index, pod(name, pending.clone()));
     }
     let planned = ["p", "q", "gone"].map(str::to_owned);
-    index.plan_for("c1", &planned);
+    index.plan_for("c1", &planned, false);
     apply::<Pod>(&mut index, pod("p", json!({})));
     assert!(counted(&index).is_empty(), "one waits");
     apply::<Pod>(&mut index, pod("q", json!({ "spec": { "nodeName": "elsewhere" } })));
@@ -351,6 +351,8 @@ fn a_claims_trace_ends_when_its_pods_run() {
     assert_eq!(counted(&index), [running(2, 2)], "it is like the one that went elsewhere");
     apply::<Pod>(&mut index, pod("s", json!({})));
     assert_eq!(counted(&index), [running(3, 2)], "it was not planned here");
+    index.plan_for("c1", &planned, true);
+    assert_eq!(counted(&index), [running(2, 2)], "any place is as good");
 }
 
 fn counted(index: &Index) -> Vec<Step> {

@@ -86,7 +86,8 @@ async fn the_whole_way_to_a_running_pod() {
     launched(&mut session).await;
     create(&world.all::<Node>(), node("n1", PROVIDER_ID)).await;
     session.until("the node", |view| view.node("n1").is_some()).await;
-    let register = RegisterNode { claim: "c1".to_owned(), node: "n1".to_owned(), pods: vec![uid] };
+    let (claim, node) = ("c1".to_owned(), "n1".to_owned());
+    let register = RegisterNode { claim, node, pods: vec![uid], any_order: false };
     done(&mut session, Action::RegisterNode(register)).await;
     until(&world.pods(), "waits", "the pod is bound", |pod: Option<&Pod>| {
         pod.and_then(|p| p.spec.as_ref()?.node_name.as_deref()) == Some("n1")
@@ -120,7 +121,8 @@ async fn a_nomination_is_ours_and_comes_before_the_taint_goes() {
     let uid = create(&world.pods(), gated).await.metadata.uid.unwrap();
     let (_, mut session) = world.scheduler.session().await;
     registered(&world, &mut session, "c1", "n1").await;
-    let register = RegisterNode { claim: "c1".to_owned(), node: "n1".to_owned(), pods: vec![uid] };
+    let (claim, node) = ("c1".to_owned(), "n1".to_owned());
+    let register = RegisterNode { claim, node, pods: vec![uid], any_order: false };
     session.direct(Action::RegisterNode(register)).await;
     session
         .until("the nomination", |view| {

@@ -281,7 +281,7 @@ pub async fn registered(world: &World, session: &mut Session, name: &str, node_n
     create(&world.all::<Node>(), node(node_name, &provider_id)).await;
     session.until("the node is seen", |view| view.node(node_name).is_some()).await;
     let register =
-        RegisterNode { claim: name.to_owned(), node: node_name.to_owned(), pods: Vec::new() };
+        RegisterNode { claim: name.to_owned(), node: node_name.to_owned(), ..Default::default() };
     let result = session.direct(Action::RegisterNode(register)).await;
     assert_eq!(result.status(), DirectiveStatus::Done, "{result:?}");
 }

@@ -3,6 +3,7 @@
 //! Invariant: a plan is complete. Every pod to place is in `placements` or in `unplaced`; every
 //! launch names its closed set of offerings; every disruption names where its pods go.
 
+mod any_order;
 pub(crate) mod assemble;
 pub(crate) mod buffers;
 pub(crate) mod candidates;
@@ -99,6 +100,7 @@ fn plan_at(input: &PlanInput, heights: &Heights) -> Plan {
     disrupt::add(context, &mut plan);
     buffers::forget(&model, &mut launched);
     plan.turns = opening::turns(&model, &scene, &plan.unplaced);
+    plan.any_order = any_order::any_order(&model);
     worth::add(&model, &goods, &launched, &mut plan);
     plan
 }

@@ -142,6 +142,9 @@ pub struct Plan {
     /// Claims whose nodes are fit to be opened to pods, with their turn. Opened in this order, those of one turn
     /// together, nodes get the pods that are wanted there.
     pub turns: BTreeMap<ClaimName, i64>,
+    /// True when pods need not be told their nodes: in whichever order they are bound, all planned places
+    /// are of use to those that are left.
+    pub any_order: bool,
     /// What becomes of the pods of each capacity buffer.
     pub buffers: BTreeMap<ObjectKey, Buffered>,
     /// Price of all launches, each at its first candidate.

@@ -16,6 +16,7 @@ mod explanations;
 mod mixtures;
 mod objective;
 mod objects;
+mod orders;
 mod random;
 mod render;
 mod requirements;
