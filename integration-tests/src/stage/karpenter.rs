@@ -87,6 +87,6 @@ fn command(around: &Surroundings) -> Result<Command> {
         .env("HEALTH_PROBE_PORT", ports::free()?.to_string())
         .env("KUBE_CLIENT_QPS", "1000")
         .env("KUBE_CLIENT_BURST", "2000")
-        .env("LOG_LEVEL", "debug");
+        .env("LOG_LEVEL", "info");
     Ok(command)
 }

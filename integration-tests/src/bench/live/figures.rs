@@ -11,6 +11,7 @@ use super::cases::Goal;
 use super::script::Span;
 use super::seen::{Capacity, Mark, PodState, What};
 use super::world::BOOT;
+use crate::bench::numbers::count;
 
 const CREATE_FLEET: &str = "ec2:CreateFleet";
 const EVICTION: &str = "pods/eviction";
@@ -84,7 +85,7 @@ pub fn figures(marks: &[Mark], span: &Span) -> Figures {
     Figures {
         first_call_ms: since(calls.iter().min()),
         last_call_ms: since(calls.iter().max()),
-        calls_to_goal: number(&calls),
+        calls_to_goal: count(calls.len()),
         goal_ms: took,
         goal_less_boot_ms: took.filter(|_| !calls.is_empty()).map(|it| it.saturating_sub(boot_ms)),
         at_goal: capacity(marks, goal_ms),
@@ -176,11 +177,7 @@ fn by_name(marks: &[&Mark], name: impl Fn(&What) -> Option<String>) -> BTreeMap<
 }
 
 fn how_many(marks: &[&Mark], is: impl Fn(&What) -> bool) -> u64 {
-    number(&marks.iter().filter(|mark| is(&mark.what)).collect::<Vec<_>>())
-}
-
-fn number<T>(of: &[T]) -> u64 {
-    crate::bench::numbers::count(of.len())
+    count(marks.iter().filter(|mark| is(&mark.what)).count())
 }
 
 #[cfg(test)]

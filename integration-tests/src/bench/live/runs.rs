@@ -98,16 +98,17 @@ async fn measured(case: &Case, run: &mut Run, world: &World) -> Result<()> {
     hands::apply(&world.client, &case.supply).await?;
     world.settled().await?;
     let recorder = Recorder::start(&world.client, &world.region);
-    let spans = Box::pin(play(case, world, &recorder, &mut contender)).await?;
+    let mut spans = Vec::new();
+    let outcome = Box::pin(play(case, world, &recorder, &mut contender, &mut spans)).await;
     // What it does while it ends is no part of a phase.
-    contender.stop().await?;
+    let outcome = outcome.and(contender.stop().await);
     calls::written(&world.audit_log).await?;
     run.marks = recorder.marks()?;
     run.marks.extend(calls::cloud(&world.region.calls(), recorder.clock));
     run.marks.extend(calls::api(&world.audit_log, recorder.clock)?);
     run.marks.sort_by_key(|mark| mark.at_ms);
     run.phases = spans.into_iter().map(|span| played(run, span)).collect();
-    Ok(())
+    outcome
 }
 
 fn played(run: &Run, span: Span) -> Played {

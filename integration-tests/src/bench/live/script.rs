@@ -21,7 +21,7 @@ use super::world::World;
 use crate::stage::hands;
 
 /// A cluster that has not settled so long after its pods run is left.
-const SETTLE_LIMIT: Duration = Duration::from_secs(180);
+pub const SETTLE_LIMIT: Duration = Duration::from_secs(180);
 
 /// A phase as it was played.
 #[derive(Clone, Debug, Serialize)]
@@ -46,7 +46,7 @@ pub struct Span {
     pub usage: [Usage; 3],
 }
 
-/// Plays a case. What does not reach its goal ends it.
+/// Plays a case, and adds each phase that has ended. What does not reach its goal ends it.
 ///
 /// # Errors
 /// When the contender ends, or the cluster or the region cannot be told something.
@@ -55,8 +55,8 @@ pub async fn play(
     world: &World,
     recorder: &Recorder,
     contender: &mut Running,
-) -> Result<Vec<Span>> {
-    let mut spans = Vec::new();
+    spans: &mut Vec<Span>,
+) -> Result<()> {
     for phase in &case.phases {
         let (began_ms, before) = (recorder.clock.now_ms(), contender.usage()?);
         let reached = perform(phase, world, recorder).await?;
@@ -78,7 +78,7 @@ pub async fn play(
             break;
         }
     }
-    Ok(spans)
+    Ok(())
 }
 
 /// Acts, and waits for the goal; false when that is not reached within the limit.
