@@ -2,6 +2,8 @@
 //!
 //! Invariant: data; a case is the same for each contender, and each of its phases says what ends it.
 
+pub mod manifests;
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -10,10 +12,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::args::CaseName;
-use super::manifests::{self, Pool, SMALL, apart, deployment, disruption_budget, requirement};
-use super::manifests::{spread, supply, with};
 use crate::stage::hands;
 use crate::stage::world::ROOT;
+use manifests::{Pool, SMALL, apart, deployment, disruption_budget, requirement};
+use manifests::{spread, supply, with};
 
 /// How long a phase may take until all its pods run.
 const LIMIT: Duration = Duration::from_secs(240);

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::args::Contender;
 use super::cases::Goal;
+use super::recorder::seen::{Capacity, Mark, PodState, What};
 use super::script::Span;
-use super::seen::{Capacity, Mark, PodState, What};
 use super::world::BOOT;
 use crate::bench::numbers::count;
 

@@ -5,17 +5,13 @@
 //! record of calls and from the API server's audit log, never from its own word.
 
 mod args;
-mod calls;
 mod cases;
-mod chart;
 mod contender;
 mod figures;
-mod manifests;
 mod recorder;
 mod report;
 mod runs;
 mod script;
-mod seen;
 mod world;
 
 use anyhow::{Result, ensure};

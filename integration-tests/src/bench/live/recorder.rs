@@ -3,6 +3,9 @@
 //! Invariant: nothing is polled: pods, nodes and claims are watched, and the region says when an instance
 //! changes. A watch that had to begin again may have missed something, which is a fault of the recording.
 
+pub mod calls;
+pub mod seen;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +24,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::seen::{ClaimState, Mark, Seen};
+use seen::{ClaimState, Mark, Seen};
 
 /// When a recording began, on both clocks.
 #[derive(Clone, Copy, Debug)]

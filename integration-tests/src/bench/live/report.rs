@@ -3,6 +3,8 @@
 //! Invariant: each figure is the median of the runs that have it; what was not reached is said where its
 //! figure would stand. Losses are in the same tables as wins.
 
+pub mod chart;
+
 use std::collections::BTreeMap;
 
 use anyhow::Result;
@@ -10,9 +12,9 @@ use anyhow::Result;
 use super::args::{CaseName, Contender};
 use super::cases::{self, Case};
 use super::figures::{Figures, Played};
+use super::recorder::seen::Capacity;
 use super::runs::{Results, Run};
 use super::script::SETTLE_LIMIT;
-use super::seen::Capacity;
 use crate::bench::numbers::{count, dollars, float, median};
 
 /// Names listed in a row of calls.

@@ -8,15 +8,14 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::args::{CaseName, Contender, LiveArgs};
-use super::calls;
 use super::cases::{self, Case};
 use super::contender::Running;
 use super::figures::{Played, figures};
-use super::recorder::Recorder;
+use super::recorder::seen::Mark;
+use super::recorder::{Recorder, calls};
+use super::report::{self, chart};
 use super::script::{Span, play};
-use super::seen::Mark;
 use super::world::World;
-use super::{chart, report};
 use crate::bench::{machine, tell};
 use crate::stage::hands;
 

@@ -16,7 +16,7 @@ use tokio::time::interval;
 use super::cases::{Act, Case, Goal, Phase, restarted};
 use super::contender::{Running, Usage};
 use super::recorder::Recorder;
-use super::seen::Seen;
+use super::recorder::seen::Seen;
 use super::world::World;
 use crate::stage::hands;
 

@@ -1,7 +1,7 @@
 //! Figures of a short timeline, by hand.
 
 use super::super::contender::Usage;
-use super::super::seen::{ClaimState, NodeState};
+use super::super::recorder::seen::{ClaimState, NodeState};
 use super::*;
 
 fn mark(at_ms: u64, what: What) -> Mark {

@@ -5,11 +5,11 @@
 
 use std::fmt::Write as _;
 
-use super::args::Contender;
-use super::figures::Played;
-use super::runs::{Results, Run};
-use super::seen::{Capacity, Mark, PodState, What};
 use crate::bench::chart::{OURS, PEER};
+use crate::bench::live::args::Contender;
+use crate::bench::live::figures::Played;
+use crate::bench::live::recorder::seen::{Capacity, Mark, PodState, What};
+use crate::bench::live::runs::{Results, Run};
 use crate::bench::numbers::{count, float};
 
 const WIDTH: f64 = 860.0;

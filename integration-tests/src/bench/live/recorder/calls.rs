@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use longshore_lab::region::CallRecord;
 use serde::Deserialize;
 
-use super::recorder::Clock;
+use super::Clock;
 use super::seen::{Mark, What};
 use crate::parts::poll;
 
