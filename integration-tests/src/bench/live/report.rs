@@ -79,7 +79,9 @@ const HOW: &str = "\
 
 - Each run has a control plane of its own (etcd, kube-apiserver, kube-scheduler, kube-controller-manager, all \
 real), a simulated region us-east-1 with EC2's wire protocol, and kubelets that join its instances. An instance \
-runs 8 s after its launch, its Node is there and Ready 2 s later: a boot takes 10 s for everybody.
+runs 8 s after its launch, its Node is there and Ready 2 s later: a boot takes 10 s for everybody. One node of \
+Fargate, which takes none of the pods, is there all the time: without any node kube-scheduler tries pods again ever \
+more seldom, for 18 s in the end, and hides whatever the contender does.
 - The contender is one process with every right on the cluster. A case begins when class and pool are Ready and \
 it has asked nothing of AWS for 3 s but for messages; there is no pod to warm it up.
 - The pool, unless a case says otherwise: linux on amd64, on demand and spot, categories c, m and r, generation \

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use kube::Client;
+use k8s_openapi::api::core::v1::Node;
 use kube::api::DynamicObject;
-use longshore_lab::kubelet::{KubeletConfig, Kubelets};
+use kube::{Api, Client};
+use longshore_lab::kubelet::{KubeletConfig, Kubelets, StaticNode};
 use longshore_lab::region::{CLUSTER, Region, RegionConfig, RegionHandle};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -29,6 +30,9 @@ const RUNNING_AFTER_MS: u32 = 8_000;
 const NODE_AFTER: Duration = Duration::from_secs(2);
 /// From a launch to a Node that is Ready.
 pub const BOOT: Duration = Duration::from_secs(10);
+/// A node of Fargate, where autoscalers live: in a cluster without any node kube-scheduler does not wait for
+/// nodes but tries again and again, ever more seldom, and that would be what is measured.
+const HOST: (&str, i64, i64) = ("fargate-ip-10-0-9-9.ec2.internal", 500, 1 << 30);
 /// How long class and pool may take to be Ready, and the contender to be quiet.
 const READY_LIMIT: Duration = Duration::from_secs(120);
 /// For so long a contender that is up has nothing to ask of AWS.
@@ -60,6 +64,7 @@ impl World {
         let mut config = RegionConfig::simple(REGION)?;
         (config.timing.boot_min_ms, config.timing.boot_max_ms) =
             (RUNNING_AFTER_MS, RUNNING_AFTER_MS);
+        let zone = config.zones.first().map(|zone| zone.name.clone()).unwrap_or_default();
         let region = Arc::new(Region::start(config).await?);
         let options = ControlPlaneOptions { observes: true, ..ControlPlaneOptions::default() };
         let plane = ControlPlane::start(options).await?;
@@ -70,7 +75,13 @@ impl World {
         hands::established(&client).await?;
         let kubelet =
             KubeletConfig { register_delay: NODE_AFTER, ..KubeletConfig::new(CLUSTER, REGION) };
-        let kubelets = Kubelets::start(client.clone(), Arc::clone(&region) as _, kubelet);
+        let mut kubelets = Kubelets::start(client.clone(), Arc::clone(&region) as _, kubelet);
+        let (host, cpu_millis, memory_bytes) = HOST;
+        kubelets.add_static_node(StaticNode::fargate(host, &zone, cpu_millis, memory_bytes));
+        poll::until("the first node is there", READY_LIMIT, || async {
+            Api::<Node>::all(client.clone()).get(host).await.map(drop)
+        })
+        .await?;
         let around = Surroundings {
             kubeconfig,
             queue: CLUSTER.to_owned(),

@@ -92,8 +92,10 @@ pub struct Capacity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PodState {
-    /// Not bound, or not running yet.
+    /// Not bound.
     Waiting,
+    /// Bound, not running yet.
+    Bound,
     /// Running.
     Running,
     /// Being deleted, or at its end.
@@ -108,8 +110,10 @@ pub enum PodState {
 pub enum NodeState {
     /// There, not Ready.
     Joined,
-    /// Ready.
+    /// Ready, and closed to plain pods by a taint.
     Ready,
+    /// Ready, and open to them.
+    Open,
     /// Being emptied.
     Emptying,
     /// Deleted.
@@ -135,7 +139,7 @@ pub struct Seen {
     pub marks: Vec<Mark>,
     /// Pods that run.
     pub running: usize,
-    /// Pods that wait.
+    /// Pods that do not run yet.
     pub waiting: usize,
     /// Why the marks cannot be relied on.
     pub fault: Option<String>,
@@ -174,7 +178,11 @@ impl Seen {
 
 impl PodState {
     const fn is_live(self) -> bool {
-        matches!(self, Self::Waiting | Self::Running)
+        matches!(self, Self::Waiting | Self::Bound | Self::Running)
+    }
+
+    const fn is_early(self) -> bool {
+        matches!(self, Self::Waiting | Self::Bound)
     }
 
     fn of(pod: &Pod) -> Self {
@@ -183,6 +191,7 @@ impl PodState {
             _ if pod.metadata.deletion_timestamp.is_some() => Self::Ending,
             Some("Succeeded" | "Failed") => Self::Ending,
             Some("Running") => Self::Running,
+            _ if pod.spec.as_ref().is_some_and(|spec| spec.node_name.is_some()) => Self::Bound,
             _ => Self::Waiting,
         }
     }
@@ -190,12 +199,16 @@ impl PodState {
 
 impl NodeState {
     fn of(node: &Node) -> Self {
-        let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
-        let mut taints = taints.into_iter().flatten();
-        if node.metadata.deletion_timestamp.is_some() || taints.any(|it| it.key == EMPTYING) {
+        let taints = || node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
+        if node.metadata.deletion_timestamp.is_some() || taints().any(|it| it.key == EMPTYING) {
             return Self::Emptying;
         }
-        if eyes::is_ready(node) { Self::Ready } else { Self::Joined }
+        let closed = taints().any(|it| it.effect != "PreferNoSchedule");
+        match (eyes::is_ready(node), closed) {
+            (false, _) => Self::Joined,
+            (true, true) => Self::Ready,
+            (true, false) => Self::Open,
+        }
     }
 }
 
@@ -209,12 +222,10 @@ impl Seen {
         if before == Some(is) {
             return false;
         }
-        for (state, number) in
-            [(PodState::Running, &mut self.running), (PodState::Waiting, &mut self.waiting)]
-        {
-            *number += usize::from(is == state);
-            *number -= usize::from(before == Some(state));
-        }
+        self.running += usize::from(is == PodState::Running);
+        self.running -= usize::from(before == Some(PodState::Running));
+        self.waiting += usize::from(is.is_early());
+        self.waiting -= usize::from(before.is_some_and(PodState::is_early));
         self.mark(at_ms, What::Pod { name, is })
     }
 
