@@ -27,8 +27,8 @@ const NAMES_MAX: usize = 8;
 pub fn document(results: &Results) -> Result<String> {
     let head = format!(
         "# Live, side by side\n\nWritten by `make peer-live`; do not edit. Machine: {}. Commit: {}. \
-         Karpenter is the published AWS controller, v{}; Longshore is `longshore up`, a release build. Up to \
-         {} runs of each contender in each case, by turns; figures are medians.\n\n![Pods and prices over \
+         Karpenter is the published AWS controller, v{}; Longshore is `longshore up`, a release build. \
+         Runs of each contender in each case, by turns: {}; figures are medians.\n\n![Pods and prices over \
          time](live.svg)",
         results.machine,
         results.commit,

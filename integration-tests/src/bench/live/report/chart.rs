@@ -192,7 +192,8 @@ fn path(points: &[Point], (x, y): (f64, f64), (last_ms, most): (f64, f64)) -> St
 }
 
 fn short(value: f64) -> String {
-    if value < 10.0 { format!("{value:.2}") } else { format!("{value:.0}") }
+    let is_whole = value.fract() < f64::EPSILON;
+    if value < 10.0 && !is_whole { format!("{value:.2}") } else { format!("{value:.0}") }
 }
 
 /// Lines are judged by the eye alone; what they are made of is not.
