@@ -103,7 +103,7 @@ shell-lint: setup-lint
 
 # --- measure ------------------------------------------------------------------------------------
 
-.PHONY: bench reach busy deep differ agree sizes timings
+.PHONY: bench reach peer-live busy deep differ agree sizes timings
 bench: setup-build ## measure the planner and Karpenter's on the same files, into docs/benchmarks.md (half an hour)
 	@tools/setup.sh peer
 	cargo build --release --package longshore-it --bin bench
@@ -113,6 +113,11 @@ reach: setup-build ## measure 100 clusters on one scheduler, floods, deaths and 
 	cargo build --release --package longshore-scheduler --package longshore-actuator \
 		--package longshore-watcher --package longshore-it --bins
 	$(target)/release/bench reach all $(REACH_ARGS)
+
+peer-live: setup-build ## run Longshore and the published Karpenter side by side on real control planes, into docs/live.md (three hours)
+	@tools/setup.sh etcd kubernetes karpenter
+	cargo build --release --package longshore --package longshore-it --bin longshore --bin bench
+	$(target)/release/bench live --keep $(target)/live $(PEER_LIVE_ARGS)
 
 busy: build-test ## run the walkthrough W2 twenty times beside eight busy loops
 	@$(MAKE) --no-print-directory setup-test

@@ -87,8 +87,10 @@ impl Cluster {
     /// # Errors
     /// When a part does not start.
     pub async fn start() -> Result<Self> {
-        let options =
-            ControlPlaneOptions { scheduler: true, controllers: Controllers::Only(CONTROLLER) };
+        let options = ControlPlaneOptions {
+            controllers: Controllers::Only(CONTROLLER),
+            ..ControlPlaneOptions::default()
+        };
         let plane = ControlPlane::start(options).await?;
         let client = plane.client();
         hands::apply(&client, &hands::manifests(&Path::new(ROOT).join("deploy/crds"))?).await?;

@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use longshore_proto::planning::v1::Effort as WireEffort;
 
 use super::latency::Case;
+use super::live::LiveArgs;
 use super::reach::ReachArgs;
 
 /// Measures Longshore's planner, and Karpenter's scheduler on the same files.
@@ -51,6 +52,8 @@ pub enum Command {
     Agree(AgreeArgs),
     /// Measure how far the services reach: many clusters, floods, deaths, interruptions.
     Reach(ReachArgs),
+    /// Measure Longshore and the published Karpenter controller live, in turn, on the same kind of cluster.
+    Live(LiveArgs),
     /// Measure everything about plans, both sides by turns, and write the tables and the chart.
     All(AllArgs),
 }
@@ -202,6 +205,10 @@ mod tests {
         assert!(parse("bench pack --catalogue a --workload b --output json").is_ok());
         assert!(parse("bench pack --catalogue a -f b --effort max").is_ok());
         assert!(parse("bench reach flood --rpc compute-plan --seconds 5 --output json").is_ok());
+        assert!(
+            parse("bench live --cases one,two-thousand --contenders karpenter --runs 1").is_ok()
+        );
+        assert!(parse("bench live --cases none").is_err() && parse("bench live --runs 0").is_err());
         assert!(parse("bench reach").is_err());
         assert!(parse("bench pack --catalogue a").is_err());
         assert!(parse("bench pack --catalogue a --workload b --daemonset 500").is_err());

@@ -30,8 +30,10 @@ pub fn svg(rows: &[Row]) -> String {
     )
 }
 
-const OURS: &str = "#1f6feb";
-const PEER: &str = "#b0b7c3";
+/// Colour of what is ours.
+pub(super) const OURS: &str = "#1f6feb";
+/// Colour of the peer.
+pub(super) const PEER: &str = "#b0b7c3";
 
 struct Bars {
     name: String,

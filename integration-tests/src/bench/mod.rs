@@ -12,6 +12,7 @@ mod chart;
 mod differ;
 mod goals;
 mod latency;
+mod live;
 mod machine;
 mod numbers;
 mod outcome;
@@ -46,6 +47,7 @@ pub fn run(args: &Args) -> Result<()> {
         Command::Differ(args) => differ::differ(args),
         Command::Agree(args) => agreement::agreement(args),
         Command::Reach(args) => reach::reach(args),
+        Command::Live(args) => live::live(args),
         Command::All(args) => suite::all(args),
     }
 }

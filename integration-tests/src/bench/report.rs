@@ -52,7 +52,7 @@ pub fn document(results: &Results) -> String {
             "# Benchmarks\n\nWritten by `make bench`; do not edit. Machine: {machine}. Commit: \
              {commit}. The peer is Karpenter's scheduler, v{}, called in a process of its own on the \
              same files.{quick}\n\n![Price over the proven lower bound](benchmarks.svg)",
-            peer_version()
+            part_version("peer")
         ),
         "## Goals\n\nA floor has to hold; ✗ marks one that does not.".to_owned(),
         goals::table(results),
@@ -96,11 +96,13 @@ const HOW: &str = "\
     make bench                      # everything; the peer takes minutes on the largest
     bench pack --catalogue FILE --workload FILE --output json";
 
-fn peer_version() -> String {
+/// Version of a pinned part, as tools/parts/versions has it.
+#[must_use]
+pub fn part_version(part: &str) -> String {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../tools/parts/versions");
     let text = std::fs::read_to_string(root).unwrap_or_default();
     let mut lines = text.lines().map(str::split_whitespace);
-    let found = lines.find_map(|mut words| (words.next() == Some("peer")).then(|| words.next()));
+    let found = lines.find_map(|mut words| (words.next() == Some(part)).then(|| words.next()));
     found.flatten().unwrap_or("unknown").to_owned()
 }
 

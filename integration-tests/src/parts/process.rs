@@ -13,6 +13,9 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::{binary, poll};
 
+/// Unit of processor time in /proc: the kernel shows it to programs in hundredths of a second, whatever it
+/// counts in itself.
+const MS_PER_TICK: u64 = 10;
 /// How many lines of its log an error about a process shows.
 const LOG_TAIL_LINES: usize = 15;
 
@@ -61,6 +64,17 @@ impl Process {
     /// Where the system does not tell.
     pub fn peak_rss_bytes(&self) -> Result<u64> {
         peak_rss_bytes(&self.child.id().to_string())
+    }
+
+    /// Processor time that the process has used so far, in milliseconds, its own and the system's for it.
+    ///
+    /// # Errors
+    /// Where the system does not tell.
+    pub fn cpu_ms(&self) -> Result<u64> {
+        let path = format!("/proc/{}/stat", self.child.id());
+        let stat = fs::read_to_string(&path)?;
+        let ticks = cpu_ticks(&stat).with_context(|| format!("no times in {path}"))?;
+        Ok(ticks * MS_PER_TICK)
     }
 
     /// The file that holds what the process wrote.
@@ -189,6 +203,14 @@ impl Drop for Process {
     }
 }
 
+/// utime and stime of proc(5), fields 14 and 15. They are counted from behind the name, which may hold spaces.
+fn cpu_ticks(stat: &str) -> Option<u64> {
+    let mut after_name = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let user: u64 = after_name.next()?.parse().ok()?;
+    let system: u64 = after_name.next()?.parse().ok()?;
+    Some(user + system)
+}
+
 /// Largest resident set of a process so far, in bytes; `self` for this one.
 ///
 /// # Errors
@@ -200,4 +222,16 @@ pub fn peak_rss_bytes(process: &str) -> Result<u64> {
     let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
     let kib: u64 = kib.with_context(|| format!("no VmHWM in {path}"))?.trim().parse()?;
     Ok(kib << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processor_time_is_read_behind_any_name() {
+        let stat = "7 (a ) b) S 1 7 7 0 -1 4194304 10 0 0 0 123 45 0 0 20 0 1 0 99 1 1";
+        assert_eq!(cpu_ticks(stat), Some(168));
+        assert_eq!(cpu_ticks("7 (a) S 1"), None);
+    }
 }

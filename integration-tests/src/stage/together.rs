@@ -3,9 +3,8 @@
 //! Invariant: each copy has credentials of its own, so that the region knows who called. Everything
 //! ends with the stage.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,16 +17,13 @@ use longshore_lab::region::{CLUSTER, CallRecord, Region, RegionConfig, RegionHan
 
 use super::agreement::Books;
 use super::home::Home;
-use super::services::{access_key, callers};
+use super::services::{Surroundings, access_key, callers};
 use super::world::ROOT;
-use super::{eyes, hands, ledger};
-use crate::parts::binary::workspace_program;
+use super::{eyes, hands, ledger, up};
 use crate::parts::{Process, page, poll};
 
-/// How long a copy may take to say where it serves.
+/// How long a node may take to be there.
 const START_LIMIT: Duration = Duration::from_secs(60);
-/// What a copy logs before the address of its metrics.
-const METRICS: &str = "serving metrics and health address=";
 /// What a copy logs before the address of its actuator.
 const ACTUATOR: &str = "listening addr=";
 /// A node that is there before Longshore is: what the region is learned from.
@@ -79,10 +75,16 @@ impl Together {
         .await?;
         let mut running = Vec::new();
         for name in names {
-            let command = command(&name, &region.endpoint_url(), &home.kubeconfig)?;
+            let around = Surroundings {
+                access_key: access_key(&name),
+                kubeconfig: home.kubeconfig.clone(),
+                queue: CLUSTER.to_owned(),
+                ..Surroundings::without_cluster(dir, "", &region.endpoint_url())
+            };
+            let command = up::command(&name, &around)?;
             let mut process = Process::start(&name, command, dir)?;
-            let line = process.wait_for_line(METRICS, START_LIMIT).await?;
-            running.push(Copy { metrics: address(&line, METRICS)?, name, process });
+            let metrics = up::metrics(&mut process).await?;
+            running.push(Copy { metrics, name, process });
         }
         Ok(Self {
             copies: running,
@@ -138,7 +140,7 @@ impl Together {
     pub async fn reconciled(&self) -> Result<()> {
         let log = self.copy(self.working().await?)?.process.log()?;
         let line = log.lines().find(|line| line.contains(ACTUATOR));
-        let actuator = address(line.context("no actuator listens yet")?, ACTUATOR)?;
+        let actuator = up::address(line.context("no actuator listens yet")?, ACTUATOR)?;
         let instances = self.region.instances();
         let ledger = ledger::read(&format!("http://{actuator}")).await?;
         let claims = eyes::claims(&self.client).await?;
@@ -158,28 +160,4 @@ impl Copy {
         ensure!(status == 200, "{path}: {status} {body}");
         Ok(body)
     }
-}
-
-/// `longshore up` as a pod runs it, but for where AWS is and the kubeconfig.
-fn command(name: &str, region_url: &str, kubeconfig: &Path) -> Result<Command> {
-    let any_port = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-    let mut command = Command::new(workspace_program("longshore")?);
-    command
-        .args(["up", "--cluster-name", CLUSTER, "--interruption-queue", CLUSTER])
-        .args(["--identity", name, "--metrics-listen", &any_port.to_string()])
-        .arg("--kubeconfig")
-        .arg(kubeconfig)
-        .env("AWS_ENDPOINT_URL", region_url)
-        .env("AWS_ACCESS_KEY_ID", access_key(name))
-        .env("AWS_SECRET_ACCESS_KEY", "lab")
-        .env_remove("AWS_PROFILE")
-        .env_remove("AWS_REGION")
-        .env_remove("LONGSHORE_REGION");
-    Ok(command)
-}
-
-fn address(line: &str, after: &str) -> Result<SocketAddr> {
-    let text = line.split(after).nth(1).unwrap_or_default();
-    let text = text.split_whitespace().next().unwrap_or_default();
-    text.parse().with_context(|| format!("no address in {line:?}"))
 }

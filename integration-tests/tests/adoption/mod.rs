@@ -13,10 +13,11 @@ mod witness;
 
 use anyhow::Result;
 use longshore_it::stage::hands;
+use longshore_it::stage::karpenter::Karpenter;
 
 use estate::{Estate, NODES, PODS};
 use inherited::Recording;
-use karpenter::{Karpenter, Renewed};
+use karpenter::Renewed;
 use witness::Witness;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -24,7 +24,11 @@ fn deploy() -> PathBuf {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_api_server_accepts_definitions_examples_and_charts() -> Result<()> {
-    let options = ControlPlaneOptions { scheduler: false, controllers: Controllers::None };
+    let options = ControlPlaneOptions {
+        scheduler: false,
+        controllers: Controllers::None,
+        ..ControlPlaneOptions::default()
+    };
     let plane = ControlPlane::start(options).await?;
     let client = plane.client();
     hands::apply(&client, &hands::manifests(&deploy().join("crds"))?).await?;
@@ -50,7 +54,11 @@ const WATCHER: &str = "--as=system:serviceaccount:kube-system:longshore";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_watcher_may_pin_pods_and_change_nothing_else_of_them() -> Result<()> {
-    let options = ControlPlaneOptions { scheduler: false, controllers: Controllers::None };
+    let options = ControlPlaneOptions {
+        scheduler: false,
+        controllers: Controllers::None,
+        ..ControlPlaneOptions::default()
+    };
     let plane = ControlPlane::start(options).await?;
     let (kubeconfig, dir) = (plane.kubeconfig_path(), plane.log_dir());
     let pod = serde_json::json!({

@@ -34,7 +34,11 @@ async fn a_deployment_becomes_pending_pods_and_survives_the_api_server() -> Resu
 
 #[tokio::test]
 async fn each_kubeconfig_carries_its_own_rights() -> Result<()> {
-    let options = ControlPlaneOptions { scheduler: false, controllers: Controllers::None };
+    let options = ControlPlaneOptions {
+        scheduler: false,
+        controllers: Controllers::None,
+        ..ControlPlaneOptions::default()
+    };
     let control_plane = ControlPlane::start(options).await?;
     let admin = control_plane.kubeconfig_path();
     assert!(get_namespaces(&control_plane, "kubectl", &admin).await?.contains("kube-system"));

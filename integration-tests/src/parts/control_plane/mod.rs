@@ -4,6 +4,7 @@
 //! temporary folder that holds keys, configuration and logs. Pods are scheduled and controlled as in
 //! life; the nodes they go to are the business of a test or of the lab's kubelets.
 
+mod audit;
 mod commands;
 mod credentials;
 
@@ -35,6 +36,9 @@ pub struct ControlPlaneOptions {
     pub scheduler: bool,
     /// kube-controller-manager: Deployments, disruption budgets, garbage collection.
     pub controllers: Controllers,
+    /// Whether there is one user more, with every right, whose requests are written down: see
+    /// [`ControlPlane::observed`].
+    pub observes: bool,
 }
 
 /// What kube-controller-manager does.
@@ -49,10 +53,19 @@ pub enum Controllers {
 }
 
 impl Default for ControlPlaneOptions {
-    /// Everything.
+    /// Everything that runs in life; nobody is observed.
     fn default() -> Self {
-        Self { scheduler: true, controllers: Controllers::Default }
+        Self { scheduler: true, controllers: Controllers::Default, observes: false }
     }
+}
+
+/// A user whose requests are written down.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Observed {
+    /// Its kubeconfig.
+    pub kubeconfig: PathBuf,
+    /// The audit log: a line of JSON for each stage of each of its requests.
+    pub log: PathBuf,
 }
 
 /// A running control plane. Fields are in the order in which they have to end.
@@ -63,6 +76,7 @@ pub struct ControlPlane {
     client: Client,
     credentials: Credentials,
     dir: TempDir,
+    observed: Option<Observed>,
     _slot: SemaphorePermit<'static>,
 }
 
@@ -78,12 +92,15 @@ impl ControlPlane {
         let dir = tempfile::Builder::new().prefix("longshore-kubernetes-").tempdir()?;
         let credentials = Credentials::write(dir.path(), ports::free()?)?;
         let etcd = EtcdCluster::start(1).await?;
-        let command = commands::api_server(&credentials, &etcd.endpoints())?;
+        let mut command = commands::api_server(&credentials, &etcd.endpoints())?;
+        let observed = options.observes.then(|| audit::observe(&credentials, dir.path()));
+        let observed = observed.transpose()?;
+        audit::add_flags(&mut command, observed.as_ref(), dir.path());
         let mut api_server = Process::start("kube-apiserver", command, dir.path())?;
         let client = client(&credentials.admin_kubeconfig()).await?;
         ready(&mut api_server, &client).await?;
         let helpers = start_helpers(options, &credentials, dir.path())?;
-        Ok(Self { helpers, api_server, etcd, client, credentials, dir, _slot: slot })
+        Ok(Self { helpers, api_server, etcd, client, credentials, dir, observed, _slot: slot })
     }
 
     /// A client with every right.
@@ -108,6 +125,12 @@ impl ControlPlane {
     #[must_use]
     pub fn kubeconfig_path(&self) -> PathBuf {
         self.credentials.admin_kubeconfig()
+    }
+
+    /// The user whose requests are written down, where [`ControlPlaneOptions::observes`] is set.
+    #[must_use]
+    pub fn observed(&self) -> Option<&Observed> {
+        self.observed.as_ref()
     }
 
     /// Writes a kubeconfig with every right that connects through a proxy at `address`.
@@ -146,7 +169,8 @@ impl ControlPlane {
     /// # Errors
     /// When it ends or is not ready in time.
     pub async fn restart_api_server(&mut self) -> Result<()> {
-        let command = commands::api_server(&self.credentials, &self.etcd.endpoints())?;
+        let mut command = commands::api_server(&self.credentials, &self.etcd.endpoints())?;
+        audit::add_flags(&mut command, self.observed.as_ref(), self.dir.path());
         self.api_server = Process::start("kube-apiserver", command, self.dir.path())?;
         ready(&mut self.api_server, &self.client).await
     }

@@ -1,0 +1,104 @@
+//! Arguments of `bench live`.
+//!
+//! Invariant: cases and contenders have their names here, and nowhere else.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+/// Measures Longshore and the published Karpenter controller live, by turns, each on a control plane and a
+/// region of its own.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = NOTES)]
+pub struct LiveArgs {
+    /// What happens to the cluster; everything unless given.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "CASE,…")]
+    pub cases: Vec<CaseName>,
+    /// Who is measured.
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "longshore,karpenter",
+        value_name = "NAME,…"
+    )]
+    pub contenders: Vec<Contender>,
+    /// Runs of each contender in each case; tables show medians.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    pub runs: u32,
+    /// Folder for live.md and live.svg.
+    #[arg(long, default_value = "docs", value_name = "DIR")]
+    pub out: PathBuf,
+    /// Folder for runs.json with the figures of every run, and for the logs and the timeline of each.
+    #[arg(long, default_value = "target/live", value_name = "DIR")]
+    pub keep: PathBuf,
+}
+
+const NOTES: &str = "\
+Needs the parts etcd, kubernetes and karpenter (tools/setup.sh), and the program longshore beside this \
+one; `make peer-live` sees to both. A run takes one to eight minutes and half a GiB besides what it \
+measures. Documents are written anew after each run, from all runs so far. Figures are worth \
+something on a machine that does nothing else.
+
+Examples:
+  # do both work? two minutes
+  bench live --cases one --runs 1 --out target/live
+
+  # one case as it is published
+  bench live --cases two-thousand --out target/live";
+
+/// A case, by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum CaseName {
+    /// One small pod.
+    One,
+    /// A hundred small pods at once.
+    Hundred,
+    /// The same hundred, dripping over ten seconds.
+    Drip,
+    /// Two thousand small pods on types of two to four vCPUs.
+    TwoThousand,
+    /// 4, then 100, then 4 pods, with the pool of deploy/examples/w2-v1.
+    W2,
+    /// Karpenter's basic performance case: a thousand pods of two sizes, then seven hundred.
+    PerfBasic,
+    /// Five thousand pods with spreads, anti-affinity and disruption budgets.
+    Mixed,
+    /// Three in ten of sixty spot instances interrupted at once.
+    Storm,
+    /// A rolling update of five hundred pods.
+    Rolling,
+}
+
+impl CaseName {
+    /// The name as the argument has it.
+    #[must_use]
+    pub fn text(self) -> String {
+        spelled(&self)
+    }
+}
+
+/// Who is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Contender {
+    /// `longshore up`, as it is built beside this program.
+    Longshore,
+    /// The published Karpenter controller, the part `karpenter`.
+    Karpenter,
+}
+
+impl Contender {
+    /// The name as the argument has it.
+    #[must_use]
+    pub fn text(self) -> String {
+        spelled(&self)
+    }
+}
+
+fn spelled(value: &impl ValueEnum) -> String {
+    let possible = value.to_possible_value();
+    possible.map(|possible| possible.get_name().to_owned()).unwrap_or_default()
+}

@@ -1,0 +1,123 @@
+//! Runs of cases by turns, and the documents made of them.
+//!
+//! Invariant: a run that fails is written down as one and stops nothing; documents are complete after each.
+
+use std::path::Path;
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::args::{CaseName, Contender, LiveArgs};
+use super::cases::{self, Case};
+use super::contender::Running;
+use super::figures::{Played, figures};
+use super::recorder::seen::Mark;
+use super::recorder::{Recorder, calls};
+use super::report::{self, chart};
+use super::script::{Span, play};
+use super::world::World;
+use crate::bench::{machine, tell};
+use crate::stage::hands;
+
+/// A run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Run {
+    /// What happened.
+    pub case: CaseName,
+    /// To whom.
+    pub contender: Contender,
+    /// Which of the runs, from 1.
+    pub number: u32,
+    /// Its phases, as far as it came.
+    pub phases: Vec<Played>,
+    /// Why it ended early.
+    pub error: Option<String>,
+    /// Everything that happened.
+    #[serde(skip)]
+    pub marks: Vec<Mark>,
+}
+
+/// Everything that was measured.
+#[derive(Clone, Debug, Serialize)]
+pub struct Results {
+    /// The commit, as it was before documents were written.
+    pub commit: String,
+    /// The machine.
+    pub machine: String,
+    /// All runs.
+    pub runs: Vec<Run>,
+}
+
+/// Measures everything that is asked for, and writes it down after each run.
+///
+/// # Errors
+/// When a document cannot be written.
+pub async fn all(args: &LiveArgs, names: &[CaseName]) -> Result<Results> {
+    let (commit, machine) = (machine::commit(), machine::describe());
+    let mut results = Results { commit, machine, runs: Vec::new() };
+    for name in names {
+        let case = cases::case(*name)?;
+        for number in 1..=args.runs {
+            for contender in &args.contenders {
+                let dir = args.keep.join(format!("{}-{}-{number}", name.text(), contender.text()));
+                tell(&format!("{}, {}, run {number}", name.text(), contender.text()));
+                let mut run = begun(&case, *contender, number);
+                if let Err(error) = Box::pin(measure(&case, &mut run, &dir)).await {
+                    tell(&format!("  failed: {error:#}; logs: {}", dir.display()));
+                    run.error = Some(format!("{error:#}"));
+                }
+                run.phases.iter().for_each(|played| tell(&format!("  {}", report::brief(played))));
+                results.runs.push(run);
+                write(&results, args)?;
+            }
+        }
+    }
+    Ok(results)
+}
+
+fn begun(case: &Case, contender: Contender, number: u32) -> Run {
+    let (phases, marks) = (Vec::new(), Vec::new());
+    Run { case: case.name, contender, number, phases, error: None, marks }
+}
+
+/// One run in a world of its own, whose logs are kept however it ends.
+async fn measure(case: &Case, run: &mut Run, dir: &Path) -> Result<()> {
+    if dir.exists() {
+        std::fs::remove_dir_all(dir)?;
+    }
+    let world = World::start(dir).await?;
+    let outcome = measured(case, run, &world).await;
+    world.keep_logs()?;
+    std::fs::write(dir.join("timeline.json"), serde_json::to_vec(&run.marks)?)?;
+    outcome
+}
+
+async fn measured(case: &Case, run: &mut Run, world: &World) -> Result<()> {
+    let mut contender = Running::start(run.contender, world).await?;
+    hands::apply(&world.client, &case.supply).await?;
+    world.settled().await?;
+    let recorder = Recorder::start(&world.client, &world.region);
+    let mut spans = Vec::new();
+    let outcome = Box::pin(play(case, world, &recorder, &mut contender, &mut spans)).await;
+    // What it does while it ends is no part of a phase.
+    let outcome = outcome.and(contender.stop().await);
+    calls::written(&world.audit_log).await?;
+    run.marks = recorder.marks()?;
+    run.marks.extend(calls::cloud(&world.region.calls(), recorder.clock));
+    run.marks.extend(calls::api(&world.audit_log, recorder.clock)?);
+    run.marks.sort_by_key(|mark| mark.at_ms);
+    run.phases = spans.into_iter().map(|span| played(run, span)).collect();
+    outcome
+}
+
+fn played(run: &Run, span: Span) -> Played {
+    Played { contender: run.contender, figures: figures(&run.marks, &span), span }
+}
+
+fn write(results: &Results, args: &LiveArgs) -> Result<()> {
+    std::fs::create_dir_all(&args.out)?;
+    std::fs::write(args.out.join("live.md"), report::document(results)?)?;
+    std::fs::write(args.out.join("live.svg"), chart::svg(results))?;
+    std::fs::write(args.keep.join("runs.json"), serde_json::to_vec_pretty(results)?)?;
+    Ok(())
+}
