@@ -53,10 +53,14 @@ impl From<PlainDuration> for String {
 }
 
 impl From<Duration> for PlainDuration {
-    /// Whole seconds; the rest is cut off.
+    /// Whole seconds, in the largest unit that says them exactly, as people write them (`720h`); the rest is
+    /// cut off.
     fn from(duration: Duration) -> Self {
         let seconds = duration.as_secs();
-        Self { text: format!("{seconds}s"), duration: Duration::from_secs(seconds) }
+        let units = [(3_600, "h"), (60, "m"), (1, "s")];
+        let unit = units.into_iter().find(|(unit, _)| seconds > 0 && seconds % unit == 0);
+        let (unit, name) = unit.unwrap_or((1, "s"));
+        Self { text: format!("{}{name}", seconds / unit), duration: Duration::from_secs(seconds) }
     }
 }
 
@@ -272,6 +276,10 @@ mod tests {
             let parsed = DurationOrNever::try_from(text.to_owned()).unwrap();
             assert_eq!(String::from(parsed), text);
         }
-        assert_eq!(String::from(DurationOrNever::from(Duration::from_millis(90_500))), "90s");
+        for (millis, text) in
+            [(90_500, "90s"), (2_592_000_000, "720h"), (5_400_000, "90m"), (0, "0s")]
+        {
+            assert_eq!(String::from(DurationOrNever::from(Duration::from_millis(millis))), text);
+        }
     }
 }

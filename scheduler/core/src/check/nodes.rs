@@ -3,7 +3,10 @@
 //! Invariant: a node that may still become one of several things has one form for each of them; what is
 //! planned must be right for all.
 
+mod coming;
+
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use super::{Findings, Part, Rule, cost};
@@ -16,7 +19,6 @@ use crate::vocabulary::ids::PodUid;
 use crate::vocabulary::labels::{self, Labels};
 use crate::vocabulary::pool::NodePool;
 use crate::vocabulary::resources::Resources;
-use crate::vocabulary::sold;
 use crate::vocabulary::taint::Taint;
 use crate::world::claim::NodeClaim;
 use crate::world::node::Node;
@@ -35,7 +37,8 @@ pub(super) struct Form {
 pub(super) struct NodeAfter<'a> {
     pub(super) target: Target,
     pub(super) name: String,
-    pub(super) forms: Vec<Form>,
+    /// Shared by claims that may still become the same: a burst has hundreds of these.
+    pub(super) forms: Rc<[Form]>,
     pub(super) taints: Vec<Taint>,
     pub(super) pods: Vec<(&'a PodUid, &'a PodShape)>,
     /// Pods that the plan brings.
@@ -77,11 +80,21 @@ impl<'a> Nodes<'a> {
         }
         let registered: BTreeSet<_> = claim_of.values().map(|claim| &claim.name).collect();
         let coming = world.claims.values().filter(|claim| !registered.contains(&claim.name));
-        for claim in coming {
-            nodes.all.insert(Target::Claim(claim.name.clone()), in_flight(input, claim));
-        }
+        nodes.all.extend(coming::all(input, coming));
+        let mut sound: Option<(&NewNode, Rc<[Form]>)> = None;
         for (index, launch) in plan.launches.iter().enumerate() {
-            nodes.all.insert(Target::New(index), launched(input, index, launch, findings));
+            let same = sound.as_ref().filter(|(other, _)| is_of_the_same_kind(launch, other));
+            let forms = match same {
+                Some((_, forms)) => Rc::clone(forms),
+                None => {
+                    let before = findings.0.len();
+                    let forms = launched_as(input, index, launch, findings);
+                    let flawless = findings.0.len() == before;
+                    sound = flawless.then(|| (launch, Rc::clone(&forms)));
+                    forms
+                }
+            };
+            nodes.all.insert(Target::New(index), launched(input, index, launch, forms));
         }
         for node in plan.disruptions.iter().flat_map(|disruption| &disruption.nodes) {
             let node = nodes.all.get_mut(&Target::Node(node.clone()));
@@ -199,7 +212,7 @@ fn existing<'a>(input: &PlanInput, node: &Node, claim: Option<&NodeClaim>) -> No
     NodeAfter {
         target: Target::Node(node.name.clone()),
         name: format!("node {}", node.name),
-        forms: vec![form],
+        forms: Rc::new([form]),
         taints,
         pods: Vec::new(),
         arrived: BTreeSet::new(),
@@ -212,73 +225,21 @@ fn existing<'a>(input: &PlanInput, node: &Node, claim: Option<&NodeClaim>) -> No
     }
 }
 
-fn in_flight<'a>(input: &PlanInput, claim: &NodeClaim) -> NodeAfter<'a> {
-    let mut forms = Vec::new();
-    let pool = input.world.pools.get(&claim.pool);
-    if let Some(catalogue) = pool.and_then(|pool| input.catalogue_of(pool)) {
-        let decided = sold::decided(catalogue);
-        for instance in catalogue.types.values() {
-            for offering in instance.offerings.iter().filter(|o| may_be(claim, instance, o)) {
-                if claim.instance_type.is_none()
-                    && !sold::meets((instance, offering), &decided, &claim.requirements)
-                {
-                    continue;
-                }
-                forms.push(form(
-                    instance,
-                    offering.zone.as_str(),
-                    offering.capacity_type,
-                    &claim.labels,
-                ));
-            }
-        }
-    }
-    for form in &mut forms {
-        let known = !claim.allocatable.is_zero();
-        if known {
-            form.allocatable = claim.allocatable.raised_to(&claim.requests);
-        }
-    }
-    if forms.is_empty() {
-        let allocatable = claim.allocatable.raised_to(&claim.requests);
-        let mut form = Form { labels: claim.labels.clone(), allocatable };
-        settle(&mut form);
-        forms.push(form);
-    }
-    NodeAfter {
-        target: Target::Claim(claim.name.clone()),
-        name: format!("claim {}", claim.name),
-        forms,
-        taints: claim.taints.clone(),
-        pods: Vec::new(),
-        arrived: BTreeSet::new(),
-        ending: BTreeSet::new(),
-        requests: None,
-        stands_by: false,
-        takes_pods: !claim.is_leaving(),
-        leaves: claim.is_leaving(),
-        is_disrupted: false,
-    }
+/// True for launches of which nothing can be wrong with one that is right with the other, their pods apart.
+fn is_of_the_same_kind(one: &NewNode, other: &NewNode) -> bool {
+    one.pool == other.pool
+        && one.labels == other.labels
+        && one.requirements == other.requirements
+        && one.candidates == other.candidates
 }
 
-fn may_be(claim: &NodeClaim, instance: &InstanceType, offering: &Offering) -> bool {
-    if let Some(name) = &claim.instance_type {
-        return *name == instance.name
-            && claim.zone.as_ref().is_none_or(|zone| *zone == offering.zone)
-            && claim.capacity_type.is_none_or(|kind| kind == offering.capacity_type);
-    }
-    let dearest = claim.max_price_micro_usd_per_hour;
-    offering.available
-        && dearest.is_none_or(|dearest| offering.price_micro_usd_per_hour <= dearest)
-        && claim.requests.fits_in(&instance.allocatable())
-}
-
-fn launched<'a>(
+/// What a launch may become, and whether it may be asked for so.
+fn launched_as(
     input: &PlanInput,
     index: usize,
-    launch: &'a NewNode,
+    launch: &NewNode,
     findings: &mut Findings,
-) -> NodeAfter<'a> {
+) -> Rc<[Form]> {
     let name = format!("launch {index}");
     let count = launch.candidates.len();
     findings.require((1..=CANDIDATES_MAX).contains(&count), Rule::Target, || {
@@ -304,9 +265,19 @@ fn launched<'a>(
     if let Some(pool) = pool.filter(|_| input.min_values == MinValuesPolicy::Strict) {
         flexible(index, pool, &forms, findings);
     }
+    forms.into()
+}
+
+fn launched<'a>(
+    input: &PlanInput,
+    index: usize,
+    launch: &'a NewNode,
+    forms: Rc<[Form]>,
+) -> NodeAfter<'a> {
+    let pool = input.world.pools.get(&launch.pool);
     NodeAfter {
         target: Target::New(index),
-        name,
+        name: format!("launch {index}"),
         forms,
         taints: launch.taints.clone(),
         pods: Vec::new(),

@@ -37,7 +37,7 @@ fn resources(nodes: &Nodes<'_>, node: &NodeAfter<'_>, findings: &mut Findings) {
     let sum = pods.fold(Resources::default(), |sum, request| sum.plus(request));
     let arrived = node.pods.iter().filter(|(uid, _)| node.arrived.contains(uid));
     let brought = arrived.fold(Resources::default(), |sum, (_, pod)| sum.plus(&pod.requests));
-    for form in &node.forms {
+    for form in node.forms.iter() {
         let mut all = sum.clone();
         for (daemon, owner) in &nodes.daemons {
             let here = |(_, pod): &(_, &PodShape)| {
