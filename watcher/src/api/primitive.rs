@@ -58,7 +58,7 @@ impl From<Duration> for PlainDuration {
     fn from(duration: Duration) -> Self {
         let seconds = duration.as_secs();
         let units = [(3_600, "h"), (60, "m"), (1, "s")];
-        let unit = units.into_iter().find(|(unit, _)| seconds > 0 && seconds % unit == 0);
+        let unit = units.into_iter().find(|(unit, _)| seconds > 0 && seconds.is_multiple_of(*unit));
         let (unit, name) = unit.unwrap_or((1, "s"));
         Self { text: format!("{}{name}", seconds / unit), duration: Duration::from_secs(seconds) }
     }

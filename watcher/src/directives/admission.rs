@@ -100,6 +100,11 @@ impl Admission {
         let _ = tokio::time::timeout(PINNED_WITHIN, none).await;
     }
 
+    /// True while a closed node waits for pods that are pinned to it.
+    pub(super) fn is_pinning(&self) -> bool {
+        *self.pinning.borrow() > 0
+    }
+
     fn join(&self, opening: Opening) {
         self.waiting().push(opening);
     }
@@ -199,7 +204,7 @@ pub(super) fn is_out(index: &Index, uid: &str) -> bool {
 }
 
 /// Opens the node to pods.
-fn admit(node: &mut Node) {
+pub(super) fn admit(node: &mut Node) {
     node.labels_mut().insert(names::REGISTERED.to_owned(), "true".to_owned());
     if let Some(taints) = node.spec.as_mut().and_then(|spec| spec.taints.as_mut()) {
         taints.retain(|taint| taint.key != names::UNREGISTERED_TAINT);

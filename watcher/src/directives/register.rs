@@ -9,6 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Api, Resource as _, ResourceExt as _};
 use longshore_proto::cluster::v1::RegisterNode;
 
+use super::admission::admit;
 use super::{DirectiveError, Directives, Outcome, pin};
 use crate::api::keys::conditions;
 use crate::api::{NodeClaim, Taint};
@@ -39,23 +40,36 @@ impl Directives {
                 DirectiveError::refused("NOT_FOUND", text)
             })?,
         };
-        let api = self.nodes();
-        let known = self.known_node(name);
-        let synced = edit(&api, name, Part::Main, known, |node| {
-            sync(node, &claim);
-            pin::close(node);
-        })
-        .await?;
-        let node = synced.ok_or_else(|| {
-            DirectiveError::refused("NOT_FOUND", format!("Node {name} does not exist any more"))
-        })?;
         let RegisterNode { pods, any_order, .. } = register;
         self.store.update(|index| index.plan_for(&register.claim, pods, *any_order));
-        // A node that repels pods even when open takes no nominations: kube-scheduler would clear each
-        // at once, and retry all pods because of it. Where any place is as good, none is told.
-        let told = has_started(&claim, &node) && !any_order;
-        self.open_node(node, if told { pods } else { &[] }).await?;
+        // What opens while others wait for their pods would draw these in.
+        if *any_order && !self.admission.is_pinning() {
+            self.prepare(name, &claim, admit).await?;
+        } else {
+            let node = self.prepare(name, &claim, pin::close).await?;
+            // A node that repels pods even when open takes no nominations: kube-scheduler would clear each
+            // at once, and retry all pods because of it. Where any place is as good, none is told.
+            let told = has_started(&claim, &node) && !any_order;
+            self.open_node(node, if told { pods } else { &[] }).await?;
+        }
         self.record_registration(&claim, name).await
+    }
+
+    /// Gives the node what its claim says, and closes or opens it in the same write.
+    async fn prepare(
+        &self,
+        name: &str,
+        claim: &NodeClaim,
+        door: fn(&mut Node),
+    ) -> Result<Node, DirectiveError> {
+        let api = self.nodes();
+        let synced = edit(&api, name, Part::Main, self.known_node(name), |node| {
+            sync(node, claim);
+            door(node);
+        });
+        synced.await?.ok_or_else(|| {
+            DirectiveError::refused("NOT_FOUND", format!("Node {name} does not exist any more"))
+        })
     }
 
     async fn record_registration(&self, claim: &NodeClaim, node: &str) -> Outcome {
