@@ -17,6 +17,9 @@ const GATHER_MAX: Duration = Duration::from_millis(300);
 const ECHO_EVERY: Duration = Duration::from_secs(1);
 /// What nodes could go by choice is looked at no more often than this.
 const CONSOLIDATE_EVERY: Duration = Duration::from_secs(1);
+/// Neither is done more often than so many times as long as the plan before took: a large cluster that changes
+/// all the time leaves the processor to others, and to its own pods.
+const REST_FACTOR: u32 = 10;
 /// Pods that come within this time of each other are one burst: twice what a plan waits for quiet, for
 /// controllers create pods in rounds.
 const BURST_GAP: Duration = Duration::from_millis(100);
@@ -62,6 +65,8 @@ pub struct Cadence {
     burst: Option<Burst>,
     planned: Option<Instant>,
     consolidated: Option<Instant>,
+    /// How long the newest plan took.
+    took: Duration,
 }
 
 impl Cadence {
@@ -77,6 +82,7 @@ impl Cadence {
             burst: None,
             planned: None,
             consolidated: None,
+            took: Duration::ZERO,
         }
     }
 
@@ -139,7 +145,8 @@ impl Cadence {
         let wished =
             self.wish.as_ref().map(|wish| (wish.last + QUIET).min(wish.first + GATHER_MAX));
         let echoed = self.echo.map(|since| {
-            self.planned.map_or(since + QUIET, |planned| (planned + ECHO_EVERY).max(since + QUIET))
+            let every = ECHO_EVERY.max(self.took * REST_FACTOR);
+            self.planned.map_or(since + QUIET, |planned| (planned + every).max(since + QUIET))
         });
         let at = [wished, echoed, self.wake].into_iter().flatten().min()?;
         Some(self.not_before.map_or(at, |until| at.max(until)))
@@ -151,14 +158,20 @@ impl Cadence {
         let now = Instant::now();
         let wish = self.wish.take();
         (self.echo, self.wake, self.planned) = (None, None, Some(now));
-        let rested = self.consolidated.is_none_or(|last| last + CONSOLIDATE_EVERY <= now);
+        let every = CONSOLIDATE_EVERY.max(self.took * REST_FACTOR);
+        let rested = self.consolidated.is_none_or(|last| last + every <= now);
         let consolidates = rested && self.gathers_until().is_none();
         if consolidates {
             self.consolidated = Some(now);
         } else {
-            self.wake_after(CONSOLIDATE_EVERY);
+            self.wake_after(every);
         }
         (wish.map(|wish| wish.traceparents).unwrap_or_default(), consolidates)
+    }
+
+    /// The plan that has begun is there.
+    pub fn ended(&mut self) {
+        self.took = self.planned.map_or(Duration::ZERO, |began| began.elapsed());
     }
 
     /// Until when what more pods could better is not bought yet; none when no more pods are coming, or these
@@ -264,6 +277,20 @@ mod tests {
         advance(1_000 * MS).await;
         assert!(cadence.begin().1);
         assert_eq!(due_ms(&cadence), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn plans_that_take_long_are_made_less_often_for_what_only_may_matter() {
+        let mut cadence = cadence();
+        cadence.begin();
+        advance(400 * MS).await;
+        cadence.ended();
+        cadence.stir(Stir::Echo, "");
+        assert_eq!(due_ms(&cadence), Some(3_600), "ten times as long after it began");
+        cadence.stir(Stir::Demand, "");
+        assert_eq!(due_ms(&cadence), Some(50));
+        advance(50 * MS).await;
+        assert!(!cadence.begin().1);
     }
 
     #[tokio::test(start_paused = true)]

@@ -214,6 +214,7 @@ impl Planning {
         let Some(running) = &mut self.running else { return std::future::pending().await };
         let outcome = running.await;
         self.running = None;
+        self.cadence.ended();
         match outcome {
             Ok(proposal) => {
                 self.failures.reset();
