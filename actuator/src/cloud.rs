@@ -23,10 +23,15 @@ pub use network::{EksCluster, Image, Network, SecurityGroup, Subnet};
 
 /// Tag that carries the launch id: what makes an instance ours.
 pub const TAG_LAUNCH: &str = "longshore.dev/launch-id";
+/// Tag that carries the client token of a call for several launches. Which of them an instance is for is tagged
+/// later, once it is decided.
+pub const TAG_BATCH: &str = "longshore.dev/batch-id";
 /// Tag that carries the cluster id.
 pub const TAG_CLUSTER: &str = "longshore.dev/cluster-id";
 /// Tag that carries the NodeClaim.
 pub const TAG_CLAIM: &str = "karpenter.sh/nodeclaim";
+/// Tag that people see first.
+pub const TAG_NAME: &str = "Name";
 /// Tag that carries the NodePool.
 pub const TAG_POOL: &str = "karpenter.sh/nodepool";
 /// Tag that carries the node class.

@@ -1,7 +1,7 @@
 //! A queue in which clusters take turns.
 //!
 //! Invariant: bounded per cluster; however much one cluster has waiting, another's next item is
-//! served after at most one item of each cluster.
+//! served after at most one item of each cluster, and what is taken along with it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -40,21 +40,40 @@ impl<T> Fair<T> {
         Self { lanes: Mutex::new(lanes), ready: Notify::new() }
     }
 
-    /// Adds an item.
-    ///
-    /// # Errors
-    /// The item, when too many of the cluster wait already.
-    pub fn push(&self, cluster_id: &str, item: T) -> Result<(), T> {
+    /// Adds items that came together, so that whoever serves one finds the others. Returns those that there is no
+    /// room for.
+    #[must_use]
+    pub fn push_all(&self, cluster_id: &str, items: Vec<T>) -> Vec<T> {
         let cluster_id = if planted::is("S15a") { "" } else { cluster_id };
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         let lane = lanes.waiting.entry(cluster_id.to_owned()).or_default();
-        if lane.len() >= WAITING_PER_CLUSTER {
-            return Err(item);
+        let mut items = items.into_iter();
+        let room = WAITING_PER_CLUSTER.saturating_sub(lane.len());
+        lane.extend(items.by_ref().take(room));
+        if lane.is_empty() {
+            lanes.waiting.remove(cluster_id);
         }
-        lane.push_back(item);
         drop(lanes);
         self.ready.notify_one();
-        Ok(())
+        items.collect()
+    }
+
+    /// Takes items of a cluster that wait, at most so many of those that are `like` what is served at present.
+    pub fn take(&self, cluster_id: &str, most: usize, like: impl Fn(&T) -> bool) -> Vec<T> {
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(lane) = lanes.waiting.get_mut(cluster_id) else { return Vec::new() };
+        let mut taken = Vec::new();
+        for item in std::mem::take(lane) {
+            if taken.len() < most && like(&item) {
+                taken.push(item);
+            } else {
+                lane.push_back(item);
+            }
+        }
+        if lane.is_empty() {
+            lanes.waiting.remove(cluster_id);
+        }
+        taken
     }
 
     /// The next item, once there is one. For one caller at a time.
@@ -89,16 +108,31 @@ mod tests {
     #[tokio::test]
     async fn clusters_take_turns_and_each_has_its_own_bound() {
         let queue = Fair::new();
-        for n in 0..WAITING_PER_CLUSTER {
-            queue.push("flood", n).unwrap();
-        }
-        assert_eq!(queue.push("flood", 0), Err(0));
-        queue.push("modest", 7000).unwrap();
-        queue.push("other", 8000).unwrap();
+        assert!(queue.push_all("flood", (1..WAITING_PER_CLUSTER).collect()).is_empty());
+        assert_eq!(queue.push_all("flood", vec![0, 1, 2]), [1, 2]);
+        assert!(queue.push_all("modest", vec![7000]).is_empty());
+        assert!(queue.push_all("other", vec![8000]).is_empty());
         let mut served = Vec::new();
         for _ in 0..5 {
             served.push(queue.pop().await);
         }
-        assert_eq!(served, [0, 7000, 8000, 1, 2]);
+        assert_eq!(served, [1, 7000, 8000, 2, 3]);
+    }
+
+    #[tokio::test]
+    async fn what_is_like_the_one_that_is_served_is_taken_along() {
+        let queue = Fair::new();
+        assert!(queue.push_all("c", vec![1, 2, 3, 4, 5, 7]).is_empty());
+        assert!(queue.push_all("d", vec![11, 13]).is_empty());
+        assert_eq!(queue.pop().await, 1);
+        assert_eq!(queue.take("c", 2, |n| n % 2 == 1), [3, 5]);
+        assert!(queue.take("nobody", 2, |_| true).is_empty());
+        let mut left = Vec::new();
+        for _ in 0..5 {
+            left.push(queue.pop().await);
+        }
+        assert_eq!(left, [11, 2, 13, 4, 7]);
+        assert!(queue.push_all("c", Vec::new()).is_empty());
+        assert!(queue.next().is_none());
     }
 }

@@ -10,7 +10,7 @@ use longshore_proto::capacity::v1::InstancePhase;
 use longshore_runtime::planted;
 use tokio::time::Instant;
 
-use crate::cloud::{Instance, TAG_CLAIM, TAG_CLUSTER, TAG_LAUNCH, TAG_POOL};
+use crate::cloud::{Instance, TAG_BATCH, TAG_CLAIM, TAG_CLUSTER, TAG_LAUNCH, TAG_POOL};
 use crate::ledger::{Book, LaunchRecord};
 
 /// How long EC2 may take to show a new instance.
@@ -48,6 +48,8 @@ pub struct Inventory {
     /// Ids that EC2 said it does not know, since when it has.
     denied: BTreeMap<String, Instant>,
     vanished: BTreeSet<String>,
+    /// Instances of calls for several launches that EC2 shows without the tags of their launch.
+    untagged: BTreeSet<String>,
     /// Clusters of which instances vanished lately, and until when each counts.
     lately: Vec<(String, Instant)>,
     /// True once a listing of this term has been taken over.
@@ -97,6 +99,12 @@ impl Inventory {
         self.vanished.contains(instance_id)
     }
 
+    /// True when EC2 shows an instance of a call for several launches without the tags of its launch.
+    #[must_use]
+    pub fn untagged(&self, instance_id: &str) -> bool {
+        self.untagged.contains(instance_id)
+    }
+
     /// True when any instance is on its way up or down, so that a look soon is worth it.
     #[must_use]
     pub fn restless(&self) -> bool {
@@ -124,11 +132,32 @@ impl Inventory {
     /// none of ours. What EC2 shows without our tags keeps those we know of.
     pub fn observe(&mut self, book: &Book, instance: Instance) -> Option<Instance> {
         let known = self.instances.get(&instance.instance_id);
+        let nameless = instance.tag(TAG_LAUNCH).is_empty();
         let instance = recognised(book, known, instance)?;
+        if nameless && !instance.tag(TAG_BATCH).is_empty() {
+            self.untagged.insert(instance.instance_id.clone());
+        } else {
+            self.untagged.remove(&instance.instance_id);
+        }
         self.denied.remove(&instance.instance_id);
         self.vanished.remove(&instance.instance_id);
         self.instances.insert(instance.instance_id.clone(), instance.clone());
         Some(instance)
+    }
+
+    /// Takes over that it is recorded whose these instances are; returns them as they are known now.
+    pub fn claimed(&mut self, book: &Book, instance_ids: &[String]) -> Vec<Instance> {
+        let mut claimed = Vec::new();
+        for id in instance_ids {
+            let Some(instance) = self.instances.get_mut(id) else { continue };
+            for (key, value) in book.of_instance(id).iter().flat_map(|r| recorded_tags(r)) {
+                if !value.is_empty() {
+                    instance.tags.insert(key.to_owned(), value.to_owned());
+                }
+            }
+            claimed.push(instance.clone());
+        }
+        claimed
     }
 
     /// Ids to look up: believed to be there, by the ledger or by what was shown before, and not
@@ -187,6 +216,7 @@ impl Inventory {
             self.instances.remove(id);
         }
         let instances = &self.instances;
+        self.untagged.retain(|id| instances.contains_key(id));
         self.vanished.retain(|id| instances.contains_key(id) || waited(id));
         self.denied.retain(|id, _| instances.contains_key(id) || waited(id));
         gone
@@ -200,10 +230,11 @@ fn recognised(book: &Book, known: Option<&Instance>, mut instance: Instance) -> 
     for (key, value) in record.iter().flat_map(|record| recorded_tags(record)) {
         fill(&mut instance, key, value);
     }
-    for key in [TAG_LAUNCH, TAG_CLUSTER, TAG_CLAIM, TAG_POOL] {
+    for key in [TAG_LAUNCH, TAG_BATCH, TAG_CLUSTER, TAG_CLAIM, TAG_POOL] {
         fill(&mut instance, key, known.map_or("", |known| known.tag(key)));
     }
-    if record.is_some() || known.is_some() || !instance.tag(TAG_LAUNCH).is_empty() {
+    let ours = [TAG_LAUNCH, TAG_BATCH].iter().any(|key| !instance.tag(key).is_empty());
+    if record.is_some() || known.is_some() || ours {
         return Some(instance);
     }
     // The claim's name may not have been written yet; claims know their instances.
@@ -217,11 +248,12 @@ fn recognised(book: &Book, known: Option<&Instance>, mut instance: Instance) -> 
     Some(instance)
 }
 
-fn recorded_tags(record: &LaunchRecord) -> [(&'static str, &str); 4] {
+fn recorded_tags(record: &LaunchRecord) -> [(&'static str, &str); 5] {
     let pool = record.launch.as_ref().map_or("", |launch| &launch.pool);
     let launch_id = if record.adopted { "" } else { record.launch_id() };
     [
         (TAG_LAUNCH, launch_id),
+        (TAG_BATCH, &record.batch_id),
         (TAG_CLUSTER, &record.cluster_id),
         (TAG_CLAIM, record.claim()),
         (TAG_POOL, pool),

@@ -4,6 +4,7 @@
 //! After an answer that never came, the book is read again before anything else is written.
 
 mod actor;
+mod batch;
 mod book;
 mod etcd;
 mod memory;
@@ -17,6 +18,9 @@ use thiserror::Error;
 use tokio::sync::{mpsc, oneshot, watch};
 
 pub use actor::{Observer, run};
+pub use batch::{
+    Answer, Awarded, BatchRecord, LAUNCHES_PER_CALL_MAX, award, batch_id, unclaimed_id,
+};
 pub use book::{Book, Draft};
 pub use etcd::EtcdStore;
 pub use memory::MemoryStore;

@@ -65,6 +65,11 @@ impl Paces {
         pace.until = now + wait;
     }
 
+    /// Lets one rest, whatever its failures: what was done shows by itself, or nobody can do it for now.
+    pub fn rest(&mut self, id: &str, wait: Duration) {
+        self.of(id).until = Instant::now() + wait;
+    }
+
     /// Failures in a row.
     #[must_use]
     pub fn strikes(&self, id: &str) -> u32 {

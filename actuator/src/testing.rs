@@ -39,6 +39,10 @@ pub struct Scripted {
     pub protected: BTreeSet<String>,
     /// Instances ended so far.
     pub ended: Mutex<BTreeSet<String>>,
+    /// Answers to tagging, in their order; done when there is none.
+    pub tagging: Mutex<VecDeque<CloudError>>,
+    /// Instances tagged so far, with their tags.
+    pub tagged: Mutex<Vec<(String, BTreeMap<String, String>)>>,
 }
 
 /// An error of a class.
@@ -77,9 +81,20 @@ impl Fleet for Scripted {
         }
         Ok(Found { instances, unknown: Vec::new() })
     }
-    async fn instances_of_launch(&self, id: &str, _: &str) -> Result<Vec<Instance>, CloudError> {
+    async fn instances_of_call(
+        &self,
+        (key, value): (&str, &str),
+        _: &str,
+    ) -> Result<Vec<Instance>, CloudError> {
         let shown = lock(&self.shown);
-        Ok(shown.iter().filter(|found| found.tag(TAG_LAUNCH) == id).cloned().collect())
+        Ok(shown.iter().filter(|found| found.tag(key) == value).cloned().collect())
+    }
+    async fn tag(&self, id: &str, tags: &BTreeMap<String, String>) -> Result<(), CloudError> {
+        if let Some(error) = lock(&self.tagging).pop_front() {
+            return Err(error);
+        }
+        lock(&self.tagged).push((id.to_owned(), tags.clone()));
+        Ok(())
     }
     async fn terminate(&self, ids: &[String]) -> Result<(), CloudError> {
         if ids.iter().any(|id| self.protected.contains(id)) {

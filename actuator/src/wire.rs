@@ -8,8 +8,8 @@ use longshore_runtime::planted;
 use prost_types::Timestamp;
 
 use crate::board::Board;
-use crate::cloud::{Instance, TAG_CLAIM, TAG_CLUSTER, TAG_LAUNCH, TAG_POOL};
-use crate::ledger::LaunchRecord;
+use crate::cloud::{Instance, TAG_BATCH, TAG_CLAIM, TAG_CLUSTER, TAG_LAUNCH, TAG_POOL};
+use crate::ledger::{LaunchRecord, unclaimed_id};
 
 /// Shows a launch and what was announced about its instance.
 pub fn show_launch(board: &Board, record: &LaunchRecord) {
@@ -76,9 +76,16 @@ fn launch_state(record: &LaunchRecord) -> LaunchState {
 }
 
 fn instance_state(instance: &Instance) -> InstanceState {
+    // One of a call for several launches is ours, whichever of them it is for.
+    let of_batch = !instance.tag(TAG_BATCH).is_empty();
+    let launch_id = match instance.tag(TAG_LAUNCH) {
+        "" if of_batch => unclaimed_id(&instance.instance_id),
+        tagged => tagged.to_owned(),
+    };
     InstanceState {
         instance_id: instance.instance_id.clone(),
-        launch_id: instance.tag(TAG_LAUNCH).to_owned(),
+        adopted: launch_id.is_empty(),
+        launch_id,
         cluster_id: instance.tag(TAG_CLUSTER).to_owned(),
         claim: instance.tag(TAG_CLAIM).to_owned(),
         pool: instance.tag(TAG_POOL).to_owned(),
@@ -91,7 +98,6 @@ fn instance_state(instance: &Instance) -> InstanceState {
         image_id: instance.image_id.clone(),
         launch_time: Some(timestamp(instance.launch_ms)),
         vanished: false,
-        adopted: instance.tag(TAG_LAUNCH).is_empty(),
     }
 }
 

@@ -14,6 +14,7 @@ mod market;
 mod offerings;
 mod queues;
 mod reconciling;
+mod tags;
 mod templates;
 mod terminate;
 
@@ -30,9 +31,10 @@ const AGAIN: OnError = OnError::RestartUnlessPanicked(BackoffPolicy::NETWORK);
 
 /// Starts all tasks of a leader.
 pub fn start(leader: &Arc<Leader>, supervisor: &Supervisor) {
-    let (queues, doomed) = reconciling::queues();
-    launch::start(leader, Arc::clone(&queues.0), supervisor);
+    let (queues, [doomed, untagged]) = reconciling::queues();
+    launch::start(leader, Arc::clone(&queues.launches), supervisor);
     terminate::start(leader, doomed, supervisor);
+    tags::start(leader, untagged, supervisor);
     spawn(supervisor, "reconcile", leader, move |l| reconciling::run(l, queues.clone()));
     spawn(supervisor, "instances", leader, instances::run);
     spawn(supervisor, "node-classes", leader, classes::run);

@@ -13,7 +13,8 @@ use super::CloudError;
 /// Buys, lists and ends instances.
 #[async_trait]
 pub trait Fleet: Send + Sync + 'static {
-    /// Buys one instance, or says why not. The same client token buys one instance only.
+    /// Buys as many instances as the order asks for, or fewer and says why. The same client token buys
+    /// once only.
     async fn launch(&self, order: &Order) -> Result<Outcome, CloudError>;
     /// All instances that carry a launch id or a pool's name, terminated ones included for as
     /// long as they are listed. Whole, or an error: a page that fails fails it all. Even so, what
@@ -21,12 +22,18 @@ pub trait Fleet: Send + Sync + 'static {
     async fn instances(&self) -> Result<Vec<Instance>, CloudError>;
     /// Looks instances up by their ids, whatever their tags.
     async fn instances_by_id(&self, instance_ids: &[String]) -> Result<Found, CloudError>;
-    /// Instances that carry a launch's id, or that a call with its client token launched.
-    async fn instances_of_launch(
+    /// Instances that carry a tag, by its key and value, or that a call with a client token launched.
+    async fn instances_of_call(
         &self,
-        launch_id: &str,
+        tag: (&str, &str),
         client_token: &str,
     ) -> Result<Vec<Instance>, CloudError>;
+    /// Adds tags to an instance, or gives them these values; its other tags stay.
+    async fn tag(
+        &self,
+        instance_id: &str,
+        tags: &BTreeMap<String, String>,
+    ) -> Result<(), CloudError>;
     /// Ends instances; a single one that is gone already is no error. Of several, one that cannot
     /// be ended may keep all from it: the caller splits them then. At most 500 at a time.
     async fn terminate(&self, instance_ids: &[String]) -> Result<(), CloudError>;
@@ -38,7 +45,7 @@ pub trait Fleet: Send + Sync + 'static {
     async fn delete_template(&self, name: &str) -> Result<(), CloudError>;
 }
 
-/// One instance to buy.
+/// Instances to buy, one like the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Order {
     /// Makes repeating harmless; at most 64 characters.
@@ -47,7 +54,9 @@ pub struct Order {
     pub capacity_type: CapacityType,
     /// What is acceptable, by the template it would be launched from.
     pub offers: Vec<TemplateOffers>,
-    /// Tags of the instance and its volumes.
+    /// How many; at least 1.
+    pub count: u32,
+    /// Tags of the instances and their volumes.
     pub tags: BTreeMap<String, String>,
 }
 
@@ -77,8 +86,8 @@ pub struct Offer {
 /// when it launched from another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// What was bought; none when nothing was to be had.
-    pub bought: Option<Bought>,
+    /// What was bought: none when nothing was to be had, and at most what was asked for.
+    pub bought: Vec<Bought>,
     /// What was not to be had, and why.
     pub shortages: Vec<Shortage>,
     /// Id of the request.

@@ -57,12 +57,20 @@ impl Fleet for Guarded {
     async fn instances_by_id(&self, instance_ids: &[String]) -> Result<Found, CloudError> {
         self.cloud.instances_by_id(instance_ids).await
     }
-    async fn instances_of_launch(
+    async fn instances_of_call(
         &self,
-        launch_id: &str,
+        tag: (&str, &str),
         client_token: &str,
     ) -> Result<Vec<Instance>, CloudError> {
-        self.cloud.instances_of_launch(launch_id, client_token).await
+        self.cloud.instances_of_call(tag, client_token).await
+    }
+    async fn tag(
+        &self,
+        instance_id: &str,
+        tags: &BTreeMap<String, String>,
+    ) -> Result<(), CloudError> {
+        self.check("ec2:CreateTags")?;
+        self.cloud.tag(instance_id, tags).await
     }
     async fn terminate(&self, instance_ids: &[String]) -> Result<(), CloudError> {
         self.check("ec2:TerminateInstances")?;
@@ -175,6 +183,7 @@ mod tests {
             client_token: "t".to_owned(),
             capacity_type: CapacityType::Spot,
             offers: Vec::new(),
+            count: 1,
             tags: BTreeMap::new(),
         };
         let ids = ["i-1".to_owned()];
@@ -185,6 +194,7 @@ mod tests {
             assert_eq!(done.is_ok(), may);
             assert!(done.err().is_none_or(|error| error.class == Class::Throttled));
             assert_eq!(cloud.terminate(&ids).await.is_ok(), may);
+            assert_eq!(cloud.tag("i-1", &BTreeMap::new()).await.is_ok(), may);
             assert_eq!(lock(&inner.orders).len() - orders, usize::from(may));
             assert_eq!(lock(&inner.ended).len() > ended, may && ended == 0);
             let refused = |error: CloudError| error.code == "NotHeld";

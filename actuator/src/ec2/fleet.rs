@@ -1,7 +1,9 @@
-//! CreateFleet and TerminateInstances.
+//! CreateFleet, CreateTags and TerminateInstances.
 //!
-//! Invariant: an instant fleet of one instance with the caller's client token; overrides are the
-//! order's offers and nothing else; spot by price-capacity-optimized, on-demand by lowest price.
+//! Invariant: an instant fleet with the caller's client token and count; overrides are the order's offers
+//! and nothing else; spot by price-capacity-optimized, on-demand by lowest price.
+
+use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use aws_sdk_ec2::operation::{RequestId, create_fleet::CreateFleetOutput};
@@ -28,7 +30,7 @@ impl Fleet for Aws {
     async fn launch(&self, order: &Order) -> Result<Outcome, CloudError> {
         let spot = order.capacity_type == CapacityType::Spot;
         let target = TargetCapacitySpecificationRequest::builder()
-            .total_target_capacity(1)
+            .total_target_capacity(i32::try_from(order.count).unwrap_or(i32::MAX))
             .default_target_capacity_type(if spot {
                 DefaultTargetCapacityType::Spot
             } else {
@@ -65,12 +67,23 @@ impl Fleet for Aws {
         self.by_id(instance_ids).await
     }
 
-    async fn instances_of_launch(
+    async fn instances_of_call(
         &self,
-        launch_id: &str,
+        tag: (&str, &str),
         client_token: &str,
     ) -> Result<Vec<Instance>, CloudError> {
-        self.of_launch(launch_id, client_token).await
+        self.of_call(tag, client_token).await
+    }
+
+    async fn tag(
+        &self,
+        instance_id: &str,
+        tags: &BTreeMap<String, String>,
+    ) -> Result<(), CloudError> {
+        let tags = tags.iter().map(|(key, value)| tag(key, value)).collect();
+        let request = self.ec2.create_tags().resources(instance_id).set_tags(Some(tags));
+        let answer = request.send().await;
+        answer.map(drop).map_err(|failure| from_sdk("ec2:CreateTags", &failure))
     }
 
     async fn terminate(&self, instance_ids: &[String]) -> Result<(), CloudError> {
@@ -134,20 +147,23 @@ pub(super) fn tag(key: &str, value: &str) -> Tag {
 fn outcome(answer: &CreateFleetOutput) -> Outcome {
     let request_id = answer.request_id().unwrap_or_default();
     Outcome {
-        bought: answer.instances().iter().find_map(bought),
+        bought: answer.instances().iter().flat_map(bought).collect(),
         shortages: answer.errors().iter().map(|found| shortage(found, request_id)).collect(),
         request_id: request_id.to_owned(),
     }
 }
 
-fn bought(found: &CreateFleetInstance) -> Option<Bought> {
+/// An entry of the answer is about all instances that were launched from one override.
+fn bought(found: &CreateFleetInstance) -> impl Iterator<Item = Bought> {
     let overrides = found.launch_template_and_overrides().and_then(|both| both.overrides());
     let zone = found.availability_zone().or(overrides.and_then(|o| o.availability_zone()));
     let instance_type = found.instance_type().or(overrides.and_then(|o| o.instance_type()));
-    Some(Bought {
-        instance_id: found.instance_ids().first()?.clone(),
-        instance_type: instance_type.map_or(String::new(), |t| t.as_str().to_owned()),
-        zone: zone.unwrap_or_default().to_owned(),
+    let instance_type = instance_type.map_or(String::new(), |t| t.as_str().to_owned());
+    let zone = zone.unwrap_or_default().to_owned();
+    found.instance_ids().iter().map(move |instance_id| Bought {
+        instance_id: instance_id.clone(),
+        instance_type: instance_type.clone(),
+        zone: zone.clone(),
     })
 }
 

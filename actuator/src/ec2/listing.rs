@@ -13,7 +13,7 @@ use longshore_proto::types::v1::CapacityType;
 use super::Aws;
 use super::errors::from_sdk;
 use super::network::tag_map;
-use crate::cloud::{Class, CloudError, Found, Instance, TAG_LAUNCH, TAG_POOL};
+use crate::cloud::{Class, CloudError, Found, Instance, TAG_BATCH, TAG_LAUNCH, TAG_POOL};
 
 /// Instances on a page: the most EC2 gives.
 const PAGE_INSTANCES: i32 = 1000;
@@ -23,8 +23,8 @@ const LOOKUP_INSTANCES: usize = 200;
 impl Aws {
     pub(super) async fn listed(&self) -> Result<Vec<Instance>, CloudError> {
         // Karpenter writes the claim's name some time after the launch, one instance a second.
-        let either = Filter::builder().name("tag-key").values(TAG_LAUNCH).values(TAG_POOL);
-        let request = self.ec2.describe_instances().filters(either.build());
+        let any = Filter::builder().name("tag-key").values(TAG_LAUNCH).values(TAG_BATCH);
+        let request = self.ec2.describe_instances().filters(any.values(TAG_POOL).build());
         described(request.max_results(PAGE_INSTANCES)).await
     }
 
@@ -53,14 +53,14 @@ impl Aws {
     }
 
     /// By tag, and by token: either may be visible before the other.
-    pub(super) async fn of_launch(
+    pub(super) async fn of_call(
         &self,
-        launch_id: &str,
+        (key, value): (&str, &str),
         client_token: &str,
     ) -> Result<Vec<Instance>, CloudError> {
         let mut found = BTreeMap::new();
-        let tag = format!("tag:{TAG_LAUNCH}");
-        for (name, value) in [(tag.as_str(), launch_id), ("client-token", client_token)] {
+        let tag = format!("tag:{key}");
+        for (name, value) in [(tag.as_str(), value), ("client-token", client_token)] {
             let filter = Filter::builder().name(name).values(value).build();
             let listed = described(self.ec2.describe_instances().filters(filter)).await?;
             found.extend(listed.into_iter().map(|found| (found.instance_id.clone(), found)));

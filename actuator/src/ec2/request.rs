@@ -10,7 +10,8 @@ use longshore_proto::types::v1::{Candidate, CapacityType};
 
 use crate::catalogue::{OfferingKey, Unavailable};
 use crate::cloud::{
-    Class, Offer, TAG_CLAIM, TAG_CLASS, TAG_CLUSTER, TAG_CLUSTER_NAME, TAG_LAUNCH, TAG_POOL,
+    Class, Instance, Offer, TAG_BATCH, TAG_CLAIM, TAG_CLASS, TAG_CLUSTER, TAG_CLUSTER_NAME,
+    TAG_LAUNCH, TAG_NAME, TAG_POOL,
 };
 use crate::ledger::{Failure, LaunchRecord};
 use crate::nodeclass::{Resolved, short_name};
@@ -151,7 +152,30 @@ pub fn instance_tags(class: &Resolved, record: &LaunchRecord) -> BTreeMap<String
     let mut tags = class_tags(class, pool);
     tags.insert(TAG_CLAIM.to_owned(), record.claim().to_owned());
     tags.insert(TAG_LAUNCH.to_owned(), record.launch_id().to_owned());
-    tags.entry("Name".to_owned()).or_insert_with(|| record.claim().to_owned());
+    tags.entry(TAG_NAME.to_owned()).or_insert_with(|| record.claim().to_owned());
+    tags
+}
+
+/// Tags of all instances of a call for several launches of a pool.
+#[must_use]
+pub fn batch_tags(class: &Resolved, pool: &str, batch_id: &str) -> BTreeMap<String, String> {
+    let mut tags = class_tags(class, pool);
+    tags.insert(TAG_BATCH.to_owned(), batch_id.to_owned());
+    tags
+}
+
+/// Tags that an instance of such a call gets once it is known whose it is. `Name` is the claim's unless it has one,
+/// from its class or from a person.
+#[must_use]
+pub fn launch_tags(instance: &Instance, record: &LaunchRecord) -> BTreeMap<String, String> {
+    let claim = record.claim();
+    let mut tags = BTreeMap::from([
+        (TAG_LAUNCH.to_owned(), record.launch_id().to_owned()),
+        (TAG_CLAIM.to_owned(), claim.to_owned()),
+    ]);
+    if instance.tag(TAG_NAME).is_empty() {
+        tags.insert(TAG_NAME.to_owned(), claim.to_owned());
+    }
     tags
 }
 

@@ -20,7 +20,7 @@ use crate::cloud::{Class, CloudError, Instance, Letter};
 use crate::leader::{Leader, lock};
 use crate::ledger::{Book, Draft, LedgerError, Move};
 use crate::nodeclass::Problem;
-use crate::reconcile::imported;
+use crate::reconcile::{imported, undecided};
 use crate::work::instances::take_found;
 
 /// Letters handled at the same time: as many as come at a time.
@@ -115,12 +115,16 @@ async fn announce(leader: &Leader, announcement: &Announcement) -> Result<bool, 
         leader.look.notify_one();
     }
     let (instances, strangers) = known(leader, announcement);
+    let mut decided = true;
     for instance in instances {
         leader.events().interrupted(&instance, announcement.kind);
         if announcement.kind == InterruptionKind::Spot {
             close(leader, &instance);
         }
-        record(leader, announcement, instance).await?;
+        decided &= record(leader, announcement, instance).await?;
+    }
+    if !decided {
+        return Ok(false);
     }
     // A change of state is shown by the next listing; other announcements are told only here.
     if strangers.is_empty() || announcement.kind == InterruptionKind::StateChange {
@@ -163,36 +167,39 @@ fn close(leader: &Leader, instance: &Instance) {
     }
 }
 
-/// Records what was announced of an instance, which enters the ledger with it unless it is there.
+/// Records what was announced of an instance, which enters the ledger with it unless it is there. False while it is
+/// not decided which launch it is for.
 async fn record(
     leader: &Leader,
     announcement: &Announcement,
     instance: Instance,
-) -> Result<(), LedgerError> {
+) -> Result<bool, LedgerError> {
     let (kind, time_ms) = (announcement.kind, announcement.time_ms);
     let now_ms = leader.now_ms();
     let edit = move |book: &Book, draft: &mut Draft| {
         let id = match book.of_instance(&instance.instance_id) {
             // A termination that we asked for is announced as well.
-            Some(record) if ends_as_wanted(record.phase(), kind) => return None,
+            Some(record) if ends_as_wanted(record.phase(), kind) => return Ok(true),
             Some(record) => record.launch_id().to_owned(),
+            None if undecided(book, &instance) => return Ok(false),
             None => {
                 let record = imported(&instance, now_ms);
                 let id = record.launch_id().to_owned();
                 if draft.launch(book, &id).is_some() || !instance.alive() {
-                    return None;
+                    return Ok(true);
                 }
                 draft.put(record);
                 id
             }
         };
-        draft.step(book, &id, &Move::Interrupted { kind, time_ms }, now_ms).err()
+        let step = Move::Interrupted { kind, time_ms };
+        draft.step(book, &id, &step, now_ms).map(|()| true)
     };
-    let (illegal, _) = leader.ledger.edit(None, edit).await?;
-    if let Some(step) = illegal {
+    let (recorded, _) = leader.ledger.edit(None, edit).await?;
+    Ok(recorded.unwrap_or_else(|step| {
         tracing::debug!(%step, "announcement came too late");
-    }
-    Ok(())
+        true
+    }))
 }
 
 fn ends_as_wanted(phase: crate::ledger::Phase, kind: InterruptionKind) -> bool {

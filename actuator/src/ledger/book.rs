@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use prost::Message;
 
+use super::batch::BatchRecord;
 use super::record::{ClusterRecord, FenceRecord, LaunchRecord, Phase};
 use super::state::{IllegalMove, Move};
 use super::store::{BATCH_BYTES_MAX, BATCH_ENTRIES_MAX, Batch, FenceStep, Key};
@@ -21,6 +22,8 @@ pub struct Book {
     pub clusters: BTreeMap<String, Arc<ClusterRecord>>,
     /// Newest writers by cluster.
     pub fences: BTreeMap<String, FenceRecord>,
+    /// Calls for several launches, by id.
+    pub batches: BTreeMap<String, Arc<BatchRecord>>,
     /// Entries that cannot be read, with what is wrong with each. They stay where they are, and
     /// nothing is done about what they are about.
     pub unreadable: BTreeMap<Key, String>,
@@ -55,6 +58,9 @@ impl Book {
             }
             Key::Fence(id) => {
                 self.fences.insert(id.clone(), decode(value)?);
+            }
+            Key::Batch(id) => {
+                self.batches.insert(id.clone(), Arc::new(decode(value)?));
             }
         }
         Ok(())
@@ -98,6 +104,12 @@ impl Book {
             self.fences.remove(&id);
             self.unreadable.remove(&Key::Cluster(id));
         }
+        for (id, batch) in draft.batches {
+            match batch {
+                Some(batch) => self.batches.insert(id, batch),
+                None => self.batches.remove(&id),
+            };
+        }
         if let Some(step) = draft.fence {
             self.fences.insert(step.cluster_id, step.to);
         }
@@ -112,7 +124,9 @@ impl Book {
     }
 
     fn forget(&mut self, id: &str) {
-        if let Some(launch) = self.launches.remove(id) {
+        if let Some(launch) = self.launches.remove(id)
+            && self.by_instance.get(&launch.instance_id).is_some_and(|of| of == id)
+        {
             self.by_instance.remove(&launch.instance_id);
         }
     }
@@ -133,6 +147,8 @@ pub struct Draft {
     pub fence: Option<FenceStep>,
     /// Clusters that are forgotten, with their fences.
     pub dropped: BTreeSet<String>,
+    /// Calls for several launches that change; `None` forgets.
+    pub batches: BTreeMap<String, Option<Arc<BatchRecord>>>,
 }
 
 impl Draft {
@@ -176,11 +192,12 @@ impl Draft {
             && self.clusters.is_empty()
             && self.fence.is_none()
             && self.dropped.is_empty()
+            && self.batches.is_empty()
     }
 
     /// The draft in parts that a store takes. The fence is in each, so that a writer who loses its
     /// place midway stops there; parts already recorded are harmless, since ids make them
-    /// repeatable.
+    /// repeatable. Batches come last: one that is there has all its launches recorded.
     #[must_use]
     pub fn into_parts(self) -> Vec<Draft> {
         let mut parts = vec![];
@@ -188,6 +205,7 @@ impl Draft {
         let mut part = Draft { fence: self.fence.clone(), ..Draft::default() };
         let mut bytes = 0;
         let (mut launches, mut clusters) = (self.launches.into_iter(), self.clusters.into_iter());
+        let mut batches = self.batches.into_iter();
         loop {
             if let Some(id) = dropped.pop_first() {
                 part.dropped.insert(id);
@@ -197,11 +215,17 @@ impl Draft {
             } else if let Some((id, launch)) = launches.next() {
                 bytes += launch.as_ref().map_or(0, |launch| launch.encoded_len());
                 part.launches.insert(id, launch);
+            } else if let Some((id, batch)) = batches.next() {
+                bytes += batch.as_ref().map_or(0, |batch| batch.encoded_len());
+                part.batches.insert(id, batch);
             } else {
                 parts.push(part);
                 return parts;
             }
-            let entries = part.launches.len() + part.clusters.len() + 2 * part.dropped.len();
+            let entries = part.launches.len()
+                + part.clusters.len()
+                + part.batches.len()
+                + 2 * part.dropped.len();
             if entries >= BATCH_ENTRIES_MAX || bytes >= BATCH_BYTES_MAX / 2 {
                 let fence =
                     part.fence.clone().map(|step| FenceStep { from: Some(step.to), ..step });
@@ -226,7 +250,11 @@ impl Draft {
             .dropped
             .iter()
             .flat_map(|id| [(Key::Cluster(id.clone()), None), (Key::Fence(id.clone()), None)]);
-        let entries = launches.chain(clusters).chain(dropped).collect();
+        let batches = self.batches.iter().map(|(id, batch)| {
+            let value = batch.as_ref().map(|batch| batch.encode_to_vec());
+            (Key::Batch(id.clone()), value)
+        });
+        let entries = launches.chain(clusters).chain(dropped).chain(batches).collect();
         Batch { entries, fence: self.fence.clone() }
     }
 }

@@ -37,7 +37,7 @@ impl EtcdStore {
     /// When etcd does not answer.
     pub async fn load(&self) -> Result<Vec<(Key, Vec<u8>)>, StoreError> {
         let mut found = Vec::new();
-        for kind in ["cluster/", "fence/", "launch/"] {
+        for kind in ["cluster/", "fence/", "launch/", "batch/"] {
             self.load_kind(kind, &mut found).await?;
         }
         Ok(found)
@@ -106,6 +106,7 @@ impl EtcdStore {
             Key::Launch(id) => format!("{}launch/{id}", self.prefix),
             Key::Cluster(id) => format!("{}cluster/{id}", self.prefix),
             Key::Fence(id) => format!("{}fence/{id}", self.prefix),
+            Key::Batch(id) => format!("{}batch/{id}", self.prefix),
         }
     }
 }
@@ -115,6 +116,7 @@ fn parse_key(kind: &str, id: &str) -> Option<Key> {
         "launch/" => Some(Key::Launch(id.to_owned())),
         "cluster/" => Some(Key::Cluster(id.to_owned())),
         "fence/" => Some(Key::Fence(id.to_owned())),
+        "batch/" => Some(Key::Batch(id.to_owned())),
         _ => None,
     }
 }

@@ -92,9 +92,13 @@ pub struct LaunchRecord {
     /// True when another autoscaler launched its instance; the launch id is made up then.
     #[prost(bool, tag = "21")]
     pub adopted: bool,
+    /// The latest call, when it was one for several launches: id of its [`super::BatchRecord`]. Kept for as long as
+    /// the launch, since its instance carries it.
+    #[prost(string, tag = "22")]
+    pub batch_id: String,
 }
 
-/// A call to EC2 as it was made.
+/// A call to EC2 as it was made; how many it asked for is said by who made it.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct OrderRecord {
     /// What was acceptable, by the template it would be launched from.
@@ -146,6 +150,15 @@ impl From<&Order> for OrderRecord {
             offers: template.offers.iter().map(offer).collect(),
         };
         Self { templates: order.offers.iter().map(template).collect(), tags: order.tags.clone() }
+    }
+}
+
+impl OrderRecord {
+    /// The call, for so many instances.
+    #[must_use]
+    pub fn call(&self, client_token: String, capacity_type: CapacityType, count: u32) -> Order {
+        let offers = self.templates.iter().map(template_offers).collect();
+        Order { client_token, capacity_type, offers, count, tags: self.tags.clone() }
     }
 }
 
@@ -225,7 +238,16 @@ impl LaunchRecord {
     /// EC2 client token of the latest call: the same call repeated launches nothing twice.
     #[must_use]
     pub fn client_token(&self) -> String {
+        if !self.batch_id.is_empty() {
+            return self.batch_id.clone();
+        }
         format!("{}-{}", self.launch_id(), self.attempts)
+    }
+
+    /// True when it waits for the answer to this call for several launches.
+    #[must_use]
+    pub fn waits_for(&self, batch_id: &str) -> bool {
+        self.outcome_unknown() && self.batch_id == batch_id
     }
 
     /// True when a call was made whose answer is not recorded.
@@ -234,17 +256,12 @@ impl LaunchRecord {
         self.phase() == Phase::Pending && self.asked() != CapacityType::Unspecified
     }
 
-    /// The call whose answer is not recorded, byte for byte as it was made; none when there is
-    /// none, or when an older version made it.
+    /// The call for this launch alone whose answer is not recorded, byte for byte as it was made; none
+    /// when there is none, when an older version made it, or when it was one for several launches.
     #[must_use]
     pub fn unanswered(&self) -> Option<Order> {
         let order = self.order.as_ref().filter(|_| self.outcome_unknown())?;
-        Some(Order {
-            client_token: self.client_token(),
-            capacity_type: self.asked(),
-            offers: order.templates.iter().map(template_offers).collect(),
-            tags: order.tags.clone(),
-        })
+        Some(order.call(self.client_token(), self.asked(), 1))
     }
 
     /// True while it is believed to have an instance.

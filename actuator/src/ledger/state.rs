@@ -16,6 +16,8 @@ use super::record::{InterruptionRecord, LaunchRecord, OrderRecord, Phase};
 pub enum Move {
     /// EC2 is about to be asked for exactly this, with the next client token.
     Ask(CapacityType, Box<OrderRecord>),
+    /// EC2 is about to be asked for this and for other launches in one call, which is recorded by this id.
+    AskTogether(CapacityType, String),
     /// EC2 answered that it launches nothing of what was asked.
     Refused {
         /// True when the capacity type is not worth asking for again.
@@ -87,7 +89,8 @@ impl LaunchRecord {
     pub fn after(&self, step: &Move, now_ms: i64) -> Result<Self, IllegalMove> {
         let mut next = self.clone();
         let legal = match step {
-            Move::Ask(capacity_type, order) => next.ask(*capacity_type, order),
+            Move::Ask(capacity_type, order) => next.ask(*capacity_type, Some(order.as_ref()), ""),
+            Move::AskTogether(capacity_type, batch_id) => next.ask(*capacity_type, None, batch_id),
             Move::Refused { exhausted } => next.refuse(*exhausted),
             Move::Launched { instance_id, ec2_request_id } => {
                 next.launched(instance_id, ec2_request_id)
@@ -112,14 +115,21 @@ impl LaunchRecord {
         Ok(next)
     }
 
-    fn ask(&mut self, capacity_type: CapacityType, order: &OrderRecord) -> bool {
-        if self.phase() != Phase::Pending || self.outcome_unknown() || self.cancelled {
+    fn ask(&mut self, asked: CapacityType, order: Option<&OrderRecord>, batch_id: &str) -> bool {
+        if !self.may_be_asked() {
             return false;
         }
         self.attempts += 1;
-        self.set_asked(capacity_type);
-        self.order = Some(order.clone());
+        self.set_asked(asked);
+        self.order = order.cloned();
+        batch_id.clone_into(&mut self.batch_id);
         true
+    }
+
+    /// True when EC2 may be asked for it: it is wanted, and no call is under way.
+    #[must_use]
+    pub fn may_be_asked(&self) -> bool {
+        self.phase() == Phase::Pending && !self.outcome_unknown() && !self.cancelled
     }
 
     fn refuse(&mut self, exhausted: bool) -> bool {

@@ -31,6 +31,8 @@ pub enum Key {
     Cluster(String),
     /// A cluster's fence, by the cluster's id.
     Fence(String),
+    /// A call for several launches, by its id.
+    Batch(String),
 }
 
 /// A change of a cluster's fence.

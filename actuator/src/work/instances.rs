@@ -15,6 +15,7 @@ use crate::cloud::{CloudError, Found, Instance, TAG_CLUSTER};
 use crate::inventory::Denial;
 use crate::leader::Leader;
 use crate::ledger::LaunchRecord;
+use crate::reconcile::undecided;
 use crate::wire;
 
 /// Shortest time between two listings.
@@ -97,7 +98,7 @@ fn take_over(leader: &Leader, listing: &[Instance], found: Found) {
         if ours && !named && has_name(instance) && instance.alive() {
             leader.events().launched(instance);
         }
-        wire::show_instance(&leader.board, instance);
+        show(leader, instance);
     }
     leader.board.forget(Vec::new(), gone);
 }
@@ -121,19 +122,24 @@ pub fn take_found(leader: &Leader, instances: &[Instance]) -> Vec<Instance> {
         news = seen.filter_map(|instance| inventory.observe(&book, instance)).collect();
         !news.is_empty()
     });
-    for instance in &news {
-        wire::show_instance(&leader.board, instance);
-    }
+    news.iter().for_each(|instance| show(leader, instance));
     news
 }
 
-/// What there is of a launch, by its tag and token.
-pub async fn of_launch(
+/// Shows an instance, unless it is about to be decided whose it is.
+fn show(leader: &Leader, instance: &Instance) {
+    if !undecided(&leader.ledger.book(), instance) {
+        wire::show_instance(&leader.board, instance);
+    }
+}
+
+/// What there is of a call, by its tag and token.
+pub async fn of_call(
     leader: &Leader,
-    launch_id: &str,
+    tag: (&str, &str),
     client_token: &str,
 ) -> Result<Vec<Instance>, CloudError> {
-    let asking = leader.cloud().instances_of_launch(launch_id, client_token);
+    let asking = leader.cloud().instances_of_call(tag, client_token);
     let answer = timeout(ANSWER_WITHIN, asking).await;
     let found = answer.unwrap_or_else(|_| Err(CloudError::silent("ec2:DescribeInstances")))?;
     Ok(take_found(leader, &found))

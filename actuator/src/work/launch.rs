@@ -1,10 +1,14 @@
-//! Launching: from a recorded launch to an instance, or to the reason why there is none.
+//! Launching: from a recorded launch to an instance, or to the reason why there is none. Launches that are equal but
+//! for their claim are asked for in one call.
 //!
 //! Invariant: each call is recorded with its token before it is made. An answer that never came
-//! leaves the launch as it is: the same call is made again with the same token, after a look at
+//! leaves its launches as they are: the same call is made again with the same token, after a look at
 //! what is there. Every launch has a deadline, and none waits in a slot.
 
 mod attempt;
+mod award;
+mod call;
+mod group;
 mod outcome;
 mod resume;
 
@@ -18,19 +22,23 @@ use crate::cloud::CloudError;
 use crate::fair::Fair;
 use crate::leader::Leader;
 use crate::ledger::{Failure, LaunchRecord, LedgerError, Move, Phase};
+use crate::pace::Pace;
 
 /// Calls under way at the same time: EC2's bucket for CreateFleet holds about fifty tokens.
 const LAUNCHES_AT_ONCE: usize = 50;
 /// Most calls in one go; a launch that needs more is found again at the next reconciliation.
 const CALLS_MAX: u32 = 8;
 
+/// Launches that one call is about; never empty.
+type Members = [Arc<LaunchRecord>];
+
 /// What to do after an attempt.
 enum Next {
-    /// The launch is settled.
+    /// The launches are settled.
     Done,
     /// Ask for something else at once.
     Again,
-    /// Look at it again later.
+    /// Look at them again later.
     Later,
 }
 
@@ -46,68 +54,92 @@ pub fn start(leader: &Arc<Leader>, queue: Arc<Fair<String>>, supervisor: &Superv
         loop {
             let next = async { (Arc::clone(&slots).acquire_owned().await, queue.pop().await) };
             let Some((slot, id)) = token.run_until_cancelled(next).await else { return Ok(()) };
-            begin(&leader, id, slot?, &owner);
+            let group = group::gather(&leader, &queue, id);
+            begin(&leader, group, slot?, &owner);
         }
     });
 }
 
-/// Works on a launch in a slot, which is free again as soon as no call is under way. A panic is the
-/// launch's own: it is logged, and tried again later and later.
-fn begin(leader: &Arc<Leader>, id: String, slot: OwnedSemaphorePermit, owner: &Supervisor) {
+/// Works on launches in a slot, which is free again as soon as no call is under way. A panic is their
+/// own: it is logged, and they are tried again later and later.
+fn begin(leader: &Arc<Leader>, group: Vec<String>, slot: OwnedSemaphorePermit, owner: &Supervisor) {
     let (worker, token) = (Arc::clone(leader), owner.token().clone());
-    let (leader, name) = (Arc::clone(leader), id.clone());
+    let (leader, names) = (Arc::clone(leader), group.clone());
     let work = async move {
-        token.run_until_cancelled(launch(&worker, &name)).await;
+        token.run_until_cancelled(launch(&worker, &names)).await;
         Ok(())
     };
     owner.spawn_contained("launch", work, move |ended| {
-        if ended.is_err() {
-            leader.paces().strike(&id);
+        for id in &group {
+            if ended.is_err() {
+                leader.paces().strike(id);
+            }
+            leader.busy().remove(id);
         }
-        leader.busy().remove(&id);
         drop(slot);
     });
 }
 
-async fn launch(leader: &Leader, id: &str) {
+async fn launch(leader: &Leader, group: &[String]) {
     let mut heard = Heard::default();
     for _ in 0..CALLS_MAX {
-        let Some(record) = leader.record(id).filter(|r| r.phase() == Phase::Pending) else {
-            return;
-        };
-        match attempt::attempt(leader, &record, &mut heard).await {
-            Ok(Next::Done) => return leader.paces().settled(id),
-            Ok(Next::Again) => {}
+        let members = group::pending(leader, group);
+        if members.is_empty() {
+            break;
+        }
+        match attempt::attempt(leader, &members, &mut heard).await {
+            Ok(Next::Done | Next::Again) => {}
             Ok(Next::Later) => break,
             Err(error) => {
-                tracing::warn!(launch_id = id, %error, "launch waits for the ledger");
+                let first = members.first().map_or("", |record| record.launch_id());
+                tracing::warn!(launch_id = first, %error, "launch waits for the ledger");
                 break;
             }
         }
     }
-    leader.paces().strike(id);
-    if planted::is("S15") {
+    let slow = rest(leader, group);
+    if slow && planted::is("S15") {
         tokio::time::sleep(std::time::Duration::from_secs(30)).await;
     }
 }
 
-/// Makes a move and says when another one overtook it.
-async fn record(leader: &Leader, launch: &LaunchRecord, step: Move) -> Result<(), LedgerError> {
-    let moves = vec![(launch.launch_id().to_owned(), step)];
-    for illegal in leader.ledger.record(moves, leader.now_ms()).await? {
+/// Those that are not settled wait a while, longer each time; whether there are any.
+fn rest(leader: &Leader, group: &[String]) -> bool {
+    let book = leader.ledger.book();
+    let mut paces = leader.paces();
+    let mut any = false;
+    for id in group {
+        if book.launches.get(id).is_some_and(|record| record.phase() == Phase::Pending) {
+            paces.strike(id);
+            any = true;
+        } else {
+            paces.settled(id);
+        }
+    }
+    any
+}
+
+/// Makes a move of each and says when another one overtook it.
+async fn record(leader: &Leader, members: &Members, step: Move) -> Result<(), LedgerError> {
+    let moves = members.iter().map(|launch| (launch.launch_id().to_owned(), step.clone()));
+    for illegal in leader.ledger.record(moves.collect(), leader.now_ms()).await? {
         tracing::warn!(%illegal, "overtaken by another move");
     }
     Ok(())
 }
 
-async fn fail(
-    leader: &Leader,
-    launch: &LaunchRecord,
-    failure: Failure,
-) -> Result<Next, LedgerError> {
-    leader.events().failed(launch.launch_id(), &failure.reason, &failure.message);
-    record(leader, launch, Move::Fail(failure)).await?;
+async fn fail(leader: &Leader, members: &Members, failure: Failure) -> Result<Next, LedgerError> {
+    for launch in members {
+        leader.events().failed(launch.launch_id(), &failure.reason, &failure.message);
+    }
+    record(leader, members, Move::Fail(failure)).await?;
     Ok(Next::Done)
+}
+
+/// Notes something about each.
+fn note(leader: &Leader, members: &Members, note: impl Fn(&mut Pace)) {
+    let mut paces = leader.paces();
+    members.iter().for_each(|launch| note(paces.of(launch.launch_id())));
 }
 
 impl Heard {

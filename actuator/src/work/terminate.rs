@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::explain;
-use super::reconciling::Doomed;
+use super::reconciling::Subject;
 use crate::cloud::{Class, CloudError};
 use crate::leader::Leader;
 use crate::wire;
@@ -23,7 +23,7 @@ const BATCH_INSTANCES: usize = 500;
 /// Longest time for a call; the client library tries it several times within.
 const ANSWER_WITHIN: Duration = Duration::from_secs(120);
 
-pub fn start(leader: &Arc<Leader>, mut doomed: mpsc::Receiver<Doomed>, supervisor: &Supervisor) {
+pub fn start(leader: &Arc<Leader>, mut doomed: mpsc::Receiver<Subject>, supervisor: &Supervisor) {
     let leader = Arc::clone(leader);
     let token = supervisor.token().clone();
     supervisor.spawn_once("terminations", async move {
@@ -51,14 +51,14 @@ pub fn start(leader: &Arc<Leader>, mut doomed: mpsc::Receiver<Doomed>, superviso
 }
 
 /// Ends what can be ended, in batches that are smaller the more often their instances have failed.
-async fn end_all(leader: &Leader, batch: &[Doomed]) {
-    let strikes = |doomed: &Doomed| leader.paces().strikes(&doomed.instance_id);
+async fn end_all(leader: &Leader, batch: &[Subject]) {
+    let strikes = |doomed: &Subject| leader.paces().strikes(&doomed.instance_id);
     let mut batch = batch.to_vec();
     batch.sort_by_cached_key(|doomed| (strikes(doomed), doomed.instance_id.clone()));
     let mut waiting = Vec::new();
     for group in batch.chunk_by(|a, b| strikes(a) == strikes(b)) {
         let size = group.first().map_or(BATCH_INSTANCES, |first| size_after(strikes(first)));
-        waiting.extend(group.chunks(size).map(<[Doomed]>::to_vec));
+        waiting.extend(group.chunks(size).map(<[Subject]>::to_vec));
     }
     waiting.reverse();
     while let Some(mut part) = waiting.pop() {
@@ -80,7 +80,7 @@ fn size_after(strikes: u32) -> usize {
     BATCH_INSTANCES.checked_shr(halvings).unwrap_or_default().max(1)
 }
 
-async fn end(leader: &Leader, part: &[Doomed]) -> Result<(), CloudError> {
+async fn end(leader: &Leader, part: &[Subject]) -> Result<(), CloudError> {
     let ids: Vec<_> = part.iter().map(|doomed| doomed.instance_id.clone()).collect();
     leader.events().terminating(&ids);
     let answer = timeout(ANSWER_WITHIN, leader.cloud().terminate(&ids)).await;
@@ -94,7 +94,7 @@ async fn end(leader: &Leader, part: &[Doomed]) -> Result<(), CloudError> {
 }
 
 /// They are asked for again later; meanwhile their launches show why.
-async fn failed(leader: &Leader, part: &[Doomed], error: &CloudError) {
+async fn failed(leader: &Leader, part: &[Subject], error: &CloudError) {
     let records = part.iter().filter_map(|doomed| leader.record(&doomed.launch_id));
     let records: Vec<_> = records.collect();
     let why = explain::for_launch(leader, records.first().map(|r| &**r), error).await;
@@ -123,7 +123,7 @@ mod tests {
             Arc::new(Scripted { protected: protected.clone().into(), ..Scripted::default() });
         let leader = leader(Arc::clone(&cloud)).await;
         let doomed =
-            |n: usize| Doomed { instance_id: format!("i-{n:03}"), launch_id: String::new() };
+            |n: usize| Subject { instance_id: format!("i-{n:03}"), launch_id: String::new() };
         let batch: Vec<_> = (0..400).map(doomed).collect();
         end_all(&leader, &batch).await;
         assert_eq!(crate::leader::lock(&cloud.ended).len(), batch.len() - protected.len());

@@ -11,6 +11,8 @@ use tonic::Code;
 
 use crate::world::{Actuator, CLASS, Client, World, class, facts};
 
+/// Sixty instances at four calls at a time, on a busy machine.
+const TAGGED_WITHIN: std::time::Duration = std::time::Duration::from_secs(60);
 const TYPES: [&str; 3] = ["t4g.small", "t4g.medium", "t3.small"];
 
 fn termination(instance_id: &str, launch_id: &str) -> Termination {
@@ -72,17 +74,54 @@ async fn a_large_plan_is_launched_whole_from_one_template_for_each_image() {
     world
         .client
         .until("all launched", |shown| {
-            let launched = |l: &&_| longshore_launched(l);
-            shown.launches.values().filter(launched).count() == 60
+            shown.launches.values().filter(longshore_launched).count() == 60
         })
         .await;
     let instances: BTreeSet<_> =
         world.client.shown.launches.values().map(|l| l.instance_id.clone()).collect();
     assert_eq!((instances.len(), world.region.instances().len()), (60, 60));
     assert_eq!(world.region.calls_of("ec2:CreateLaunchTemplate").len(), 2);
+    let calls = world.region.calls_of("ec2:CreateFleet");
+    let asked: Vec<_> = calls.iter().map(|call| call.instances).collect();
+    assert_eq!(asked, [60], "equal launches are one call");
+    let mut changes = world.region.changes();
+    let tagged = async {
+        while world.region.instances().iter().any(|it| !it.tags.contains_key(TAG_LAUNCH)) {
+            changes.changed().await.unwrap();
+        }
+    };
+    tokio::time::timeout(TAGGED_WITHIN, tagged).await.expect("each gets its launch's tags");
+    for machine in world.region.instances() {
+        let launch = &world.client.shown.launches[&machine.tags[TAG_LAUNCH]];
+        assert_eq!(launch.instance_id, machine.instance_id);
+        assert_eq!([&machine.tags[TAG_CLAIM], &machine.tags["Name"]], [&launch.claim; 2]);
+    }
 }
 
-fn longshore_launched(launch: &longshore_proto::capacity::v1::LaunchState) -> bool {
+#[tokio::test]
+async fn an_answer_for_several_that_never_comes_launches_nothing_twice() {
+    let mut world = World::ready().await;
+    world.region.fail_next_calls("ec2:CreateFleet", 5, &Fault::DropAfter);
+    let candidates = world.client.shown.candidates(&TYPES, CapacityType::Spot);
+    let launches: Vec<_> =
+        (0..20).map(|n| world.client.shown.launch(&format!("l-{n}"), candidates.clone())).collect();
+    world.client.apply(1, launches, vec![]).await.unwrap();
+    world
+        .client
+        .until("all launched", |shown| {
+            shown.launches.values().filter(longshore_launched).count() == 20
+        })
+        .await;
+    let tokens: BTreeSet<_> = world
+        .region
+        .calls_of("ec2:CreateFleet")
+        .into_iter()
+        .map(|call| call.client_token)
+        .collect();
+    assert_eq!((world.region.instances().len(), tokens.len()), (20, 1));
+}
+
+fn longshore_launched(launch: &&longshore_proto::capacity::v1::LaunchState) -> bool {
     launch.phase() == LaunchPhase::Launched
 }
 

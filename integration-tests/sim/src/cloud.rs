@@ -6,14 +6,15 @@
 mod market;
 mod surroundings;
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use longshore_actuator::cloud::{
-    Class, CloudError, Fleet, Found, Instance, Order, Outcome, TAG_CLAIM, TAG_LAUNCH, Template,
-    TemplateRef,
+    Class, CloudError, Fleet, Found, Instance, Order, Outcome, TAG_BATCH, TAG_CLAIM, TAG_LAUNCH,
+    Template, TemplateRef,
 };
 use longshore_runtime::planted;
 
@@ -177,7 +178,9 @@ impl Fleet for CloudClient {
                     // Listings ask for a tag of ours or of Karpenter's.
                     let tags = &found.seen.tags;
                     let adopted = tags.contains_key(TAG_CLAIM) && !planted::is("S2");
-                    let ours = tags.contains_key(TAG_LAUNCH) || adopted;
+                    let launched =
+                        [TAG_LAUNCH, TAG_BATCH].iter().any(|key| tags.contains_key(*key));
+                    let ours = launched || adopted;
                     let denied = model.denied.contains(&found.seen.instance_id);
                     ours && !denied && found.visible_ms <= now_ms
                 });
@@ -210,17 +213,30 @@ impl Fleet for CloudClient {
         .await
     }
 
-    async fn instances_of_launch(
+    async fn instances_of_call(
         &self,
-        launch_id: &str,
+        (key, value): (&str, &str),
         client_token: &str,
     ) -> Result<Vec<Instance>, CloudError> {
-        let (launch_id, token) = (launch_id.to_owned(), client_token.to_owned());
+        let (key, value, token) = (key.to_owned(), value.to_owned(), client_token.to_owned());
         self.call("ec2:DescribeInstances", move |model, now_ms| {
             let visible = model.instances.values().filter(|found| found.visible_ms <= now_ms);
-            let ours = visible
-                .filter(|found| found.seen.tag(TAG_LAUNCH) == launch_id || found.token == token);
+            let ours =
+                visible.filter(|found| found.seen.tag(&key) == value || found.token == token);
             Ok(ours.map(|found| found.seen.clone()).collect())
+        })
+        .await
+    }
+
+    async fn tag(
+        &self,
+        instance_id: &str,
+        tags: &BTreeMap<String, String>,
+    ) -> Result<(), CloudError> {
+        let (id, tags) = (instance_id.to_owned(), tags.clone());
+        self.call("ec2:CreateTags", move |model, now_ms| {
+            let missing = || error("ec2:CreateTags", Class::NotFound, "InvalidInstanceID.NotFound");
+            if model.tag(&id, &tags, now_ms) { Ok(()) } else { Err(missing()) }
         })
         .await
     }

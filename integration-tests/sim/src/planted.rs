@@ -299,4 +299,21 @@ pub const PLANTED: &[(&str, &str, By)] = &[
         "what was just moved is moved again for any saving",
         By::Test("every_scenario_gives_its_plan"),
     ),
+    (
+        "S33",
+        "an instance that a launch has already is given away when its call is resumed",
+        By::Test(
+            "an_instance_that_a_launch_has_already_is_not_given_away_when_its_call_is_resumed",
+        ),
+    ),
+    (
+        "S33a",
+        "a call for several launches whose answer was lost is forgotten",
+        By::Seed(hunt(&["cloud_replies_lost", "templates_deleted"])),
+    ),
+    (
+        "S33b",
+        "an instance of a call for several launches is surplus while they wait for the answer",
+        By::Seed(hunt(&["cloud_replies_lost"])),
+    ),
 ];

@@ -5,13 +5,14 @@
 
 mod announce;
 mod boot;
+mod launch;
 mod people;
 mod time;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use longshore_actuator::cloud::{Bought, Instance, Offer, Order, Outcome, Template};
+use longshore_actuator::cloud::{Instance, Order, Outcome, Template};
 use longshore_ec2_data::{Dataset, InstanceType};
 use longshore_lab::region::RegionConfig;
 use longshore_proto::capacity::v1::InstancePhase;
@@ -24,8 +25,6 @@ use crate::random::Random;
 pub use boot::Boots;
 pub use people::Refusal;
 
-/// From launch to running, shortest and longest, in milliseconds.
-const BOOT_MS: (u64, u64) = (18_000, 35_000);
 /// From shutting down to terminated, in milliseconds.
 const SHUTDOWN_MS: i64 = 20_000;
 /// How long a terminated instance is listed, shortest and longest, in milliseconds: EC2 promises less than
@@ -33,10 +32,6 @@ const SHUTDOWN_MS: i64 = 20_000;
 const LISTED_MS: (u64, u64) = (2 * 60_000, 20 * 60_000);
 /// From the warning to the end of a spot instance, in milliseconds.
 const NOTICE_MS: i64 = 120_000;
-/// How long a new instance stays invisible, at most, in milliseconds.
-const INVISIBLE_MS: u64 = 5_000;
-/// The same while EC2 is slow to show what it has launched, in milliseconds.
-const SLOW_MS: u64 = 50_000;
 /// The families sold: enough for choices, few enough for speed.
 const FAMILIES: [&str; 4] = ["m6i", "c6i", "r6i", "t3"];
 
@@ -271,87 +266,6 @@ impl Region {
 }
 
 impl Model {
-    /// Buys one instance, as CreateFleet of type instant with these overrides would.
-    pub fn launch(&mut self, order: &Order, now_ms: i64) -> Result<Outcome, Refusal> {
-        self.tell(&Happening::Asked(order.client_token.clone()));
-        if let Some((before, outcome)) = self.tokens.get(&order.client_token) {
-            let same = before == order;
-            return if same { Ok(outcome.clone()) } else { Err(Refusal::TokenReused) };
-        }
-        let missing = order.offers.iter().find(|at| !self.templates.contains_key(&at.template));
-        if missing.is_some() || self.templates_missing {
-            return Err(Refusal::TemplateMissing);
-        }
-        let mut offers: VecDeque<(String, Offer)> = order
-            .offers
-            .iter()
-            .flat_map(|at| at.offers.iter().map(|offer| (at.template.clone(), offer.clone())))
-            .collect();
-        offers.make_contiguous().sort_by_key(|(_, offer)| offer.rank);
-        let mut outcome = Outcome { request_id: self.id("req"), ..Outcome::default() };
-        if self.random.chance(self.failing_percent) {
-            // CreateFleet answers, and says of each offer that it could not be tried.
-            outcome.shortages.extend(offers.drain(..).map(|(_, offer)| announce::untried(&offer)));
-        }
-        while let Some((template, offer)) = offers.pop_front() {
-            if !self.knows_profile(&template, now_ms) {
-                outcome.shortages.push(announce::profile_unknown(&offer));
-                continue;
-            }
-            if self.sold_out.contains(&(offer.instance_type.clone(), offer.zone.clone())) {
-                outcome.shortages.push(announce::shortage(&offer));
-                continue;
-            }
-            outcome.bought = Some(self.buy(order, &template, &offer, now_ms));
-            break;
-        }
-        self.tokens.insert(order.client_token.clone(), (order.clone(), outcome.clone()));
-        Ok(outcome)
-    }
-
-    fn buy(&mut self, order: &Order, template: &str, offer: &Offer, now_ms: i64) -> Bought {
-        let instance_id = self.id("i");
-        let boot = self.random.between(BOOT_MS.0, BOOT_MS.1);
-        let invisible = self.random.between(0, if self.slow { SLOW_MS } else { INVISIBLE_MS });
-        let (template, _) = self.templates.get(template).cloned().unwrap_or_else(announce::nothing);
-        let number = self.instances.len() + self.tokens.len();
-        let dns_name = format!("ip-10-{}-{}.internal", self.config.account_id, number);
-        let hardware = self.types.get(&offer.instance_type);
-        let zones = self.config.zones.iter();
-        let zone_id = zones.clone().find(|zone| zone.name == offer.zone).map(|zone| &zone.id);
-        let seen = Instance {
-            instance_id: instance_id.clone(),
-            phase: InstancePhase::Pending,
-            instance_type: offer.instance_type.clone(),
-            zone: offer.zone.clone(),
-            zone_id: zone_id.cloned().unwrap_or_default(),
-            capacity_type: order.capacity_type,
-            private_dns_name: dns_name.clone(),
-            image_id: template.image_id.clone(),
-            launch_ms: now_ms,
-            tags: order.tags.clone(),
-        };
-        let later = |ms: u64| now_ms + i64::try_from(ms).unwrap_or_default();
-        let record = Record {
-            seen,
-            visible_ms: later(invisible),
-            due_ms: Some(later(boot)),
-            reclaimed_ms: None,
-            announced_ms: None,
-            template,
-            token: order.client_token.clone(),
-            dns_name,
-            cpu_millis: hardware.map_or(0, |found| i64::from(found.vcpus) * 1000),
-        };
-        if self.random.chance(self.dud_percent) {
-            self.never_joins.insert(instance_id.clone());
-        }
-        self.tell(&Happening::Launched(Box::new(record.clone())));
-        self.instances.insert(instance_id.clone(), record);
-        let (instance_type, zone) = (offer.instance_type.clone(), offer.zone.clone());
-        Bought { instance_id, instance_type, zone }
-    }
-
     /// Begins to end an instance.
     pub fn terminate(&mut self, instance_id: &str, outside: bool, now_ms: i64) {
         let Some(record) = self.instances.get(instance_id).filter(|record| record.alive()) else {

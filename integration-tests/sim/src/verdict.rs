@@ -2,6 +2,7 @@
 //!
 //! Invariant: judges by the truth of regions and API servers, never by what a service believes.
 
+mod batches;
 mod budgets;
 mod claims;
 mod classes;
@@ -16,7 +17,7 @@ mod rest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use longshore_actuator::cloud::{TAG_CLAIM, TAG_CLUSTER};
+use longshore_actuator::cloud::{TAG_BATCH, TAG_CLAIM, TAG_CLUSTER};
 use longshore_lab::cluster::ClusterHandle;
 use serde::Serialize;
 use serde_json::Value;
@@ -57,10 +58,12 @@ struct Seen {
 #[derive(Default)]
 struct State {
     violations: Vec<Violation>,
-    /// Cluster and claim of each instance, as its tags said when it was launched.
+    /// Cluster and claim of each instance, as its tags said when it was launched, or as the ledger said first.
     owners: BTreeMap<String, (String, String)>,
     /// Living instances by cluster and claim.
     alive: BTreeMap<(String, String), BTreeSet<String>>,
+    /// Living instances of which only the call is known, and the claims that it was made for.
+    unclaimed: BTreeMap<String, Vec<String>>,
     /// Claims that users have deleted, by cluster label.
     deleted_by_users: BTreeSet<(String, String)>,
     /// Claims seen, by cluster label and name: whether they were being deleted.
@@ -178,6 +181,9 @@ impl Judge {
 
     fn launched(&self, site: usize, record: &Record) {
         let claim = record.seen.tag(TAG_CLAIM).to_owned();
+        if claim.is_empty() && !record.seen.tag(TAG_BATCH).is_empty() {
+            return self.launched_together(site, record);
+        }
         let owner = (record.seen.tag(TAG_CLUSTER).to_owned(), claim.clone());
         self.lock().owners.insert(record.seen.instance_id.clone(), owner);
         let key = (self.cluster_key(site, record), claim.clone());
@@ -207,15 +213,20 @@ impl Judge {
         let key = (self.cluster_key(site, record), claim.to_owned());
         let whose = if outside { "by EC2 or a person" } else { "by Longshore" };
         self.journal.note(&format!("EC2: {id} of claim {claim} of {} is ended {whose}", key.0));
-        if let Some(alive) = self.lock().alive.get_mut(&key) {
-            alive.remove(id);
-        }
+        let unclaimed = {
+            let mut state = self.lock();
+            state.alive.entry(key.clone()).or_default().remove(id);
+            state.unclaimed.remove(id).is_some()
+        };
         if outside || self.lock().copies.contains(id) {
             return;
         }
         let Some(cluster) = self.cluster_of(site, record) else {
             return self.violate("foreign instance ended", format!("{id} belongs to no cluster"));
         };
+        if unclaimed {
+            self.nobody_waits(site, record);
+        }
         self.is_drained(cluster, id);
         match cluster.claim(claim) {
             Some(found) if found["metadata"]["deletionTimestamp"].is_null() => {

@@ -9,6 +9,9 @@ use longshore_lab::instance::{Instance, InstanceState};
 /// Tag that names the launch an instance stems from.
 pub const LAUNCH_TAG: &str = "longshore.dev/launch-id";
 
+/// Tag that names the call for several launches that an instance stems from.
+const BATCH_TAG: &str = "longshore.dev/batch-id";
+
 /// Counts over all instances.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Books {
@@ -25,7 +28,9 @@ pub struct Books {
 pub fn books(instances: &[Instance], claimed: &BTreeSet<String>) -> Books {
     let mut by_launch: BTreeMap<&str, usize> = BTreeMap::new();
     for instance in instances {
-        let launch = instance.tags.get(LAUNCH_TAG).map_or("", String::as_str);
+        // One of a call for several launches that ended before it was known whose it is stands for itself.
+        let own = || instance.tags.contains_key(BATCH_TAG).then_some(&instance.instance_id);
+        let launch = instance.tags.get(LAUNCH_TAG).or_else(own).map_or("", String::as_str);
         *by_launch.entry(launch).or_default() += 1;
     }
     let alive = |instance: &&Instance| {

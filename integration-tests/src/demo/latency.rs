@@ -12,6 +12,9 @@ const PENDING: &str = "watcher.pod_pending";
 /// Name of the actuator's span around the call to EC2.
 const CREATE_FLEET: &str = "ec2.create_fleet";
 
+/// How many launches such a call was for.
+const ASKED: &str = "ec2.asked";
+
 /// Median and 99th percentile over all launches that a pending pod asked for.
 #[must_use]
 pub fn share(spans: &[SpanRecord]) -> Share {
@@ -21,8 +24,10 @@ pub fn share(spans: &[SpanRecord]) -> Share {
     let mut waits_ms: Vec<u64> = named(CREATE_FLEET)
         .filter_map(|span| {
             let since_ns = pending.get(span.trace_id.as_str())?;
-            Some(span.start_ns.saturating_sub(*since_ns) / 1_000_000)
+            let wait_ms = span.start_ns.saturating_sub(*since_ns) / 1_000_000;
+            Some(std::iter::repeat_n(wait_ms, launches(span)))
         })
+        .flatten()
         .collect();
     waits_ms.sort_unstable();
     let at = |percent: usize| {
@@ -30,6 +35,10 @@ pub fn share(spans: &[SpanRecord]) -> Share {
         waits_ms.get(index).copied().unwrap_or_default()
     };
     Share { launches: waits_ms.len(), p50_ms: at(50), p99_ms: at(99) }
+}
+
+fn launches(span: &SpanRecord) -> usize {
+    span.attributes.get(ASKED).and_then(|text| text.parse().ok()).unwrap_or(1)
 }
 
 #[cfg(test)]
@@ -55,5 +64,10 @@ mod tests {
         spans.extend((1..=100).map(|wait| span("a", CREATE_FLEET, 100 + wait)));
         let share = share(&spans);
         assert_eq!((share.launches, share.p50_ms, share.p99_ms), (100, 50, 99));
+        let mut many = span("a", CREATE_FLEET, 300);
+        many.attributes.insert(ASKED.to_owned(), "200".to_owned());
+        spans.push(many);
+        let share = super::share(&spans);
+        assert_eq!((share.launches, share.p50_ms), (300, 200), "one call for two hundred");
     }
 }

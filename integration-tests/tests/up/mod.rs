@@ -13,7 +13,7 @@ use longshore_lab::instance::InstanceSource as _;
 use longshore_lab::region::{Fault, RegionConfig};
 use serde_json::Value;
 
-use crate::kill::crowd::{CREATE_FLEET, supply, workload};
+use crate::kill::crowd::{CREATE_FLEET, asked_for, supply, workload};
 
 /// Most time for anything on a busy machine.
 const LIMIT: Duration = Duration::from_secs(90);
@@ -84,8 +84,8 @@ async fn up_stands_by_and_takes_over_from_a_copy_killed_in_its_launches() -> Res
     together.region.fail_next_calls(CREATE_FLEET, 2 * MANY, &Fault::Slow(ANSWER_DELAY_MS));
     hands::scale(&together.client, "default", "crowd", MANY).await?;
     poll::until("launches are under way", LIMIT, || async {
-        let calls = together.region.calls_of(CREATE_FLEET).len();
-        ensure!(calls > usize::try_from(FEW)?, "{calls} calls of CreateFleet");
+        let asked = asked_for(&together.region);
+        ensure!(asked > usize::try_from(FEW)?, "{asked} instances asked for");
         Ok::<_, anyhow::Error>(())
     })
     .await?;

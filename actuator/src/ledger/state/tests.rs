@@ -159,6 +159,7 @@ fn a_call_without_an_answer_is_repeated_as_it_was_made() {
                 rank: 3,
             }],
         }],
+        count: 1,
         tags: [("k".to_owned(), "v".to_owned())].into(),
     };
     let ask = Move::Ask(CapacityType::Spot, Box::new(OrderRecord::from(&order)));

@@ -6,21 +6,21 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longshore_runtime::{planted, propagate};
+use longshore_runtime::planted;
 use tokio::sync::OnceCell;
-use tokio::time::{Instant, timeout};
-use tracing::{Instrument, Span, field};
+use tokio::time::Instant;
 
-use super::{Heard, Next, fail, outcome, record, resume};
-use crate::cloud::{CloudError, Offer, Order, Outcome, TemplateOffers};
+use super::call::create_fleet;
+use super::{Heard, Members, Next, fail, note, outcome, resume};
+use crate::cloud::{CloudError, Offer, Order, TemplateOffers};
 use crate::ec2::blueprint;
-use crate::ec2::request::{Basis, Call, instance_tags, next_call};
+use crate::ec2::request::{Basis, Call, batch_tags, instance_tags, next_call};
 use crate::leader::{Leader, lock};
-use crate::ledger::{Failure, LaunchRecord, LedgerError, Move, OrderRecord};
+use crate::ledger::{
+    BatchRecord, Book, Draft, Failure, LaunchRecord, LedgerError, Move, OrderRecord, batch_id,
+};
 use crate::nodeclass::{LOOKUP_FAILED, Resolved};
 
-/// Longest time for a call; the client library tries it several times within.
-const ANSWER_WITHIN: Duration = Duration::from_secs(120);
 /// Longest time a leader works on a launch, its answers outstanding apart: the next plan does
 /// better.
 const DEADLINE: Duration = Duration::from_secs(300);
@@ -29,51 +29,69 @@ const ATTEMPTS_MAX: u32 = 40;
 
 pub async fn attempt(
     leader: &Leader,
-    launch: &LaunchRecord,
+    members: &Members,
     heard: &mut Heard,
 ) -> Result<Next, LedgerError> {
-    if launch.outcome_unknown() {
-        return resume::resume(leader, launch, heard).await;
+    let Some(first) = members.first() else { return Ok(Next::Done) };
+    if first.outcome_unknown() {
+        return resume::resume(leader, members, heard).await;
     }
-    if let Some(failure) = overdue(leader, launch) {
-        return fail(leader, launch, failure).await;
+    let late = |launch: &Arc<LaunchRecord>| Some((Arc::clone(launch), overdue(leader, launch)?));
+    if let Some((launch, failure)) = members.iter().find_map(late) {
+        // The others are tried without it.
+        fail(leader, &[launch], failure).await?;
+        return Ok(Next::Again);
     }
-    let Some(class) = leader.class_of(launch) else { return Ok(Next::Later) };
+    let class = match ready_class(leader, first) {
+        Ok(Some(class)) => class,
+        Ok(None) => return Ok(Next::Later),
+        Err(failure) => return fail(leader, members, failure).await,
+    };
+    let call = match plan_call(leader, first, &class) {
+        Ok(call) => call,
+        Err(failure) => return fail(leader, members, heard.explain(failure)).await,
+    };
+    let templates = match templates(leader, first, &class, &call).await {
+        Ok(templates) => templates,
+        Err(TemplateError::Blueprint(failure)) => return fail(leader, members, failure).await,
+        Err(TemplateError::Cloud(error)) => {
+            return outcome::template_failed(leader, members, &class, &error).await;
+        }
+    };
+    let order = order(members, &class, &call, templates);
+    if !ask(leader, members, &order).await? {
+        return Ok(Next::Again);
+    }
+    let asked = members.iter().filter_map(|launch| leader.record(launch.launch_id()));
+    let asked: Vec<_> = asked.collect();
+    let answer = create_fleet(leader, &asked, &order).await;
+    let deal = outcome::Deal {
+        members: &asked,
+        class: Some(&class),
+        order: &order,
+        found: &[],
+        repeated: false,
+    };
+    outcome::settle(leader, &deal, answer, heard).await
+}
+
+/// The node class, when something can be launched from it; none when that is not known yet.
+fn ready_class(leader: &Leader, launch: &LaunchRecord) -> Result<Option<Arc<Resolved>>, Failure> {
+    let Some(class) = leader.class_of(launch) else { return Ok(None) };
     if leader.market.borrow().listing.types.is_empty() {
         // A new leader has not read yet what is sold: that is no shortage.
-        return Ok(Next::Later);
+        return Ok(None);
     }
-    if let Some((condition, problem)) = class.conditions.obstacle() {
-        if problem.reason == LOOKUP_FAILED && !planted::is("S13b") {
-            // AWS did not answer about the class: that says nothing about the class.
-            return Ok(Next::Later);
-        }
-        let failure = Failure {
-            reason: "NODE_CLASS_NOT_READY".to_owned(),
-            message: format!("{condition}: {}", problem.message),
-            retryable: false,
-        };
-        return fail(leader, launch, failure).await;
+    let Some((condition, problem)) = class.conditions.obstacle() else { return Ok(Some(class)) };
+    if problem.reason == LOOKUP_FAILED && !planted::is("S13b") {
+        // AWS did not answer about the class: that says nothing about the class.
+        return Ok(None);
     }
-    let call = match plan_call(leader, launch, &class) {
-        Ok(call) => call,
-        Err(failure) => return fail(leader, launch, heard.explain(failure)).await,
-    };
-    let templates = match templates(leader, launch, &class, &call).await {
-        Ok(templates) => templates,
-        Err(TemplateError::Blueprint(failure)) => return fail(leader, launch, failure).await,
-        Err(TemplateError::Cloud(error)) => {
-            return outcome::template_failed(leader, launch, &class, &error).await;
-        }
-    };
-    let order = order(launch, &class, &call, templates);
-    let Some((asked, order)) = ask(leader, launch, order).await? else {
-        return Ok(Next::Later);
-    };
-    let answer = create_fleet(leader, &asked, &order).await;
-    let deal =
-        outcome::Deal { launch: &asked, class: Some(&class), order: &order, repeated: false };
-    outcome::settle(leader, &deal, answer, heard).await
+    Err(Failure {
+        reason: "NODE_CLASS_NOT_READY".to_owned(),
+        message: format!("{condition}: {}", problem.message),
+        retryable: false,
+    })
 }
 
 /// Why no further call is made for a launch; none while there may be some.
@@ -155,23 +173,58 @@ fn use_template(leader: &Leader, name: &str) -> Arc<OnceCell<()>> {
     Arc::clone(&known.made)
 }
 
-/// Records what EC2 is asked for. Returns it as it is recorded; none when the launch moved
-/// meanwhile.
-async fn ask(
-    leader: &Leader,
-    launch: &LaunchRecord,
-    order: Order,
-) -> Result<Option<(LaunchRecord, Order)>, LedgerError> {
-    let attempt = launch.attempts + 1;
-    let step = Move::Ask(order.capacity_type, Box::new(OrderRecord::from(&order)));
-    record(leader, launch, step).await?;
-    leader.paces().of(launch.launch_id()).asked = Instant::now();
-    let now = leader.record(launch.launch_id()).filter(|now| now.attempts == attempt);
-    Ok(now.and_then(|now| Some(((*now).clone(), now.unanswered()?))))
+/// Records what EC2 is asked for, of all launches at once. False when one of them has moved meanwhile: then nothing
+/// is recorded, and nothing may be asked.
+async fn ask(leader: &Leader, members: &Members, order: &Order) -> Result<bool, LedgerError> {
+    let expected: Vec<_> =
+        members.iter().map(|launch| (launch.launch_id().to_owned(), launch.attempts)).collect();
+    let (order, now_ms) = (order.clone(), leader.now_ms());
+    let edit = move |book: &Book, draft: &mut Draft| {
+        let unmoved = |(id, attempts): &(String, u32)| {
+            let now = draft.launch(book, id);
+            now.is_some_and(|now| now.may_be_asked() && now.attempts == *attempts)
+        };
+        let unmoved = expected.iter().all(unmoved);
+        if unmoved {
+            note_call(book, draft, (&expected, &order), now_ms);
+        }
+        unmoved
+    };
+    let (asked, _) = leader.ledger.edit(None, edit).await?;
+    let now = Instant::now();
+    note(leader, members, |pace| pace.asked = now);
+    Ok(asked)
+}
+
+fn note_call(
+    book: &Book,
+    draft: &mut Draft,
+    (members, order): (&[(String, u32)], &Order),
+    now_ms: i64,
+) {
+    let said = OrderRecord::from(order);
+    let step = match members {
+        [_] => Move::Ask(order.capacity_type, Box::new(said)),
+        many => {
+            let batch = BatchRecord {
+                batch_id: order.client_token.clone(),
+                capacity_type: order.capacity_type.into(),
+                order: Some(said),
+                launch_ids: many.iter().map(|(id, _)| id.clone()).collect(),
+                made_ms: now_ms,
+            };
+            draft.batches.insert(order.client_token.clone(), Some(Arc::new(batch)));
+            Move::AskTogether(order.capacity_type, order.client_token.clone())
+        }
+    };
+    for (id, _) in members {
+        // Legal: none has moved.
+        let _ = draft.step(book, id, &step, now_ms);
+    }
 }
 
 fn order(
-    launch: &LaunchRecord,
+    members: &Members,
     class: &Resolved,
     call: &Call,
     templates: BTreeMap<String, String>,
@@ -188,52 +241,23 @@ fn order(
             TemplateOffers { template, offers }
         })
         .collect();
-    Order {
-        // Given once the call is recorded.
-        client_token: String::new(),
-        capacity_type: call.capacity_type,
-        offers,
-        tags: instance_tags(class, launch),
-    }
+    let (client_token, tags) = token_and_tags(members, class);
+    let count = u32::try_from(members.len()).unwrap_or(u32::MAX);
+    Order { client_token, capacity_type: call.capacity_type, offers, count, tags }
 }
 
-/// The call, as a span of the trace that asked for the launch.
-pub async fn create_fleet(
-    leader: &Leader,
-    launch: &LaunchRecord,
-    order: &Order,
-) -> Result<Outcome, CloudError> {
-    let span = tracing::info_span!(
-        "ec2.create_fleet",
-        launch_id = launch.launch_id(),
-        claim = launch.claim(),
-        attempt = launch.attempts,
-        capacity_type = order.capacity_type.as_str_name(),
-        aws.request_id = field::Empty,
-        ec2.instance_id = field::Empty,
-        ec2.instance_type = field::Empty,
-        ec2.zone = field::Empty,
-    );
-    let traceparent = launch.launch.as_ref().map_or("", |launch| &launch.traceparent);
-    propagate::set_parent(&span, traceparent);
-    let asking = timeout(ANSWER_WITHIN, leader.cloud().launch(order)).instrument(span.clone());
-    let answer = asking.await.unwrap_or_else(|_| Err(CloudError::silent("ec2:CreateFleet")));
-    annotate(&span, &answer);
-    answer
-}
-
-fn annotate(span: &Span, answer: &Result<Outcome, CloudError>) {
-    match answer {
-        Ok(outcome) => {
-            span.record("aws.request_id", &outcome.request_id);
-            if let Some(bought) = &outcome.bought {
-                span.record("ec2.instance_id", &bought.instance_id);
-                span.record("ec2.instance_type", &bought.instance_type);
-                span.record("ec2.zone", &bought.zone);
-            }
+/// One launch is named by its own id from the beginning; several share what they can.
+fn token_and_tags(members: &Members, class: &Resolved) -> (String, BTreeMap<String, String>) {
+    match members {
+        [launch] => {
+            let token = format!("{}-{}", launch.launch_id(), launch.attempts + 1);
+            (token, instance_tags(class, launch))
         }
-        Err(error) => {
-            span.record("aws.request_id", &error.request_id);
+        many => {
+            let id = batch_id(many.iter().map(AsRef::as_ref));
+            let wanted = many.first().and_then(|launch| launch.launch.as_ref());
+            let tags = batch_tags(class, wanted.map_or("", |launch| &launch.pool), &id);
+            (id, tags)
         }
     }
 }

@@ -1,23 +1,22 @@
-//! What an answer means for the launch.
+//! What an answer means for the launches that it is about.
 //!
 //! Invariant: decided by the error's class, and by whether a call before may have got through. An
 //! answer that is definite ends its token.
 
 use std::time::Duration;
 
-use longshore_proto::capacity::v1::{InstancePhase, OfferingUpdates};
+use longshore_proto::capacity::v1::OfferingUpdates;
 use longshore_proto::types::v1::CapacityType;
 use longshore_runtime::planted;
 use tokio::time::Instant;
 
 use super::resume::must_show;
-use super::{Heard, Next, fail, record};
+use super::{Heard, Members, Next, award, fail, note, record};
 use crate::catalogue::{CLOSED_MS, OfferingKey};
-use crate::cloud::{Bought, Class, CloudError, Instance, Offer, Order, Outcome, Shortage};
+use crate::cloud::{Class, CloudError, Instance, Offer, Order, Outcome, Shortage};
 use crate::leader::{Leader, lock};
-use crate::ledger::{Failure, LaunchRecord, LedgerError, Move};
+use crate::ledger::{Failure, LedgerError, Move};
 use crate::nodeclass::{Problem, Resolved};
-use crate::wire;
 use crate::work::explain;
 
 /// How long a node class shows why launches from it fail, in milliseconds; then one may try again.
@@ -30,10 +29,12 @@ const PROFILE_KNOWN_WITHIN: Duration = Duration::from_secs(60);
 
 /// What was asked for whom.
 pub struct Deal<'a> {
-    pub launch: &'a LaunchRecord,
+    pub members: &'a Members,
     /// None when the class is not resolved at present.
     pub class: Option<&'a Resolved>,
     pub order: &'a Order,
+    /// What a look-up found of it, when that is less than was asked for.
+    pub found: &'a [Instance],
     /// True when the same call was made before, and its answer never came.
     pub repeated: bool,
 }
@@ -49,8 +50,8 @@ pub async fn settle(
         Err(error) => return unclear(leader, deal, error, heard).await,
     };
     close(leader, deal.order.capacity_type, &outcome.shortages);
-    if let Some(bought) = outcome.bought {
-        return launched(leader, deal, bought, outcome.request_id).await;
+    if !outcome.bought.is_empty() {
+        return award::launched(leader, deal, outcome, heard).await;
     }
     // A fleet's answer is the whole outcome: it launched nothing, and its token is used up.
     heard.0.extend(outcome.shortages.iter().map(|shortage| shortage.error.clone()));
@@ -71,26 +72,30 @@ async fn unclear(
     error: CloudError,
     heard: &mut Heard,
 ) -> Result<Next, LedgerError> {
-    leader.paces().of(deal.launch.launch_id()).heard = Some(error.clone());
+    note(leader, deal.members, |pace| pace.heard = Some(error.clone()));
     if matches!(error.class, Class::Throttled | Class::Unknown) {
-        tracing::warn!(launch_id = deal.launch.launch_id(), %error, "asking again");
-        // It may have got through only now, and its instance may show that much later.
-        leader.paces().of(deal.launch.launch_id()).asked = Instant::now();
+        tracing::warn!(client_token = deal.order.client_token, %error, "asking again");
+        // It may have got through only now, and its instances may show that much later.
+        let now = Instant::now();
+        note(leader, deal.members, |pace| pace.asked = now);
         leader.look.notify_one();
         return Ok(Next::Later);
     }
     // Said of the repetition: the call before may have got through all the same.
     let doubtful = deal.repeated || error.class == Class::TokenReused;
-    if doubtful && !must_show(leader, deal.launch.launch_id()) && !planted::is("S7a") {
+    if doubtful && !must_show(leader, deal.members) && !planted::is("S7a") {
         leader.look.notify_one();
         return Ok(Next::Later);
+    }
+    if !deal.found.is_empty() {
+        return award::adopt(leader, deal.members, deal.found).await;
     }
     refused(leader, deal, error, heard).await
 }
 
 /// Ends the call's token: its answer is known.
 async fn refuse(leader: &Leader, deal: &Deal<'_>, next: Next) -> Result<Next, LedgerError> {
-    record(leader, deal.launch, Move::Refused { exhausted: false }).await?;
+    record(leader, deal.members, Move::Refused { exhausted: false }).await?;
     Ok(next)
 }
 
@@ -102,54 +107,6 @@ const fn gravity(class: Class) -> u8 {
         Class::SpotRole | Class::Throttled | Class::Unknown | Class::Exists => 2,
         Class::TemplateMissing | Class::TokenReused | Class::NotFound | Class::Rejected => 3,
         Class::Profile | Class::Unauthorized => 4,
-    }
-}
-
-async fn launched(
-    leader: &Leader,
-    deal: &Deal<'_>,
-    bought: Bought,
-    ec2_request_id: String,
-) -> Result<Next, LedgerError> {
-    let image_id = image_of(leader, deal, &bought.instance_type);
-    let instance = Instance { image_id, ..fresh_instance(deal, &bought, leader.now_ms()) };
-    let step = Move::Launched { instance_id: bought.instance_id, ec2_request_id };
-    // Shown first: whoever sees the launch launched finds its instance.
-    leader.inventory.send_modify(|inventory| inventory.bought(instance.clone()));
-    wire::show_instance(&leader.board, &instance);
-    record(leader, deal.launch, step).await?;
-    leader.events().bought(deal.launch);
-    if let Some(class) = deal.class {
-        leader.fault_over(class);
-    }
-    leader.look.notify_one();
-    Ok(Next::Done)
-}
-
-/// The image that the instance boots: it is written on the claim before EC2 lists the instance. A repeated
-/// call may be of an earlier day, with other images.
-fn image_of(leader: &Leader, deal: &Deal<'_>, instance_type: &str) -> String {
-    let market = leader.market.borrow();
-    let facts = market.listing.types.get(instance_type);
-    let class = deal.class.filter(|_| !deal.repeated);
-    let image = class.zip(facts).and_then(|(class, facts)| class.image_for(facts));
-    image.map_or_else(String::new, |image| image.id.clone())
-}
-
-/// The instance as far as it is known before EC2 lists it.
-fn fresh_instance(deal: &Deal<'_>, bought: &Bought, now_ms: i64) -> Instance {
-    let zones = deal.class.map(Resolved::zones).unwrap_or_default();
-    Instance {
-        instance_id: bought.instance_id.clone(),
-        phase: InstancePhase::Pending,
-        instance_type: bought.instance_type.clone(),
-        zone: bought.zone.clone(),
-        zone_id: zones.get(bought.zone.as_str()).map_or(String::new(), |id| (*id).to_owned()),
-        capacity_type: deal.order.capacity_type,
-        private_dns_name: String::new(),
-        image_id: String::new(),
-        launch_ms: now_ms,
-        tags: deal.order.tags.clone(),
     }
 }
 
@@ -207,7 +164,7 @@ async fn refused(
     error: CloudError,
     heard: &mut Heard,
 ) -> Result<Next, LedgerError> {
-    leader.paces().of(deal.launch.launch_id()).heard = Some(error.clone());
+    note(leader, deal.members, |pace| pace.heard = Some(error.clone()));
     match error.class {
         Class::Capacity | Class::Addresses | Class::Quota | Class::SpotRole => {
             close(leader, deal.order.capacity_type, &everything(deal.order, &error));
@@ -226,7 +183,7 @@ async fn refused(
         | Class::Profile
         | Class::NotFound
         | Class::Exists
-        | Class::Rejected => give_up(leader, deal.launch, deal.class, &error).await,
+        | Class::Rejected => give_up(leader, deal.members, deal.class, &error).await,
     }
 }
 
@@ -239,15 +196,12 @@ async fn template_missing(
 ) -> Result<Next, LedgerError> {
     let gone = |name: &String| deal.order.offers.iter().any(|o| o.template == *name);
     lock(&leader.templates).retain(|name, _| !gone(name));
-    let times = {
-        let mut paces = leader.paces();
-        let pace = paces.of(deal.launch.launch_id());
-        pace.templates_missing += 1;
-        pace.templates_missing
-    };
+    note(leader, deal.members, |pace| pace.templates_missing += 1);
+    let times = |id: &str| leader.paces().of(id).templates_missing;
+    let times = deal.members.iter().map(|launch| times(launch.launch_id())).max().unwrap_or(1);
     let own = deal.class.is_some_and(|class| !class.class.launch_template.is_empty());
     if (own || times > TEMPLATES_MISSING_MAX) && !planted::is("S12") {
-        return give_up(leader, deal.launch, deal.class, &error).await;
+        return give_up(leader, deal.members, deal.class, &error).await;
     }
     heard.0.push(error);
     let at_once = times == 1 || planted::is("S12");
@@ -258,14 +212,16 @@ async fn template_missing(
 /// is that of the first one, of whenever that was.
 fn fresh_profile(leader: &Leader, deal: &Deal<'_>) -> bool {
     let made = deal.class.is_some_and(|class| !class.class.role.is_empty());
-    let since = leader.paces().of(deal.launch.launch_id()).since;
-    let early = deal.repeated || since.elapsed() < PROFILE_KNOWN_WITHIN;
+    let since = |id: &str| leader.paces().of(id).since;
+    let since = deal.members.iter().map(|launch| since(launch.launch_id())).max();
+    let young = since.is_some_and(|since| since.elapsed() < PROFILE_KNOWN_WITHIN);
+    let early = deal.repeated || young;
     made && early && !planted::is("S13c")
 }
 
 /// Nothing of this capacity type is to be had.
 async fn exhausted(leader: &Leader, deal: &Deal<'_>) -> Result<Next, LedgerError> {
-    record(leader, deal.launch, Move::Refused { exhausted: true }).await?;
+    record(leader, deal.members, Move::Refused { exhausted: true }).await?;
     Ok(Next::Again)
 }
 
@@ -286,22 +242,22 @@ fn everything(order: &Order, error: &CloudError) -> Vec<Shortage> {
 /// A launch template could not be made.
 pub async fn template_failed(
     leader: &Leader,
-    launch: &LaunchRecord,
+    members: &Members,
     class: &Resolved,
     error: &CloudError,
 ) -> Result<Next, LedgerError> {
     if matches!(error.class, Class::Throttled | Class::Unknown) {
-        tracing::warn!(launch_id = launch.launch_id(), %error, "asking again");
-        leader.paces().of(launch.launch_id()).heard = Some(error.clone());
+        tracing::warn!(launches = members.len(), %error, "asking again");
+        note(leader, members, |pace| pace.heard = Some(error.clone()));
         return Ok(Next::Later);
     }
-    give_up(leader, launch, Some(class), error).await
+    give_up(leader, members, Some(class), error).await
 }
 
-/// Somebody has to act first: said on the launch and on the node class.
+/// Somebody has to act first: said on the launches and on the node class.
 async fn give_up(
     leader: &Leader,
-    launch: &LaunchRecord,
+    members: &Members,
     class: Option<&Resolved>,
     error: &CloudError,
 ) -> Result<Next, LedgerError> {
@@ -318,7 +274,7 @@ async fn give_up(
     let made = class.is_some_and(|class| !class.class.role.is_empty());
     let retryable = (error.class == Class::Profile && made) || error.class.passes();
     let failure = Failure { reason: error.class.reason().to_owned(), message, retryable };
-    fail(leader, launch, failure).await
+    fail(leader, members, failure).await
 }
 
 const fn condition_reason(class: Class) -> &'static str {

@@ -1,14 +1,17 @@
 //! A call whose answer is not known: by this process or by a leader before it.
 //!
-//! Invariant: such a call is never taken for failed. What there is of the launch is looked up
-//! first; then the same call is made again, byte for byte; and nothing is concluded from not
-//! finding an instance before EC2 must have shown it.
+//! Invariant: such a call is never taken for failed. What there is of it is looked up first; then the same
+//! call is made again, byte for byte, for all launches that it was made for; and nothing is concluded from
+//! not finding an instance before EC2 must have shown it.
+
+use std::sync::Arc;
 
 use longshore_runtime::planted;
 
-use super::attempt::{self, overdue};
-use super::{Heard, Next, fail, outcome, record};
-use crate::cloud::Instance;
+use super::attempt::overdue;
+use super::call::create_fleet;
+use super::{Heard, Members, Next, award, fail, note, outcome, record};
+use crate::cloud::{Instance, Order, TAG_BATCH, TAG_LAUNCH};
 use crate::inventory::VISIBLE_WITHIN;
 use crate::leader::Leader;
 use crate::ledger::{LaunchRecord, LedgerError, Move};
@@ -16,66 +19,91 @@ use crate::work::instances;
 
 pub async fn resume(
     leader: &Leader,
-    launch: &LaunchRecord,
+    members: &Members,
     heard: &mut Heard,
 ) -> Result<Next, LedgerError> {
-    if planted::is("S8") {
-        return void(leader, launch).await;
+    let Some(first) = members.first() else { return Ok(Next::Done) };
+    let lost = !first.batch_id.is_empty() && planted::is("S33a");
+    if planted::is("S8") || lost {
+        return void(leader, members).await;
     }
-    match instances::of_launch(leader, launch.launch_id(), &launch.client_token()).await {
-        Ok(found) if !found.is_empty() => return adopt(leader, launch, &found).await,
-        Ok(_) => {}
+    let tag = match first.batch_id.as_str() {
+        "" => (TAG_LAUNCH, first.launch_id()),
+        batch_id => (TAG_BATCH, batch_id),
+    };
+    let found = match instances::of_call(leader, tag, &first.client_token()).await {
+        Ok(found) => found,
         Err(error) => {
-            tracing::warn!(launch_id = launch.launch_id(), %error, "outcome looked up again");
-            leader.paces().of(launch.launch_id()).heard = Some(error);
+            let token = first.client_token();
+            tracing::warn!(token, %error, "outcome looked up again");
+            note(leader, members, |pace| pace.heard = Some(error.clone()));
             return Ok(Next::Later);
         }
+    };
+    let found = unclaimed(leader, found);
+    if found.len() >= members.len() {
+        return award::adopt(leader, members, &found).await;
     }
     // One that is not wanted any more is only waited for: another call might yet launch it.
-    let wanted = !launch.cancelled && overdue(leader, launch).is_none();
-    let Some(order) = launch.unanswered().filter(|_| wanted) else {
-        return nothing_came(leader, launch).await;
+    let wants = |launch: &Arc<LaunchRecord>| !launch.cancelled && overdue(leader, launch).is_none();
+    let order = call(leader, first).filter(|_| members.iter().any(wants));
+    let Some(order) = order else { return nothing_more(leader, members, &found).await };
+    let class = leader.class_of(first);
+    let answer = create_fleet(leader, members, &order).await;
+    let deal = outcome::Deal {
+        members,
+        class: class.as_deref(),
+        order: &order,
+        found: &found,
+        repeated: true,
     };
-    let class = leader.class_of(launch);
-    let answer = attempt::create_fleet(leader, launch, &order).await;
-    let deal = outcome::Deal { launch, class: class.as_deref(), order: &order, repeated: true };
     outcome::settle(leader, &deal, answer, heard).await
 }
 
-/// True once EC2 must have shown what any call so far launched.
-pub fn must_show(leader: &Leader, launch_id: &str) -> bool {
-    leader.paces().of(launch_id).asked.elapsed() >= VISIBLE_WITHIN
+/// The call as it was made.
+fn call(leader: &Leader, launch: &LaunchRecord) -> Option<Order> {
+    if launch.batch_id.is_empty() {
+        return launch.unanswered();
+    }
+    leader.ledger.book().batches.get(&launch.batch_id).map(|batch| batch.call())
 }
 
-/// Nothing is found. Once it must have been, the call is over: nothing came of it.
-pub async fn nothing_came(leader: &Leader, launch: &LaunchRecord) -> Result<Next, LedgerError> {
-    if !must_show(leader, launch.launch_id()) {
+/// Those that no other launch has.
+fn unclaimed(leader: &Leader, found: Vec<Instance>) -> Vec<Instance> {
+    let book = leader.ledger.book();
+    let free = |instance: &Instance| book.may_be_claimed(&instance.instance_id);
+    found.into_iter().filter(free).collect()
+}
+
+/// True once EC2 must have shown what any call so far launched.
+pub fn must_show(leader: &Leader, members: &Members) -> bool {
+    let asked = |id: &str| leader.paces().of(id).asked;
+    members.iter().all(|launch| asked(launch.launch_id()).elapsed() >= VISIBLE_WITHIN)
+}
+
+/// No more than this is found. Once it must have been, the call is over: nothing else came of it.
+async fn nothing_more(
+    leader: &Leader,
+    members: &Members,
+    found: &[Instance],
+) -> Result<Next, LedgerError> {
+    if !must_show(leader, members) {
         return Ok(Next::Later);
     }
-    match overdue(leader, launch) {
-        Some(failure) if !launch.cancelled => fail(leader, launch, failure).await,
-        _ => void(leader, launch).await,
+    if !found.is_empty() {
+        return award::adopt(leader, members, found).await;
     }
+    let late = |launch: &&Arc<LaunchRecord>| !launch.cancelled && overdue(leader, launch).is_some();
+    for launch in members.iter().filter(late) {
+        let Some(failure) = overdue(leader, launch) else { continue };
+        fail(leader, std::slice::from_ref(launch), failure).await?;
+    }
+    let rest: Vec<_> = members.iter().filter(|launch| !late(launch)).cloned().collect();
+    if rest.is_empty() { Ok(Next::Done) } else { void(leader, &rest).await }
 }
 
 /// The call's token is used up.
-async fn void(leader: &Leader, launch: &LaunchRecord) -> Result<Next, LedgerError> {
-    record(leader, launch, Move::Refused { exhausted: false }).await?;
-    Ok(if launch.cancelled { Next::Later } else { Next::Again })
-}
-
-/// The call got through. Of several instances the first that lives is taken; reconciliation ends
-/// the rest.
-async fn adopt(
-    leader: &Leader,
-    launch: &LaunchRecord,
-    found: &[Instance],
-) -> Result<Next, LedgerError> {
-    let best = found.iter().min_by_key(|instance| (!instance.alive(), &instance.instance_id));
-    let Some(best) = best else { return Ok(Next::Later) };
-    let instance_id = best.instance_id.clone();
-    record(leader, launch, Move::Launched { instance_id, ec2_request_id: String::new() }).await?;
-    leader.events().bought(launch);
-    leader.look.notify_one();
-    Ok(Next::Done)
+async fn void(leader: &Leader, members: &Members) -> Result<Next, LedgerError> {
+    record(leader, members, Move::Refused { exhausted: false }).await?;
+    Ok(Next::Again)
 }

@@ -1,5 +1,7 @@
 //! Launches whose calls are answered in every way.
 
+mod together;
+
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -27,7 +29,7 @@ impl World {
     }
 
     async fn go(&self) -> LaunchRecord {
-        launch(&self.leader, "l-1").await;
+        launch(&self.leader, &["l-1".to_owned()]).await;
         (*self.leader.record("l-1").unwrap()).clone()
     }
 
@@ -56,7 +58,7 @@ fn lost() -> Answer {
 fn bought(instance_id: &str) -> Answer {
     let (instance_type, zone) = ("m5.large".to_owned(), "a".to_owned());
     let bought = Bought { instance_id: instance_id.to_owned(), instance_type, zone };
-    Ok(Outcome { bought: Some(bought), ..Outcome::default() })
+    Ok(Outcome { bought: vec![bought], ..Outcome::default() })
 }
 
 fn short(class: Class, instance_type: &str) -> Answer {

@@ -21,4 +21,6 @@ pub struct CallRecord {
     pub error: Option<String>,
     /// Client token, when the call carried one.
     pub client_token: Option<String>,
+    /// How many instances a fleet was to have; 0 for any other call.
+    pub instances: usize,
 }

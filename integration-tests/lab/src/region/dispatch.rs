@@ -39,6 +39,7 @@ pub fn answer(world: &mut World, request: &Request, now: Timestamp) -> Answer {
         }
     };
     let caller = world.caller(request.service, request.access_key_id.as_deref());
+    let target = request.params.text("TargetCapacitySpecification.TotalTargetCapacity");
     world.calls.push(CallRecord {
         api,
         summary: request.summary(),
@@ -47,6 +48,7 @@ pub fn answer(world: &mut World, request: &Request, now: Timestamp) -> Answer {
         at: now,
         error: outcome.as_ref().err().map(|error| error.code.clone()),
         client_token: request.params.text("ClientToken").map(str::to_owned),
+        instances: target.and_then(|text| text.parse().ok()).unwrap_or_default(),
     });
     Answer { request_id, outcome, fault }
 }

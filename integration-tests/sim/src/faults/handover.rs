@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use kube::api::{Api, DeleteParams, DynamicObject};
 use kube::core::{ApiResource, GroupVersionKind};
+use longshore_actuator::cloud::{TAG_BATCH, TAG_CLAIM};
 use longshore_proto::capacity::v1::InstancePhase;
 use serde_json::{Map, Value, json};
 
@@ -140,7 +141,12 @@ impl World {
                 }
             });
             self.sites[site].region.with(|model, _| {
-                let ids = model.instances.keys().filter(|id| {
+                // Karpenter knows of no instance that is tagged with a call alone.
+                let told = model.instances.iter().filter(|(_, found)| {
+                    let tags = &found.seen.tags;
+                    tags.contains_key(TAG_CLAIM) || !tags.contains_key(TAG_BATCH)
+                });
+                let ids = told.map(|(id, _)| id).filter(|id| {
                     let (owner, claim) = self.judge.owner(id);
                     owner == cluster.name && launching.contains(&claim)
                 });
@@ -171,6 +177,7 @@ impl World {
             }
         });
         here.etcd.forget("/launch/");
+        here.etcd.forget("/batch/");
         let clusters = self.clusters.iter().enumerate().filter(|(_, found)| found.site == site);
         for (index, cluster) in clusters {
             let mut claims = Vec::new();

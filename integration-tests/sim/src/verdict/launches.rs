@@ -31,22 +31,32 @@ pub(super) struct Limit {
 impl Judge {
     /// EC2 is asked to launch something.
     pub(super) fn asked(&self, site: usize, token: &str) {
-        let launch = token.rsplit_once('-').map_or(token, |(launch, _)| launch).to_owned();
-        self.within_deadline(site, &launch);
-        let now = Instant::now();
+        let mut launches = self.launches_of(site, token);
+        if launches.is_empty() {
+            launches.push(token.rsplit_once('-').map_or(token, |(launch, _)| launch).to_owned());
+        }
+        launches.iter().for_each(|launch| self.called_for(site, launch));
         let mut state = self.lock();
         let repeated = state.repeated.entry(token.to_owned()).or_default();
         *repeated += 1;
         let repeated = *repeated;
-        let calls = state.calls.entry(launch.clone()).or_default();
-        calls.retain(|at| now.duration_since(*at) < UNDER_WAY);
-        calls.push(now);
-        let count = calls.len();
         drop(state);
         if repeated == REPEATED_MAX + 1 {
             let text = format!("token {token}: {repeated} times");
             self.violate("a call was repeated without end", text);
         }
+    }
+
+    /// EC2 is asked for this launch, or for it and others.
+    fn called_for(&self, site: usize, launch: &str) {
+        self.within_deadline(site, launch);
+        let now = Instant::now();
+        let mut state = self.lock();
+        let calls = state.calls.entry(launch.to_owned()).or_default();
+        calls.retain(|at| now.duration_since(*at) < UNDER_WAY);
+        calls.push(now);
+        let count = calls.len();
+        drop(state);
         if count.is_multiple_of(10) {
             self.journal.note(&format!("EC2: launch {launch} was asked for {count} times of late"));
         }

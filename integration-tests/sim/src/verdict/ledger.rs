@@ -136,12 +136,18 @@ impl Judge {
             return;
         };
         let after = written.change.after.as_ref().map(|entry| read(&entry.value));
+        if let Some(after) = &after {
+            self.given(after);
+        }
+        let owner = (before.cluster_id.clone(), before.claim().to_owned());
         let alive = self.regions.get(site).is_some_and(|region| {
             region.with(|model, _| {
                 let mut all = model.instances.values();
                 all.any(|found| {
                     let id = &found.seen.instance_id;
+                    let given = || !owner.1.is_empty() && self.owner(id) == owner;
                     let own = found.token.starts_with(written.id) || *id == before.instance_id;
+                    let own = own || given() || self.lock().may_be_of(id, &owner.1);
                     own && found.alive()
                 })
             })
