@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
+use kube::api::ListParams;
 use longshore_it::stage::{eyes, hands};
+use longshore_watcher::names;
 use tokio::time::Instant;
 
 use super::scene::{self, Scene};
@@ -34,9 +36,21 @@ async fn walkthrough_w2() -> Result<()> {
     let price = scene.world.region.spend_micro_usd_per_hour();
     ensure!(price < AUTHORS_PRICE, "{price} is not less than 25 equal nodes");
     scene.realised(sight.all_nodes).await?;
+    nobody_was_told(&scene.world.client).await?;
     scale_in(&mut scene).await?;
     scene.balanced().await?;
     fargate_is_left_alone(&scene.world.client).await
+}
+
+/// All pods are alike, so that whichever place one gets is as good: none was pinned, nominated or written to at all.
+async fn nobody_was_told(client: &kube::Client) -> Result<()> {
+    let pods: Api<Pod> = Api::default_namespaced(client.clone());
+    for pod in pods.list(&ListParams::default()).await?.items {
+        let mut fields = pod.metadata.managed_fields.into_iter().flatten();
+        let told = fields.any(|field| field.manager.as_deref() == Some(names::FIELD_MANAGER));
+        ensure!(!told, "pod {:?} was written to", pod.metadata.name);
+    }
+    Ok(())
 }
 
 /// Nobody but its maker and Kubernetes' own controllers has written to the node that is none of ours.
