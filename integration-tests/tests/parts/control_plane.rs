@@ -58,6 +58,26 @@ async fn each_kubeconfig_carries_its_own_rights() -> Result<()> {
     Ok(())
 }
 
+#[tokio::test]
+async fn what_the_observed_user_asks_is_written_down_and_nothing_else() -> Result<()> {
+    let options =
+        ControlPlaneOptions { scheduler: false, controllers: Controllers::None, observes: true };
+    let control_plane = ControlPlane::start(options).await?;
+    let observed = control_plane.observed().context("nobody is observed")?;
+    get_namespaces(&control_plane, "unseen", &control_plane.kubeconfig_path()).await?;
+    let answer = get_namespaces(&control_plane, "seen", &observed.kubeconfig).await?;
+    assert!(answer.contains("kube-system"), "{answer}");
+    let log = poll::until("the request is in the audit log", LIMIT, || async {
+        let log = std::fs::read_to_string(&observed.log)?;
+        ensure!(log.contains("\"resource\":\"namespaces\""), "{log}");
+        anyhow::Ok(log)
+    });
+    let log = log.await?;
+    let others: Vec<_> = log.lines().filter(|it| !it.contains("\"observed\"")).collect();
+    assert!(others.is_empty(), "{others:#?}");
+    Ok(())
+}
+
 /// A token of a new service account, which has no rights.
 async fn token(control_plane: &ControlPlane) -> Result<String> {
     let accounts: Api<ServiceAccount> = Api::default_namespaced(control_plane.client());

@@ -37,7 +37,7 @@ pub struct LiveArgs {
 
 const NOTES: &str = "\
 Needs the parts etcd, kubernetes and karpenter (tools/setup.sh), and the program longshore beside this \
-one; `make peer-live` sees to both. A run takes one to eight minutes and half a GiB besides what it \
+one; `make peer-live` sees to both. A run takes one to twelve minutes and half a GiB besides what it \
 measures. Documents are written anew after each run, from all runs so far. Figures are worth \
 something on a machine that does nothing else.
 

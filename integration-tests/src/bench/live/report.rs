@@ -27,12 +27,13 @@ const NAMES_MAX: usize = 8;
 pub fn document(results: &Results) -> Result<String> {
     let head = format!(
         "# Live, side by side\n\nWritten by `make peer-live`; do not edit. Machine: {}. Commit: {}. \
-         Karpenter is the published AWS controller, v{}; Longshore is `longshore up`, a release build. \
+         Karpenter is the published AWS controller, v{}; Longshore is `longshore up`, a {} build. \
          Runs of each contender in each case, by turns: {}; figures are medians.\n\n![Pods and prices over \
          time](live.svg)",
         results.machine,
         results.commit,
         crate::bench::report::part_version("karpenter"),
+        if cfg!(debug_assertions) { "debug" } else { "release" },
         results.runs.iter().map(|run| run.number).max().unwrap_or_default(),
     );
     Ok([head, tables(results)?, HOW.to_owned()].join("\n\n") + "\n")
