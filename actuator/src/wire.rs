@@ -120,6 +120,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_instance_of_which_only_the_call_is_known_is_ours() {
+        let tagged = |key: &str| {
+            let tags = [(key.to_owned(), "x".to_owned())].into();
+            instance_state(&Instance { tags, ..Instance::unseen("i-1") })
+        };
+        let told = [TAG_LAUNCH, TAG_BATCH, TAG_POOL].map(|key| {
+            let state = tagged(key);
+            (state.launch_id, state.adopted)
+        });
+        let text = str::to_owned;
+        assert_eq!(
+            told,
+            [(text("x"), false), (text("unclaimed-i-1"), false), (String::new(), true)]
+        );
+    }
+
+    #[test]
     fn times_survive_the_wire() {
         for ms in [0, 1, 999, 1000, 1_763_719_200_123, -1] {
             assert_eq!(milliseconds(&timestamp(ms)), ms);

@@ -236,6 +236,8 @@ fn problem(queue: &str, region: &str, error: &CloudError) -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cloud::TAG_BATCH;
+    use crate::ledger::BatchRecord;
     use crate::testing::{Scripted, ask_for, instance, leader};
 
     fn warning(instance_id: &str) -> Announcement {
@@ -272,6 +274,29 @@ mod tests {
         // Somebody else's.
         lock(&cloud.shown).push(instance("i-2", ""));
         assert!(announce(&leader, &warning("i-2")).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn an_announcement_is_kept_until_it_is_decided_which_launch_the_instance_is_for() {
+        let leader = leader(Arc::new(Scripted::default())).await;
+        ask_for(&leader).await;
+        let ask = Move::AskTogether(CapacityType::OnDemand, "b-1".to_owned());
+        let edit = move |book: &Book, draft: &mut Draft| {
+            let launch_ids = vec!["l-1".to_owned()];
+            let batch =
+                BatchRecord { batch_id: "b-1".to_owned(), launch_ids, ..BatchRecord::default() };
+            draft.batches.insert("b-1".to_owned(), Some(Arc::new(batch)));
+            draft.step(book, "l-1", &ask, 1)
+        };
+        leader.ledger.edit(None, edit).await.unwrap().0.unwrap();
+        let tags = [(TAG_BATCH.to_owned(), "b-1".to_owned())].into();
+        let shown = Instance { tags, ..instance("i-1", "") };
+        leader.inventory.send_modify(|inventory| inventory.bought(shown));
+        assert!(!announce(&leader, &warning("i-1")).await.unwrap());
+        let step = Move::Launched { instance_id: "i-1".to_owned(), ec2_request_id: String::new() };
+        leader.ledger.record(vec![("l-1".to_owned(), step)], 1).await.unwrap();
+        assert!(announce(&leader, &warning("i-1")).await.unwrap());
+        assert_eq!(leader.record("l-1").unwrap().interruptions.len(), 1);
     }
 
     #[tokio::test]

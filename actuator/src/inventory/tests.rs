@@ -156,3 +156,25 @@ fn what_vanished_under_another_leader_counts_for_the_rest_of_its_time() {
     assert_eq!(inventory.denied("i-1", "c", first + rest / 2), Denial::Frozen);
     assert_eq!(inventory.denied("i-1", "c", first + rest), Denial::Vanished);
 }
+
+#[test]
+fn an_instance_of_a_call_for_several_is_ours_and_lacks_the_tags_of_its_launch_until_ec2_shows_them()
+{
+    let (mut book, mut inventory) = (book(), Inventory::default());
+    let call = |id: &str| instance(id, &[(TAG_BATCH, "b-1"), (TAG_CLUSTER, "c")]);
+    inventory.observe(&book, call("i-7")).unwrap();
+    assert!(inventory.untagged("i-7"));
+    let launch = Launch { launch_id: "m".to_owned(), claim: "o".to_owned(), ..Launch::default() };
+    let step = Move::Launched { instance_id: "i-7".to_owned(), ec2_request_id: String::new() };
+    let mut draft = Draft::default();
+    draft.put(LaunchRecord::new(launch, "c", 0, 0).after(&step, 1).unwrap());
+    book.absorb(draft);
+    let claimed = inventory.claimed(&book, &["i-7".to_owned(), "i-8".to_owned()]);
+    let names = |found: &Instance| [TAG_LAUNCH, TAG_CLAIM].map(|key| found.tag(key).to_owned());
+    assert_eq!(claimed.iter().map(names).collect::<Vec<_>>(), [["m", "o"]]);
+    let listed = inventory.observe(&book, call("i-7")).unwrap();
+    assert_eq!(names(&listed), ["m", "o"], "by the ledger");
+    assert!(inventory.untagged("i-7"), "EC2 does not show them");
+    inventory.observe(&book, instance("i-7", &[(TAG_BATCH, "b-1"), (TAG_LAUNCH, "m")]));
+    assert!(!inventory.untagged("i-7"));
+}

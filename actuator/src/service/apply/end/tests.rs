@@ -7,7 +7,7 @@ use longshore_proto::types::v1::{CapacityType, ClusterFacts};
 
 use super::super::tests::{book, end, good, plan};
 use super::*;
-use crate::cloud::TAG_POOL;
+use crate::cloud::{TAG_BATCH, TAG_POOL};
 use crate::ledger::ClusterRecord;
 use crate::testing;
 
@@ -127,6 +127,27 @@ fn an_instance_that_was_never_tagged_with_a_claim_is_ended_as_nobodys() {
     ] {
         let plan = plan(vec![], vec![(asked("", ""), instance)]);
         assert_eq!(outcome(&absorbed(book(), record.clone()), plan).is_some(), ended, "{why}");
+    }
+}
+
+#[test]
+fn what_was_taken_in_without_knowing_whose_it_is_ends_by_the_claim_that_names_it_or_as_an_orphan() {
+    let call = tagged(&[(TAG_BATCH, "b-1"), (TAG_CLUSTER, "c"), (TAG_POOL, "p")]);
+    let own = crate::reconcile::imported(&call, 1);
+    let unclaimed = crate::ledger::unclaimed_id("i-1");
+    for (launch_id, claim, cluster, ended) in [
+        ("l-1", "claim-1", "c", true),
+        ("", "claim-1", "c", true),
+        (&unclaimed, "", "c", true),
+        ("l-1", "", "c", false),
+        ("", "", "c", false),
+        ("l-1", "claim-1", "d", false),
+    ] {
+        let book = absorbed(book(), own.clone());
+        let plan = plan(vec![], vec![(asked(launch_id, claim), Some(call.clone()))]);
+        let record = outcome(&book, Plan { cluster_id: cluster.to_owned(), ..plan });
+        assert_eq!(record.is_some(), ended, "{launch_id:?} {claim:?} of {cluster}");
+        assert!(record.is_none_or(|record| record.phase() == Phase::Terminating));
     }
 }
 
