@@ -82,6 +82,9 @@ pub struct Tuning {
     pub inventory_interval: Duration,
     /// Interruption queue to read besides those that clusters name.
     pub interruption_queue: Option<String>,
+    /// Whether launches that are alike go to EC2 in one call. Only where the ledger outlives the process: whoever
+    /// has lost it knows the instances of a shared call by that call alone, and not whose each of them is.
+    pub shares_calls: bool,
 }
 
 impl Tuning {
@@ -107,6 +110,11 @@ impl TryFrom<ActuatorArgs> for Config {
         }
         let inventory_interval: Duration = args.inventory_interval.into();
         ensure!(!inventory_interval.is_zero(), "--inventory-interval must not be zero");
+        let tuning = Tuning {
+            inventory_interval,
+            interruption_queue: args.interruption_queue,
+            shares_calls: !args.etcd_endpoints.is_empty(),
+        };
         Ok(Self {
             region: args.region,
             listen: args.listen,
@@ -114,7 +122,7 @@ impl TryFrom<ActuatorArgs> for Config {
             etcd_endpoints: args.etcd_endpoints,
             advertise: args.advertise,
             lease_seconds: args.lease_seconds,
-            tuning: Tuning { inventory_interval, interruption_queue: args.interruption_queue },
+            tuning,
         })
     }
 }

@@ -197,6 +197,7 @@ pub async fn leader_on(
         tuning: Tuning {
             inventory_interval: std::time::Duration::from_secs(5),
             interruption_queue: None,
+            shares_calls: true,
         },
         events: Events::default(),
         platform: Platform::system(),

@@ -158,6 +158,8 @@ fn actuator_config(args: &UpArgs, region: String) -> longshore_actuator::Config 
             inventory_interval: Duration::from(args.inventory_interval),
             // The watcher names it with the cluster's facts.
             interruption_queue: None,
+            // Its ledger is lost with it.
+            shares_calls: false,
         },
     }
 }

@@ -112,7 +112,9 @@ impl Actuator {
         );
         let own = ["x", "--region", REGION, "--inventory-interval", "200ms"];
         let args = Args::parse_from(own.iter().chain(more));
-        let config = Config::try_from(args.actuator).unwrap();
+        let mut config = Config::try_from(args.actuator).unwrap();
+        // As with a ledger in etcd, so that calls for several go over the wire.
+        config.tuning.shares_calls = true;
         let supervisor = Supervisor::new(CancellationToken::new(), platform);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = start_with(config, listener, cloud, &Metrics::new(), &supervisor).unwrap();

@@ -22,7 +22,9 @@ pub fn gather(leader: &Leader, queue: &Fair<String>, served: String) -> Vec<Stri
         leader.busy().extend(waiting.iter().cloned());
         return waiting;
     }
-    let like = |id: &String| book.launches.get(id).is_some_and(|other| alike(first, other));
+    let shared = leader.premises.tuning.shares_calls;
+    let like =
+        |id: &String| shared && book.launches.get(id).is_some_and(|other| alike(first, other));
     let mut group = queue.take(&first.cluster_id, LAUNCHES_PER_CALL_MAX - 1, like);
     group.push(served);
     group.sort();

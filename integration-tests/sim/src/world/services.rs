@@ -101,6 +101,7 @@ impl World {
             tuning: Tuning {
                 inventory_interval: std::time::Duration::from_secs(5),
                 interruption_queue: None,
+                shares_calls: true,
             },
         };
         let cloud = CloudClient {
