@@ -14,21 +14,26 @@ pub fn families(names: &[&str]) -> Value {
     })
 }
 
-/// A class for the lab's network, and a pool with these requirements whose nodes stay.
+/// A class for the lab's network.
 #[must_use]
-pub fn supply(requirements: &[Value]) -> [Value; 2] {
-    let tag = json!([{ "tags": { "karpenter.sh/discovery": CLUSTER } }]);
-    let class = json!({
+pub fn class() -> Value {
+    let terms = json!([{ "tags": { "karpenter.sh/discovery": CLUSTER } }]);
+    json!({
         "apiVersion": "karpenter.k8s.aws/v1",
         "kind": "EC2NodeClass",
         "metadata": { "name": "default" },
         "spec": {
             "amiSelectorTerms": [{ "alias": "al2023@latest" }],
-            "subnetSelectorTerms": tag,
-            "securityGroupSelectorTerms": tag,
+            "subnetSelectorTerms": terms,
+            "securityGroupSelectorTerms": terms,
             "instanceProfile": NODE_PROFILE,
         },
-    });
+    })
+}
+
+/// That class, and a pool with these requirements whose nodes stay.
+#[must_use]
+pub fn supply(requirements: &[Value]) -> [Value; 2] {
     let pool = json!({
         "apiVersion": "karpenter.sh/v1",
         "kind": "NodePool",
@@ -44,7 +49,7 @@ pub fn supply(requirements: &[Value]) -> [Value; 2] {
             "disruption": { "consolidationPolicy": "WhenEmpty", "consolidateAfter": "Never" },
         },
     });
-    [class, pool]
+    [class(), pool]
 }
 
 /// A Deployment with the label `app` of its name; none of its pods goes to a node with another of any

@@ -12,8 +12,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::args::CaseName;
-use crate::stage::hands;
 use crate::stage::world::ROOT;
+use crate::stage::{crowd, hands};
 use manifests::{Pool, SMALL, apart, deployment, disruption_budget, requirement};
 use manifests::{spread, supply, with};
 
@@ -146,7 +146,7 @@ fn w2() -> Result<Case> {
     let example = hands::manifests(&Path::new(ROOT).join("deploy/examples/w2-v1"))?;
     let of = |kind: &str| example.iter().filter(|it| it["kind"] == kind).cloned().collect();
     let (mut pools, workload): (Vec<Value>, Vec<Value>) = (of("NodePool"), of("Deployment"));
-    pools.insert(0, manifests::class());
+    pools.insert(0, crowd::class());
     let phases = vec![
         phase("four", vec![Act::Apply(workload)], Goal::Run(4)),
         phase("out", vec![Act::Scale("web", 100)], Goal::Run(100)),

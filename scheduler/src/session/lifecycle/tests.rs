@@ -123,8 +123,7 @@ impl Case {
     }
 
     fn node(mut self) -> Self {
-        let node = joined();
-        self.nodes.insert("aws:///z/i-1".to_owned(), node);
+        self.nodes.insert("aws:///z/i-1".to_owned(), joined());
         self
     }
 
@@ -213,9 +212,8 @@ fn a_node_is_registered_when_it_may_take_pods_or_has_had_its_time() {
 
 #[test]
 fn a_fit_node_opens_when_a_plan_knows_it_and_it_is_its_turn() {
-    let claim = |name: &str| NodeClaim { name: name.to_owned(), ..Default::default() };
-    let mut claims = BTreeMap::from(["a", "b"].map(|name| (name.to_owned(), claim(name))));
-    let node = joined();
+    let claim = |name: String| (name.clone(), NodeClaim { name, ..Default::default() });
+    let mut claims = BTreeMap::from(["a", "b"].map(|name| claim(name.to_owned())));
     let opens =
         |pins_pods, claims: &BTreeMap<String, NodeClaim>, turns: &[(&str, i64)], session_ms| {
             let world = World {
@@ -235,7 +233,7 @@ fn a_fit_node_opens_when_a_plan_knows_it_and_it_is_its_turn() {
                 now_ms: NOW_MS,
                 session_ms,
             };
-            world.may_open(&claims["a"], &node)
+            world.may_open(&claims["a"], &joined())
         };
     assert!(!opens(false, &claims, &[], SESSION_MS), "no plan knows the node yet");
     assert!(opens(false, &claims, &[], SESSION_MS + OPEN_PATIENCE_MS), "no plan comes");

@@ -2,8 +2,9 @@
 //!
 //! Invariant: both are given the same objects.
 
-use longshore_lab::region::{CLUSTER, NODE_PROFILE};
 use serde_json::{Value, json};
+
+use crate::stage::crowd::class;
 
 /// Requests of a pod: thousandths of a core, and MiB.
 pub type Requests = (i64, i64);
@@ -60,23 +61,6 @@ pub fn supply(pool: &Pool) -> Vec<Value> {
         },
     });
     vec![class(), pool]
-}
-
-/// The class of all cases.
-#[must_use]
-pub fn class() -> Value {
-    let terms = json!([{ "tags": { "karpenter.sh/discovery": CLUSTER } }]);
-    json!({
-        "apiVersion": "karpenter.k8s.aws/v1",
-        "kind": "EC2NodeClass",
-        "metadata": { "name": "default" },
-        "spec": {
-            "amiSelectorTerms": [{ "alias": "al2023@latest" }],
-            "subnetSelectorTerms": terms,
-            "securityGroupSelectorTerms": terms,
-            "instanceProfile": NODE_PROFILE,
-        },
-    })
 }
 
 /// A requirement of a pool.
