@@ -119,7 +119,7 @@ peer-live: setup-build ## run Longshore and the published Karpenter side by side
 	cargo build --release --package longshore --package longshore-it --bin longshore --bin bench
 	$(target)/release/bench live --keep $(target)/live $(PEER_LIVE_ARGS)
 
-busy: build-test ## run the walkthrough W2 twenty times beside eight busy loops
+busy: build-test ## run the walkthrough W2 with pods of two shapes twenty times beside eight busy loops
 	@$(MAKE) --no-print-directory setup-test
 	$(target)/debug/bench reach busy $(BUSY_ARGS)
 

@@ -8,15 +8,19 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 
+use crate::lifecycle::Places;
+
 /// Counters of a watcher. Clones count together.
 #[derive(Clone, Debug, Default)]
 pub struct Counters {
     /// Directives answered, by status.
     pub directives: Family<Vec<(&'static str, &'static str)>, Counter>,
-    /// Places planned on new nodes, and pods that came to these nodes besides.
+    /// Places planned on new nodes where it matters who has which, and pods that came to these nodes besides.
     pub planned_pods: Counter,
     /// Those of the places that a pod of the planned shape has.
     pub realised_pods: Counter,
+    /// Pods planned on new nodes where any place was as good as another.
+    pub free_pods: Counter,
     /// Evictions that were granted.
     pub evictions: Counter,
     /// Events dropped because too many were waiting.
@@ -32,10 +36,12 @@ impl Counters {
         let own = Self::default();
         let help = "Directives answered";
         metrics.register("watcher_directives", help, own.directives.clone());
-        let help = "Places planned on new nodes, and pods that came to them besides";
+        let help = "Places planned on new nodes where it matters who has which, and pods besides";
         metrics.register("watcher_planned_pods", help, own.planned_pods.clone());
         let help = "Planned places that a pod of the planned shape has";
         metrics.register("watcher_realised_pods", help, own.realised_pods.clone());
+        let help = "Pods planned on new nodes where any place was as good as another";
+        metrics.register("watcher_free_pods", help, own.free_pods.clone());
         let help = "Evictions granted while draining";
         metrics.register("watcher_evictions", help, own.evictions.clone());
         let help = "Events dropped because too many were waiting";
@@ -57,9 +63,13 @@ impl Counters {
     }
 
     /// The pods of a claim run.
-    pub fn placed(&self, pods: usize, realised: usize) {
-        self.planned_pods.inc_by(u64::try_from(pods).unwrap_or(u64::MAX));
-        self.realised_pods.inc_by(u64::try_from(realised).unwrap_or(u64::MAX));
+    pub fn placed(&self, places: Places) {
+        let add = |counter: &Counter, pods: usize| {
+            counter.inc_by(u64::try_from(pods).unwrap_or(u64::MAX));
+        };
+        add(&self.planned_pods, places.planned);
+        add(&self.realised_pods, places.realised);
+        add(&self.free_pods, places.free);
     }
 }
 
@@ -71,10 +81,12 @@ mod tests {
     fn what_is_counted_is_shown() {
         let metrics = Metrics::new();
         let counters = Counters::registered(&metrics);
-        counters.placed(3, 2);
+        counters.placed(Places { planned: 3, realised: 2, free: 5 });
         counters.directive(DirectiveStatus::Done);
         let text = metrics.text();
         assert!(text.contains("longshore_watcher_planned_pods_total 3"), "{text}");
+        assert!(text.contains("longshore_watcher_realised_pods_total 2"), "{text}");
+        assert!(text.contains("longshore_watcher_free_pods_total 5"), "{text}");
         assert!(text.contains("longshore_watcher_directives_total{status=\"done\"} 1"), "{text}");
     }
 }

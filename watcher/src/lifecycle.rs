@@ -118,11 +118,20 @@ pub enum Step {
     Running {
         /// Claim.
         claim: String,
-        /// Places planned on its node, and pods that came there besides.
-        pods: usize,
-        /// Those of the places that a pod of the planned shape has.
-        realised: usize,
+        /// What became of the places on its node.
+        places: Places,
     },
+}
+
+/// Places on the node of one claim, once all its pods run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    /// Places planned on the node, and pods that came there besides, where it matters who has which.
+    pub planned: usize,
+    /// Those of the places that a pod of the planned shape has.
+    pub realised: usize,
+    /// Pods that run, wherever that is, because any place was as good as another.
+    pub free: usize,
 }
 
 impl Step {

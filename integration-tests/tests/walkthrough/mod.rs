@@ -6,6 +6,7 @@
 mod devices;
 mod objects;
 pub mod scene;
+mod shapes;
 mod w0;
 mod w1;
 pub mod w2;

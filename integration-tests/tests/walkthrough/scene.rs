@@ -156,7 +156,7 @@ impl Scene {
     }
 
     /// The places planned on the new nodes of `claims` claims are taken, by what the watcher saw.
-    pub async fn realised(&self, claims: usize) -> Result<()> {
+    pub async fn realised(&self, claims: usize) -> Result<Places> {
         realised(self.world.watcher.log_path(), claims, 0).await
     }
 
@@ -205,38 +205,54 @@ pub async fn delete_deployment(client: &kube::Client, name: &str) -> Result<()> 
     Ok(())
 }
 
+/// Pods that were planned on new nodes, by where they run.
+#[derive(Clone, Copy, Default)]
+pub struct Places {
+    /// Where it matters who has which place.
+    pub planned: usize,
+    /// Those of them that run where planned.
+    pub realised: usize,
+    /// Where any place is as good as another.
+    pub free: usize,
+}
+
 /// Once the watcher has seen the pods of `claims` claims run: 99 percent of the places planned on new
 /// nodes have a pod of the planned shape, and of the pods that came to these nodes. The first `earlier`
 /// claims that its log reports are left out.
 #[expect(clippy::print_stdout, reason = "the share is a result of the test")]
-pub async fn realised(log: &Path, claims: usize, earlier: usize) -> Result<()> {
+pub async fn realised(log: &Path, claims: usize, earlier: usize) -> Result<Places> {
     let what = format!("the pods planned for {claims} claims run");
     let read = || async {
         let reports = reports(log)?.split_off(earlier);
         ensure!(reports.len() >= claims, "{} claims are reported", reports.len());
-        let planned: usize = reports.iter().map(|(planned, _)| planned).sum();
-        let realised: usize = reports.iter().map(|(_, realised)| realised).sum();
-        Ok::<_, anyhow::Error>((planned, realised))
+        let sum = |part: fn(&Places) -> usize| reports.iter().map(part).sum();
+        Ok::<_, anyhow::Error>(Places {
+            planned: sum(|places| places.planned),
+            realised: sum(|places| places.realised),
+            free: sum(|places| places.free),
+        })
     };
-    let (planned, realised) = poll::until(&what, LIMIT, read).await?;
-    println!("{realised} of {planned} pods run where planned");
+    let places = poll::until(&what, LIMIT, read).await?;
+    let Places { planned, realised, free } = places;
+    println!("{realised} of {planned} pods run where planned, {free} where any place is as good");
+    ensure!(planned + free > 0, "no pod was planned on a new node");
     let enough = realised * 100 >= planned * 99;
     ensure!(enough, "only {realised} of {planned} places are taken as planned");
-    Ok(())
+    Ok(places)
 }
 
-/// Planned and realised pods of each claim that a watcher's log reports.
-pub fn reports(log: &Path) -> Result<Vec<(usize, usize)>> {
+/// The pods of each claim that a watcher's log reports.
+pub fn reports(log: &Path) -> Result<Vec<Places>> {
     let log = std::fs::read_to_string(log)?;
     let reports = log.lines().filter(|line| line.contains("planned pods run"));
     Ok(reports.filter_map(report).collect())
 }
 
-/// Planned and realised pods of one of the watcher's reports.
-fn report(line: &str) -> Option<(usize, usize)> {
+/// One of the watcher's reports.
+fn report(line: &str) -> Option<Places> {
     let field = |name: &str| {
         let value = line.rsplit(&format!(" {name}=")).next()?;
         value.split_whitespace().next()?.parse::<usize>().ok()
     };
-    Some((field("pods")?, field("realised")?))
+    Some(Places { planned: field("planned")?, realised: field("realised")?, free: field("free")? })
 }

@@ -35,7 +35,8 @@ async fn walkthrough_w2() -> Result<()> {
     ensure!(!sight.pods_on.contains_key(FARGATE), "a pod landed on Fargate: {sight:?}");
     let price = scene.world.region.spend_micro_usd_per_hour();
     ensure!(price < AUTHORS_PRICE, "{price} is not less than 25 equal nodes");
-    scene.realised(sight.all_nodes).await?;
+    let places = scene.realised(sight.all_nodes).await?;
+    ensure!(places.planned == 0, "of pods that are all alike, {} had a place", places.planned);
     nobody_was_told(&scene.world.client).await?;
     scale_in(&mut scene).await?;
     scene.balanced().await?;

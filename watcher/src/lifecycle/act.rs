@@ -10,7 +10,7 @@ use longshore_proto::types::v1 as wire;
 use longshore_runtime::propagate;
 use tracing::Instrument as _;
 
-use super::Step;
+use super::{Places, Step};
 use crate::api::keys::{conditions, finalizers};
 use crate::api::{EC2NodeClass, NodeClaim};
 use crate::directives::Directives;
@@ -57,8 +57,8 @@ impl Directives {
                 self.set(claim, &Wanted { kind, status: None, reason, message }).await
             }
             Step::Touch { claim, node, at_ms } => self.touch(claim, node, *at_ms).await,
-            Step::Running { claim, pods, realised } => {
-                self.finish_trace(claim, *pods, *realised);
+            Step::Running { claim, places } => {
+                self.finish_trace(claim, *places);
                 Ok(())
             }
         };
@@ -192,16 +192,20 @@ impl Directives {
         Ok(())
     }
 
-    fn finish_trace(&self, name: &str, pods: usize, realised: usize) {
+    fn finish_trace(&self, name: &str, places: Places) {
         self.store.update(|index| index.plan_done(name));
-        if pods == 0 {
+        if places == Places::default() {
             return;
         }
-        self.counters.placed(pods, realised);
+        self.counters.placed(places);
+        let Places { planned, realised, free } = places;
         let claim = self.known_claim(name);
-        let span = tracing::info_span!("watcher.pods_running", claim = name, pods, realised);
+        let span =
+            tracing::info_span!("watcher.pods_running", claim = name, planned, realised, free);
         propagate::set_parent(&span, claim.as_ref().map_or("", traceparent));
-        span.in_scope(|| tracing::info!(claim = name, pods, realised, "planned pods run"));
+        span.in_scope(|| {
+            tracing::info!(claim = name, planned, realised, free, "planned pods run");
+        });
     }
 
     async fn set(&self, name: &str, wanted: &Wanted<'_>) -> Outcome {

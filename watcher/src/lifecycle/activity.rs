@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use kube::ResourceExt as _;
 use longshore_proto::types::v1::PodPhase;
 
-use super::Step;
+use super::{Places, Step};
 use crate::index::Index;
 
 /// Least time between two writes for one claim, in milliseconds: below any sensible
@@ -34,36 +34,48 @@ pub fn steps(index: &Index, now_ms: i64) -> Vec<Step> {
 
 /// The pods of a claim all run; those that are gone meanwhile are not waited for. Counted are the places
 /// that the plan in force when the node opened wanted on it, and the pods that came there besides.
-/// Pods of one shape are the same to planner and kube-scheduler alike: a place is realised when any pod
-/// of the planned shape has it, and is not given up while one waits that may still come. Where any place was as
-/// good as another, each pod that runs has what was planned for it.
+/// Where any place was as good as another, no place was at stake: its pods are counted apart.
 fn running(index: &Index, claim: &str) -> Option<Step> {
     let node = index.claim(claim)?.status.as_ref()?.node_name.as_deref()?;
+    let planned: Vec<_> = index.planned_for(claim).collect();
+    if planned.iter().any(|pod| pod.row.phase() != PodPhase::Running) {
+        return None;
+    }
+    let shapes = planned.iter().map(|pod| pod.row.shape_id.as_str());
+    let places = if index.takes_any_order(claim) {
+        Places { free: planned.len(), ..Places::default() }
+    } else {
+        at_stake(index, node, shapes)?
+    };
+    Some(Step::Running { claim: claim.to_owned(), places })
+}
+
+/// Places of `shapes` that were planned on a node, held against the pods there. Pods of one shape are the
+/// same to planner and kube-scheduler alike: a place is realised when any pod of the planned shape has it, and
+/// is not given up while one waits that may still come: nothing is said until then.
+fn at_stake<'a>(
+    index: &Index,
+    node: &str,
+    shapes: impl Iterator<Item = &'a str>,
+) -> Option<Places> {
     let mut besides: BTreeMap<&str, usize> = BTreeMap::new();
     for pod in index.pods_on(node).filter(|pod| !pod.facts.daemon && !pod.facts.mirror) {
         *besides.entry(&pod.row.shape_id).or_default() += 1;
     }
-    let any_order = index.takes_any_order(claim);
-    let (mut places, mut realised) = (0, 0);
-    for pod in index.planned_for(claim) {
-        if pod.row.phase() != PodPhase::Running {
-            return None;
-        }
-        places += 1;
-        if any_order {
-            realised += 1;
-            continue;
-        }
-        match besides.get_mut(pod.row.shape_id.as_str()).filter(|left| **left > 0) {
+    let mut places = Places::default();
+    for shape in shapes {
+        places.planned += 1;
+        match besides.get_mut(shape).filter(|left| **left > 0) {
             Some(left) => {
                 *left -= 1;
-                realised += 1;
+                places.realised += 1;
             }
-            None if index.awaits(&pod.row.shape_id) => return None,
+            None if index.awaits(shape) => return None,
             None => {}
         }
     }
-    let besides = if any_order { 0 } else { besides.into_values().sum::<usize>() };
-    let pods = if places == 0 { 0 } else { places + besides };
-    Some(Step::Running { claim: claim.to_owned(), pods, realised })
+    if places.planned > 0 {
+        places.planned += besides.into_values().sum::<usize>();
+    }
+    Some(places)
 }

@@ -343,16 +343,19 @@ fn a_claims_trace_ends_when_its_pods_run() {
     apply::<Pod>(&mut index, pod("p", json!({})));
     assert!(counted(&index).is_empty(), "one waits");
     apply::<Pod>(&mut index, pod("q", json!({ "spec": { "nodeName": "elsewhere" } })));
-    let running = |pods, realised| Step::Running { claim: "c1".to_owned(), pods, realised };
-    assert_eq!(counted(&index), [running(2, 1)]);
+    let running = |planned, realised, free| Step::Running {
+        claim: "c1".to_owned(),
+        places: Places { planned, realised, free },
+    };
+    assert_eq!(counted(&index), [running(2, 1, 0)]);
     apply::<Pod>(&mut index, pod("r", pending));
     assert!(counted(&index).is_empty(), "it may still come");
     apply::<Pod>(&mut index, pod("r", json!({})));
-    assert_eq!(counted(&index), [running(2, 2)], "it is like the one that went elsewhere");
+    assert_eq!(counted(&index), [running(2, 2, 0)], "it is like the one that went elsewhere");
     apply::<Pod>(&mut index, pod("s", json!({})));
-    assert_eq!(counted(&index), [running(3, 2)], "it was not planned here");
+    assert_eq!(counted(&index), [running(3, 2, 0)], "it was not planned here");
     index.plan_for("c1", &planned, true);
-    assert_eq!(counted(&index), [running(2, 2)], "any place is as good");
+    assert_eq!(counted(&index), [running(0, 0, 2)], "any place is as good");
 }
 
 fn counted(index: &Index) -> Vec<Step> {

@@ -1,4 +1,4 @@
-//! The walkthrough W2 on a machine that is busy with other things.
+//! The walkthrough W2 of two shapes, whose pods are pinned, on a machine that is busy with other things.
 //!
 //! Invariant: each run is the test itself, started anew; a run counts when the test holds, and a run that
 //! does not says why.
@@ -16,7 +16,7 @@ use crate::bench::tell;
 use crate::parts::Process;
 
 /// The test.
-const TEST: &str = "walkthrough::w2::walkthrough_w2";
+const TEST: &str = "walkthrough::shapes::walkthrough_w2_of_two_shapes";
 /// What it prints of the places that were taken as planned.
 const PLACES: &str = "pods run where planned";
 
