@@ -11,6 +11,7 @@ pub mod nodes;
 pub mod overlays;
 pub mod pods;
 pub mod pools;
+mod room;
 mod source;
 pub mod store;
 pub mod surroundings;

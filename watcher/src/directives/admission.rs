@@ -1,13 +1,14 @@
 //! Opening nodes to pods, all that wait for it together.
 //!
 //! Invariant: pods are let in while the node is closed to others (`pin.rs`), and it opens to these when no
-//! node waits for its own pods any more. For pods that cannot be let in so, the time between their
+//! node waits for its own pods any more, nor is one coming whose pods would find room on it. For pods that cannot be let in so, the time between their
 //! nomination and the opening of their node is as short as it can be, and no other node opens in it.
 //! kube-scheduler retries waiting pods, one after the other, whenever a node joins or opens, and clears the
 //! nomination of each whose own node is still closed; that pod then goes wherever there is room, and all
 //! others are retried because of it. For the same reason a lost nomination is written again only once the
 //! node is open.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -30,6 +31,11 @@ const CALM_WITHIN: Duration = Duration::from_millis(600);
 /// How long nodes whose own pods are bound are kept closed at most for the sake of others: as long as
 /// these may wait for their pods.
 const PINNED_WITHIN: Duration = BOUND_WITHIN;
+/// How long a node with room is kept closed at most for the sake of pods whose own node has yet to come. Nodes that
+/// are launched together come seconds apart, and pods that arrive meanwhile are let in.
+const HELD_WITHIN: Duration = PINNED_WITHIN;
+/// How often it is looked whether nodes still are to be kept closed.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// How long an open node's pods are watched until they are bound, so that a nomination cleared
 /// meanwhile is written again.
 const SETTLED_WITHIN: Duration = Duration::from_millis(500);
@@ -72,7 +78,19 @@ impl Drop for Pinning<'_> {
 struct Opening {
     node: Node,
     nominations: Vec<Nomination>,
+    /// True when pods that wait would come once it is open, others than those that it was told of.
+    draws: bool,
+    since: Instant,
     answer: oneshot::Sender<Outcome>,
+}
+
+impl Opening {
+    /// True while it would draw in one of `elsewhere`, the shapes of pods that have a node of their own to come.
+    fn is_held(&self, index: &Index, elsewhere: &BTreeSet<&str>) -> bool {
+        self.draws
+            && self.since.elapsed() < HELD_WITHIN
+            && index.has_room(&self.node.name_any(), elsewhere)
+    }
 }
 
 impl Admission {
@@ -109,49 +127,71 @@ impl Admission {
         self.waiting().push(opening);
     }
 
-    fn is_awaited(&self) -> bool {
-        !self.waiting().is_empty()
-    }
-
     /// True when a pod of some node is out yet, and its nomination could be cleared.
     fn nominates(&self, index: &Index) -> bool {
         self.waiting().iter().flat_map(|it| &it.nominations).any(|it| is_out(index, &it.pod))
     }
 
-    /// All that still wait. Nobody awaits the answer any more of what an earlier session asked for.
-    fn take(&self) -> Vec<Opening> {
-        let mut all = std::mem::take(&mut *self.waiting());
+    /// All that may open now. Nobody awaits the answer any more of what an earlier session asked for.
+    fn take_ready(&self, index: &Index) -> Vec<Opening> {
+        let mut waiting = self.waiting();
+        let mut all = std::mem::take(&mut *waiting);
         all.retain(|opening| !opening.answer.is_closed());
-        all
+        let own = all.iter().flat_map(|opening| &opening.nominations);
+        let own: BTreeSet<&str> = own.map(|it| it.pod.as_str()).collect();
+        let elsewhere = index.awaited_elsewhere(&own);
+        let is_held = |opening: &Opening| opening.is_held(index, &elsewhere);
+        let held: Vec<bool> = all.iter().map(is_held).collect();
+        let (held, ready): (Vec<_>, Vec<_>) =
+            all.into_iter().zip(held).partition(|(_, is_held)| *is_held);
+        waiting.extend(held.into_iter().map(|(opening, _)| opening));
+        ready.into_iter().map(|(opening, _)| opening).collect()
     }
 }
 
 impl Directives {
     /// Opens a node: first to its own pods, one by one, then to all, together with all others that
-    /// wait for it.
-    pub(super) async fn open_node(&self, node: Node, pods: &[String]) -> Outcome {
+    /// wait for it. `draws` is true when others than these pods would come once it is open.
+    pub(super) async fn open_node(&self, node: Node, pods: &[String], draws: bool) -> Outcome {
         let name = node.name_any();
         Box::pin(self.pin(&node, pods)).await;
         let nominations = Nomination::all(&name, pods);
-        let (answer, mut outcome) = oneshot::channel();
-        self.admission.join(Opening { node, nominations: nominations.clone(), answer });
-        let turn = self.admission.turn.lock().await;
-        // Nobody waits any more when somebody else's turn has included this node.
-        if self.admission.is_awaited() {
-            self.admission.await_pinned().await;
-            if self.store.read(|index| self.admission.nominates(index)) {
-                self.await_calm().await;
-            }
-            self.open_all(self.admission.take()).await;
-        }
-        drop(turn);
-        // Answered by now, unless whoever had the turn was cut off.
-        outcome.try_recv().unwrap_or_else(|_| {
+        let (answer, outcome) = oneshot::channel();
+        let since = Instant::now();
+        let opening = Opening { node, nominations: nominations.clone(), draws, since, answer };
+        self.admission.join(opening);
+        self.opened(outcome).await.unwrap_or_else(|_| {
             let text = format!("Node {name} was not opened: the session ended meanwhile");
             Err(DirectiveError::refused("INTERRUPTED", text))
         })?;
         self.settle(&nominations).await;
         Ok(())
+    }
+
+    /// Waits until the node is open; whoever has the turn opens all that may, until its own is.
+    async fn opened(
+        &self,
+        mut outcome: oneshot::Receiver<Outcome>,
+    ) -> Result<Outcome, oneshot::error::TryRecvError> {
+        let _turn = tokio::select! {
+            biased;
+            answered = &mut outcome => {
+                return answered.map_err(|_| oneshot::error::TryRecvError::Closed);
+            }
+            turn = self.admission.turn.lock() => turn,
+        };
+        loop {
+            self.admission.await_pinned().await;
+            if self.store.read(|index| self.admission.nominates(index)) {
+                self.await_calm().await;
+            }
+            let ready = self.store.read(|index| self.admission.take_ready(index));
+            self.open_all(ready).await;
+            match outcome.try_recv() {
+                Err(oneshot::error::TryRecvError::Empty) => tokio::time::sleep(LOOK_EVERY).await,
+                answered => return answered,
+            }
+        }
     }
 
     async fn open_all(&self, openings: Vec<Opening>) {
@@ -223,12 +263,15 @@ mod tests {
             let mut node = Node::default();
             node.metadata.name = Some(name.to_owned());
             let (answer, outcome) = oneshot::channel();
-            admission.join(Opening { node, nominations: Vec::new(), answer });
+            let (since, nominations) = (Instant::now(), Vec::new());
+            admission.join(Opening { node, nominations, draws: true, since, answer });
             waiting.push(outcome);
         }
         waiting.pop();
-        let taken: Vec<String> = admission.take().iter().map(|o| o.node.name_any()).collect();
+        let index = Index::default();
+        let taken: Vec<String> =
+            admission.take_ready(&index).iter().map(|o| o.node.name_any()).collect();
         assert_eq!(taken, ["a", "b"]);
-        assert!(!admission.is_awaited(), "the second finds nothing left to do");
+        assert!(admission.take_ready(&index).is_empty(), "nobody is opened twice");
     }
 }

@@ -50,7 +50,7 @@ impl Directives {
             // A node that repels pods even when open takes no nominations: kube-scheduler would clear each
             // at once, and retry all pods because of it. Where any place is as good, none is told.
             let told = has_started(&claim, &node) && !any_order;
-            self.open_node(node, if told { pods } else { &[] }).await?;
+            self.open_node(node, if told { pods } else { &[] }, told).await?;
         }
         self.record_registration(&claim, name).await
     }

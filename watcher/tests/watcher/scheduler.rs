@@ -205,6 +205,13 @@ impl Session {
         self.send_directive(directive).await
     }
 
+    /// Sends a directive; its result is not waited for.
+    pub async fn begin(&self, id: &str, action: Action) {
+        let directive =
+            Directive { directive_id: id.to_owned(), action: Some(action), ..Directive::default() };
+        self.send(Answer::Directive(directive)).await;
+    }
+
     pub async fn send_directive(&mut self, directive: Directive) -> DirectiveResult {
         let id = directive.directive_id.clone();
         self.view.results.remove(&id);

@@ -12,8 +12,8 @@ use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use longshore_lab::cluster::{Cluster, ClusterConfig, ClusterHandle};
-use longshore_proto::cluster::v1::CreateClaim;
 use longshore_proto::cluster::v1::directive::Action;
+use longshore_proto::cluster::v1::{CreateClaim, RecordLaunch};
 use longshore_proto::types::v1 as wire;
 use longshore_runtime::tasks::Supervisor;
 use longshore_watcher::api::crd::Kind;
@@ -263,22 +263,30 @@ pub fn is_met(claim: Option<&NodeClaim>, kind: &str) -> bool {
     claim.and_then(|claim| condition(claim, kind)).is_some_and(|c| c.status == "True")
 }
 
-/// A claim whose node has joined and been registered, with these pods on it.
-pub async fn registered(world: &World, session: &mut Session, name: &str, node_name: &str) {
-    use longshore_proto::cluster::v1::{DirectiveStatus, RecordLaunch, RegisterNode};
-    assert_eq!(session.direct(create_claim(name, &[])).await.status(), DirectiveStatus::Done);
-    let provider_id = format!("aws:///us-east-1a/i-{name}");
-    let record = RecordLaunch {
-        claim: name.to_owned(),
-        provider_id: provider_id.clone(),
+/// Provider id of the instance that [`record_launch`] records for a claim.
+pub fn provider_id(claim: &str) -> String {
+    format!("aws:///us-east-1a/i-{claim}")
+}
+
+/// The record of a claim's instance.
+pub fn record_launch(claim: &str) -> RecordLaunch {
+    RecordLaunch {
+        claim: claim.to_owned(),
+        provider_id: provider_id(claim),
         instance_type: "m7g.large".to_owned(),
         zone: "us-east-1a".to_owned(),
         capacity_type: wire::CapacityType::Spot.into(),
         ..RecordLaunch::default()
-    };
-    let recorded = session.direct(Action::RecordLaunch(record)).await;
+    }
+}
+
+/// A claim whose node has joined and been registered, with these pods on it.
+pub async fn registered(world: &World, session: &mut Session, name: &str, node_name: &str) {
+    use longshore_proto::cluster::v1::{DirectiveStatus, RegisterNode};
+    assert_eq!(session.direct(create_claim(name, &[])).await.status(), DirectiveStatus::Done);
+    let recorded = session.direct(Action::RecordLaunch(record_launch(name))).await;
     assert_eq!(recorded.status(), DirectiveStatus::Done, "{recorded:?}");
-    create(&world.all::<Node>(), node(node_name, &provider_id)).await;
+    create(&world.all::<Node>(), node(node_name, &provider_id(name))).await;
     session.until("the node is seen", |view| view.node(node_name).is_some()).await;
     let register =
         RegisterNode { claim: name.to_owned(), node: node_name.to_owned(), ..Default::default() };
