@@ -183,9 +183,13 @@ impl Directives {
         };
         let span = span(action);
         propagate::set_parent(&span, traceparent(directive, action));
-        let outcome = self.act(action).instrument(span).await;
+        span.in_scope(|| tracing::debug!("directive begun"));
+        let outcome = self.act(action).instrument(span.clone()).await;
         match outcome {
-            Ok(()) => result(directive, DirectiveStatus::Done, "", ""),
+            Ok(()) => {
+                span.in_scope(|| tracing::debug!("directive carried out"));
+                result(directive, DirectiveStatus::Done, "", "")
+            }
             Err(error) => {
                 let (status, reason) = error.class();
                 let plan = &directive.plan_id;

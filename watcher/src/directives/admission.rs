@@ -19,8 +19,10 @@ use tokio::time::Instant;
 
 use super::nominate::{Nomination, open};
 use super::pin::BOUND_WITHIN;
-use super::{DirectiveError, Directives, Outcome};
+use super::{DirectiveError, Directives};
+use crate::api::NodeClaim;
 use crate::index::{Index, PodEntry};
+use crate::lifecycle::initialize;
 use crate::names;
 use crate::patch::{Part, edit};
 
@@ -73,15 +75,19 @@ impl Drop for Pinning<'_> {
     }
 }
 
+/// The node as it is once it is open.
+type Opened = Result<Node, DirectiveError>;
+
 /// A node to be opened.
 #[derive(Debug)]
 struct Opening {
+    claim: NodeClaim,
     node: Node,
     nominations: Vec<Nomination>,
     /// True when pods that wait would come once it is open, others than those that it was told of.
     draws: bool,
     since: Instant,
-    answer: oneshot::Sender<Outcome>,
+    answer: oneshot::Sender<Opened>,
 }
 
 impl Opening {
@@ -152,27 +158,33 @@ impl Admission {
 impl Directives {
     /// Opens a node: first to its own pods, one by one, then to all, together with all others that
     /// wait for it. `draws` is true when others than these pods would come once it is open.
-    pub(super) async fn open_node(&self, node: Node, pods: &[String], draws: bool) -> Outcome {
+    pub(super) async fn open_node(
+        &self,
+        claim: &NodeClaim,
+        node: Node,
+        pods: &[String],
+        draws: bool,
+    ) -> Opened {
         let name = node.name_any();
         Box::pin(self.pin(&node, pods)).await;
         let nominations = Nomination::all(&name, pods);
         let (answer, outcome) = oneshot::channel();
         let since = Instant::now();
-        let opening = Opening { node, nominations: nominations.clone(), draws, since, answer };
-        self.admission.join(opening);
-        self.opened(outcome).await.unwrap_or_else(|_| {
+        let (claim, told) = (claim.clone(), nominations.clone());
+        self.admission.join(Opening { claim, node, nominations: told, draws, since, answer });
+        let opened = self.opened(outcome).await.unwrap_or_else(|_| {
             let text = format!("Node {name} was not opened: the session ended meanwhile");
             Err(DirectiveError::refused("INTERRUPTED", text))
         })?;
         self.settle(&nominations).await;
-        Ok(())
+        Ok(opened)
     }
 
     /// Waits until the node is open; whoever has the turn opens all that may, until its own is.
     async fn opened(
         &self,
-        mut outcome: oneshot::Receiver<Outcome>,
-    ) -> Result<Outcome, oneshot::error::TryRecvError> {
+        mut outcome: oneshot::Receiver<Opened>,
+    ) -> Result<Opened, oneshot::error::TryRecvError> {
         let _turn = tokio::select! {
             biased;
             answered = &mut outcome => {
@@ -199,13 +211,28 @@ impl Directives {
             openings.iter().flat_map(|opening| opening.nominations.clone()).collect();
         self.nominate(&nominations).await;
         let nodes = self.nodes();
-        let open_one = async |Opening { node, answer, .. }: Opening| {
+        let open_one = async |Opening { claim, node, answer, .. }: Opening| {
             let name = node.name_any();
-            let edited = edit(&nodes, &name, Part::Main, Some(node), admit).await;
+            let door = |node: &mut Node| self.admit(&claim, node);
+            let edited = edit(&nodes, &name, Part::Main, Some(node), door).await;
+            let opened = edited
+                .map_err(DirectiveError::from)
+                .and_then(|node| node.ok_or_else(|| gone(&name)));
             // Who does not wait any more has been cut off.
-            let _ = answer.send(edited.map(drop).map_err(DirectiveError::from));
+            let _ = answer.send(opened);
         };
         futures::future::join_all(openings.into_iter().map(open_one)).await;
+    }
+
+    /// Opens a node to pods, and marks it when it takes them at once.
+    pub(super) fn admit(&self, claim: &NodeClaim, node: &mut Node) {
+        if self.store.read(|index| initialize::is_complete(index, claim, node)) {
+            initialize::mark(node);
+        }
+        node.labels_mut().insert(names::REGISTERED.to_owned(), "true".to_owned());
+        if let Some(taints) = node.spec.as_mut().and_then(|spec| spec.taints.as_mut()) {
+            taints.retain(|taint| taint.key != names::UNREGISTERED_TAINT);
+        }
     }
 
     /// Waits until kube-scheduler does not retry waiting pods, which shows in their conditions.
@@ -243,12 +270,9 @@ pub(super) fn is_out(index: &Index, uid: &str) -> bool {
     index.pod(uid).is_some_and(PodEntry::waits)
 }
 
-/// Opens the node to pods.
-pub(super) fn admit(node: &mut Node) {
-    node.labels_mut().insert(names::REGISTERED.to_owned(), "true".to_owned());
-    if let Some(taints) = node.spec.as_mut().and_then(|spec| spec.taints.as_mut()) {
-        taints.retain(|taint| taint.key != names::UNREGISTERED_TAINT);
-    }
+/// The node was deleted meanwhile.
+pub(super) fn gone(node: &str) -> DirectiveError {
+    DirectiveError::refused("NOT_FOUND", format!("Node {node} does not exist any more"))
 }
 
 #[cfg(test)]
@@ -258,13 +282,16 @@ mod tests {
     #[test]
     fn whoever_has_the_turn_takes_all_that_wait() {
         let admission = Admission::default();
+        let class = serde_json::json!({ "group": "g", "kind": "k", "name": "default" });
+        let spec = serde_json::json!({ "requirements": [], "nodeClassRef": class });
+        let claim = NodeClaim::new("c", serde_json::from_value(spec).unwrap());
         let mut waiting = Vec::new();
         for name in ["a", "b", "of a session that has ended"] {
             let mut node = Node::default();
             node.metadata.name = Some(name.to_owned());
             let (answer, outcome) = oneshot::channel();
-            let (since, nominations) = (Instant::now(), Vec::new());
-            admission.join(Opening { node, nominations, draws: true, since, answer });
+            let (claim, since, nominations) = (claim.clone(), Instant::now(), Vec::new());
+            admission.join(Opening { claim, node, nominations, draws: true, since, answer });
             waiting.push(outcome);
         }
         waiting.pop();

@@ -8,14 +8,15 @@ use k8s_openapi::api::core::v1::{Node, Taint as CoreTaint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Api, Resource as _, ResourceExt as _};
 use longshore_proto::cluster::v1::RegisterNode;
+use tracing::Instrument as _;
 
-use super::admission::admit;
+use super::admission::gone;
 use super::{DirectiveError, Directives, Outcome, pin};
 use crate::api::keys::conditions;
 use crate::api::{NodeClaim, Taint};
-use crate::lifecycle::initialize::has_started;
+use crate::lifecycle::initialize::{self, has_started};
 use crate::names;
-use crate::patch::{Part, Wanted, add_finalizer, edit, set_condition};
+use crate::patch::{Part, Wanted, add_finalizer, edit, set_condition, time};
 
 impl Directives {
     /// The nodes of the cluster.
@@ -43,16 +44,16 @@ impl Directives {
         let RegisterNode { pods, any_order, .. } = register;
         self.store.update(|index| index.plan_for(&register.claim, pods, *any_order));
         // What opens while others wait for their pods would draw these in.
-        if *any_order && !self.admission.is_pinning() {
-            self.prepare(name, &claim, admit).await?;
+        let node = if *any_order && !self.admission.is_pinning() {
+            self.prepare(name, &claim, |node| self.admit(&claim, node)).await?
         } else {
             let node = self.prepare(name, &claim, pin::close).await?;
             // A node that repels pods even when open takes no nominations: kube-scheduler would clear each
             // at once, and retry all pods because of it. Where any place is as good, none is told.
             let told = has_started(&claim, &node) && !any_order;
-            self.open_node(node, if told { pods } else { &[] }, told).await?;
-        }
-        self.record_registration(&claim, name).await
+            self.open_node(&claim, node, if told { pods } else { &[] }, told).await?
+        };
+        self.record_registration(&claim, &node).await
     }
 
     /// Gives the node what its claim says, and closes or opens it in the same write.
@@ -60,29 +61,44 @@ impl Directives {
         &self,
         name: &str,
         claim: &NodeClaim,
-        door: fn(&mut Node),
+        door: impl Fn(&mut Node) + Send + Sync,
     ) -> Result<Node, DirectiveError> {
         let api = self.nodes();
         let synced = edit(&api, name, Part::Main, self.known_node(name), |node| {
             sync(node, claim);
             door(node);
         });
-        synced.await?.ok_or_else(|| {
-            DirectiveError::refused("NOT_FOUND", format!("Node {name} does not exist any more"))
-        })
+        synced.await?.ok_or_else(|| gone(name))
     }
 
-    async fn record_registration(&self, claim: &NodeClaim, node: &str) -> Outcome {
-        let name = claim.name_any();
-        let at = self.now();
-        edit(&self.claims(), &name, Part::Status, Some(claim.clone()), |claim| {
+    /// Notes on the claim that its node is open, and whether it takes pods at once: one write for what is known
+    /// at one moment.
+    async fn record_registration(&self, claim: &NodeClaim, node: &Node) -> Outcome {
+        let (name, at) = (node.name_any(), self.now());
+        let touched_ms = self.store.read(|index| index.touched_ms(&name));
+        let noted = |claim: &mut NodeClaim| {
             let generation = claim.metadata.generation;
             let status = claim.status.get_or_insert_default();
-            status.node_name = Some(node.to_owned());
+            status.node_name = Some(name.clone());
             let registered = Wanted::met(conditions::REGISTERED);
             set_condition(&mut status.conditions, &registered, generation, &at);
-        })
-        .await?;
+            if let Some(at_ms) = touched_ms {
+                status.last_pod_event_time = Some(time(at_ms));
+            }
+            if initialize::is_marked(node) {
+                initialize::complete(claim, node, &at);
+            }
+        };
+        let span = match initialize::is_marked(node) {
+            true => initialize::span(claim, &name),
+            false => tracing::Span::none(),
+        };
+        let (api, claim_name) = (self.claims(), claim.name_any());
+        let written = edit(&api, &claim_name, Part::Status, Some(claim.clone()), noted);
+        written.instrument(span).await?;
+        if let Some(at_ms) = touched_ms {
+            self.store.update(|index| index.untouch(&name, at_ms));
+        }
         Ok(())
     }
 }

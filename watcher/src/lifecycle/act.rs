@@ -10,7 +10,7 @@ use longshore_proto::types::v1 as wire;
 use longshore_runtime::propagate;
 use tracing::Instrument as _;
 
-use super::{Places, Step};
+use super::{Places, Step, initialize};
 use crate::api::keys::{conditions, finalizers};
 use crate::api::{EC2NodeClass, NodeClaim};
 use crate::directives::Directives;
@@ -154,33 +154,17 @@ impl Directives {
 
     async fn initialize(&self, claim_name: &str, node_name: &str) -> Outcome {
         let Some(claim) = self.known_claim(claim_name) else { return Ok(()) };
-        let span = tracing::info_span!("watcher.node_ready", claim = claim_name, node = node_name);
-        propagate::set_parent(&span, traceparent(&claim));
+        let span = initialize::span(&claim, node_name);
         let at = self.now();
         let work = async {
-            let label = |node: &mut Node| {
-                node.labels_mut().insert(names::INITIALIZED.to_owned(), "true".to_owned());
-            };
             let known = self.known_node(node_name);
-            let node = edit(&self.nodes(), node_name, Part::Main, known, label).await?;
-            let status = node.and_then(|node| node.status).unwrap_or_default();
-            edit(&self.claims(), claim_name, Part::Status, Some(claim), |claim| {
-                let generation = claim.metadata.generation;
-                let own = claim.status.get_or_insert_default();
-                let list = |list: &Option<std::collections::BTreeMap<_, _>>| {
-                    let entries = list.clone().unwrap_or_default().into_iter();
-                    entries.map(|(k, q): (String, _)| (k, crate::api::Quantity::from(q))).collect()
-                };
-                own.capacity = list(&status.capacity);
-                own.allocatable = list(&status.allocatable);
-                for kind in [conditions::INITIALIZED, conditions::READY] {
-                    set_condition(&mut own.conditions, &Wanted::met(kind), generation, &at);
-                }
-            })
-            .await
+            let marked =
+                edit(&self.nodes(), node_name, Part::Main, known, initialize::mark).await?;
+            let Some(node) = marked else { return Ok(()) };
+            let complete = |claim: &mut NodeClaim| initialize::complete(claim, &node, &at);
+            edit(&self.claims(), claim_name, Part::Status, Some(claim), complete).await.map(drop)
         };
-        work.instrument(span).await?;
-        Ok(())
+        Ok(work.instrument(span).await?)
     }
 
     async fn touch(&self, name: &str, node: &str, at_ms: i64) -> Outcome {
@@ -194,9 +178,6 @@ impl Directives {
 
     fn finish_trace(&self, name: &str, places: Places) {
         self.store.update(|index| index.plan_done(name));
-        if places == Places::default() {
-            return;
-        }
         self.counters.placed(places);
         let Places { planned, realised, free } = places;
         let claim = self.known_claim(name);
@@ -247,6 +228,7 @@ fn exactly(pod: &wire::Pod) -> Option<Preconditions> {
     Some(Preconditions { uid: Some(pod.uid.clone()), ..Preconditions::default() })
 }
 
-fn traceparent(claim: &NodeClaim) -> &str {
+/// The trace that a claim belongs to; empty when it names none.
+pub(super) fn traceparent(claim: &NodeClaim) -> &str {
     claim.annotations().get(names::TRACEPARENT).map_or("", String::as_str)
 }

@@ -9,7 +9,9 @@ use kube::ResourceExt as _;
 use longshore_proto::types::v1::PodPhase;
 
 use super::{Places, Step};
+use crate::api::keys::conditions;
 use crate::index::Index;
+use crate::project::claim::condition;
 
 /// Least time between two writes for one claim, in milliseconds: below any sensible
 /// consolidateAfter, far above what one rollout needs.
@@ -22,8 +24,10 @@ pub fn steps(index: &Index, now_ms: i64) -> Vec<Step> {
     for claim in index.claims() {
         let Some(status) = &claim.status else { continue };
         let Some(node) = status.node_name.as_deref() else { continue };
-        let last_ms = status.last_pod_event_time.as_ref().map(|t| t.0.as_millisecond());
-        let due = last_ms.is_none_or(|last_ms| now_ms - last_ms >= WRITE_EVERY_MS);
+        // Until its first pod event a node is as old as its initialisation, for all who ask.
+        let initialized = condition(&status.conditions, conditions::INITIALIZED);
+        let last = status.last_pod_event_time.as_ref().into_iter().chain(initialized).max();
+        let due = last.is_none_or(|last| now_ms - last.0.as_millisecond() >= WRITE_EVERY_MS);
         if let Some(at_ms) = index.touched_ms(node).filter(|_| due) {
             steps.push(Step::Touch { claim: claim.name_any(), node: node.to_owned(), at_ms });
         }

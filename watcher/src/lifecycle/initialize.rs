@@ -1,16 +1,24 @@
 //! Initialisation: when a registered node takes pods.
 //!
-//! Invariant: a node is initialised when it is ready, its start-up taints are gone, and every
+//! Invariant: most nodes take pods when they are opened and are marked in the same writes; those that do not yet
+//! are marked later. A node is initialised when it is ready, its start-up taints are gone, and every
 //! resource that its claim asked for is there; what it waits for is said on the claim.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::core::v1::{Node, Taint};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity as CoreQuantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
+use longshore_runtime::propagate;
 
 use super::Step;
-use crate::api::NodeClaim;
+use super::act::traceparent;
 use crate::api::keys::conditions;
+use crate::api::{NodeClaim, Quantity};
 use crate::index::Index;
 use crate::names;
+use crate::patch::{Wanted, set_condition};
 use crate::project::attachments;
 use crate::project::claim::condition;
 use crate::project::node::is_ready;
@@ -46,6 +54,47 @@ fn pending(claim: &NodeClaim, reason: &'static str, message: String) -> Option<S
     let mut said = conditions.filter(|c| c.type_ == conditions::INITIALIZED);
     let known = said.any(|c| c.reason == reason && c.message == message);
     (!known).then(|| Step::Await { claim: claim.name_any(), reason, message })
+}
+
+/// True when a node takes pods as soon as it is opened.
+#[must_use]
+pub fn is_complete(index: &Index, claim: &NodeClaim, node: &Node) -> bool {
+    has_started(claim, node) && missing_resource(index, claim, node).is_none()
+}
+
+/// Marks a node as one that takes pods.
+pub fn mark(node: &mut Node) {
+    node.labels_mut().insert(names::INITIALIZED.to_owned(), "true".to_owned());
+}
+
+/// True for a node that is marked so.
+#[must_use]
+pub fn is_marked(node: &Node) -> bool {
+    node.labels().get(names::INITIALIZED).is_some_and(|value| value == "true")
+}
+
+/// Writes into a claim that its node takes pods, and what it gives them.
+pub fn complete(claim: &mut NodeClaim, node: &Node, at: &Time) {
+    let generation = claim.metadata.generation;
+    let own = claim.status.get_or_insert_default();
+    let list = |list: Option<&BTreeMap<String, CoreQuantity>>| {
+        let entries = list.into_iter().flatten();
+        entries.map(|(key, quantity)| (key.clone(), Quantity::from(quantity.clone()))).collect()
+    };
+    let status = node.status.as_ref();
+    own.capacity = list(status.and_then(|status| status.capacity.as_ref()));
+    own.allocatable = list(status.and_then(|status| status.allocatable.as_ref()));
+    for kind in [conditions::INITIALIZED, conditions::READY] {
+        set_condition(&mut own.conditions, &Wanted::met(kind), generation, at);
+    }
+}
+
+/// The span in which a node is found to take pods, in the trace of its claim.
+#[must_use]
+pub fn span(claim: &NodeClaim, node: &str) -> tracing::Span {
+    let span = tracing::info_span!("watcher.node_ready", claim = claim.name_any(), node);
+    propagate::set_parent(&span, traceparent(claim));
+    span
 }
 
 /// True when nothing but karpenter.sh/unregistered keeps pods off a node.

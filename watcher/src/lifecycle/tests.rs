@@ -308,10 +308,16 @@ fn pod_events_are_written_once_in_a_while() {
     let at_ms = NOW_MS - 700;
     let touch = Step::Touch { claim: "c1".to_owned(), node: "n1".to_owned(), at_ms };
     assert_eq!(activity::steps(&index, NOW_MS), [touch]);
-    let fresh = json!({ "status": { "lastPodEventTime": "2025-12-31T23:59:58Z" } });
-    apply::<NodeClaim>(&mut index, claim(fresh));
-    assert!(activity::steps(&index, NOW_MS).is_empty());
-    assert_eq!(activity::steps(&index, NOW_MS + 3_000).len(), 1);
+    let two_seconds_ago = "2025-12-31T23:59:58Z";
+    for fresh in [
+        json!({ "lastPodEventTime": two_seconds_ago }),
+        json!({ "conditions": [{ "type": "Initialized", "status": "True",
+            "lastTransitionTime": two_seconds_ago, "reason": "Initialized", "message": "" }] }),
+    ] {
+        apply::<NodeClaim>(&mut index, claim(json!({ "status": fresh })));
+        assert!(activity::steps(&index, NOW_MS).is_empty(), "{fresh}");
+        assert_eq!(activity::steps(&index, NOW_MS + 3_000).len(), 1, "{fresh}");
+    }
     index.untouch("n1", at_ms - 1);
     assert_eq!(activity::steps(&index, NOW_MS + 3_000).len(), 1);
     index.untouch("n1", at_ms);

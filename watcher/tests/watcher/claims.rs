@@ -89,15 +89,14 @@ async fn the_whole_way_to_a_running_pod() {
     let (claim, node) = ("c1".to_owned(), "n1".to_owned());
     let register = RegisterNode { claim, node, pods: vec![uid], any_order: false };
     done(&mut session, Action::RegisterNode(register)).await;
+    let claims = world.all::<NodeClaim>();
+    let claim = claims.get("c1").await.unwrap();
+    assert!(is_met(Some(&claim), "Registered") && is_met(Some(&claim), "Initialized"));
     until(&world.pods(), "waits", "the pod is bound", |pod: Option<&Pod>| {
         pod.and_then(|p| p.spec.as_ref()?.node_name.as_deref()) == Some("n1")
     })
     .await;
-    let claims = world.all::<NodeClaim>();
-    until(&claims, "c1", "the claim is initialised", |claim| {
-        is_met(claim, "Initialized") && is_met(claim, "Ready")
-    })
-    .await;
+    assert!(is_met(Some(&claim), "Ready"));
     in_service(&world).await;
     until(&claims, "c1", "the pod event is written down", |claim| {
         claim.and_then(|c| c.status.as_ref()?.last_pod_event_time.as_ref()).is_some()
