@@ -38,6 +38,20 @@ pub fn mixed(seed: u64) -> Value {
     list
 }
 
+/// Sets the chances of a cluster whose pods are all alike apart from those of the others.
+const ALIKE: u64 = 0x61_6C69_6B65;
+
+/// The cluster of a seed in which all pods that wait are of one Deployment and mind no others.
+#[must_use]
+pub fn alike(seed: u64) -> Value {
+    let mut dice = Dice(StdRng::seed_from_u64(seed ^ ALIKE));
+    let mut items = infrastructure::pools(&mut dice);
+    items.extend(infrastructure::daemon_sets(&mut dice));
+    items.extend(infrastructure::nodes(&mut dice));
+    items.extend(pods::alike(&mut dice));
+    json!({"apiVersion": "v1", "kind": "List", "items": items})
+}
+
 /// Chance.
 struct Dice(StdRng);
 
@@ -67,6 +81,8 @@ mod tests {
         assert_eq!(cluster(7), cluster(7));
         assert_ne!(cluster(7), cluster(8));
         assert_eq!(mixed(7), mixed(7));
+        assert_eq!(alike(7), alike(7));
+        assert_ne!(alike(7), alike(8));
         let kinds = |seed| {
             let list = cluster(seed);
             let items = list["items"].as_array().unwrap().iter();

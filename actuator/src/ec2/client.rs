@@ -1,10 +1,12 @@
 //! The clients of AWS's services in one region.
 //!
-//! Invariant: all share one configuration: where from, how long, how often.
+//! Invariant: all share one configuration: where from, how long, how often. EC2 counts the requests of each kind by
+//! themselves, and so do we: what is throttled of one kind slows down and costs the retries of no other.
 
 use std::time::Duration;
 
 use aws_config::{BehaviorVersion, ConfigLoader, Region, SdkConfig};
+use aws_sdk_ec2::config::retry::RetryPartition;
 use aws_smithy_http_client::tls::Provider;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use aws_smithy_types::retry::RetryConfig;
@@ -25,13 +27,52 @@ const ATTEMPTS_MAX: u32 = 4;
 pub struct Aws {
     pub(super) region: String,
     pub(super) clock: Clock,
-    pub(super) ec2: aws_sdk_ec2::Client,
+    pub(super) ec2: Ec2,
     pub(super) eks: aws_sdk_eks::Client,
     pub(super) iam: aws_sdk_iam::Client,
     pub(super) pricing: aws_sdk_pricing::Client,
     pub(super) sqs: aws_sdk_sqs::Client,
     pub(super) ssm: aws_sdk_ssm::Client,
     pub(super) sts: aws_sdk_sts::Client,
+}
+
+/// A client of EC2 for each of the buckets in which EC2 counts requests. Each finds out the rate at which it is
+/// served, from the first refusal on (the library's adaptive mode: cubic growth, a cut by a third when it is refused,
+/// jitter), and has retries of its own.
+#[derive(Clone, Debug)]
+pub(super) struct Ec2 {
+    /// CreateFleet.
+    pub(super) fleets: aws_sdk_ec2::Client,
+    /// CreateTags.
+    pub(super) tags: aws_sdk_ec2::Client,
+    /// TerminateInstances.
+    pub(super) terminations: aws_sdk_ec2::Client,
+    /// What makes, lists and deletes launch templates.
+    pub(super) templates: aws_sdk_ec2::Client,
+    /// DescribeInstances.
+    pub(super) instances: aws_sdk_ec2::Client,
+    /// What only reads, besides: types, prices, images, networks.
+    pub(super) facts: aws_sdk_ec2::Client,
+}
+
+impl Ec2 {
+    fn new(config: &SdkConfig) -> Self {
+        let client = |requests: &'static str| {
+            let bucket = RetryPartition::custom(requests).build();
+            let own = aws_sdk_ec2::config::Builder::from(config)
+                .retry_config(RetryConfig::adaptive().with_max_attempts(ATTEMPTS_MAX))
+                .retry_partition(bucket);
+            aws_sdk_ec2::Client::from_conf(own.build())
+        };
+        Self {
+            fleets: client("fleets"),
+            tags: client("tags"),
+            terminations: client("terminations"),
+            templates: client("templates"),
+            instances: client("instances"),
+            facts: client("facts"),
+        }
+    }
 }
 
 impl Aws {
@@ -69,7 +110,7 @@ impl Aws {
         Self {
             region: region.to_owned(),
             clock: clock.clone(),
-            ec2: aws_sdk_ec2::Client::new(config),
+            ec2: Ec2::new(config),
             eks: aws_sdk_eks::Client::new(config),
             iam: aws_sdk_iam::Client::new(config),
             pricing: aws_sdk_pricing::Client::from_conf(pricing),

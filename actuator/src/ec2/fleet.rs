@@ -40,6 +40,7 @@ impl Fleet for Aws {
         let configs = order.offers.iter().map(config).collect();
         let mut request = self
             .ec2
+            .fleets
             .create_fleet()
             .client_token(&order.client_token)
             .r#type(FleetType::Instant)
@@ -81,13 +82,17 @@ impl Fleet for Aws {
         tags: &BTreeMap<String, String>,
     ) -> Result<(), CloudError> {
         let tags = tags.iter().map(|(key, value)| tag(key, value)).collect();
-        let request = self.ec2.create_tags().resources(instance_id).set_tags(Some(tags));
+        let request = self.ec2.tags.create_tags().resources(instance_id).set_tags(Some(tags));
         let answer = request.send().await;
         answer.map(drop).map_err(|failure| from_sdk("ec2:CreateTags", &failure))
     }
 
     async fn terminate(&self, instance_ids: &[String]) -> Result<(), CloudError> {
-        let request = self.ec2.terminate_instances().set_instance_ids(Some(instance_ids.to_vec()));
+        let request = self
+            .ec2
+            .terminations
+            .terminate_instances()
+            .set_instance_ids(Some(instance_ids.to_vec()));
         let Err(failure) = request.send().await else { return Ok(()) };
         let failure = from_sdk("ec2:TerminateInstances", &failure);
         // One unknown id fails the whole call: the caller asks for the others without it.

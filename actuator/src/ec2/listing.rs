@@ -24,7 +24,7 @@ impl Aws {
     pub(super) async fn listed(&self) -> Result<Vec<Instance>, CloudError> {
         // Karpenter writes the claim's name some time after the launch, one instance a second.
         let any = Filter::builder().name("tag-key").values(TAG_LAUNCH).values(TAG_BATCH);
-        let request = self.ec2.describe_instances().filters(any.values(TAG_POOL).build());
+        let request = self.ec2.instances.describe_instances().filters(any.values(TAG_POOL).build());
         described(request.max_results(PAGE_INSTANCES)).await
     }
 
@@ -33,7 +33,8 @@ impl Aws {
         let mut found = Found::default();
         let mut waiting: Vec<_> = instance_ids.chunks(LOOKUP_INSTANCES).collect();
         while let Some(part) = waiting.pop() {
-            let request = self.ec2.describe_instances().set_instance_ids(Some(part.to_vec()));
+            let request =
+                self.ec2.instances.describe_instances().set_instance_ids(Some(part.to_vec()));
             match (described(request).await, part) {
                 (Ok(instances), _) => found.instances.extend(instances),
                 (Err(error), _) if matches!(error.class, Class::Throttled | Class::Unknown) => {
@@ -62,7 +63,7 @@ impl Aws {
         let tag = format!("tag:{key}");
         for (name, value) in [(tag.as_str(), value), ("client-token", client_token)] {
             let filter = Filter::builder().name(name).values(value).build();
-            let listed = described(self.ec2.describe_instances().filters(filter)).await?;
+            let listed = described(self.ec2.instances.describe_instances().filters(filter)).await?;
             found.extend(listed.into_iter().map(|found| (found.instance_id.clone(), found)));
         }
         Ok(found.into_values().collect())

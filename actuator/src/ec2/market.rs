@@ -48,6 +48,7 @@ impl Market for Aws {
         let now = DateTime::from_millis(self.clock.now_ms());
         let request = self
             .ec2
+            .facts
             .describe_spot_price_history()
             .start_time(now)
             .product_descriptions("Linux/UNIX")
@@ -81,6 +82,7 @@ impl Aws {
     ) -> Result<BTreeMap<String, longshore_ec2_data::InstanceType>, CloudError> {
         let request = self
             .ec2
+            .facts
             .describe_instance_types()
             .filters(filter("supported-virtualization-type", "hvm"))
             .max_results(PAGE_TYPES);
@@ -97,6 +99,7 @@ impl Aws {
     async fn type_zones(&self) -> Result<Vec<TypeInZone>, CloudError> {
         let request = self
             .ec2
+            .facts
             .describe_instance_type_offerings()
             .location_type(LocationType::AvailabilityZone)
             .max_results(PAGE_OFFERINGS);

@@ -20,7 +20,7 @@ impl Network for Aws {
         for term in terms {
             let mut filters = tag_filters(term);
             filters.extend(by_id("subnet-id", term));
-            let request = self.ec2.describe_subnets().set_filters(Some(filters));
+            let request = self.ec2.facts.describe_subnets().set_filters(Some(filters));
             let mut pages = request.into_paginator().send();
             while let Some(page) = pages.next().await {
                 let page = page.map_err(|failure| from_sdk("ec2:DescribeSubnets", &failure))?;
@@ -40,7 +40,7 @@ impl Network for Aws {
             let mut filters = tag_filters(term);
             filters.extend(by_id("group-id", term));
             filters.extend((!term.name.is_empty()).then(|| filter("group-name", &term.name)));
-            let request = self.ec2.describe_security_groups().set_filters(Some(filters));
+            let request = self.ec2.facts.describe_security_groups().set_filters(Some(filters));
             let mut pages = request.into_paginator().send();
             while let Some(page) = pages.next().await {
                 let page =
@@ -64,7 +64,7 @@ impl Network for Aws {
             filters.extend(by_id("image-id", term));
             filters.extend((!term.name.is_empty()).then(|| filter("name", &term.name)));
             filters.push(filter("state", "available"));
-            let request = self.ec2.describe_images().set_filters(Some(filters));
+            let request = self.ec2.facts.describe_images().set_filters(Some(filters));
             let request = request.set_owners(owners(term)).include_deprecated(true);
             let answer =
                 request.send().await.map_err(|failure| from_sdk("ec2:DescribeImages", &failure))?;

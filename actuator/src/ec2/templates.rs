@@ -30,6 +30,7 @@ pub async fn ensure(aws: &Aws, template: &Template) -> Result<(), CloudError> {
         .build();
     let request = aws
         .ec2
+        .templates
         .create_launch_template()
         .launch_template_name(&template.name)
         .launch_template_data(data(template))
@@ -42,7 +43,8 @@ pub async fn ensure(aws: &Aws, template: &Template) -> Result<(), CloudError> {
 /// Templates that Longshore has made in this region.
 pub async fn list(aws: &Aws) -> Result<Vec<TemplateRef>, CloudError> {
     let filter = Filter::builder().name("tag-key").values(TAG_CLUSTER).build();
-    let request = aws.ec2.describe_launch_templates().filters(filter).max_results(PAGE_TEMPLATES);
+    let request =
+        aws.ec2.templates.describe_launch_templates().filters(filter).max_results(PAGE_TEMPLATES);
     let mut pages = request.into_paginator().send();
     let mut found = Vec::new();
     while let Some(page) = pages.next().await {
@@ -60,7 +62,7 @@ pub async fn list(aws: &Aws) -> Result<Vec<TemplateRef>, CloudError> {
 
 /// Deletes a template.
 pub async fn delete(aws: &Aws, name: &str) -> Result<(), CloudError> {
-    let request = aws.ec2.delete_launch_template().launch_template_name(name);
+    let request = aws.ec2.templates.delete_launch_template().launch_template_name(name);
     let Err(failure) = request.send().await else { return Ok(()) };
     let failure = from_sdk("ec2:DeleteLaunchTemplate", &failure);
     if failure.class == Class::TemplateMissing { Ok(()) } else { Err(failure) }

@@ -9,6 +9,7 @@
     reason = "helpers of tests fail as the tests themselves do"
 )]
 
+mod calls;
 mod election;
 mod failures;
 mod interruptions;

@@ -81,6 +81,17 @@ impl ProvideCredentials for Asking {
     }
 }
 
+/// The clients of a region.
+pub async fn aws(region: &RegionHandle, key: &str, clock: &Clock) -> Aws {
+    let credentials = Credentials::new(key, "x", None, None, "test");
+    let asking = Asking { credentials, clock: clock.clone() };
+    Aws::connect_with(REGION, clock, |loader| {
+        let loader = loader.identity_cache(IdentityCache::no_cache());
+        loader.endpoint_url(region.endpoint_url()).credentials_provider(asking)
+    })
+    .await
+}
+
 /// An actuator in this process.
 pub struct Actuator {
     pub address: String,
@@ -100,16 +111,7 @@ impl Actuator {
         key: &str,
         more: &[&str],
     ) -> Self {
-        let endpoint = region.endpoint_url();
-        let credentials = Credentials::new(key, "x", None, None, "test");
-        let asking = Asking { credentials, clock: platform.clock.clone() };
-        let cloud: Arc<dyn Cloud> = Arc::new(
-            Aws::connect_with(REGION, &platform.clock, |loader| {
-                let loader = loader.identity_cache(IdentityCache::no_cache());
-                loader.endpoint_url(endpoint).credentials_provider(asking)
-            })
-            .await,
-        );
+        let cloud: Arc<dyn Cloud> = Arc::new(aws(region, key, &platform.clock).await);
         let own = ["x", "--region", REGION, "--inventory-interval", "200ms"];
         let args = Args::parse_from(own.iter().chain(more));
         let mut config = Config::try_from(args.actuator).unwrap();

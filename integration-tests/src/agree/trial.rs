@@ -16,7 +16,7 @@ use longshore_proto::cluster::v1::directive::Action;
 use longshore_proto::cluster::v1::{NominatePods, RegisterNode};
 use longshore_watcher::args::Placement;
 use longshore_watcher::index::{Index, PodEntry};
-use longshore_watcher::names::{NOT_READY, UNREGISTERED_TAINT};
+use longshore_watcher::names::{FIELD_MANAGER, NOT_READY, UNREGISTERED_TAINT};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use serde_json::{Value, json};
@@ -37,7 +37,8 @@ const ROUNDS_MAX: usize = 8;
 /// How a plan is carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
-    /// How planned pods are brought to their nodes; none leaves them to kube-scheduler.
+    /// How planned pods are brought to their nodes, where the plan says that it matters who has which place; none
+    /// leaves them to kube-scheduler.
     pub placement: Option<Placement>,
     /// Whether any candidate of a launch may be bought instead of the cheapest.
     pub any_candidate: bool,
@@ -115,13 +116,22 @@ impl Trial<'_> {
         names.map(ToOwned::to_owned).collect()
     }
 
+    /// True when the plan says that any place is as good for any of the pods: none is told where to go.
+    fn is_free(&self) -> bool {
+        self.asked.plan.any_order && self.way.placement == Some(Placement::Pin)
+    }
+
     /// All nodes are there and closed; each lets its own pods in, then all others.
     async fn pin_all(&self, cluster: &mut Cluster) -> Result<()> {
         let old = self.old_nodes();
         self.launch(cluster).await?;
+        if self.is_free() {
+            cluster.open(&old, &[UNREGISTERED_TAINT]).await?;
+        }
         let new = self.machines.iter().map(|machine| &machine.name);
         let register = new.clone().map(|name| self.register(cluster, name));
-        let admit = old.iter().map(|name| self.admit(cluster, name));
+        let old_ones = if self.is_free() { &[] } else { old.as_slice() };
+        let admit = old_ones.iter().map(|name| self.admit(cluster, name));
         let all = register.chain(admit).collect();
         cluster.direct(Placement::Pin, all).await?;
         let all: Vec<String> = old.iter().chain(new).cloned().collect();
@@ -190,7 +200,7 @@ impl Trial<'_> {
     fn register(&self, cluster: &Cluster, name: &str) -> Action {
         let pods = self.uids(cluster, name);
         let (claim, node) = (name.to_owned(), name.to_owned());
-        Action::RegisterNode(RegisterNode { claim, node, pods, any_order: false })
+        Action::RegisterNode(RegisterNode { claim, node, pods, any_order: self.is_free() })
     }
 
     /// Waits until the pods of these nodes are bound, or nothing moves any more. Those that are refused
@@ -220,6 +230,9 @@ impl Trial<'_> {
 
     /// Nominates the pods that are planned for these nodes.
     async fn nominate(&self, cluster: &mut Cluster, nodes: &[String]) -> Result<()> {
+        if self.is_free() {
+            return Ok(());
+        }
         let admit = nodes.iter().map(|node| self.admit(cluster, node)).collect();
         cluster.direct(self.placement(), admit).await
     }
@@ -273,7 +286,7 @@ impl Trial<'_> {
 
     async fn ended(&self, cluster: &Cluster) -> Result<Outcome> {
         let violations = self.asked.violations.clone();
-        let mut outcome = Outcome { violations, ..Outcome::default() };
+        let mut outcome = Outcome { violations, is_free: self.is_free(), ..Outcome::default() };
         let found = cluster.pods().await?;
         let mut by_name: BTreeMap<String, Pod> =
             found.into_iter().map(|pod| (pod.name_any(), pod)).collect();
@@ -286,6 +299,7 @@ impl Trial<'_> {
                 planned: planned.clone(),
                 on_new: machines.into_iter().any(|machine| Some(machine) == node.as_ref()),
                 node,
+                written: is_written(&pod),
                 said: refusal(&pod),
             });
         }
@@ -321,6 +335,12 @@ fn is_fit(index: &Index, node: &str) -> bool {
     let taints = index.node(node).and_then(|node| node.spec.as_ref()?.taints.clone());
     index.node(node).is_some()
         && taints.unwrap_or_default().iter().all(|taint| taint.key != NOT_READY)
+}
+
+/// True when the watcher has written to the pod.
+fn is_written(pod: &Pod) -> bool {
+    let mut fields = pod.metadata.managed_fields.iter().flatten();
+    fields.any(|field| field.manager.as_deref() == Some(FIELD_MANAGER))
 }
 
 /// What kube-scheduler last said of a pod that it refused.

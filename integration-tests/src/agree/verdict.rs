@@ -2,7 +2,7 @@
 //!
 //! Invariant: pods of one shape are the same to planner and kube-scheduler, so what counts is whether
 //! each place that was planned has a pod of its shape. How many pods went exactly where the plan names
-//! them is said apart.
+//! them is said apart. Where the plan says that any place is as good as another, each pod that runs has its place.
 
 use std::collections::BTreeMap;
 
@@ -28,6 +28,8 @@ pub struct Ended {
     pub node: Option<String>,
     /// Whether that is a node which the plan has made.
     pub on_new: bool,
+    /// Whether we have written to it.
+    pub written: bool,
     /// What kube-scheduler says of it when it is nowhere.
     pub said: String,
 }
@@ -37,6 +39,8 @@ pub struct Ended {
 pub struct Outcome {
     /// Pods that waited.
     pub pods: Vec<Ended>,
+    /// Whether any place was as good as another.
+    pub is_free: bool,
     /// Pods of DaemonSets that have no node, and what kube-scheduler says of them.
     pub daemons_waiting: Vec<(String, String)>,
     /// What the independent check says against the plan.
@@ -97,7 +101,11 @@ pub struct Tally {
     pub pods: usize,
     /// Pods that the plan places.
     pub planned: usize,
-    /// Those that are exactly where the plan names them.
+    /// Those for which any place is as good as another.
+    pub free: usize,
+    /// Pods that we have written to.
+    pub written: usize,
+    /// Places whose pod is exactly where the plan names it.
     pub by_name: usize,
     /// Places that a pod of the planned shape has.
     pub realised: usize,
@@ -130,6 +138,8 @@ impl Outcome {
             refused: usize::from(!self.violations.is_empty()),
             pods: self.pods.len(),
             planned: planned.len(),
+            free: if self.is_free { planned.len() } else { 0 },
+            written: self.pods.iter().filter(|pod| pod.written).count(),
             by_name: planned.iter().filter(|pod| pod.node == pod.planned.node).count(),
             realised: planned.len() - moved - waiting,
             moved,
@@ -152,7 +162,8 @@ impl Outcome {
         let daemons =
             daemons.map(|(pod, said)| Miss::Daemon { pod: pod.clone(), said: said.clone() });
         let violations = self.violations.iter().cloned().map(Miss::Refused);
-        let misses = shapes.values().flat_map(|pods| of_shape(pods));
+        let matters = |miss: &Miss| !(self.is_free && matches!(miss, Miss::Moved { .. }));
+        let misses = shapes.values().flat_map(|pods| of_shape(pods)).filter(matters);
         violations.chain(misses).chain(daemons).collect()
     }
 }
@@ -218,6 +229,8 @@ impl Tally {
             refused: self.refused + other.refused,
             pods: self.pods + other.pods,
             planned: self.planned + other.planned,
+            free: self.free + other.free,
+            written: self.written + other.written,
             by_name: self.by_name + other.by_name,
             realised: self.realised + other.realised,
             moved: self.moved + other.moved,
@@ -275,5 +288,13 @@ mod tests {
         assert_eq!((found.realised, found.moved, found.waiting), (1, 1, 1));
         let surplus = tally(vec![pod("a", Some("x"), Some("x")), pod("b", None, Some("x"))]);
         assert_eq!((surplus.realised, surplus.impossible_on_new), (1, 1));
+    }
+
+    #[test]
+    fn where_any_place_is_as_good_only_those_that_wait_are_missed() {
+        let pods = vec![pod("a", Some("x"), Some("z")), pod("b", Some("y"), None)];
+        let outcome = Outcome { pods, is_free: true, ..Outcome::default() };
+        let found = outcome.tally();
+        assert_eq!((found.realised, found.moved, found.waiting, found.free), (1, 0, 1, 2));
     }
 }

@@ -21,6 +21,18 @@ pub(super) fn waiting(dice: &mut Dice) -> Vec<Value> {
     all
 }
 
+/// Ten to forty pods of one group.
+pub(super) fn alike(dice: &mut Dice) -> Vec<Value> {
+    let spec = json!({"containers": [some_container(dice)]});
+    (0..dice.number(10, 40)).map(|number| pod("app-0", number, &spec)).collect()
+}
+
+fn some_container(dice: &mut Dice) -> Value {
+    let cpu = dice.one(&[100, 250, 500, 1000, 1500, 3000]);
+    let memory = dice.one(&[128, 256, 1024, 2048, 4096, 8192]);
+    container(cpu, memory)
+}
+
 /// A pod of a group.
 pub(super) fn pod(app: &str, number: u32, spec: &Value) -> Value {
     json!({
@@ -36,9 +48,7 @@ pub(super) fn pod(app: &str, number: u32, spec: &Value) -> Value {
 }
 
 fn spec(dice: &mut Dice, app: &str) -> Value {
-    let cpu = dice.one(&[100, 250, 500, 1000, 1500, 3000]);
-    let memory = dice.one(&[128, 256, 1024, 2048, 4096, 8192]);
-    let mut spec = json!({"containers": [container(cpu, memory)]});
+    let mut spec = json!({"containers": [some_container(dice)]});
     nodes(dice, &mut spec);
     if dice.percent(30) {
         spec["tolerations"] = json!([{"key": TAINT, "operator": "Exists"}]);

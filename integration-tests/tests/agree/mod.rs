@@ -24,6 +24,9 @@ async fn planned_places_are_taken_and_impossible_pods_are_not_bound() -> Result<
     let way = Way { placement: Some(Placement::Pin), any_candidate: false };
     let tally = agree::agree(&mut cluster, 0..CLUSTERS, way, told).await?;
     ensure!(tally.planned > 100 && tally.impossible > 10, "hardly anything was asked: {tally:?}");
+    ensure!(tally.free > 10 && tally.written > 10, "all are told, or none: {tally:?}");
+    let told_at_most = tally.planned - tally.free;
+    ensure!(tally.written <= told_at_most, "{} of {told_at_most} were told", tally.written);
     let share = tally.realised_basis_points();
     ensure!(share >= FLOOR_BASIS_POINTS, "{share} of ten thousand as planned:\n{misses}");
     ensure!(tally.refused == 0, "the check refuses plans:\n{misses}");
