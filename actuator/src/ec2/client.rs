@@ -1,7 +1,7 @@
 //! The clients of AWS's services in one region.
 //!
 //! Invariant: all share one configuration: where from, how long, how often. EC2 counts the requests of each kind by
-//! themselves, and so do we: what is throttled of one kind slows down and costs the retries of no other.
+//! themselves, and so do we: what is throttled of one kind costs the retries of no other.
 
 use std::time::Duration;
 
@@ -36,9 +36,8 @@ pub struct Aws {
     pub(super) sts: aws_sdk_sts::Client,
 }
 
-/// A client of EC2 for each of the buckets in which EC2 counts requests. Each finds out the rate at which it is
-/// served, from the first refusal on (the library's adaptive mode: cubic growth, a cut by a third when it is refused,
-/// jitter), and has retries of its own.
+/// A client of EC2 for each of the buckets in which EC2 counts requests. Each has retries of its own. The library's
+/// adaptive mode is not for bursts: each of many calls that are refused together cuts the rate by a third.
 #[derive(Clone, Debug)]
 pub(super) struct Ec2 {
     /// CreateFleet.
@@ -59,9 +58,7 @@ impl Ec2 {
     fn new(config: &SdkConfig) -> Self {
         let client = |requests: &'static str| {
             let bucket = RetryPartition::custom(requests).build();
-            let own = aws_sdk_ec2::config::Builder::from(config)
-                .retry_config(RetryConfig::adaptive().with_max_attempts(ATTEMPTS_MAX))
-                .retry_partition(bucket);
+            let own = aws_sdk_ec2::config::Builder::from(config).retry_partition(bucket);
             aws_sdk_ec2::Client::from_conf(own.build())
         };
         Self {
