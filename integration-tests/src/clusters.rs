@@ -15,11 +15,16 @@ use serde_json::{Value, json};
 /// The cluster of a seed, as a list of objects.
 #[must_use]
 pub fn cluster(seed: u64) -> Value {
+    with(seed, pods::waiting)
+}
+
+/// A cluster in which these pods wait.
+fn with(seed: u64, waiting: fn(&mut Dice) -> Vec<Value>) -> Value {
     let mut dice = Dice(StdRng::seed_from_u64(seed));
     let mut items = infrastructure::pools(&mut dice);
     items.extend(infrastructure::daemon_sets(&mut dice));
     items.extend(infrastructure::nodes(&mut dice));
-    items.extend(pods::waiting(&mut dice));
+    items.extend(waiting(&mut dice));
     json!({"apiVersion": "v1", "kind": "List", "items": items})
 }
 
@@ -44,12 +49,7 @@ const ALIKE: u64 = 0x61_6C69_6B65;
 /// The cluster of a seed in which all pods that wait are of one Deployment and mind no others.
 #[must_use]
 pub fn alike(seed: u64) -> Value {
-    let mut dice = Dice(StdRng::seed_from_u64(seed ^ ALIKE));
-    let mut items = infrastructure::pools(&mut dice);
-    items.extend(infrastructure::daemon_sets(&mut dice));
-    items.extend(infrastructure::nodes(&mut dice));
-    items.extend(pods::alike(&mut dice));
-    json!({"apiVersion": "v1", "kind": "List", "items": items})
+    with(seed ^ ALIKE, pods::alike)
 }
 
 /// Chance.

@@ -17,11 +17,14 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
+use kube::ResourceExt as _;
 use longshore_proto::types::v1 as wire;
 use tokio::time::Instant;
 
+use crate::api::NodeClaim;
 use crate::directives::Directives;
 use crate::index::{Index, Now};
+use crate::names;
 use pace::Pace;
 
 /// Steps under way at once.
@@ -121,6 +124,11 @@ pub enum Step {
         /// What became of the places on its node.
         places: Places,
     },
+}
+
+/// The trace that a claim belongs to; empty when it names none.
+fn traceparent(claim: &NodeClaim) -> &str {
+    claim.annotations().get(names::TRACEPARENT).map_or("", String::as_str)
 }
 
 /// Places on the node of one claim, once all its pods run.

@@ -16,7 +16,7 @@ use longshore_proto::cluster::v1::directive::Action;
 use longshore_proto::cluster::v1::{NominatePods, RegisterNode};
 use longshore_watcher::args::Placement;
 use longshore_watcher::index::{Index, PodEntry};
-use longshore_watcher::names::{FIELD_MANAGER, NOT_READY, UNREGISTERED_TAINT};
+use longshore_watcher::names::{NOT_READY, UNREGISTERED_TAINT};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use serde_json::{Value, json};
@@ -27,6 +27,7 @@ use super::machines::Machine;
 use super::order::{self, Waiting};
 use super::question::{Asked, node_name};
 use super::verdict::{Ended, Outcome};
+use crate::stage::eyes;
 
 /// When no pod has changed for this long, kube-scheduler is through with what it can do.
 const CALM: Duration = Duration::from_millis(1500);
@@ -130,9 +131,7 @@ impl Trial<'_> {
         }
         let new = self.machines.iter().map(|machine| &machine.name);
         let register = new.clone().map(|name| self.register(cluster, name));
-        let old_ones = if self.is_free() { &[] } else { old.as_slice() };
-        let admit = old_ones.iter().map(|name| self.admit(cluster, name));
-        let all = register.chain(admit).collect();
+        let all = register.chain(self.admit(cluster, &old)).collect();
         cluster.direct(Placement::Pin, all).await?;
         let all: Vec<String> = old.iter().chain(new).cloned().collect();
         self.settle(cluster, &all).await?;
@@ -230,16 +229,18 @@ impl Trial<'_> {
 
     /// Nominates the pods that are planned for these nodes.
     async fn nominate(&self, cluster: &mut Cluster, nodes: &[String]) -> Result<()> {
-        if self.is_free() {
-            return Ok(());
-        }
-        let admit = nodes.iter().map(|node| self.admit(cluster, node)).collect();
+        let admit = self.admit(cluster, nodes);
         cluster.direct(self.placement(), admit).await
     }
 
-    fn admit(&self, cluster: &Cluster, node: &str) -> Action {
-        let pods = self.uids(cluster, node);
-        Action::NominatePods(NominatePods { node: node.to_owned(), pods })
+    /// What tells the pods that are planned for these nodes where to go; nothing where any place is as good.
+    fn admit(&self, cluster: &Cluster, nodes: &[String]) -> Vec<Action> {
+        let told = nodes.iter().filter(|_| !self.is_free());
+        let admit = told.map(|node| {
+            let pods = self.uids(cluster, node);
+            Action::NominatePods(NominatePods { node: node.to_owned(), pods })
+        });
+        admit.collect()
     }
 
     fn placement(&self) -> Placement {
@@ -299,7 +300,7 @@ impl Trial<'_> {
                 planned: planned.clone(),
                 on_new: machines.into_iter().any(|machine| Some(machine) == node.as_ref()),
                 node,
-                written: is_written(&pod),
+                written: eyes::is_written_to(&pod),
                 said: refusal(&pod),
             });
         }
@@ -335,12 +336,6 @@ fn is_fit(index: &Index, node: &str) -> bool {
     let taints = index.node(node).and_then(|node| node.spec.as_ref()?.taints.clone());
     index.node(node).is_some()
         && taints.unwrap_or_default().iter().all(|taint| taint.key != NOT_READY)
-}
-
-/// True when the watcher has written to the pod.
-fn is_written(pod: &Pod) -> bool {
-    let mut fields = pod.metadata.managed_fields.iter().flatten();
-    fields.any(|field| field.manager.as_deref() == Some(FIELD_MANAGER))
 }
 
 /// What kube-scheduler last said of a pod that it refused.

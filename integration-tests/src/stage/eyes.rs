@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{Api, DynamicObject, GroupVersionKind, ListParams};
 use kube::discovery;
 use kube::{Client, ResourceExt};
+use longshore_watcher::names::FIELD_MANAGER;
 
 /// Label of the nodes that a pool owns.
 pub const NODE_POOL: &str = "karpenter.sh/nodepool";
@@ -99,6 +100,13 @@ pub async fn lease_holder(client: &Client) -> Result<String> {
     let leases: Api<Lease> = Api::namespaced(client.clone(), "kube-system");
     let lease = leases.get("longshore-watcher").await?;
     Ok(lease.spec.and_then(|spec| spec.holder_identity).unwrap_or_default())
+}
+
+/// True when the watcher has written to the pod.
+#[must_use]
+pub fn is_written_to(pod: &Pod) -> bool {
+    let mut fields = pod.metadata.managed_fields.iter().flatten();
+    fields.any(|field| field.manager.as_deref() == Some(FIELD_MANAGER))
 }
 
 /// True when the node's Ready condition is true.

@@ -8,7 +8,6 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use kube::api::ListParams;
 use longshore_it::stage::{eyes, hands};
-use longshore_watcher::names;
 use tokio::time::Instant;
 
 use super::scene::{self, Scene};
@@ -47,9 +46,7 @@ async fn walkthrough_w2() -> Result<()> {
 async fn nobody_was_told(client: &kube::Client) -> Result<()> {
     let pods: Api<Pod> = Api::default_namespaced(client.clone());
     for pod in pods.list(&ListParams::default()).await?.items {
-        let mut fields = pod.metadata.managed_fields.into_iter().flatten();
-        let told = fields.any(|field| field.manager.as_deref() == Some(names::FIELD_MANAGER));
-        ensure!(!told, "pod {:?} was written to", pod.metadata.name);
+        ensure!(!eyes::is_written_to(&pod), "pod {:?} was written to", pod.metadata.name);
     }
     Ok(())
 }

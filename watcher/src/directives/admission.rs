@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
+use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{Semaphore, SemaphorePermit, oneshot, watch};
 use tokio::time::Instant;
 
@@ -146,12 +147,9 @@ impl Admission {
         let own = all.iter().flat_map(|opening| &opening.nominations);
         let own: BTreeSet<&str> = own.map(|it| it.pod.as_str()).collect();
         let elsewhere = index.awaited_elsewhere(&own);
-        let is_held = |opening: &Opening| opening.is_held(index, &elsewhere);
-        let held: Vec<bool> = all.iter().map(is_held).collect();
-        let (held, ready): (Vec<_>, Vec<_>) =
-            all.into_iter().zip(held).partition(|(_, is_held)| *is_held);
-        waiting.extend(held.into_iter().map(|(opening, _)| opening));
-        ready.into_iter().map(|(opening, _)| opening).collect()
+        let (held, ready) = all.into_iter().partition(|opening| opening.is_held(index, &elsewhere));
+        *waiting = held;
+        ready
     }
 }
 
@@ -172,7 +170,7 @@ impl Directives {
         let since = Instant::now();
         let (claim, told) = (claim.clone(), nominations.clone());
         self.admission.join(Opening { claim, node, nominations: told, draws, since, answer });
-        let opened = self.opened(outcome).await.unwrap_or_else(|_| {
+        let opened = self.opened(outcome).await.unwrap_or_else(|| {
             let text = format!("Node {name} was not opened: the session ended meanwhile");
             Err(DirectiveError::refused("INTERRUPTED", text))
         })?;
@@ -180,16 +178,12 @@ impl Directives {
         Ok(opened)
     }
 
-    /// Waits until the node is open; whoever has the turn opens all that may, until its own is.
-    async fn opened(
-        &self,
-        mut outcome: oneshot::Receiver<Opened>,
-    ) -> Result<Opened, oneshot::error::TryRecvError> {
+    /// Waits until the node is open; whoever has the turn opens all that may, until its own is. Nothing when whoever
+    /// was opening it was cut off.
+    async fn opened(&self, mut outcome: oneshot::Receiver<Opened>) -> Option<Opened> {
         let _turn = tokio::select! {
             biased;
-            answered = &mut outcome => {
-                return answered.map_err(|_| oneshot::error::TryRecvError::Closed);
-            }
+            answered = &mut outcome => return answered.ok(),
             turn = self.admission.turn.lock() => turn,
         };
         loop {
@@ -200,8 +194,8 @@ impl Directives {
             let ready = self.store.read(|index| self.admission.take_ready(index));
             self.open_all(ready).await;
             match outcome.try_recv() {
-                Err(oneshot::error::TryRecvError::Empty) => tokio::time::sleep(LOOK_EVERY).await,
-                answered => return answered,
+                Err(TryRecvError::Empty) => tokio::time::sleep(LOOK_EVERY).await,
+                answered => return answered.ok(),
             }
         }
     }

@@ -9,20 +9,20 @@ use longshore_proto::types::v1::ObjectKind;
 use longshore_proto::types::v1::object::Kind;
 
 use super::{Index, Key, PodEntry};
+use crate::api::NodeClaim;
 use crate::project::requests::add;
 
 impl Index {
     /// Shapes of the pods that wait for claims whose nodes have yet to open, but for the pods in `apart`.
     #[must_use]
     pub fn awaited_elsewhere(&self, apart: &BTreeSet<&str>) -> BTreeSet<&str> {
-        let coming = |claim: &str| {
-            let status =
-                self.claim(claim).filter(|claim| claim.metadata.deletion_timestamp.is_none());
-            status.is_some_and(|claim| {
-                claim.status.as_ref().is_none_or(|status| status.node_name.is_none())
-            })
+        let is_open = |claim: &NodeClaim| {
+            claim.status.as_ref().is_some_and(|status| status.node_name.is_some())
         };
-        let planned = self.planned_claims().filter(|claim| coming(claim));
+        let is_coming =
+            |claim: &NodeClaim| claim.metadata.deletion_timestamp.is_none() && !is_open(claim);
+        let coming = |name: &&str| self.claim(name).is_some_and(|claim| is_coming(claim));
+        let planned = self.planned_claims().filter(coming);
         let pods = planned.flat_map(|claim| self.planned_for(claim)).filter(|pod| pod.waits());
         let elsewhere = pods.filter(|pod| !apart.contains(pod.row.uid.as_str()));
         elsewhere.map(|pod| pod.row.shape_id.as_str()).collect()
@@ -34,15 +34,15 @@ impl Index {
         let Some(Kind::Node(row)) = self.view.get(&Key::new(ObjectKind::Node, node)) else {
             return false;
         };
-        let allocatable = row.allocatable.clone().unwrap_or_default();
+        let Some(allocatable) = &row.allocatable else { return false };
         let mut used = wire::Resources::default();
         let requests = |pod: &PodEntry| self.shape(&pod.row.shape_id)?.requests.as_ref();
         self.pods_on(node).filter_map(requests).for_each(|requests| add(&mut used, requests));
-        let wanted = shapes.iter().filter_map(|shape| self.shape(shape)?.requests.as_ref());
-        wanted.into_iter().any(|wanted| {
+        let mut wanted = shapes.iter().filter_map(|shape| self.shape(shape)?.requests.as_ref());
+        wanted.any(|wanted| {
             let mut sum = used.clone();
             add(&mut sum, wanted);
-            is_within(&sum, &allocatable)
+            is_within(&sum, allocatable)
         })
     }
 }
@@ -64,7 +64,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::api::NodeClaim;
     use crate::index::Watched;
 
     fn apply<K: Watched + serde::de::DeserializeOwned>(index: &mut Index, object: Value) {

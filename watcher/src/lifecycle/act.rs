@@ -10,7 +10,7 @@ use longshore_proto::types::v1 as wire;
 use longshore_runtime::propagate;
 use tracing::Instrument as _;
 
-use super::{Places, Step, initialize};
+use super::{Places, Step, initialize, traceparent};
 use crate::api::keys::{conditions, finalizers};
 use crate::api::{EC2NodeClass, NodeClaim};
 use crate::directives::Directives;
@@ -226,9 +226,4 @@ impl Directives {
 /// Only this pod, not one that has taken its name.
 fn exactly(pod: &wire::Pod) -> Option<Preconditions> {
     Some(Preconditions { uid: Some(pod.uid.clone()), ..Preconditions::default() })
-}
-
-/// The trace that a claim belongs to; empty when it names none.
-pub(super) fn traceparent(claim: &NodeClaim) -> &str {
-    claim.annotations().get(names::TRACEPARENT).map_or("", String::as_str)
 }

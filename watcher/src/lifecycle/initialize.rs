@@ -12,8 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
 use longshore_runtime::propagate;
 
-use super::Step;
-use super::act::traceparent;
+use super::{Step, traceparent};
 use crate::api::keys::conditions;
 use crate::api::{NodeClaim, Quantity};
 use crate::index::Index;

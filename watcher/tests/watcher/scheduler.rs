@@ -200,16 +200,12 @@ impl Session {
     }
 
     pub async fn direct_as(&mut self, id: &str, action: Action) -> DirectiveResult {
-        let directive =
-            Directive { directive_id: id.to_owned(), action: Some(action), ..Directive::default() };
-        self.send_directive(directive).await
+        self.send_directive(directive(id, action)).await
     }
 
     /// Sends a directive; its result is not waited for.
     pub async fn begin(&self, id: &str, action: Action) {
-        let directive =
-            Directive { directive_id: id.to_owned(), action: Some(action), ..Directive::default() };
-        self.send(Answer::Directive(directive)).await;
+        self.send(Answer::Directive(directive(id, action))).await;
     }
 
     pub async fn send_directive(&mut self, directive: Directive) -> DirectiveResult {
@@ -256,6 +252,10 @@ impl Session {
         let token = format!("at-{revision}").into_bytes().into();
         self.send(Answer::Ack(Ack { revision, resume_token: token })).await;
     }
+}
+
+fn directive(id: &str, action: Action) -> Directive {
+    Directive { directive_id: id.to_owned(), action: Some(action), ..Directive::default() }
 }
 
 /// How long any wait of these tests may take.
