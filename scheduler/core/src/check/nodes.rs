@@ -194,7 +194,7 @@ fn is_evicted(input: &PlanInput, place: &Target, pod: &Pod, shape: &PodShape) ->
 }
 
 fn existing<'a>(input: &PlanInput, node: &Node, claim: Option<&NodeClaim>) -> NodeAfter<'a> {
-    let settling = claim.filter(|claim| claim.initialized_ms.is_none());
+    let settling = claim.filter(|claim| input.is_settling(claim, node));
     let mut form = Form { labels: node.labels.clone(), allocatable: node.allocatable.clone() };
     let mut taints = node.taints.clone();
     form.labels.entry(labels::HOSTNAME.to_owned()).or_insert_with(|| node.name.to_string());

@@ -38,14 +38,23 @@ pub(crate) struct Context<'g, 'm, 'a> {
     pub(crate) launched: &'g mut [i64],
 }
 
+/// When pods wait no longer for a node of ours that is not ready, or that shows its taint after it was opened.
+fn given_up_ms(host: &Host<'_>) -> impl Iterator<Item = i64> {
+    let ours = host.claim.as_ref().zip(host.node);
+    let opened = ours.and_then(|(claim, node)| node.opened_until_ms(claim.initialized_ms?));
+    let late = ours.and_then(|(_, node)| node.late_from_ms());
+    opened.into_iter().chain(late)
+}
+
 /// Adds disruptions, their replacements and the time to wake to a plan whose pods are placed.
 pub(crate) fn add(context: Context<'_, '_, '_>, plan: &mut Plan) {
     let model = context.model;
     interrupted(model, plan);
     let candidates = candidate::all(model);
-    let late = |host: &Host<'_>| host.claim.as_ref().and(host.node?.late_from_ms());
-    let late = model.hosts.iter().filter_map(late).filter(|at_ms| *at_ms > model.input.now_ms);
-    plan.wake_ms = candidates.iter().filter_map(|candidate| candidate.wake_ms).chain(late).min();
+    let given_up = model.hosts.iter().flat_map(given_up_ms);
+    let given_up = given_up.filter(|at_ms| *at_ms > model.input.now_ms);
+    let ripe = candidates.iter().filter_map(|candidate| candidate.wake_ms);
+    plan.wake_ms = ripe.chain(given_up).min();
     let allowance = Allowance::new(model);
     let kept = |host: usize| !buffers::on_host(model, context.scene, host).is_empty();
     let ending = candidates.iter().filter(|c| c.ends() && !kept(c.host)).map(|c| c.host).collect();

@@ -135,7 +135,7 @@ pub(crate) fn all<'a>(model: &mut Model<'a>) -> Vec<Host<'a>> {
 
 fn of_node<'a>(model: &Model<'a>, node: &'a Node) -> Host<'a> {
     let claim = model.claim_of.get(&node.name).cloned();
-    let settling = claim.as_ref().filter(|claim| claim.initialized_ms.is_none());
+    let settling = claim.as_ref().filter(|claim| model.input.is_settling(claim, node));
     let mut labels = Cow::Borrowed(&node.labels);
     let mut taints = node.taints.clone();
     let mut fit = true;

@@ -99,12 +99,20 @@ impl PlanInput {
         total(self.unclaimed.get(pool).into_iter().flatten().map(|(_, count)| *count))
     }
 
-    /// True while pods may wait for the node of a claim that has not initialised: it is ready, has been, or may
-    /// still be in time.
+    /// True while a node of ours is what its claim promises rather than what it shows: it has not initialised, or its
+    /// taint is not yet seen to be gone.
+    #[must_use]
+    pub fn is_settling(&self, claim: &NodeClaim, node: &Node) -> bool {
+        claim.initialized_ms.is_none_or(|initialized_ms| {
+            node.opened_until_ms(initialized_ms).is_some_and(|until_ms| self.now_ms < until_ms)
+        })
+    }
+
+    /// True while pods may wait for a node that is settling: it is ready, has been, or may still be in time.
     #[must_use]
     pub fn may_wait_for(&self, claim: &NodeClaim, node: &Node) -> bool {
         let late = node.late_from_ms().is_some_and(|late_ms| late_ms <= self.now_ms);
-        claim.initialized_ms.is_none() && (!late || self.opening.contains(&claim.name))
+        self.is_settling(claim, node) && (!late || self.opening.contains(&claim.name))
     }
 
     /// What a pool can buy from, overlays included; none when its region has not reported it yet.
