@@ -203,15 +203,15 @@ impl Session {
     }
 
     /// Existing nodes: only pods that kube-scheduler has given up on need to be told, and none while any place
-    /// is as good as another and nodes are about to open, since it tries all pods again for each of these.
+    /// is as good as another and nodes open, since it tries all pods again for each of these.
     fn nominate(&mut self, plan: &Plan, origin: Origin<'_>) {
-        if plan.any_order && !self.state.starting_nodes().is_empty() {
-            return;
-        }
-        let world = self.state.view().world();
         // A node gets its nominations with its registration, not before: kube-scheduler would clear
         // them while the node repels pods.
         let closed = self.state.starting_nodes();
+        if plan.any_order && !closed.is_empty() {
+            return;
+        }
+        let world = self.state.view().world();
         let mut by_node: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for placement in &plan.placements {
             let Target::Node(node) = &placement.target else { continue };
@@ -225,6 +225,12 @@ impl Session {
             if waits {
                 by_node.entry(node.to_string()).or_default().push(placement.pod.to_string());
             }
+        }
+        let binding = self.state.binds_until_ms(origin.now_ms).filter(|_| plan.any_order);
+        if let Some(until_ms) = binding.filter(|_| !by_node.is_empty()) {
+            let wait_ms = u64::try_from(until_ms - origin.now_ms).unwrap_or(0);
+            self.planning.cadence.wake_after(Duration::from_millis(wait_ms));
+            return;
         }
         for (node, pods) in by_node {
             // By its pods: what was said of others is no reason to leave these without a word.

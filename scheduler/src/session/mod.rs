@@ -3,6 +3,7 @@
 //! Invariant: one straight loop. Messages, region changes, outcomes and time only change state;
 //! every effect is derived from the whole state by [`Session::pass`], on a signal and on a timer.
 
+mod binding;
 mod breaker;
 mod buffers;
 mod cadence;

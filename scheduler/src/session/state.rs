@@ -12,6 +12,7 @@ use longshore_proto::types::v1;
 use longshore_proto::types::v1::object::Kind;
 use longshore_proto::types::v1::object_change::Change as WireChange;
 
+use super::binding::Binding;
 use super::cadence::Stir;
 use super::effects::Effects;
 use super::joined::Joined;
@@ -44,6 +45,7 @@ pub struct ClusterState {
     nodes_by_provider: BTreeMap<String, Joined>,
     /// Nodes as they were before the snapshot that is being read.
     earlier_nodes: BTreeMap<String, Joined>,
+    binding: Binding,
     tombstones: Tombstones,
     pools: BTreeMap<String, v1::NodePool>,
     classes: BTreeMap<String, v1::NodeClass>,
@@ -147,6 +149,12 @@ impl ClusterState {
         self.watched.get(claim).is_some_and(|claim| claim.initialize_time.is_none())
     }
 
+    /// Until when kube-scheduler is about to bind pods to nodes that have opened; none when it is not.
+    #[must_use]
+    pub fn binds_until_ms(&self, now_ms: i64) -> Option<i64> {
+        self.binding.until_ms(now_ms)
+    }
+
     /// Count and digest of the watched objects.
     #[must_use]
     pub fn digest(&self) -> (u64, u64) {
@@ -215,6 +223,9 @@ impl ClusterState {
         match kind {
             Kind::NodeClaim(claim) => {
                 let name = claim.name.clone();
+                if claim.initialize_time.is_some() && self.is_starting(&name) {
+                    self.binding.opened(now_ms);
+                }
                 self.effects.seen(&name, Some(&claim));
                 self.watched.insert(name.clone(), claim);
                 return self.show_claim(&name);
@@ -236,6 +247,12 @@ impl ClusterState {
                 let before = known.or_else(|| self.earlier_nodes.get(&node.provider_id));
                 let joined = Joined::new(node, before, now_ms);
                 self.nodes_by_provider.insert(node.provider_id.clone(), joined);
+            }
+            Kind::Pod(ref pod) if !pod.node_name.is_empty() => {
+                let before = self.view.world().pods.get(pod.uid.as_str());
+                if before.is_some_and(|before| before.node.is_none()) {
+                    self.binding.bound(now_ms);
+                }
             }
             Kind::Node(_)
             | Kind::PodShape(_)

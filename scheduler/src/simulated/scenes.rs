@@ -324,21 +324,47 @@ async fn a_session_waits_while_its_region_is_out_of_reach() {
     assert!(scene.seen.iter().any(said));
 }
 
+/// A pod of shape `s-0` that kube-scheduler has given up on.
+fn waiting(uid: &str) -> Kind {
+    let Kind::Pod(pod) = bound("n-0") else { panic!("a pod") };
+    let phase = v1::PodPhase::Pending.into();
+    let (uid, node_name) = (uid.to_owned(), String::new());
+    Kind::Pod(v1::Pod { name: uid.clone(), uid, node_name, phase, unschedulable: true, ..pod })
+}
+
+/// The node that a pod is told to go to.
+fn told<'a>(uid: &'a str) -> impl Fn(&Action) -> Option<String> + 'a {
+    move |action| {
+        let Action::NominatePods(nominate) = action else { return None };
+        nominate.pods.iter().any(|pod| pod == uid).then(|| nominate.node.clone())
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_pod_is_told_its_node_although_another_was_told_the_same_just_before() {
     let mut scene = Scene::new(&[0, 1], vec![pool(false)]).await;
-    let waiting = |uid: &str| {
-        let Kind::Pod(pod) = bound("n-0") else { panic!("a pod") };
-        let phase = v1::PodPhase::Pending.into();
-        let (uid, node_name) = (uid.to_owned(), String::new());
-        Kind::Pod(v1::Pod { name: uid.clone(), uid, node_name, phase, unschedulable: true, ..pod })
-    };
     for uid in ["first", "second", "third"] {
         scene.delta(vec![waiting(uid)]);
-        let told = scene.next(Duration::from_secs(2), |action| {
-            let Action::NominatePods(nominate) = action else { return None };
-            nominate.pods.iter().any(|pod| pod == uid).then(|| nominate.node.clone())
-        });
-        assert!(told.await.is_some(), "nobody says where {uid} goes");
+        let told = scene.next(Duration::from_secs(2), told(uid)).await;
+        assert!(told.is_some(), "nobody says where {uid} goes");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_told_while_pods_are_bound_to_nodes_that_have_just_opened() {
+    let mut scene = Scene::new(&[0], vec![pool(false)]).await;
+    let (node, claim) = in_service(1);
+    let starting = v1::NodeClaim { initialize_time: None, ..claim.clone() };
+    scene.delta(vec![Kind::Node(node), Kind::NodeClaim(starting)]);
+    scene.delta((0..4).map(|number| waiting(&format!("p-{number}"))).collect());
+    scene.delta(vec![Kind::NodeClaim(claim)]);
+    for number in 0..3 {
+        let early = scene.next(Duration::from_millis(900), told("p-3")).await;
+        assert_eq!(early, None, "kube-scheduler has not come to it yet");
+        let uid = format!("p-{number}");
+        let Kind::Pod(pod) = bound("n-1") else { panic!("a pod") };
+        scene.delta(vec![Kind::Pod(v1::Pod { name: uid.clone(), uid, ..pod })]);
+    }
+    let told = scene.next(Duration::from_secs(3), told("p-3")).await;
+    assert!(told.is_some(), "it is not being tried");
 }
