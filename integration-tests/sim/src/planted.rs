@@ -316,4 +316,9 @@ pub const PLANTED: &[(&str, &str, By)] = &[
         "an instance of a call for several launches is surplus while they wait for the answer",
         By::Seed(hunt(&["cloud_replies_lost"])),
     ),
+    (
+        "S34",
+        "an instance without a node is ended as soon as its claim's deletion is asked for, and that may fail",
+        By::Test("nothing_is_ended_before_its_claim_is_seen_to_go"),
+    ),
 ];

@@ -61,6 +61,8 @@ pub struct World<'a> {
     pub cluster_id: &'a str,
     /// Its claims, effects under way included.
     pub claims: &'a BTreeMap<String, NodeClaim>,
+    /// Its claims as they were seen last.
+    pub watched: &'a BTreeMap<String, NodeClaim>,
     /// Nodes by provider id.
     pub nodes: &'a BTreeMap<String, Joined>,
     /// Pods planned for each claim.

@@ -94,6 +94,7 @@ impl Session {
             let mut world = World {
                 cluster_id: self.state.cluster_id(),
                 claims,
+                watched: self.state.watched(),
                 nodes: self.state.nodes_by_provider(),
                 nominations: self.planning.nominations(),
                 turns: self.planning.turns(),

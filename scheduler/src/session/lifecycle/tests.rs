@@ -37,6 +37,8 @@ struct Case {
     verdict: Option<Verdict>,
     asked: BTreeSet<String>,
     settled: bool,
+    /// The claim as it was seen last, where more was asked for since.
+    watched: Option<NodeClaim>,
 }
 
 impl Case {
@@ -58,6 +60,7 @@ impl Case {
             verdict: None,
             asked: BTreeSet::new(),
             settled: true,
+            watched: None,
         }
     }
 
@@ -138,9 +141,11 @@ impl Case {
     fn seen<T>(&self, look: impl Fn(&World<'_>) -> T) -> T {
         let claims = BTreeMap::from([(self.claim.name.clone(), self.claim.clone())]);
         let nominations = BTreeMap::from([(self.claim.name.clone(), vec!["pod".to_owned()])]);
+        let watched = self.watched.as_ref().unwrap_or(&self.claim).clone();
         look(&World {
             cluster_id: "c",
             claims: &claims,
+            watched: &BTreeMap::from([(watched.name.clone(), watched)]),
             nodes: &self.nodes,
             nominations: &nominations,
             turns: &BTreeMap::from([(ClaimName::new(&self.claim.name), 0)]),
@@ -219,6 +224,7 @@ fn a_fit_node_opens_when_a_plan_knows_it_and_it_is_its_turn() {
             let world = World {
                 cluster_id: "c",
                 claims,
+                watched: claims,
                 nodes: &BTreeMap::new(),
                 nominations: &BTreeMap::new(),
                 turns: &turns.iter().map(|(name, turn)| (ClaimName::new(name), *turn)).collect(),
@@ -270,6 +276,18 @@ fn a_deleted_claim_is_drained_then_terminated_then_released() {
     assert_eq!(ending.only(), None);
     ending = ending.instance(InstancePhase::Terminated);
     assert_eq!(ending.only().as_deref(), Some("release"));
+}
+
+#[test]
+fn nothing_is_ended_before_its_claim_is_seen_to_go() {
+    let launched = Case::new().launch(LaunchPhase::Launched).instance(InstancePhase::Running);
+    for mut case in [launched, Case::new(), Case::new().launch(LaunchPhase::Pending)] {
+        case.watched = Some(case.claim.clone());
+        case.claim.deleting = true;
+        assert_eq!(case.only(), None, "the deletion may be refused");
+        case.watched = None;
+        assert!(case.only().is_some());
+    }
 }
 
 #[test]
