@@ -82,9 +82,20 @@ pub struct Tuning {
     pub inventory_interval: Duration,
     /// Interruption queue to read besides those that clusters name.
     pub interruption_queue: Option<String>,
-    /// Whether launches that are alike go to EC2 in one call. Only where the ledger outlives the process: whoever
-    /// has lost it knows the instances of a shared call by that call alone, and not whose each of them is.
-    pub shares_calls: bool,
+    /// Which launches that are alike go to EC2 in one call.
+    pub sharing: Sharing,
+}
+
+/// Which launches may go to EC2 in one call. Whoever has lost the ledger knows the instances of a shared call by that
+/// call alone, and not whose each of them is; nor whether a launch was asked for before, by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// None: the ledger is lost with the process.
+    None,
+    /// Those of sessions that began in this process: what was asked for in company outlives it, all else is lost.
+    Fresh,
+    /// All: the ledger outlives the process.
+    All,
 }
 
 impl Tuning {
@@ -110,10 +121,11 @@ impl TryFrom<ActuatorArgs> for Config {
         }
         let inventory_interval: Duration = args.inventory_interval.into();
         ensure!(!inventory_interval.is_zero(), "--inventory-interval must not be zero");
+        let lasts = !args.etcd_endpoints.is_empty();
         let tuning = Tuning {
             inventory_interval,
             interruption_queue: args.interruption_queue,
-            shares_calls: !args.etcd_endpoints.is_empty(),
+            sharing: if lasts { Sharing::All } else { Sharing::None },
         };
         Ok(Self {
             region: args.region,

@@ -16,11 +16,11 @@ use tokio::time::Instant;
 use crate::board::Board;
 use crate::catalogue::{MarketView, Prices, Unavailable};
 use crate::cloud::{Caller, Cloud};
-use crate::config::Tuning;
+use crate::config::{Sharing, Tuning};
 use crate::election::Term;
 use crate::events::Events;
 use crate::inventory::Inventory;
-use crate::ledger::{self, Book, LaunchRecord, Ledger, Store, StoreError};
+use crate::ledger::{self, Book, Claimant, LaunchRecord, Ledger, Store, StoreError};
 use crate::nodeclass::{Place, Problem, Resolved};
 use crate::pace::Paces;
 use crate::wire;
@@ -87,6 +87,8 @@ pub struct Leader {
     busy: Mutex<BTreeSet<String>>,
     faults: Mutex<BTreeMap<(String, String), (Problem, i64)>>,
     paces: Mutex<Paces>,
+    /// First session of each cluster in this term.
+    first_epochs: Mutex<BTreeMap<String, u64>>,
 }
 
 impl Leader {
@@ -146,6 +148,7 @@ impl Leader {
             busy: Mutex::default(),
             faults: Mutex::default(),
             paces: Mutex::default(),
+            first_epochs: Mutex::default(),
         }))
     }
 
@@ -185,6 +188,21 @@ impl Leader {
     pub fn class_of(&self, record: &LaunchRecord) -> Option<Arc<Resolved>> {
         let name = record.launch.as_ref()?.node_class.clone();
         self.classes.borrow().get(&(record.cluster_id.clone(), name)).cloned()
+    }
+
+    /// Launches of a cluster that were made in sessions before this one may have been asked for by a process whose
+    /// ledger is lost; none when it is not.
+    #[must_use]
+    pub fn fresh_from(&self, claimant: &Claimant) -> Option<u64> {
+        let (id, epoch) = (&claimant.cluster_id, claimant.fence.session_epoch);
+        if self.premises.tuning.sharing != Sharing::Fresh {
+            return None;
+        }
+        // Nothing is launched for a cluster that is not known.
+        if !self.ledger.book().clusters.contains_key(id) {
+            return Some(epoch);
+        }
+        Some(*lock(&self.first_epochs).entry(id.clone()).or_insert(epoch))
     }
 
     /// Offerings that were not to be had lately.

@@ -7,6 +7,7 @@ mod actor;
 mod batch;
 mod book;
 mod etcd;
+mod journal;
 mod memory;
 mod record;
 mod state;
@@ -23,6 +24,7 @@ pub use batch::{
 };
 pub use book::{Book, Draft};
 pub use etcd::EtcdStore;
+pub use journal::{Journal, JournaledStore};
 pub use memory::MemoryStore;
 pub use record::{
     ClusterRecord, FenceRecord, InterruptionRecord, LaunchRecord, OfferRecord, OrderRecord, Phase,

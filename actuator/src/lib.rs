@@ -30,7 +30,7 @@ mod testing;
 pub mod wire;
 mod work;
 
-pub use config::{ActuatorArgs, Args, Config, Tuning};
+pub use config::{ActuatorArgs, Args, Config, Sharing, Tuning};
 pub use start::start_with;
 #[cfg(feature = "aws")]
 pub use start::{run, start, start_permitted};

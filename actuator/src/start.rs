@@ -34,7 +34,7 @@ use crate::election::{self, Campaign, Standing, Term};
 use crate::etcd::Members;
 use crate::events::Events;
 use crate::leader::Premises;
-use crate::ledger::{EtcdStore, MemoryStore, Store};
+use crate::ledger::{EtcdStore, Journal, JournaledStore, MemoryStore, Store};
 use crate::office::{self, Office, Seat};
 use crate::service::Capacity;
 
@@ -65,25 +65,27 @@ pub async fn start(
     metrics: &Metrics,
     supervisor: &Supervisor,
 ) -> anyhow::Result<SocketAddr> {
-    start_permitted(config, Arc::new(|| true), metrics, supervisor).await
+    let listener = server::bind(config.listen).await?;
+    let cloud = Arc::new(Aws::connect(&config.region, &supervisor.platform().clock).await);
+    start_with(config, listener, cloud, metrics, supervisor)
 }
 
-/// Starts an actuator against AWS that asks `permit` before each effect; returns the address it
-/// serves on.
+/// Starts the only actuator there is against AWS: it asks `permit` before each effect, and what its shared calls came
+/// to is in a journal. Returns the address it serves on.
 ///
 /// # Errors
 /// When the address cannot be bound.
 #[cfg(feature = "aws")]
 pub async fn start_permitted(
     config: Config,
-    permit: Permit,
+    (permit, journal): (Permit, Arc<dyn Journal>),
     metrics: &Metrics,
     supervisor: &Supervisor,
 ) -> anyhow::Result<SocketAddr> {
     let listener = server::bind(config.listen).await?;
     let cloud = Arc::new(Aws::connect(&config.region, &supervisor.platform().clock).await);
     let cloud = Arc::new(Guarded::new(cloud, permit));
-    start_with(config, listener, cloud, metrics, supervisor)
+    begin((config, Some(journal)), listener.into(), cloud, metrics, supervisor)
 }
 
 /// Starts an actuator on a listener and a cloud that are there already; returns its address.
@@ -97,7 +99,16 @@ pub fn start_with(
     metrics: &Metrics,
     supervisor: &Supervisor,
 ) -> anyhow::Result<SocketAddr> {
-    let listener = listener.into();
+    begin((config, None), listener.into(), cloud, metrics, supervisor)
+}
+
+fn begin(
+    (config, journal): (Config, Option<Arc<dyn Journal>>),
+    listener: Listener,
+    cloud: Arc<dyn Cloud>,
+    metrics: &Metrics,
+    supervisor: &Supervisor,
+) -> anyhow::Result<SocketAddr> {
     let address = listener.address().context("the listener has no address")?;
     tracing::info!(addr = %address, "listening");
     let starting = Office::Closed {
@@ -113,7 +124,8 @@ pub fn start_with(
     supervisor.spawn_once("grpc", grpc.serve(listener, token));
     let ready = report_readiness(answers, metrics.clone());
     supervisor.spawn("readiness", longshore_runtime::tasks::OnError::Shutdown, ready);
-    let body = Body { config, address, cloud, events: Events::new(metrics), office };
+    let events = Events::new(metrics);
+    let body = Body { config, journal, address, cloud, events, office };
     let owner = supervisor.clone();
     supervisor.spawn_once("actuator", async move { body.live(&owner).await });
     Ok(address)
@@ -121,6 +133,7 @@ pub fn start_with(
 
 struct Body {
     config: Config,
+    journal: Option<Arc<dyn Journal>>,
     address: SocketAddr,
     cloud: Arc<dyn Cloud>,
     events: Events,
@@ -145,7 +158,7 @@ impl Body {
         };
         let prefix = format!("/longshore/v1/{account}/{}/", self.config.region);
         let (store, seat) = if self.config.etcd_endpoints.is_empty() {
-            alone(supervisor.platform())
+            alone(self.journal, supervisor.platform())
         } else {
             elect(&self.config, self.address, prefix, supervisor)
         };
@@ -174,13 +187,17 @@ impl Body {
 }
 
 /// The only actuator: leads from the start, with a ledger in memory.
-fn alone(platform: &Platform) -> (Store, Seat) {
+fn alone(journal: Option<Arc<dyn Journal>>, platform: &Platform) -> (Store, Seat) {
     let store = MemoryStore::default();
     let term = Term { key: Vec::new(), revision: platform.clock.now_ms() };
     store.crown(term.revision);
     let (_, standing) = watch::channel(Standing::Leading(term));
     let (resigned, _) = watch::channel(0);
-    (Store::Memory(store), Seat { standing, resigned })
+    let store = match journal {
+        Some(journal) => Store::Journaled(JournaledStore::new(store, journal)),
+        None => Store::Memory(store),
+    };
+    (store, Seat { standing, resigned })
 }
 
 /// One of several: campaigns in etcd.

@@ -2,6 +2,8 @@
 //!
 //! Invariant: answers what the test has put there and nothing else.
 
+pub mod paper;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
@@ -19,7 +21,7 @@ use crate::cloud::{
     Mail, Market, Network, NewProfile, Order, Outcome, Profile, SecurityGroup, SpotPrice, Subnet,
     TAG_LAUNCH, Template, TemplateRef, TypeInZone,
 };
-use crate::config::Tuning;
+use crate::config::{Sharing, Tuning};
 use crate::election::Term;
 use crate::events::Events;
 use crate::leader::{Leader, Premises, lock};
@@ -190,6 +192,16 @@ pub async fn leader_on(
     (store, revision): (MemoryStore, i64),
     supervisor: &Supervisor,
 ) -> Arc<Leader> {
+    store.crown(revision);
+    leader_with(cloud, (Store::Memory(store), revision), supervisor).await
+}
+
+/// The same on a store of any kind that knows the term.
+pub async fn leader_with(
+    cloud: Arc<Scripted>,
+    (store, revision): (Store, i64),
+    supervisor: &Supervisor,
+) -> Arc<Leader> {
     let premises = Premises {
         region: "us-east-1".to_owned(),
         caller: Caller { account_id: "111122223333".to_owned(), arn: String::new() },
@@ -197,14 +209,13 @@ pub async fn leader_on(
         tuning: Tuning {
             inventory_interval: std::time::Duration::from_secs(5),
             interruption_queue: None,
-            shares_calls: true,
+            sharing: Sharing::All,
         },
         events: Events::default(),
         platform: Platform::system(),
     };
-    store.crown(revision);
     let term = Term { key: Vec::new(), revision };
-    let leader = Leader::begin(premises, term, Store::Memory(store), supervisor).await.unwrap();
+    let leader = Leader::begin(premises, term, store, supervisor).await.unwrap();
     let class = resolved();
     let key = (class.cluster_id.clone(), class.class.name.clone());
     leader.classes.send_modify(|classes| drop(classes.insert(key, Arc::new(class))));

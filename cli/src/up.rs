@@ -5,6 +5,8 @@
 //! only while this process holds it, and with the Lease the process ends, since its ledger in memory
 //! may not outlive it. Until it has ended it does nothing in EC2 without the Lease either.
 
+mod journal;
+
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,7 +17,8 @@ use k8s_openapi::api::core::v1::Node;
 use kube::api::ListParams;
 use kube::{Api, Client};
 use longshore_actuator::cloud::Permit;
-use longshore_actuator::config::Tuning;
+use longshore_actuator::ledger::Journal;
+use longshore_actuator::{Sharing, Tuning};
 use longshore_runtime::metrics::Metrics;
 use longshore_runtime::tasks::Supervisor;
 use longshore_runtime::{process, server};
@@ -28,6 +31,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::args::UpArgs;
+use journal::ConfigMapJournal;
 
 /// Loopback, any free port.
 const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -63,11 +67,15 @@ pub async fn start(args: &UpArgs, supervisor: &Supervisor) -> anyhow::Result<()>
     let region = region(args, &client).await?;
     let metrics = process::serve_metrics(args.metrics_listen, supervisor).await?;
     let config = longshore_watcher::Config { region: region.clone(), ..config };
+    let (journal, namespace) = (client.clone(), config.namespace.clone());
     let counters = Counters::registered(&metrics);
     let watcher = Watcher::start_with(config, client, supervisor, counters).await?;
     let actuator = actuator_config(args, region);
     let (settings, tenure) = (args.settings.settings(), watcher.tenure);
-    let term = Term { actuator, scheduler, settings, metrics, tenure };
+    let permit = permit(tenure);
+    let journal = Arc::new(ConfigMapJournal::new(journal, &namespace, Arc::clone(&permit)));
+    let leave = (permit, journal as Arc<dyn Journal>);
+    let term = Term { actuator, leave, scheduler, settings, metrics };
     supervisor.spawn_once("term", term.serve(watcher.duty, supervisor.clone()));
     Ok(())
 }
@@ -75,10 +83,11 @@ pub async fn start(args: &UpArgs, supervisor: &Supervisor) -> anyhow::Result<()>
 /// What is done while the Lease is held.
 struct Term {
     actuator: longshore_actuator::Config,
+    /// Leave to act in EC2, and where shared calls are noted.
+    leave: (Permit, Arc<dyn Journal>),
     scheduler: TcpListener,
     settings: Settings,
     metrics: Metrics,
-    tenure: Tenure,
 }
 
 impl Term {
@@ -92,9 +101,9 @@ impl Term {
         let begun = token.run_until_cancelled(begin(&mut duty, &self.metrics)).await;
         let Some(begun) = begun else { return Ok(()) };
         begun?;
-        let (actuator, permit) = (self.actuator, permit(self.tenure));
+        let (actuator, leave) = (self.actuator, self.leave);
         let starting =
-            longshore_actuator::start_permitted(actuator, permit, &self.metrics, &supervisor);
+            longshore_actuator::start_permitted(actuator, leave, &self.metrics, &supervisor);
         let actuator = starting.await?;
         let actuator_endpoints = vec![format!("http://{actuator}")];
         let settings = self.settings;
@@ -158,8 +167,7 @@ fn actuator_config(args: &UpArgs, region: String) -> longshore_actuator::Config 
             inventory_interval: Duration::from(args.inventory_interval),
             // The watcher names it with the cluster's facts.
             interruption_queue: None,
-            // Its ledger is lost with it.
-            shares_calls: false,
+            sharing: Sharing::Fresh,
         },
     }
 }

@@ -36,6 +36,17 @@ impl MemoryStore {
         self.lock().entries.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
+    /// One entry.
+    #[must_use]
+    pub fn get(&self, key: &Key) -> Option<Vec<u8>> {
+        self.lock().entries.get(key).cloned()
+    }
+
+    /// Takes entries in that are recorded elsewhere.
+    pub fn put(&self, entries: Vec<(Key, Vec<u8>)>) {
+        self.lock().entries.extend(entries);
+    }
+
     /// Records a batch.
     ///
     /// # Errors

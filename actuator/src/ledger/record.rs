@@ -96,6 +96,10 @@ pub struct LaunchRecord {
     /// the launch, since its instance carries it.
     #[prost(string, tag = "22")]
     pub batch_id: String,
+    /// True when a process whose ledger is lost may have asked for it by itself: it is asked for in the same way again,
+    /// by the same token.
+    #[prost(bool, tag = "23")]
+    pub alone: bool,
 }
 
 /// A call to EC2 as it was made; how many it asked for is said by who made it.

@@ -1,12 +1,12 @@
-//! Where the ledger is kept: etcd, or the process's memory when there is a single actuator.
+//! Where the ledger is kept: etcd, or the process's memory when there is a single actuator, with or without a journal.
 //!
-//! Invariant: both kinds fence alike. A batch is recorded whole or not at all, and only while the
+//! Invariant: all kinds fence alike. A batch is recorded whole or not at all, and only while the
 //! writer's term is the newest and the cluster's fence is the one the writer believes it to be.
 
 use thiserror::Error;
 
 use super::record::FenceRecord;
-use super::{etcd::EtcdStore, memory::MemoryStore};
+use super::{etcd::EtcdStore, journal::JournaledStore, memory::MemoryStore};
 use crate::election::Term;
 
 /// Most entries in a batch. etcd refuses transactions of more than 128 operations; one is the
@@ -86,11 +86,13 @@ pub enum StoreError {
     },
 }
 
-/// A store of either kind.
+/// A store of any kind.
 #[derive(Clone, Debug)]
 pub enum Store {
     /// The process's memory.
     Memory(MemoryStore),
+    /// The process's memory, and a journal of calls for several launches.
+    Journaled(JournaledStore),
     /// etcd.
     Etcd(EtcdStore),
 }
@@ -103,6 +105,7 @@ impl Store {
     pub async fn load(&self) -> Result<Vec<(Key, Vec<u8>)>, StoreError> {
         match self {
             Self::Memory(store) => Ok(store.load()),
+            Self::Journaled(store) => store.load().await,
             Self::Etcd(store) => store.load().await,
         }
     }
@@ -114,6 +117,7 @@ impl Store {
     pub async fn commit(&self, term: &Term, batch: Batch) -> Result<u64, StoreError> {
         match self {
             Self::Memory(store) => store.commit(term, batch),
+            Self::Journaled(store) => store.commit(term, batch).await,
             Self::Etcd(store) => store.commit(term, batch).await,
         }
     }

@@ -8,6 +8,7 @@ mod end;
 use std::sync::Arc;
 
 use longshore_proto::capacity::v1::{ApplyPlanRequest, ApplyPlanResponse, Refusal};
+use longshore_proto::launch_id;
 use longshore_proto::limits::{CANDIDATES_MAX, LAUNCH_ID_BYTES_MAX, LAUNCHES_PER_APPLY_MAX};
 use longshore_proto::reason::Reason;
 use longshore_proto::types::v1::{CapacityType, Launch, Termination};
@@ -34,6 +35,8 @@ struct Plan {
     now_ms: i64,
     /// Launches that there is room for.
     room: usize,
+    /// First session whose launches nobody has asked for yet, where the ledger is lost with its process.
+    fresh_from: Option<u64>,
     launches: Vec<Launch>,
     /// Terminations with the instance, when the inventory has it.
     terminations: Vec<(Termination, Option<Instance>)>,
@@ -71,6 +74,7 @@ pub async fn apply(
         expire_ms,
         now_ms,
         room: 0,
+        fresh_from: leader.fresh_from(&claimant),
         launches: request.launches,
         terminations,
         found,
@@ -174,6 +178,8 @@ impl Plan {
         }
         let mut record = LaunchRecord::new(launch, &self.cluster_id, self.expire_ms, self.now_ms);
         record.plan_id.clone_from(&self.plan_id);
+        let epoch = launch_id::session_epoch(record.launch_id());
+        record.alone = self.fresh_from.is_some_and(|from| epoch.is_none_or(|epoch| epoch < from));
         let bytes = record.encoded_len();
         // What is asked of EC2 is recorded beside it later, and is about as large.
         if bytes > RECORD_BYTES_MAX / 2 {

@@ -11,7 +11,7 @@ use aws_credential_types::provider::{ProvideCredentials, future};
 use clap::Parser;
 use longshore_actuator::cloud::Cloud;
 use longshore_actuator::ec2::Aws;
-use longshore_actuator::{Args, Config, start_with};
+use longshore_actuator::{Args, Config, Sharing, start_with};
 use longshore_lab::region::{
     CLUSTER, CONTROLLER_KEY, NODE_ROLE, Region, RegionConfig, RegionHandle,
 };
@@ -116,7 +116,7 @@ impl Actuator {
         let args = Args::parse_from(own.iter().chain(more));
         let mut config = Config::try_from(args.actuator).unwrap();
         // As with a ledger in etcd, so that calls for several go over the wire.
-        config.tuning.shares_calls = true;
+        config.tuning.sharing = Sharing::All;
         let supervisor = Supervisor::new(CancellationToken::new(), platform);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = start_with(config, listener, cloud, &Metrics::new(), &supervisor).unwrap();

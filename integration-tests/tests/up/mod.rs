@@ -99,6 +99,8 @@ async fn up_stands_by_and_takes_over_from_a_copy_killed_in_its_launches() -> Res
     ensure!(launched == usize::try_from(MANY)?, "{launched} instances were made for {MANY} pods");
     let calls = together.calls_by(standby)?;
     ensure!(!calls.is_empty(), "the standby did nothing for the new pods");
+    let calls = together.region.calls_of(CREATE_FLEET);
+    ensure!(calls.iter().any(|call| call.instances > 1), "no call is for several: {calls:#?}");
     hands::scale(&together.client, "default", "crowd", 0).await?;
     settled(&together, 0).await
 }

@@ -15,6 +15,7 @@ use longshore_core::vocabulary::ids::{ClaimName, NodeName, PodUid};
 use longshore_core::vocabulary::pool::DisruptionReason;
 use longshore_proto::cluster::v1 as cluster;
 use longshore_proto::cluster::v1::directive::Action;
+use longshore_proto::launch_id;
 use longshore_proto::types::v1;
 use longshore_runtime::entropy::Entropy;
 use longshore_runtime::planted;
@@ -103,8 +104,13 @@ impl Session {
     /// Asks for the claim of a new node; its name when the directive was sent.
     fn create_claim(&mut self, node: &NewNode, origin: Origin<'_>) -> Option<String> {
         let pool = self.state.pool(node.pool.as_str());
-        let made = (self.now_ms(), &self.supervisor.platform().entropy);
-        let claim = new_claim(node, pool, origin, made);
+        let entropy = &self.supervisor.platform().entropy;
+        let claim = v1::NodeClaim {
+            name: format!("{}-{}", node.pool, suffix(entropy)),
+            launch_id: launch_id::new(self.planning.session_epoch(), entropy.bits()),
+            create_time: Some(timestamp(self.now_ms())),
+            ..new_claim(node, pool, origin)
+        };
         let name = claim.name.clone();
         let pods = node.pods.iter().map(ToString::to_string).collect();
         let action = Action::CreateClaim(cluster::CreateClaim { claim: Some(claim.clone()), pods });
@@ -278,16 +284,9 @@ fn with_nodes(disruption: &Disruption) -> impl Iterator<Item = (&ClaimName, Opti
     disruption.claims.iter().enumerate().map(|(index, claim)| (claim, nodes.get(index)))
 }
 
-fn new_claim(
-    node: &NewNode,
-    pool: Option<&v1::NodePool>,
-    origin: Origin<'_>,
-    (now_ms, entropy): (i64, &Entropy),
-) -> v1::NodeClaim {
+/// The claim of a node but for what tells it from others.
+fn new_claim(node: &NewNode, pool: Option<&v1::NodePool>, origin: Origin<'_>) -> v1::NodeClaim {
     v1::NodeClaim {
-        name: format!("{}-{}", node.pool, suffix(entropy)),
-        launch_id: launch_id(entropy),
-        create_time: Some(timestamp(now_ms)),
         expire_after: pool.and_then(|pool| pool.expire_after),
         termination_grace_period: pool.and_then(|pool| pool.termination_grace_period),
         traceparent: origin.traceparent.to_owned(),
@@ -298,11 +297,6 @@ fn new_claim(
 fn suffix(entropy: &Entropy) -> String {
     let character = || SUFFIX_CHARACTERS[entropy.range(0..SUFFIX_CHARACTERS.len())];
     (0..SUFFIX_LENGTH).map(|_| char::from(character())).collect()
-}
-
-/// Unique among all launches of a region, whichever cluster and scheduler they stem from.
-fn launch_id(entropy: &Entropy) -> String {
-    format!("l-{:032x}", entropy.bits())
 }
 
 const fn reason_name(reason: DisruptionReason) -> &'static str {

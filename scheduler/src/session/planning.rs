@@ -185,6 +185,12 @@ impl Planning {
         &self.settings.objective
     }
 
+    /// Epoch of the session.
+    #[must_use]
+    pub const fn session_epoch(&self) -> u64 {
+        self.session_epoch
+    }
+
     /// Overlays without effect, each with the one that it contradicts.
     #[must_use]
     pub const fn conflicts(&self) -> &BTreeMap<OverlayName, OverlayName> {

@@ -3,6 +3,8 @@
 //! Invariant: changed only by the watcher's messages and by effects under way. An object that cannot
 //! be read is left out and remembered as refused; all others are served.
 
+mod pools;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -17,9 +19,7 @@ use super::cadence::Stir;
 use super::effects::Effects;
 use super::joined::Joined;
 use super::stir;
-use super::supply;
 use super::tombstones::{self, Tombstones};
-use crate::region::RegionState;
 use crate::wire::{self, WireError, object};
 
 /// An object that could not be read, for the Event that says so.
@@ -221,15 +221,7 @@ impl ClusterState {
 
     fn upsert(&mut self, kind: Kind, now_ms: i64) -> Stir {
         match kind {
-            Kind::NodeClaim(claim) => {
-                let name = claim.name.clone();
-                if claim.initialize_time.is_some() && self.is_starting(&name) {
-                    self.binding.opened(now_ms);
-                }
-                self.effects.seen(&name, Some(&claim));
-                self.watched.insert(name.clone(), claim);
-                return self.show_claim(&name);
-            }
+            Kind::NodeClaim(claim) => return self.upsert_claim(claim, now_ms),
             Kind::NodePool(pool) => {
                 let known = self.pools.insert(pool.name.clone(), pool.clone());
                 return demand(known.as_ref() != Some(&pool));
@@ -242,21 +234,9 @@ impl ClusterState {
             Kind::Cluster(facts) => {
                 return demand(self.facts.replace(facts.clone()).as_ref() != Some(&facts));
             }
-            Kind::Node(ref node) if !node.provider_id.is_empty() => {
-                let known = self.nodes_by_provider.get(&node.provider_id);
-                let before = known.or_else(|| self.earlier_nodes.get(&node.provider_id));
-                let joined = Joined::new(node, before, now_ms);
-                self.nodes_by_provider.insert(node.provider_id.clone(), joined);
-            }
-            Kind::Pod(ref pod) if !pod.node_name.is_empty() => {
-                let before = self.view.world().pods.get(pod.uid.as_str());
-                if before.is_some_and(|before| before.node.is_none()) {
-                    self.binding.bound(now_ms);
-                }
-            }
-            Kind::Node(_)
-            | Kind::PodShape(_)
-            | Kind::Pod(_)
+            Kind::Node(ref node) => self.joins(node, now_ms),
+            Kind::Pod(ref pod) => self.binds(pod, now_ms),
+            Kind::PodShape(_)
             | Kind::DaemonSet(_)
             | Kind::DisruptionBudget(_)
             | Kind::Namespace(_)
@@ -275,6 +255,33 @@ impl ClusterState {
                 self.refuse(about, error);
                 demand(gone)
             }
+        }
+    }
+
+    fn upsert_claim(&mut self, claim: v1::NodeClaim, now_ms: i64) -> Stir {
+        let name = claim.name.clone();
+        if claim.initialize_time.is_some() && self.is_starting(&name) {
+            self.binding.opened(now_ms);
+        }
+        self.effects.seen(&name, Some(&claim));
+        self.watched.insert(name.clone(), claim);
+        self.show_claim(&name)
+    }
+
+    fn joins(&mut self, node: &v1::Node, now_ms: i64) {
+        if node.provider_id.is_empty() {
+            return;
+        }
+        let known = self.nodes_by_provider.get(&node.provider_id);
+        let before = known.or_else(|| self.earlier_nodes.get(&node.provider_id));
+        let joined = Joined::new(node, before, now_ms);
+        self.nodes_by_provider.insert(node.provider_id.clone(), joined);
+    }
+
+    fn binds(&mut self, pod: &v1::Pod, now_ms: i64) {
+        let before = self.view.world().pods.get(pod.uid.as_str());
+        if !pod.node_name.is_empty() && before.is_some_and(|before| before.node.is_none()) {
+            self.binding.bound(now_ms);
         }
     }
 
@@ -332,27 +339,6 @@ impl ClusterState {
     fn refuse(&mut self, about: v1::ObjectRef, error: WireError) {
         tracing::warn!(%error, "object left out of planning");
         self.refused.push(Refused { about, error });
-    }
-
-    /// Brings pools in line with what their node classes resolve to and with the time.
-    pub fn refresh_pools(&mut self, region: &RegionState, now_ms: i64) {
-        let before = std::mem::take(&mut self.unreadable_pools);
-        for wire in self.pools.clone().into_values() {
-            let class = self.classes.get(&wire.node_class);
-            let supply = supply::of_class(&self.cluster_id, &wire.node_class, class, region);
-            let error = match wire::pool::pool(&wire, &supply, now_ms) {
-                Ok(pool) => {
-                    self.view.apply(Change::Pool(pool));
-                    continue;
-                }
-                Err(error) => error,
-            };
-            self.view.remove(ObjectRef::Pool(wire.name.as_str().into()));
-            self.unreadable_pools.insert(wire.name.clone(), error.clone());
-            if before.get(&wire.name) != Some(&error) {
-                self.refuse(reference::of(&Kind::NodePool(wire)), error);
-            }
-        }
     }
 
     /// A claim has been asked for.

@@ -23,7 +23,17 @@ pub(super) fn plan(
 ) -> Plan {
     let (plan_id, cluster_id) = ("p".to_owned(), "c".to_owned());
     let found = Found::default();
-    Plan { plan_id, cluster_id, expire_ms: 10, now_ms: 1, room: 0, launches, terminations, found }
+    Plan {
+        plan_id,
+        cluster_id,
+        expire_ms: 10,
+        now_ms: 1,
+        room: 0,
+        fresh_from: None,
+        launches,
+        terminations,
+        found,
+    }
 }
 
 pub(super) fn good() -> Launch {
@@ -34,6 +44,20 @@ pub(super) fn good() -> Launch {
 pub(super) fn end(instance_id: &str, launch_id: &str) -> (Termination, Option<Instance>) {
     let (instance_id, launch_id) = (instance_id.to_owned(), launch_id.to_owned());
     (Termination { instance_id, launch_id, ..Termination::default() }, None)
+}
+
+#[test]
+fn a_launch_that_may_have_been_asked_for_by_a_process_before_is_marked() {
+    let ids = [launch_id::new(6, 1 << 100), launch_id::new(7, 1 << 100), "another".to_owned()];
+    let launches = || ids.iter().map(|id| Launch { launch_id: id.clone(), ..good() }).collect();
+    let alone = |fresh_from: Option<u64>| {
+        let mut draft = Draft::default();
+        let plan = Plan { fresh_from, ..plan(launches(), vec![]) };
+        assert!(plan.draft(&book(), &mut draft).is_empty());
+        ids.clone().map(|id| draft.launches[&id].as_ref().is_some_and(|record| record.alone))
+    };
+    assert_eq!(alone(Some(7)), [true, false, true]);
+    assert_eq!(alone(None), [false; 3], "the ledger knows");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use longshore_proto::types::v1::Launch;
 
+use crate::config::Sharing;
 use crate::fair::Fair;
 use crate::leader::Leader;
 use crate::ledger::{LAUNCHES_PER_CALL_MAX, LaunchRecord};
@@ -22,7 +23,7 @@ pub fn gather(leader: &Leader, queue: &Fair<String>, served: String) -> Vec<Stri
         leader.busy().extend(waiting.iter().cloned());
         return waiting;
     }
-    let shared = leader.premises.tuning.shares_calls;
+    let shared = leader.premises.tuning.sharing != Sharing::None;
     let like =
         |id: &String| shared && book.launches.get(id).is_some_and(|other| alike(first, other));
     let mut group = queue.take(&first.cluster_id, LAUNCHES_PER_CALL_MAX - 1, like);
@@ -33,7 +34,7 @@ pub fn gather(leader: &Leader, queue: &Fair<String>, served: String) -> Vec<Stri
 
 /// True when both can be asked for in one call, the next one of each.
 pub fn alike(one: &LaunchRecord, other: &LaunchRecord) -> bool {
-    let wanted = |record: &LaunchRecord| record.may_be_asked();
+    let wanted = |record: &LaunchRecord| record.may_be_asked() && !record.alone;
     one.cluster_id == other.cluster_id
         && one.refused == other.refused
         && wanted(one)
@@ -82,7 +83,9 @@ pub fn pending(leader: &Leader, group: &[String]) -> Vec<Arc<LaunchRecord>> {
     let Some(first) = idle.iter().find(|record| record.may_be_asked()).cloned() else {
         return Vec::new();
     };
-    idle.into_iter().filter(|record| alike(&first, record)).collect()
+    let together =
+        |record: &Arc<LaunchRecord>| Arc::ptr_eq(&first, record) || alike(&first, record);
+    idle.into_iter().filter(together).collect()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use longshore_actuator::Tuning;
+use longshore_actuator::{Sharing, Tuning};
 use longshore_runtime::metrics::Metrics;
 use longshore_watcher::counters::Counters;
 use longshore_watcher::service::Watcher;
@@ -101,7 +101,7 @@ impl World {
             tuning: Tuning {
                 inventory_interval: std::time::Duration::from_secs(5),
                 interruption_queue: None,
-                shares_calls: true,
+                sharing: Sharing::All,
             },
         };
         let cloud = CloudClient {

@@ -12,6 +12,7 @@ use prost::Message as _;
 use super::super::protocol::{Receiver, Step};
 use super::*;
 use crate::random::{self, CATALOGUE, CLASS, Random};
+use crate::region::RegionState;
 
 /// Deltas in all, and how many lie between two comparisons.
 const DELTAS: u64 = 10_000;

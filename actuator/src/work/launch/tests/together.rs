@@ -6,9 +6,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::cloud::{Instance, TAG_BATCH, TAG_CLAIM, TAG_CLUSTER, TAG_LAUNCH, TAG_POOL};
-use crate::ledger::{Book, Draft, LAUNCHES_PER_CALL_MAX, MemoryStore};
+use crate::ledger::{Book, Draft, JournaledStore, LAUNCHES_PER_CALL_MAX, MemoryStore, Store};
 use crate::reconcile::{Action, Situation, reconcile};
-use crate::testing::{candidate, leader_on};
+use crate::testing::paper::Paper;
+use crate::testing::{candidate, leader_on, leader_with};
 
 struct Term {
     cloud: Arc<Scripted>,
@@ -23,6 +24,17 @@ impl Term {
         let term = Self::begin(cloud, MemoryStore::default(), 1).await;
         term.record((0..launches).map(|n| launch_of(n, "m5.large"))).await;
         term
+    }
+
+    /// A process with an empty memory, on a journal.
+    async fn on_paper(cloud: Arc<Scripted>, paper: &Paper) -> Self {
+        let owner = Supervisor::new(CancellationToken::new(), Platform::system());
+        let store = MemoryStore::default();
+        store.crown(1);
+        let journaled = JournaledStore::new(store.clone(), Arc::new(paper.clone()));
+        let term = (Store::Journaled(journaled), 1);
+        let leader = leader_with(Arc::clone(&cloud), term, &owner).await;
+        Self { cloud, store, leader }
     }
 
     async fn begin(cloud: Arc<Scripted>, store: MemoryStore, revision: i64) -> Self {
@@ -301,4 +313,56 @@ async fn a_ledger_that_is_lost_gets_the_same_answer_for_the_same_launches() {
     assert_eq!(term.orders()[1], order, "the same call");
     assert_eq!((term.instance_of(0), term.instance_of(1)), ("i-000".into(), "i-001".into()));
     assert_eq!(term.leader.ledger.book().launches.len(), 2, "the made-up ones are gone");
+}
+
+#[tokio::test]
+async fn a_process_that_finds_the_journal_repeats_the_call_of_one_that_was_killed_at_it() {
+    let paper = Paper::default();
+    let cloud = Arc::new(Scripted::default());
+    lock(&cloud.answers).push_back(lost());
+    let before = Term::on_paper(Arc::clone(&cloud), &paper).await;
+    before.record((0..3).map(|n| launch_of(n, "m5.large"))).await;
+    before.go().await;
+    let term = Term::on_paper(Arc::clone(&cloud), &paper).await;
+    // Others are like them, and would be company of another call.
+    term.record((3..5).map(|n| launch_of(n, "m5.large"))).await;
+    *lock(&cloud.answers) = [some(3..5), some(0..3)].into();
+    assert_eq!(term.go().await, [2, 3]);
+    let orders = term.orders();
+    assert_eq!((orders.len(), &orders[0]), (3, &orders[2]));
+    assert_eq!(term.launched(), 5);
+}
+
+#[tokio::test]
+async fn a_process_that_finds_the_journal_knows_whose_instances_without_tags_are() {
+    let paper = Paper::default();
+    let cloud = Arc::new(Scripted::default());
+    lock(&cloud.answers).push_back(some([2, 0, 1]));
+    let before = Term::on_paper(Arc::clone(&cloud), &paper).await;
+    before.record((0..3).map(|n| launch_of(n, "m5.large"))).await;
+    before.go().await;
+    let owned = [0, 1, 2].map(|n| before.instance_of(n));
+    let term = Term::on_paper(Arc::clone(&cloud), &paper).await;
+    let order = term.orders().remove(0);
+    // One of them is not listed: it has ended, or does not show yet.
+    let listed = [untagged(1, &order), untagged(2, &order)];
+    crate::work::instances::take_found(&term.leader, &listed);
+    assert_eq!([0, 1, 2].map(|n| term.instance_of(n)), owned);
+    let tagged = |action: &Action| matches!(action, Action::Tag { .. });
+    assert!(term.actions().iter().all(tagged), "{:?}", term.actions());
+    assert_eq!(term.orders().len(), 1);
+}
+
+#[tokio::test]
+async fn what_may_have_been_asked_for_alone_is_asked_for_alone_again() {
+    let term = Term::with([some([0]), some([1]), some(2..4)], 0).await;
+    let record = |n: usize| {
+        let launch = launch_of(n, "m5.large");
+        LaunchRecord { alone: n < 2, ..LaunchRecord::new(launch, "c-1", i64::MAX, 0) }
+    };
+    let put = move |_: &Book, draft: &mut Draft| (0..4).for_each(|n| draft.put(record(n)));
+    term.leader.ledger.edit(None, put).await.unwrap();
+    assert_eq!(term.go().await, [1, 1, 2]);
+    let tokens: Vec<_> = term.orders().into_iter().map(|order| order.client_token).collect();
+    assert_eq!(tokens[..2], ["l-000-1", "l-001-1"]);
 }

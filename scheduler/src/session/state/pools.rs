@@ -1,0 +1,35 @@
+//! Pools as they can be bought from at present.
+//!
+//! Invariant: a pool that cannot be read is left out of planning and said once for each reason.
+
+use longshore_core::world::view::{Change, ObjectRef};
+use longshore_proto::reference;
+use longshore_proto::types::v1::object::Kind;
+
+use super::ClusterState;
+use crate::region::RegionState;
+use crate::session::supply;
+use crate::wire;
+
+impl ClusterState {
+    /// Brings pools in line with what their node classes resolve to and with the time.
+    pub fn refresh_pools(&mut self, region: &RegionState, now_ms: i64) {
+        let before = std::mem::take(&mut self.unreadable_pools);
+        for wire in self.pools.clone().into_values() {
+            let class = self.classes.get(&wire.node_class);
+            let supply = supply::of_class(&self.cluster_id, &wire.node_class, class, region);
+            let error = match wire::pool::pool(&wire, &supply, now_ms) {
+                Ok(pool) => {
+                    self.view.apply(Change::Pool(pool));
+                    continue;
+                }
+                Err(error) => error,
+            };
+            self.view.remove(ObjectRef::Pool(wire.name.as_str().into()));
+            self.unreadable_pools.insert(wire.name.clone(), error.clone());
+            if before.get(&wire.name) != Some(&error) {
+                self.refuse(reference::of(&Kind::NodePool(wire)), error);
+            }
+        }
+    }
+}
