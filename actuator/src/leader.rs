@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use longshore_proto::capacity::v1::RegionInfo;
 use longshore_proto::capacity::v1::region_change::Change;
@@ -27,6 +28,9 @@ use crate::wire;
 
 /// Node classes by cluster id and name.
 pub type Classes = BTreeMap<(String, String), Arc<Resolved>>;
+
+/// After a shared call that the ledger refused to note, none is made for this long.
+const SHARE_AGAIN: Duration = Duration::from_secs(60);
 
 /// A launch template in use.
 #[derive(Clone, Debug, Default)]
@@ -87,8 +91,16 @@ pub struct Leader {
     busy: Mutex<BTreeSet<String>>,
     faults: Mutex<BTreeMap<(String, String), (Problem, i64)>>,
     paces: Mutex<Paces>,
+    shared: Mutex<Shared>,
+}
+
+/// What bears on calls for several launches.
+#[derive(Default)]
+struct Shared {
     /// First session of each cluster in this term.
-    first_epochs: Mutex<BTreeMap<String, u64>>,
+    first_epochs: BTreeMap<String, u64>,
+    /// When such calls are made again, after the ledger had no room for one.
+    again: Option<Instant>,
 }
 
 impl Leader {
@@ -148,7 +160,7 @@ impl Leader {
             busy: Mutex::default(),
             faults: Mutex::default(),
             paces: Mutex::default(),
-            first_epochs: Mutex::default(),
+            shared: Mutex::default(),
         }))
     }
 
@@ -202,7 +214,20 @@ impl Leader {
         if !self.ledger.book().clusters.contains_key(id) {
             return Some(epoch);
         }
-        Some(*lock(&self.first_epochs).entry(id.clone()).or_insert(epoch))
+        Some(*lock(&self.shared).first_epochs.entry(id.clone()).or_insert(epoch))
+    }
+
+    /// True while launches that are alike may go to EC2 in one call.
+    #[must_use]
+    pub fn shares_calls(&self) -> bool {
+        let again = lock(&self.shared).again;
+        self.premises.tuning.sharing != Sharing::None
+            && again.is_none_or(|again| again <= Instant::now())
+    }
+
+    /// The ledger has no room for what is asked for together: each launch is asked for alone for a while.
+    pub fn share_nothing(&self) {
+        lock(&self.shared).again = Some(Instant::now() + SHARE_AGAIN);
     }
 
     /// Offerings that were not to be had lately.

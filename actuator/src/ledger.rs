@@ -82,6 +82,14 @@ pub enum LedgerError {
     Closed,
 }
 
+impl LedgerError {
+    /// True when the store recorded nothing and would not the next time either.
+    #[must_use]
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::Store(error) if matches!(**error, StoreError::Refused(_)))
+    }
+}
+
 /// A handle of the ledger. Clones share it.
 #[derive(Clone)]
 pub struct Ledger {

@@ -29,6 +29,8 @@ pub enum Fate {
     Lost,
     /// Not written, and no answer.
     Failed,
+    /// Not written: it is too much.
+    Refused,
 }
 
 #[async_trait]
@@ -41,7 +43,7 @@ impl Journal for Paper {
         let fate = self.fates.lock().unwrap().pop().unwrap_or(Fate::Done);
         self.writes.lock().unwrap().push(fate);
         let mut kept = self.pages.lock().unwrap();
-        for (name, page) in pages.into_iter().filter(|_| fate != Fate::Failed) {
+        for (name, page) in pages.into_iter().filter(|_| matches!(fate, Fate::Done | Fate::Lost)) {
             match page {
                 Some(page) => kept.insert(name, page),
                 None => kept.remove(&name),
@@ -49,6 +51,7 @@ impl Journal for Paper {
         }
         match fate {
             Fate::Done => Ok(()),
+            Fate::Refused => Err(StoreError::Refused("no room".to_owned())),
             Fate::Lost | Fate::Failed => Err(StoreError::Unavailable("on purpose".to_owned())),
         }
     }

@@ -93,6 +93,9 @@ async fn launch(leader: &Leader, group: &[String]) {
             Err(error) => {
                 let first = members.first().map_or("", |record| record.launch_id());
                 tracing::warn!(launch_id = first, %error, "launch waits for the ledger");
+                if members.len() > 1 && error.is_refusal() {
+                    leader.share_nothing();
+                }
                 break;
             }
         }

@@ -28,6 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const LEVEL: i32 = 1;
 /// Most bytes of all pages together; the API server takes 1 MiB, and base64 makes four of three.
 const BYTES_MAX: usize = 700 * 1024;
+/// Most bytes of one page when it is unpacked: two hundred launches take about one MiB.
+const PAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// How often opening is tried against another writer.
 const ATTEMPTS_MAX: u32 = 5;
 
@@ -99,7 +101,8 @@ impl Journal for ConfigMapJournal {
         let kept = found.binary_data.unwrap_or_default();
         held.sizes = kept.iter().map(|(name, page)| (name.clone(), page.0.len())).collect();
         // One that cannot be unpacked is handed on as it is, and set apart like any that cannot be read.
-        let unpack = |page: ByteString| zstd::decode_all(&*page.0).unwrap_or(page.0);
+        let unpack =
+            |page: ByteString| zstd::bulk::decompress(&page.0, PAGE_BYTES_MAX).unwrap_or(page.0);
         Ok(kept.into_iter().map(|(name, page)| (name, unpack(page))).collect())
     }
 
@@ -114,8 +117,7 @@ impl Journal for ConfigMapJournal {
                 data.insert(name, Value::Null);
                 continue;
             };
-            let packed = zstd::encode_all(&*page, LEVEL);
-            let packed = packed.map_err(|error| StoreError::Refused(error.to_string()))?;
+            let packed = pack(&page)?;
             sizes.insert(name.clone(), packed.len());
             data.insert(name, json!(ByteString(packed)));
         }
@@ -157,6 +159,14 @@ async fn patiently<T>(asked: impl Future<Output = kube::Result<T>>) -> Result<T,
         Ok(Err(error)) => Err(Refused::Other(error.to_string())),
         Err(_) => Err(Refused::Other(format!("no answer within {PATIENCE:?}"))),
     }
+}
+
+fn pack(page: &[u8]) -> Result<Vec<u8>, StoreError> {
+    if page.len() > PAGE_BYTES_MAX {
+        let text = format!("a page is {} bytes, and {PAGE_BYTES_MAX} are allowed", page.len());
+        return Err(StoreError::Refused(text));
+    }
+    zstd::bulk::compress(page, LEVEL).map_err(|error| StoreError::Refused(error.to_string()))
 }
 
 fn blank() -> ConfigMap {

@@ -259,21 +259,21 @@ impl Session {
         region: &Region,
         gathered: &mut Gathered,
     ) {
-        let key = format!("launch/{name}");
+        let (key, now_ms) = (format!("launch/{name}"), gathered.now_ms);
         let Some(claim) = claims.get(name) else { return };
-        if !self.outbox.is_free(&key, gathered.now_ms) || !self.state.is_launchable(name) {
+        if !self.outbox.is_free(&key, now_ms) || !self.state.may_launch(name, now_ms) {
             return;
         }
         match region.read(|state| self.request(claim, state)) {
-            candidates::Request::Wait => self.give_up_waiting(claims, name, gathered.now_ms),
+            candidates::Request::Wait => self.give_up_waiting(claims, name, now_ms),
             candidates::Request::Launch(launch) => {
-                self.safety.launching(name, gathered.now_ms);
+                self.safety.launching(name, now_ms);
                 gathered.launches.push(*launch);
                 gathered.keys.push(key);
             }
             candidates::Request::Impossible(failure) => {
                 let action = Action::RecordLaunchFailure(failure);
-                self.direct(claims, name, action, gathered.now_ms);
+                self.direct(claims, name, action, now_ms);
             }
         }
     }

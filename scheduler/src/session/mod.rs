@@ -9,6 +9,7 @@ mod buffers;
 mod cadence;
 mod candidates;
 mod commit;
+mod company;
 mod dispatch;
 mod effects;
 mod explain;

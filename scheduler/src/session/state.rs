@@ -16,6 +16,7 @@ use longshore_proto::types::v1::object_change::Change as WireChange;
 
 use super::binding::Binding;
 use super::cadence::Stir;
+use super::company::Company;
 use super::effects::Effects;
 use super::joined::Joined;
 use super::stir;
@@ -46,6 +47,7 @@ pub struct ClusterState {
     /// Nodes as they were before the snapshot that is being read.
     earlier_nodes: BTreeMap<String, Joined>,
     binding: Binding,
+    company: Company,
     tombstones: Tombstones,
     pools: BTreeMap<String, v1::NodePool>,
     classes: BTreeMap<String, v1::NodeClass>,
@@ -85,29 +87,11 @@ impl ClusterState {
         &self.classes
     }
 
-    /// A pool as the watcher sent it.
-    #[must_use]
-    pub fn pool(&self, name: &str) -> Option<&v1::NodePool> {
-        self.pools.get(name)
-    }
-
-    /// All pools as the watcher sent them.
-    #[must_use]
-    pub const fn pools(&self) -> &BTreeMap<String, v1::NodePool> {
-        &self.pools
-    }
-
     /// True while somebody lets nodes go that seem to be gone, however many.
     #[must_use]
     pub fn losses_accepted(&self, now_ms: i64) -> bool {
         let until = self.pools.values().filter_map(|pool| pool.losses_accepted_until.as_ref());
         until.map(wire::time_ms).any(|until_ms| until_ms > now_ms)
-    }
-
-    /// Pools that cannot be read, and why.
-    #[must_use]
-    pub const fn unreadable_pools(&self) -> &BTreeMap<String, WireError> {
-        &self.unreadable_pools
     }
 
     /// Nodes by provider id.
@@ -169,8 +153,15 @@ impl ClusterState {
 
     /// True when the claim exists in the cluster, so that its instance may be launched.
     #[must_use]
-    pub fn is_launchable(&self, claim: &str) -> bool {
+    fn is_launchable(&self, claim: &str) -> bool {
         self.watched.contains_key(claim) || self.created.contains(claim)
+    }
+
+    /// True for a claim that exists, and that waits for none of those that were asked for with it.
+    #[must_use]
+    pub fn may_launch(&self, claim: &str, now_ms: i64) -> bool {
+        let is_there = |claim: &str| self.is_launchable(claim);
+        is_there(claim) && !self.company.waits(claim, is_there, now_ms)
     }
 
     /// Objects refused since the last call.
@@ -344,6 +335,7 @@ impl ClusterState {
     /// A claim has been asked for.
     pub fn creating(&mut self, claim: v1::NodeClaim, now_ms: i64) {
         let name = claim.name.clone();
+        self.company.asked(&name, now_ms);
         self.effects.create(claim, now_ms);
         self.show_claim(&name);
     }
@@ -367,6 +359,7 @@ impl ClusterState {
 
     /// What was asked for a claim will not happen.
     pub fn refused(&mut self, claim: &str) {
+        self.company.left(claim);
         self.effects.refuse(claim);
         self.show_claim(claim);
     }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use longshore_proto::types::v1::Launch;
 
-use crate::config::Sharing;
 use crate::fair::Fair;
 use crate::leader::Leader;
 use crate::ledger::{LAUNCHES_PER_CALL_MAX, LaunchRecord};
@@ -23,7 +22,7 @@ pub fn gather(leader: &Leader, queue: &Fair<String>, served: String) -> Vec<Stri
         leader.busy().extend(waiting.iter().cloned());
         return waiting;
     }
-    let shared = leader.premises.tuning.sharing != Sharing::None;
+    let shared = leader.shares_calls();
     let like =
         |id: &String| shared && book.launches.get(id).is_some_and(|other| alike(first, other));
     let mut group = queue.take(&first.cluster_id, LAUNCHES_PER_CALL_MAX - 1, like);

@@ -2,16 +2,37 @@
 //!
 //! Invariant: a pool that cannot be read is left out of planning and said once for each reason.
 
+use std::collections::BTreeMap;
+
 use longshore_core::world::view::{Change, ObjectRef};
 use longshore_proto::reference;
+use longshore_proto::types::v1;
 use longshore_proto::types::v1::object::Kind;
 
 use super::ClusterState;
 use crate::region::RegionState;
 use crate::session::supply;
-use crate::wire;
+use crate::wire::{self, WireError};
 
 impl ClusterState {
+    /// A pool as the watcher sent it.
+    #[must_use]
+    pub fn pool(&self, name: &str) -> Option<&v1::NodePool> {
+        self.pools.get(name)
+    }
+
+    /// All pools as the watcher sent them.
+    #[must_use]
+    pub const fn pools(&self) -> &BTreeMap<String, v1::NodePool> {
+        &self.pools
+    }
+
+    /// Pools that cannot be read, and why.
+    #[must_use]
+    pub const fn unreadable_pools(&self) -> &BTreeMap<String, WireError> {
+        &self.unreadable_pools
+    }
+
     /// Brings pools in line with what their node classes resolve to and with the time.
     pub fn refresh_pools(&mut self, region: &RegionState, now_ms: i64) {
         let before = std::mem::take(&mut self.unreadable_pools);

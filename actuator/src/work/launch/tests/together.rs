@@ -8,7 +8,7 @@ use super::*;
 use crate::cloud::{Instance, TAG_BATCH, TAG_CLAIM, TAG_CLUSTER, TAG_LAUNCH, TAG_POOL};
 use crate::ledger::{Book, Draft, JournaledStore, LAUNCHES_PER_CALL_MAX, MemoryStore, Store};
 use crate::reconcile::{Action, Situation, reconcile};
-use crate::testing::paper::Paper;
+use crate::testing::paper::{Fate, Paper};
 use crate::testing::{candidate, leader_on, leader_with};
 
 struct Term {
@@ -351,6 +351,21 @@ async fn a_process_that_finds_the_journal_knows_whose_instances_without_tags_are
     let tagged = |action: &Action| matches!(action, Action::Tag { .. });
     assert!(term.actions().iter().all(tagged), "{:?}", term.actions());
     assert_eq!(term.orders().len(), 1);
+}
+
+#[tokio::test]
+async fn what_the_journal_has_no_room_for_is_asked_for_alone() {
+    let paper = Paper::default();
+    let cloud = Arc::new(Scripted::default());
+    lock(&cloud.answers).extend([some([0]), some([1]), some([2])]);
+    let term = Term::on_paper(Arc::clone(&cloud), &paper).await;
+    term.record((0..3).map(|n| launch_of(n, "m5.large"))).await;
+    lock(&paper.fates).push(Fate::Refused);
+    assert_eq!(term.go().await, [3]);
+    assert_eq!((term.orders().len(), term.launched()), (0, 0));
+    (0..3).for_each(|n| term.leader.paces().settled(&id(n)));
+    assert_eq!(term.go().await, [1, 1, 1]);
+    assert_eq!(term.launched(), 3);
 }
 
 #[tokio::test]
