@@ -103,6 +103,8 @@ impl JournaledStore {
     /// When the term is over, the fence has moved, or the journal cannot be written.
     pub async fn commit(&self, term: &Term, batch: Batch) -> Result<u64, StoreError> {
         let mut pages = self.pages.lock().await;
+        // What memory would refuse must not be found in the journal.
+        self.memory.check(term, &batch)?;
         let known = pages.get_or_insert_default();
         let changed = self.changed(known, &batch.entries)?;
         if !changed.is_empty() {

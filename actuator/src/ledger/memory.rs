@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use prost::Message;
 
 use super::record::FenceRecord;
-use super::store::{Batch, FenceStep, Key, StoreError};
+use super::store::{Batch, Key, StoreError};
 use crate::election::Term;
 
 /// Entries in memory. Clones share them.
@@ -47,17 +47,23 @@ impl MemoryStore {
         self.lock().entries.extend(entries);
     }
 
+    /// Whether a batch would be recorded.
+    ///
+    /// # Errors
+    /// As for [`commit`](Self::commit).
+    pub fn check(&self, term: &Term, batch: &Batch) -> Result<(), StoreError> {
+        self.lock().check(term, batch)
+    }
+
     /// Records a batch.
     ///
     /// # Errors
     /// When the term is not the newest or the fence is not what the writer believes.
     pub fn commit(&self, term: &Term, batch: Batch) -> Result<u64, StoreError> {
         let mut inner = self.lock();
-        if inner.term != term.revision {
-            return Err(StoreError::Deposed { term: term.revision });
-        }
+        inner.check(term, &batch)?;
         if let Some(step) = batch.fence {
-            inner.advance(step)?;
+            inner.entries.insert(Key::Fence(step.cluster_id), step.to.encode_to_vec());
         }
         for (key, value) in batch.entries {
             match value {
@@ -75,13 +81,15 @@ impl MemoryStore {
 }
 
 impl Inner {
-    fn advance(&mut self, step: FenceStep) -> Result<(), StoreError> {
-        let key = Key::Fence(step.cluster_id.clone());
-        let current = self.entries.get(&key).cloned();
-        if current != step.from.as_ref().map(FenceRecord::encode_to_vec) {
-            return Err(StoreError::FenceMoved { cluster_id: step.cluster_id });
+    fn check(&self, term: &Term, batch: &Batch) -> Result<(), StoreError> {
+        if self.term != term.revision {
+            return Err(StoreError::Deposed { term: term.revision });
         }
-        self.entries.insert(key, step.to.encode_to_vec());
-        Ok(())
+        let Some(step) = &batch.fence else { return Ok(()) };
+        let current = self.entries.get(&Key::Fence(step.cluster_id.clone()));
+        if current.cloned() == step.from.as_ref().map(FenceRecord::encode_to_vec) {
+            return Ok(());
+        }
+        Err(StoreError::FenceMoved { cluster_id: step.cluster_id.clone() })
     }
 }

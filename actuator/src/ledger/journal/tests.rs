@@ -141,3 +141,14 @@ async fn a_page_that_cannot_be_read_is_left_and_its_instances_are_left_alone() {
     store.load().await.unwrap();
     assert!(paper.pages.lock().unwrap().contains_key("b-9"));
 }
+
+#[tokio::test]
+async fn what_a_deposed_writer_would_record_is_not_written_down() {
+    let paper = Paper::default();
+    let store = process(&paper).await;
+    let term = Term { key: Vec::new(), revision: 0 };
+    let batch = Batch { entries: vec![entry(&asked(0)), batch(1)], fence: None };
+    let error = store.commit(&term, batch).await.unwrap_err();
+    assert!(matches!(error, StoreError::Deposed { term: 0 }));
+    assert!(next(&paper).await.batches.is_empty());
+}
