@@ -161,10 +161,10 @@ impl JournaledStore {
         let mut launches = Vec::with_capacity(batch.launch_ids.len());
         for id in &batch.launch_ids {
             let key = Key::Launch(id.clone());
-            match (marked.get(id.as_str()), self.memory.get(&key)) {
-                (Some(record), _) => launches.push(record.clone()),
-                (None, Some(value)) => launches.push(decode(&key, &value)?),
-                (None, None) => {}
+            if let Some(record) = marked.get(id.as_str()) {
+                launches.push(record.clone());
+            } else if let Some(value) = self.memory.get(&key) {
+                launches.push(decode(&key, &value)?);
             }
         }
         Ok(Page { batch: Some(batch), launches })
