@@ -5,11 +5,12 @@
 //! that fails again and again waits longer each time while the others go on.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::cloud::CloudError;
+use crate::cloud::{CloudError, Outcome};
 
 /// First wait after a failure; doubles with each further one.
 const WAIT_MIN: Duration = Duration::from_secs(1);
@@ -32,7 +33,20 @@ pub struct Pace {
     pub templates_missing: u32,
     /// What EC2 said last.
     pub heard: Option<CloudError>,
+    /// What EC2 has answered and the ledger could not take down yet.
+    pub answered: Option<Arc<Answered>>,
     until: Instant,
+}
+
+/// The answer to a call, which is the same however often the call is made.
+#[derive(Clone, Debug)]
+pub struct Answered {
+    /// Token of the call.
+    pub client_token: String,
+    /// What EC2 said.
+    pub answer: Result<Outcome, CloudError>,
+    /// True when a call before this one may have got through.
+    pub repeated: bool,
 }
 
 /// Paces by launch or instance id.
@@ -49,6 +63,7 @@ impl Paces {
             strikes: 0,
             templates_missing: 0,
             heard: None,
+            answered: None,
             until: now,
         })
     }

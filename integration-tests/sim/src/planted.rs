@@ -321,4 +321,9 @@ pub const PLANTED: &[(&str, &str, By)] = &[
         "an instance without a node is ended as soon as its claim's deletion is asked for, and that may fail",
         By::Test("nothing_is_ended_before_its_claim_is_seen_to_go"),
     ),
+    (
+        "S35",
+        "a call whose answer only the ledger lacks is made again for as long as that is so",
+        By::Test("an_answer_that_the_ledger_cannot_take_down_is_kept_until_it_can"),
+    ),
 ];

@@ -3,6 +3,7 @@
 //! Invariant: decided by the error's class, and by whether a call before may have got through. An
 //! answer that is definite ends its token.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use longshore_proto::capacity::v1::OfferingUpdates;
@@ -17,6 +18,7 @@ use crate::cloud::{Class, CloudError, Instance, Offer, Order, Outcome, Shortage}
 use crate::leader::{Leader, lock};
 use crate::ledger::{Failure, LedgerError, Move};
 use crate::nodeclass::{Problem, Resolved};
+use crate::pace::Answered;
 use crate::work::explain;
 
 /// How long a node class shows why launches from it fail, in milliseconds; then one may try again.
@@ -39,7 +41,27 @@ pub struct Deal<'a> {
     pub repeated: bool,
 }
 
+/// What an answer comes to. When the ledger cannot take that down, the answer is kept: EC2 has said all that it will.
 pub async fn settle(
+    leader: &Leader,
+    deal: &Deal<'_>,
+    answer: Result<Outcome, CloudError>,
+    heard: &mut Heard,
+) -> Result<Next, LedgerError> {
+    let answered = Answered {
+        client_token: deal.order.client_token.clone(),
+        answer: answer.clone(),
+        repeated: deal.repeated,
+    };
+    let next = conclude(leader, deal, answer, heard).await;
+    if next.is_err() {
+        let answered = Arc::new(answered);
+        note(leader, deal.members, |pace| pace.answered = Some(Arc::clone(&answered)));
+    }
+    next
+}
+
+async fn conclude(
     leader: &Leader,
     deal: &Deal<'_>,
     answer: Result<Outcome, CloudError>,

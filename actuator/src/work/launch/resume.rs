@@ -2,7 +2,8 @@
 //!
 //! Invariant: such a call is never taken for failed. What there is of it is looked up first; then the same
 //! call is made again, byte for byte, for all launches that it was made for; and nothing is concluded from
-//! not finding an instance before EC2 must have shown it.
+//! not finding an instance before EC2 must have shown it. A call whose answer this process has, and only the
+//! ledger has not, is not made again.
 
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use crate::cloud::{Instance, Order, TAG_BATCH, TAG_LAUNCH};
 use crate::inventory::VISIBLE_WITHIN;
 use crate::leader::Leader;
 use crate::ledger::{LaunchRecord, LedgerError, Move};
+use crate::pace::Answered;
 use crate::work::instances;
 
 pub async fn resume(
@@ -26,6 +28,9 @@ pub async fn resume(
     let lost = !first.batch_id.is_empty() && planted::is("S33a");
     if planted::is("S8") || lost {
         return void(leader, members).await;
+    }
+    if let Some((answered, order)) = answered(leader, first).zip(call(leader, first)) {
+        return conclude(leader, members, (&answered, &order), heard).await;
     }
     let tag = match first.batch_id.as_str() {
         "" => (TAG_LAUNCH, first.launch_id()),
@@ -58,6 +63,30 @@ pub async fn resume(
         repeated: true,
     };
     outcome::settle(leader, &deal, answer, heard).await
+}
+
+/// What EC2 has said of the call of this launch, which the ledger could not take down.
+fn answered(leader: &Leader, launch: &LaunchRecord) -> Option<Arc<Answered>> {
+    let known = leader.paces().of(launch.launch_id()).answered.clone();
+    known.filter(|known| known.client_token == launch.client_token() && !planted::is("S35"))
+}
+
+/// Takes down what is known of a call.
+async fn conclude(
+    leader: &Leader,
+    members: &Members,
+    (answered, order): (&Answered, &Order),
+    heard: &mut Heard,
+) -> Result<Next, LedgerError> {
+    let class = members.first().and_then(|first| leader.class_of(first));
+    let deal = outcome::Deal {
+        members,
+        class: class.as_deref(),
+        order,
+        found: &[],
+        repeated: answered.repeated,
+    };
+    outcome::settle(leader, &deal, answered.answer.clone(), heard).await
 }
 
 /// The call as it was made.

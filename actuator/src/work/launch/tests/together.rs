@@ -353,6 +353,27 @@ async fn a_process_that_finds_the_journal_knows_whose_instances_without_tags_are
     assert_eq!(term.orders().len(), 1);
 }
 
+/// Only the ledger lacks the answer: EC2 would give the same again, as often as it is asked.
+#[tokio::test]
+async fn an_answer_that_the_ledger_cannot_take_down_is_kept_until_it_can() {
+    let paper = Paper::default();
+    let cloud = Arc::new(Scripted::default());
+    lock(&cloud.answers).extend([some([2, 0]), some([5])]);
+    let term = Term::on_paper(Arc::clone(&cloud), &paper).await;
+    term.record((0..3).map(|n| launch_of(n, "m5.large"))).await;
+    // The call is written down, and then nothing for a while.
+    lock(&paper.fates).extend([Fate::Failed, Fate::Failed, Fate::Failed, Fate::Done]);
+    let group = [0, 1, 2].map(id);
+    for _ in 0..3 {
+        launch(&term.leader, &group).await;
+        assert_eq!((term.orders().len(), term.launched()), (1, 0));
+    }
+    launch(&term.leader, &group).await;
+    let counts: Vec<u32> = term.orders().iter().map(|order| order.count).collect();
+    assert_eq!(counts, [3, 1], "the one that there was nothing for is asked for anew");
+    assert_eq!(term.launched(), 3);
+}
+
 #[tokio::test]
 async fn what_the_journal_has_no_room_for_is_asked_for_alone() {
     let paper = Paper::default();
