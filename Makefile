@@ -55,10 +55,14 @@ test: ## everything that proves it works, on the real control plane (first run: 
 build-test: setup-build
 	cargo build --workspace --all-targets
 
-.PHONY: simulate planted
+.PHONY: simulate settle planted
 simulate: setup-build ## live through 200 seeds of the whole system, with faults (SIMULATE_SEEDS=0..20 for fewer)
 	cargo build --profile sim --package longshore-sim
 	$(target)/sim/longshore-sim run --seeds $(or $(SIMULATE_SEEDS),0..200)
+
+settle: setup-build ## leave ten fleets alone that may consolidate at once, and say what was moved all the same
+	cargo build --profile sim --package longshore-sim
+	$(target)/sim/longshore-sim run --settling --seeds $(or $(SETTLE_SEEDS),0..10) --minutes 10
 
 planted: setup-build ## plant each defect that once was, and say which seed of the simulation finds it
 	cargo build --profile sim --package longshore-sim

@@ -108,12 +108,23 @@ pub struct How {
     /// Let no fault happen.
     #[arg(long)]
     pub calm: bool,
+    /// Let users deploy 200 to 1,000 pods in the first minute, in one cluster whose pool consolidates at once
+    /// (consolidateAfter 0s, budget 100 %), and then only look on: says what was moved, and that nothing moves
+    /// in the second half. No fault happens but those that `--faults` names.
+    #[arg(long)]
+    pub settling: bool,
     /// Commit these defects again.
     #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
     pub plant: Vec<String>,
 }
 
 impl How {
+    /// True when no fault is to happen: so it was said, or something else is looked at.
+    #[must_use]
+    pub const fn is_calm(&self) -> bool {
+        self.calm || self.settling && self.faults.is_empty()
+    }
+
     /// The same as arguments of a child process.
     #[must_use]
     pub fn to_arguments(&self) -> Vec<String> {
@@ -135,6 +146,9 @@ impl How {
         }
         if self.calm {
             arguments.push("--calm".to_owned());
+        }
+        if self.settling {
+            arguments.push("--settling".to_owned());
         }
         if !self.plant.is_empty() {
             arguments.extend(["--plant".to_owned(), self.plant.join(",")]);

@@ -19,6 +19,7 @@ mod random;
 mod region;
 mod report;
 mod run;
+mod settling;
 mod shrink;
 mod users;
 mod verdict;

@@ -52,6 +52,12 @@ pub fn line(outcome: &Outcome) -> String {
         "seed {}: {} simulated s in {} ms, {faults} faults, {rested}",
         outcome.seed, outcome.simulated_seconds, outcome.wall_ms
     );
+    let head = outcome.settled.iter().fold(head, |head, found| {
+        format!(
+            "{head}\n  {} pods: {} evictions, {} launches, {} nodes, last move after {} s",
+            found.pods, found.evictions, found.launches, found.nodes, found.last_move_seconds
+        )
+    });
     outcome.violations.iter().fold(head, |text, broken| {
         let at = crate::journal::stamp(broken.at_ms);
         format!("{text}\n  {at} step {} {}: {}", broken.step, broken.rule, broken.text)
@@ -70,6 +76,7 @@ fn summary(outcomes: &[Outcome], wall: Duration) -> serde_json::Value {
             json!({ "seed": seed, "step": broken.step, "rule": broken.rule, "text": broken.text })
         })
         .collect();
+    let settled: Vec<_> = outcomes.iter().filter_map(|outcome| outcome.settled.as_ref()).collect();
     let rests = outcomes.iter().filter_map(|outcome| outcome.rested_seconds);
     json!({
         "seeds": outcomes.len(),
@@ -79,6 +86,7 @@ fn summary(outcomes: &[Outcome], wall: Duration) -> serde_json::Value {
         "steps": outcomes.iter().map(|outcome| outcome.steps).sum::<u64>(),
         "faults": faults,
         "rest_seconds_max": rests.max(),
+        "settled": settled,
         "violations": violations,
     })
 }

@@ -14,6 +14,7 @@ use crate::args::How;
 use crate::faults::{self, Begun, Fault};
 use crate::journal::Journal;
 use crate::random::Random;
+use crate::settling::{Settled, Settling};
 use crate::users::Users;
 use crate::world::{Size, World};
 
@@ -45,6 +46,8 @@ pub struct Outcome {
     pub violations: Vec<Broken>,
     /// From the last fault to rest; none when it did not come to rest.
     pub rested_seconds: Option<u64>,
+    /// What was moved, when users only looked on.
+    pub settled: Option<Settled>,
     /// Digest of the journal.
     pub digest: String,
 }
@@ -81,7 +84,7 @@ async fn live(seed: u64, how: &How) -> Result<(Outcome, Journal, Vec<Fault>)> {
         longshore_sim_entropy::asked() > 0,
         "the system's own randomness is in use: a run could not be repeated"
     );
-    let size = Size::of(how.clusters, how.pods);
+    let size = Size::of(if how.settling { 1 } else { how.clusters });
     let world = World::start(seed, &size).await?;
     let journal = world.journal.clone();
     let subscriber = tracing_subscriber::fmt()
@@ -95,14 +98,13 @@ async fn live(seed: u64, how: &How) -> Result<(Outcome, Journal, Vec<Fault>)> {
     let _ = tracing::subscriber::set_global_default(subscriber);
     let faults_end_ms = how.minutes * 60_000;
     let mut faults = faults::draw(seed, &world, faults_end_ms, &how.faults);
-    faults.retain(|fault| !how.calm && !how.skip.contains(&fault.number));
+    faults.retain(|fault| !how.is_calm() && !how.skip.contains(&fault.number));
     let users_end = Instant::now() + Duration::from_millis(faults_end_ms);
-    for cluster in &world.clusters {
-        let users = Users::new(cluster, seed, (size.pods, &world.judge), &world.journal);
-        crate::process::start(users.act(users_end));
-    }
-    let mut course = Course { world, faults: faults.clone(), begun: Vec::new(), seed, steps: 0 };
+    let settling = begin_users(&world, (seed, how), users_end).await?;
+    let begun = Vec::new();
+    let mut course = Course { world, faults: faults.clone(), begun, seed, steps: 0, settling };
     course.through(users_end).await;
+    let settled = course.settling.as_ref().map(|settling| settling.verdict(&course.world.judge));
     let rested = course.rest().await;
     course.world.judge.plans();
     course.world.judge.sessions(&course.world.aged_sessions());
@@ -113,6 +115,7 @@ async fn live(seed: u64, how: &How) -> Result<(Outcome, Journal, Vec<Fault>)> {
         steps: course.steps,
         violations: course.broken(),
         rested_seconds: rested,
+        settled,
         ..Outcome::default()
     };
     counted.for_each(|name| *outcome.faults.entry(name).or_default() += 1);
@@ -120,6 +123,22 @@ async fn live(seed: u64, how: &How) -> Result<(Outcome, Journal, Vec<Fault>)> {
     outcome.digest = format!("{digest:016x}/{lines}");
     outcome.wall_ms = u64::try_from(wall.elapsed().as_millis()).unwrap_or(u64::MAX);
     Ok((outcome, journal, faults))
+}
+
+/// Users begin; those who only look on are returned.
+async fn begin_users(
+    world: &World,
+    (seed, how): (u64, &How),
+    end: Instant,
+) -> Result<Option<Settling>> {
+    if how.settling {
+        return Settling::begin(world, seed).await.map(Some);
+    }
+    for cluster in &world.clusters {
+        let users = Users::new(cluster, seed, (how.pods, &world.judge), &world.journal);
+        crate::process::start(users.act(end));
+    }
+    Ok(None)
 }
 
 /// Panics that a fault brings about are told in the journal; all others end a run's process loudly.
@@ -141,6 +160,7 @@ struct Course {
     begun: Vec<Begun>,
     seed: u64,
     steps: u64,
+    settling: Option<Settling>,
 }
 
 impl Course {
@@ -206,6 +226,9 @@ impl Course {
         tokio::time::sleep(STEP).await;
         self.steps += 1;
         self.world.judge.look();
+        if let Some(settling) = &mut self.settling {
+            settling.look();
+        }
         for index in self.world.ended() {
             self.world
                 .journal

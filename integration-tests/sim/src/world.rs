@@ -40,8 +40,6 @@ pub struct Size {
     pub clusters: Vec<(&'static str, &'static str, &'static str)>,
     /// Schedulers.
     pub schedulers: u8,
-    /// Pods of a cluster, about.
-    pub pods: u64,
 }
 
 /// The clusters that there may be: name, account and region. Two share an account and a region, and two
@@ -53,11 +51,11 @@ const CLUSTERS: [(&str, &str, &str); 3] = [
 ];
 
 impl Size {
-    /// This many clusters, three at most, with this many pods each, and two schedulers.
+    /// This many clusters, three at most, and two schedulers.
     #[must_use]
-    pub fn of(clusters: u8, pods: u64) -> Self {
+    pub fn of(clusters: u8) -> Self {
         let clusters = CLUSTERS.into_iter().take(usize::from(clusters)).collect();
-        Self { clusters, schedulers: 2, pods }
+        Self { clusters, schedulers: 2 }
     }
 }
 

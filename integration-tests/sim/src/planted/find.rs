@@ -74,6 +74,7 @@ impl Hunt {
             skip: Vec::new(),
             faults: owned(self.faults),
             calm: false,
+            settling: false,
             plant: owned(planted),
         }
     }

@@ -36,6 +36,11 @@ impl Judge {
         aged.iter().for_each(|text| self.violate("a session stayed where it landed", text.clone()));
     }
 
+    /// Says that a fleet with which nobody did anything was not left alone.
+    pub fn unsettled(&self, text: String) {
+        self.violate("a fleet does not settle", text);
+    }
+
     /// Says that the world did not come to rest in time.
     pub fn restless(&self, unrest: &[String]) {
         for cluster in &self.clusters {
