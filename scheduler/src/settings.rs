@@ -17,6 +17,10 @@ pub const INTERRUPTIONS_MAX: i64 = 1_000_000;
 /// Interruptions of a spot instance in a million hours where nobody knows better: 5 % in a month of 730 hours,
 /// which AWS gives as the average of all regions and types.
 pub const SPOT_INTERRUPTIONS: i64 = 68;
+/// What a node costs an hour besides its price, in millionths of a dollar, where nobody knows better: 8 GiB of gp3 at
+/// $0.08 a month and GiB, which is the smallest disk that a node of Amazon Linux has. Addresses, DaemonSets' shares
+/// of agents and licences would be more; this much keeps a fleet from being cut into small nodes for nothing.
+const NODE_FEE: i64 = 1_000;
 /// Most dollars that a node may have as its fee an hour, or that an interruption may cost.
 const DOLLARS_MAX: i64 = 1_000;
 /// Millionths of a dollar in a dollar.
@@ -36,8 +40,8 @@ const BURST_MAX: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "How plans are made")]
 pub struct SettingsArgs {
-    /// What each node costs besides its price, in dollars an hour: licences, agents, addresses. 0 unless
-    /// given.
+    /// What each node costs besides its price, in dollars an hour: disks, licences, agents, addresses. 0.001
+    /// unless given, which a disk of 8 GiB costs; 0 for prices alone.
     #[arg(long, env = "LONGSHORE_NODE_FEE", value_name = "USD", value_parser = dollars,
         allow_negative_numbers = true)]
     pub node_fee: Option<i64>,
@@ -109,7 +113,7 @@ impl SettingsArgs {
         let families = self.family_performance.clone().unwrap_or_default();
         Settings {
             objective: Objective {
-                node_fee_micro_usd_per_hour: self.node_fee.unwrap_or(0),
+                node_fee_micro_usd_per_hour: self.node_fee.unwrap_or(NODE_FEE),
                 interruption_cost_micro_usd: self.interruption_cost.unwrap_or(0),
                 spot_interruptions_per_million_hours: self
                     .spot_interruptions
@@ -205,8 +209,13 @@ mod tests {
         let (applied, plain) = (settings.applied(PlanInput::default()), PlanInput::default());
         assert_eq!(applied.min_values, plain.min_values);
         assert_eq!(applied.wish_premium_percent, plain.wish_premium_percent);
-        let unpriced = Objective { spot_interruptions_per_million_hours: 0, ..applied.objective };
-        assert_eq!(unpriced, plain.objective, "a rate without a cost weighs nothing");
+        let rate = SPOT_INTERRUPTIONS;
+        let by_default = Objective {
+            node_fee_micro_usd_per_hour: 1_000,
+            spot_interruptions_per_million_hours: rate,
+            ..plain.objective
+        };
+        assert_eq!(applied.objective, by_default, "a rate without a cost weighs nothing");
     }
 
     #[test]

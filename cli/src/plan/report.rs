@@ -38,7 +38,9 @@ pub struct Report {
     /// What they cost by the objective; absent where that is their price.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_micro_usd_per_hour: Option<i64>,
-    /// Part of it for nodes that stand whether pods wait or not: neither bound nor gap speaks of them.
+    /// Part of the cost of each node that is not its price.
+    pub node_fee_micro_usd_per_hour: i64,
+    /// Part of the price for nodes that stand whether pods wait or not: neither bound nor gap speaks of them.
     pub standing_price_micro_usd_per_hour: i64,
     /// What no plan can cost less than; absent when nothing is launched.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -228,7 +230,7 @@ impl<'a> Context<'a> {
     /// The report, without what the caller knows better: region, warnings, explanation.
     #[must_use]
     pub fn report(&self) -> Report {
-        let answer = self.answer;
+        let (answer, objective) = (self.answer, &self.question.settings.objective);
         Report {
             price_date: self.price_date(),
             nodes: self.groups(),
@@ -236,6 +238,7 @@ impl<'a> Context<'a> {
             price_micro_usd_per_hour: answer.price_micro_usd_per_hour,
             cost_micro_usd_per_hour: Some(answer.cost_micro_usd_per_hour)
                 .filter(|cost| *cost != answer.price_micro_usd_per_hour),
+            node_fee_micro_usd_per_hour: objective.node_fee_micro_usd_per_hour,
             standing_price_micro_usd_per_hour: answer.standing_price_micro_usd_per_hour,
             lower_bound: self.bound(),
             buffers: answer.buffers.iter().map(BufferRoom::from).collect(),

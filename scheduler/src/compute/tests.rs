@@ -51,7 +51,8 @@ fn counted_pods_come_back_as_counts_on_nodes() {
     assert_eq!(answer.placements.iter().map(|placement| placement.count).sum::<u32>(), 14);
     assert!(answer.placements.iter().all(|placement| placement.pod == "web"));
     assert_eq!(answer.price_micro_usd_per_hour, 2 * 83_200);
-    assert!(answer.bound.unwrap().price_micro_usd_per_hour <= answer.price_micro_usd_per_hour);
+    assert_eq!(answer.cost_micro_usd_per_hour, 2 * 84_200, "each node has its fee");
+    assert!(answer.bound.unwrap().price_micro_usd_per_hour <= answer.cost_micro_usd_per_hour);
     assert_eq!(answer.violations, Vec::<String>::new());
 }
 

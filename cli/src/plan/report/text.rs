@@ -99,7 +99,11 @@ fn summary(report: &Report) -> String {
         ));
     }
     if let Some(cost) = report.cost_micro_usd_per_hour {
-        lines.push(format!("cost         ${}/hour by the weights given", usd(cost)));
+        let weights = match report.node_fee_micro_usd_per_hour {
+            0 => "by the weights given".to_owned(),
+            fee => format!("with ${}/hour for each node besides (--node-fee)", usd(fee)),
+        };
+        lines.push(format!("cost         ${}/hour {weights}", usd(cost)));
     }
     if let Some(bound) = &report.lower_bound {
         let checked = if bound.checked { "proof checked" } else { "proof not checked" };

@@ -27,6 +27,9 @@ const TOGETHER_MAX: usize = 64;
 /// what is launched lies inside the list and is not replaced again at once; or else when that saves
 /// half its cost, which cannot happen to the same pods many times over.
 const SPOT_TYPES_MIN: usize = 15;
+/// A replacement saves at least one part in so many of what goes. Less is not worth moving pods for, however long
+/// they have rested: it would mostly be fees, and prices of spot change by more within the hour.
+const SAVING_SHARE: i64 = 50;
 
 impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
     /// Removes what saves money.
@@ -132,6 +135,7 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
             let planned = planned_cost(goods, placed);
             let halves = 2 * planned <= cost;
             fewer
+                && (cost - planned).saturating_mul(SAVING_SHARE) >= cost
                 && gone.iter().all(|candidate| candidate.has_paid(cost - planned, cost))
                 && keep_cheaper(goods, placed, cost)
                 && (!single_spot || halves || has_spot_choice(goods, placed))
