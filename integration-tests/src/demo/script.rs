@@ -105,6 +105,8 @@ impl Play {
         let began = Instant::now();
         let sight = self.watch(world, step, done).await?;
         let price = world.stage.region.spend_micro_usd_per_hour();
+        let (bound, fee) = bound(world, pods).await?;
+        let fees = fee * u64::try_from(sight.all_nodes).unwrap_or_default();
         self.steps.push(StepResult {
             name: step.to_owned(),
             pods,
@@ -112,7 +114,8 @@ impl Play {
             nodes: sight.all_nodes,
             seconds: began.elapsed().as_secs_f64(),
             price_usd_per_hour: dollars(price),
-            lower_bound_usd_per_hour: dollars(bound(world, pods).await?),
+            cost_usd_per_hour: dollars(price + fees),
+            lower_bound_usd_per_hour: dollars(bound),
         });
         Ok(())
     }
@@ -159,10 +162,14 @@ impl Play {
     }
 }
 
-/// No nodes that carry so many replicas cost less, in micro-dollars per hour.
-async fn bound(world: &DemoWorld, pods: u32) -> Result<u64> {
-    let bound = world.plan(pods).await?.bound.context("a plan without a bound")?;
-    Ok(u64::try_from(bound.price_micro_usd_per_hour).unwrap_or_default())
+/// No nodes that carry so many replicas cost less, in micro-dollars per hour; and what each node costs besides its
+/// price.
+async fn bound(world: &DemoWorld, pods: u32) -> Result<(u64, u64)> {
+    let plan = world.plan(pods).await?;
+    let bound = plan.bound.context("a plan without a bound")?.price_micro_usd_per_hour;
+    let fees = plan.cost_micro_usd_per_hour - plan.price_micro_usd_per_hour;
+    let fee = fees / i64::try_from(plan.nodes.len().max(1))?;
+    Ok((u64::try_from(bound).unwrap_or_default(), u64::try_from(fee).unwrap_or_default()))
 }
 
 /// Micro-dollars as dollars.

@@ -44,6 +44,8 @@ pub struct StepResult {
     pub seconds: f64,
     /// Price of all instances at the end of the step.
     pub price_usd_per_hour: f64,
+    /// The same with what each node costs besides.
+    pub cost_usd_per_hour: f64,
     /// No nodes that carry these pods cost less, at the region's live prices.
     pub lower_bound_usd_per_hour: f64,
 }
@@ -72,19 +74,20 @@ impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{:<14} {:>5} {:>8} {:>6} {:>8} {:>9} {:>9}",
-            "step", "pods", "running", "nodes", "seconds", "$/h", "bound"
+            "{:<14} {:>5} {:>8} {:>6} {:>8} {:>9} {:>9} {:>9}",
+            "step", "pods", "running", "nodes", "seconds", "$/h", "cost", "bound"
         )?;
         for step in &self.steps {
             writeln!(
                 f,
-                "{:<14} {:>5} {:>8} {:>6} {:>8.1} {:>9.4} {:>9.4}",
+                "{:<14} {:>5} {:>8} {:>6} {:>8.1} {:>9.4} {:>9.4} {:>9.4}",
                 step.name,
                 step.pods,
                 step.pods_running,
                 step.nodes,
                 step.seconds,
                 step.price_usd_per_hour,
+                step.cost_usd_per_hour,
                 step.lower_bound_usd_per_hour
             )?;
         }
