@@ -209,10 +209,9 @@ mod tests {
         let (applied, plain) = (settings.applied(PlanInput::default()), PlanInput::default());
         assert_eq!(applied.min_values, plain.min_values);
         assert_eq!(applied.wish_premium_percent, plain.wish_premium_percent);
-        let rate = SPOT_INTERRUPTIONS;
         let by_default = Objective {
             node_fee_micro_usd_per_hour: 1_000,
-            spot_interruptions_per_million_hours: rate,
+            spot_interruptions_per_million_hours: SPOT_INTERRUPTIONS,
             ..plain.objective
         };
         assert_eq!(applied.objective, by_default, "a rate without a cost weighs nothing");

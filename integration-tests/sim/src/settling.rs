@@ -8,8 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use kube::api::{Api, DeleteParams, DynamicObject};
-use kube::core::{ApiResource, GroupVersionKind};
+use kube::api::DeleteParams;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::time::Instant;
@@ -126,10 +125,7 @@ impl Settling {
 
 /// The only pool left consolidates at once, all of it, and has no limit.
 async fn furnish(cluster: &Cluster) -> Result<()> {
-    let kind = GroupVersionKind::gvk("karpenter.sh", "v1", "NodePool");
-    let pools: Api<DynamicObject> =
-        Api::all_with(cluster.client.clone(), &ApiResource::from_gvk(&kind));
-    pools.delete("small", &DeleteParams::default()).await?;
+    cluster.karpenter("NodePool").delete("small", &DeleteParams::default()).await?;
     let at_once = json!({ "consolidateAfter": "0s", "budgets": [{ "nodes": "100%" }] });
     cluster.merge_pool(json!({ "spec": { "limits": null, "disruption": at_once } })).await
 }

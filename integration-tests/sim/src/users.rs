@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use kube::api::{Api, DeleteParams, DynamicObject, ListParams};
-use kube::core::{ApiResource, GroupVersionKind};
+use kube::api::{DeleteParams, ListParams};
 use serde_json::{Value, json};
 
 use crate::journal::Journal;
@@ -118,9 +117,7 @@ impl Users {
     }
 
     async fn delete_a_claim(&mut self) {
-        let kind = GroupVersionKind::gvk("karpenter.sh", "v1", "NodeClaim");
-        let api: Api<DynamicObject> =
-            Api::all_with(self.cluster.client.clone(), &ApiResource::from_gvk(&kind));
+        let api = self.cluster.karpenter("NodeClaim");
         let Ok(claims) = api.list(&ListParams::default()).await else { return };
         let names: Vec<String> =
             claims.items.into_iter().filter_map(|claim| claim.metadata.name).collect();

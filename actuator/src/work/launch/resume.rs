@@ -12,7 +12,7 @@ use longshore_runtime::planted;
 use super::attempt::overdue;
 use super::call::create_fleet;
 use super::{Heard, Members, Next, award, fail, note, outcome, record};
-use crate::cloud::{Instance, Order, TAG_BATCH, TAG_LAUNCH};
+use crate::cloud::{CloudError, Instance, Order, Outcome, TAG_BATCH, TAG_LAUNCH};
 use crate::inventory::VISIBLE_WITHIN;
 use crate::leader::Leader;
 use crate::ledger::{LaunchRecord, LedgerError, Move};
@@ -30,7 +30,8 @@ pub async fn resume(
         return void(leader, members).await;
     }
     if let Some((answered, order)) = answered(leader, first).zip(call(leader, first)) {
-        return conclude(leader, members, (&answered, &order), heard).await;
+        let said = (answered.answer.clone(), answered.repeated);
+        return conclude(leader, members, (&order, &[]), said, heard).await;
     }
     let tag = match first.batch_id.as_str() {
         "" => (TAG_LAUNCH, first.launch_id()),
@@ -53,16 +54,8 @@ pub async fn resume(
     let wants = |launch: &Arc<LaunchRecord>| !launch.cancelled && overdue(leader, launch).is_none();
     let order = call(leader, first).filter(|_| members.iter().any(wants));
     let Some(order) = order else { return nothing_more(leader, members, &found).await };
-    let class = leader.class_of(first);
     let answer = create_fleet(leader, members, &order).await;
-    let deal = outcome::Deal {
-        members,
-        class: class.as_deref(),
-        order: &order,
-        found: &found,
-        repeated: true,
-    };
-    outcome::settle(leader, &deal, answer, heard).await
+    conclude(leader, members, (&order, &found), (answer, true), heard).await
 }
 
 /// What EC2 has said of the call of this launch, which the ledger could not take down.
@@ -71,22 +64,17 @@ fn answered(leader: &Leader, launch: &LaunchRecord) -> Option<Arc<Answered>> {
     known.filter(|known| known.client_token == launch.client_token() && !planted::is("S35"))
 }
 
-/// Takes down what is known of a call.
+/// Takes down what EC2 has answered to a call, and whether a call before may have got through.
 async fn conclude(
     leader: &Leader,
     members: &Members,
-    (answered, order): (&Answered, &Order),
+    (order, found): (&Order, &[Instance]),
+    (answer, repeated): (Result<Outcome, CloudError>, bool),
     heard: &mut Heard,
 ) -> Result<Next, LedgerError> {
     let class = members.first().and_then(|first| leader.class_of(first));
-    let deal = outcome::Deal {
-        members,
-        class: class.as_deref(),
-        order,
-        found: &[],
-        repeated: answered.repeated,
-    };
-    outcome::settle(leader, &deal, answered.answer.clone(), heard).await
+    let deal = outcome::Deal { members, class: class.as_deref(), order, found, repeated };
+    outcome::settle(leader, &deal, answer, heard).await
 }
 
 /// The call as it was made.

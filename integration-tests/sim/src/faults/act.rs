@@ -6,8 +6,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use kube::api::{Api, DynamicObject, Patch, PatchParams};
-use kube::core::{ApiResource, GroupVersionKind};
+use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::{
@@ -259,9 +258,7 @@ impl World {
     }
 
     pub(super) async fn patch_claim(&self, cluster: usize, name: &str, fields: Value) {
-        let kind = GroupVersionKind::gvk("karpenter.sh", "v1", "NodeClaim");
-        let client = self.clusters[cluster].client.clone();
-        let api: Api<DynamicObject> = Api::all_with(client, &ApiResource::from_gvk(&kind));
+        let api = self.clusters[cluster].karpenter("NodeClaim");
         let patched = api.patch(name, &PatchParams::default(), &Patch::Merge(&fields)).await;
         if let Err(error) = patched {
             self.journal.note(&format!("claim {name:?} cannot be changed: {error}"));

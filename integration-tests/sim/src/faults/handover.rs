@@ -6,8 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::api::{Api, DeleteParams, DynamicObject};
-use kube::core::{ApiResource, GroupVersionKind};
+use kube::api::DeleteParams;
 use longshore_actuator::cloud::{TAG_BATCH, TAG_CLAIM};
 use longshore_proto::capacity::v1::InstancePhase;
 use serde_json::{Map, Value, json};
@@ -104,9 +103,7 @@ impl World {
     }
 
     async fn delete_claim(&self, cluster: usize, name: &str) {
-        let kind = GroupVersionKind::gvk("karpenter.sh", "v1", "NodeClaim");
-        let client = self.clusters[cluster].client.clone();
-        let api: Api<DynamicObject> = Api::all_with(client, &ApiResource::from_gvk(&kind));
+        let api = self.clusters[cluster].karpenter("NodeClaim");
         if let Err(error) = api.delete(name, &DeleteParams::default()).await {
             self.journal.note(&format!("claim {name:?} cannot be deleted: {error}"));
         }

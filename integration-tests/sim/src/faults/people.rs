@@ -2,8 +2,7 @@
 //!
 //! Invariant: what was done stays done, but for a pool: its owner makes it anew.
 
-use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PropagationPolicy};
-use kube::core::{ApiResource, GroupVersionKind};
+use kube::api::{DeleteParams, Patch, PatchParams, PropagationPolicy};
 use longshore_proto::capacity::v1::InstancePhase;
 use serde_json::json;
 
@@ -69,10 +68,7 @@ impl World {
 
     /// A pool is deleted, and lasts as long as somebody's finalizer; then its owner makes it anew.
     pub(super) async fn end_a_pool(&self, cluster: usize, on: bool) {
-        let kind = GroupVersionKind::gvk("karpenter.sh", "v1", "NodePool");
-        let resource = ApiResource::from_gvk(&kind);
-        let api: Api<DynamicObject> =
-            Api::all_with(self.clusters[cluster].client.clone(), &resource);
+        let api = self.clusters[cluster].karpenter("NodePool");
         let held = json!({ "metadata": { "finalizers": on.then_some([FINALIZER]) } });
         let merge = Patch::Merge(&held);
         let mut done = api.patch(GOING, &PatchParams::default(), &merge).await.map(drop);

@@ -116,14 +116,19 @@ impl Cluster {
 }
 
 impl Cluster {
+    /// Objects of one of Karpenter's kinds.
+    #[must_use]
+    pub fn karpenter(&self, kind: &str) -> Api<DynamicObject> {
+        let kind = GroupVersionKind::gvk("karpenter.sh", "v1", kind);
+        Api::all_with(self.client.clone(), &ApiResource::from_gvk(&kind))
+    }
+
     /// Merges fields into the pool, as `kubectl patch` does.
     ///
     /// # Errors
     /// When the API server refuses it.
     pub async fn merge_pool(&self, fields: Value) -> Result<()> {
-        let kind = GroupVersionKind::gvk("karpenter.sh", "v1", "NodePool");
-        let api: Api<DynamicObject> =
-            Api::all_with(self.client.clone(), &ApiResource::from_gvk(&kind));
+        let api = self.karpenter("NodePool");
         let patched = api.patch("default", &PatchParams::default(), &Patch::Merge(&fields)).await;
         Ok(patched.map(drop)?)
     }
