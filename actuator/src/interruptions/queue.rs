@@ -117,11 +117,14 @@ async fn announce(leader: &Leader, announcement: &Announcement) -> Result<bool, 
     let (instances, strangers) = known(leader, announcement);
     let mut decided = true;
     for instance in instances {
-        leader.events().interrupted(&instance, announcement.kind);
         if announcement.kind == InterruptionKind::Spot {
             close(leader, &instance);
         }
-        decided &= record(leader, announcement, instance).await?;
+        match record(leader, announcement, instance.clone()).await? {
+            Heard::News => leader.events().interrupted(&instance, announcement.kind),
+            Heard::Expected => {}
+            Heard::Undecided => decided = false,
+        }
     }
     if !decided {
         return Ok(false);
@@ -167,43 +170,54 @@ fn close(leader: &Leader, instance: &Instance) {
     }
 }
 
-/// Records what was announced of an instance, which enters the ledger with it unless it is there. False while it is
-/// not decided which launch it is for.
+/// What an announcement says that was not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Heard {
+    /// Something befalls the instance.
+    News,
+    /// It ends as we have asked, or has ended.
+    Expected,
+    /// It is not decided yet which launch the instance is for.
+    Undecided,
+}
+
+/// Records what was announced of an instance, which enters the ledger with it unless it is there.
 async fn record(
     leader: &Leader,
     announcement: &Announcement,
     instance: Instance,
-) -> Result<bool, LedgerError> {
+) -> Result<Heard, LedgerError> {
     let (kind, time_ms) = (announcement.kind, announcement.time_ms);
     let now_ms = leader.now_ms();
     let edit = move |book: &Book, draft: &mut Draft| {
         let id = match book.of_instance(&instance.instance_id) {
             // A termination that we asked for is announced as well.
-            Some(record) if ends_as_wanted(record.phase(), kind) => return Ok(true),
+            Some(record) if ends_as_wanted(record.phase(), kind) => return Ok(Heard::Expected),
             Some(record) => record.launch_id().to_owned(),
-            None if undecided(book, &instance) => return Ok(false),
+            None if undecided(book, &instance) => return Ok(Heard::Undecided),
             None => {
                 let record = imported(&instance, now_ms);
                 let id = record.launch_id().to_owned();
                 if draft.launch(book, &id).is_some() || !instance.alive() {
-                    return Ok(true);
+                    return Ok(Heard::Expected);
                 }
                 draft.put(record);
                 id
             }
         };
         let step = Move::Interrupted { kind, time_ms };
-        draft.step(book, &id, &step, now_ms).map(|()| true)
+        draft.step(book, &id, &step, now_ms).map(|()| Heard::News)
     };
     let (recorded, _) = leader.ledger.edit(None, edit).await?;
     Ok(recorded.unwrap_or_else(|step| {
         tracing::debug!(%step, "announcement came too late");
-        true
+        Heard::Expected
     }))
 }
 
 fn ends_as_wanted(phase: crate::ledger::Phase, kind: InterruptionKind) -> bool {
-    phase == crate::ledger::Phase::Terminating && kind == InterruptionKind::StateChange
+    use crate::ledger::Phase::{Terminated, Terminating};
+    matches!(phase, Terminating | Terminated) && kind == InterruptionKind::StateChange
 }
 
 fn show(leader: &Leader, queue: &str, problem: Option<Problem>) {
@@ -297,6 +311,20 @@ mod tests {
         leader.ledger.record(vec![("l-1".to_owned(), step)], 1).await.unwrap();
         assert!(announce(&leader, &warning("i-1")).await.unwrap());
         assert_eq!(leader.record("l-1").unwrap().interruptions.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn an_end_that_was_asked_for_is_no_news() {
+        let leader = leader(Arc::new(Scripted::default())).await;
+        leader.inventory.send_modify(|inventory| inventory.bought(instance("i-1", "l-1")));
+        let shuts_down = Announcement { kind: InterruptionKind::StateChange, ..warning("i-1") };
+        let heard = || record(&leader, &shuts_down, instance("i-1", "l-1"));
+        assert_eq!(heard().await.unwrap(), Heard::News);
+        let step = |step| leader.ledger.record(vec![("l-1".to_owned(), step)], 1);
+        step(Move::Terminate { traceparent: String::new() }).await.unwrap();
+        assert_eq!(heard().await.unwrap(), Heard::Expected);
+        step(Move::Gone { vanished: false }).await.unwrap();
+        assert_eq!(heard().await.unwrap(), Heard::Expected);
     }
 
     #[tokio::test]
