@@ -113,8 +113,8 @@ pub enum Obstacle {
     NoOffering {
         /// How many instance types would fit.
         types: usize,
-        /// The cheapest of them on sale anywhere; none when all are sold out.
-        closest: Option<(InstanceTypeName, CapacityType, Zone)>,
+        /// What is on sale and misses least, the cheapest of these; none when all are sold out.
+        closest: Option<ClosestOffering>,
     },
     /// The pool's limit leaves no room for a node that would fit.
     Limit {
@@ -173,6 +173,30 @@ pub struct ClosestType {
     pub value: Option<String>,
     /// How many requirements it misses.
     pub misses: usize,
+}
+
+/// An offering on sale that fewest things rule out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClosestOffering {
+    /// Its type.
+    pub instance_type: InstanceTypeName,
+    /// How it is bought.
+    pub capacity_type: CapacityType,
+    /// Where.
+    pub zone: Zone,
+    /// What rules it out, in order; empty when it is something else.
+    pub ruled_out_by: Vec<RuledOut>,
+}
+
+/// Why an offering that is on sale may not be bought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RuledOut {
+    /// Pool or pod do not allow its zone.
+    Zone,
+    /// Pool or pod do not allow its capacity type.
+    CapacityType,
+    /// The node class has no subnet in its zone.
+    Subnet,
 }
 
 /// Kinds of topology rule.

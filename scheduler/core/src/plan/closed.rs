@@ -50,6 +50,7 @@ fn obstacle(stall: &Stall<'_>) -> Option<Obstacle> {
         return Some(no_type(stall, &Requirements::new()));
     }
     let mut offerings = stall.types.iter().flat_map(|instance| &instance.offerings);
-    let none = || no_offering(stall.types.len(), stall.types.iter().copied());
+    let (nothing, all) = (Requirements::new(), stall.types.iter().copied());
+    let none = || no_offering(stall, &nothing, stall.types.len(), all);
     (!offerings.any(|offering| stall.allows(offering))).then(none)
 }

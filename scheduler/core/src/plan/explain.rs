@@ -124,7 +124,8 @@ impl Explainer<'_, '_, '_> {
             } else {
                 let requests = &self.model.shapes[shape].requests;
                 let large = sizes.types.iter().filter(|(_, room)| requests.fits_in(room));
-                no_offering(sizes.types.len(), large.map(|(kind, _)| *kind))
+                let stall = &self.model.market.stalls[at];
+                no_offering(stall, wanted, sizes.types.len(), large.map(|(kind, _)| *kind))
             };
             return (5, self.daemons_in_the_way(&offers, shape).unwrap_or(none));
         }

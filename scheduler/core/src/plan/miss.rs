@@ -3,8 +3,9 @@
 //! Invariant: what is named exists, in the catalogue or in the pod, so that somebody can go and change it.
 
 use super::market::{Stall, type_label};
-use crate::reason::{ClosestType, Obstacle};
-use crate::vocabulary::catalogue::InstanceType;
+use crate::reason::{ClosestOffering, ClosestType, Obstacle, RuledOut};
+use crate::vocabulary::catalogue::{InstanceType, Offering};
+use crate::vocabulary::labels::{CAPACITY_TYPE, ZONE};
 use crate::vocabulary::requirement::Requirement;
 use crate::vocabulary::requirements::Requirements;
 use crate::world::shape::PodShape;
@@ -40,18 +41,43 @@ pub(super) fn no_type(stall: &Stall<'_>, wanted: &Requirements) -> Obstacle {
     Obstacle::NoInstanceType { key, wanted, closest: closest.min_by_key(|type_| type_.misses) }
 }
 
-/// Nothing of `types` types can be bought; `large` are those among them that would hold the pod.
+/// Nothing of `types` types can be bought for whoever wants that; `large` are those among them that would hold
+/// the pod.
 pub(super) fn no_offering<'a>(
+    stall: &Stall<'_>,
+    wanted: &Requirements,
     types: usize,
     large: impl Iterator<Item = &'a InstanceType>,
 ) -> Obstacle {
+    let wanted = stall.requirements.and(wanted);
     let sold = large.flat_map(|kind| {
         let available = kind.offerings.iter().filter(|offering| offering.available);
-        available.map(move |offering| (offering.price_micro_usd_per_hour, &kind.name, offering))
+        available.map(move |offering| (&kind.name, offering))
     });
-    let closest = sold.min_by_key(|(price, name, o)| (*price, *name, &o.zone, o.capacity_type));
-    let closest = closest.map(|(_, name, o)| (name.clone(), o.capacity_type, o.zone.clone()));
+    let missing = sold.map(|(name, it)| (ruled_out_by(stall, &wanted, it), name, it));
+    let closest = missing.min_by_key(|(missed, name, it)| {
+        let kind = (*name, &it.zone, it.capacity_type);
+        (missed.len(), missed.contains(&RuledOut::Subnet), it.price_micro_usd_per_hour, kind)
+    });
+    let closest = closest.map(|(ruled_out_by, name, offering)| ClosestOffering {
+        instance_type: name.clone(),
+        capacity_type: offering.capacity_type,
+        zone: offering.zone.clone(),
+        ruled_out_by,
+    });
     Obstacle::NoOffering { types, closest }
+}
+
+fn ruled_out_by(stall: &Stall<'_>, wanted: &Requirements, offering: &Offering) -> Vec<RuledOut> {
+    let allows = |key: &str, value: &str| wanted.get(key).is_none_or(|r| r.allows(Some(value)));
+    let subnets = stall.pool.zones.as_ref();
+    let has_subnet = subnets.is_none_or(|zones| zones.contains(&offering.zone));
+    let by = [
+        (RuledOut::Zone, !allows(ZONE, offering.zone.as_str())),
+        (RuledOut::CapacityType, !allows(CAPACITY_TYPE, offering.capacity_type.label())),
+        (RuledOut::Subnet, !has_subnet),
+    ];
+    by.into_iter().filter_map(|(what, rules)| rules.then_some(what)).collect()
 }
 
 /// The label key on which a pod contradicts itself, and what it wants of it.

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use super::{ClosestType, Obstacle, TopologyRule};
+use super::{ClosestOffering, ClosestType, Obstacle, RuledOut, TopologyRule};
 use crate::vocabulary::labels::NODE_POOL;
 use crate::vocabulary::requirement::Requirement;
 use crate::vocabulary::resources::display_amount;
@@ -103,15 +103,12 @@ impl Obstacle {
     fn choice(&self) -> Option<String> {
         if let Self::NoOffering { types, closest } = self {
             let way_out = match closest {
-                Some((name, capacity_type, zone)) => format!(
-                    "allow more zones or capacity types (closest: {name} {} in {zone})",
-                    capacity_type.label()
-                ),
+                Some(closest) => closest.to_string(),
                 None => "all are sold out everywhere: wait, or allow other types".to_owned(),
             };
             return Some(format!(
-                "{types} instance types would fit, but none of them can be bought now in an allowed \
-                 zone and capacity type; {way_out}"
+                "{types} instance types would fit, but none of them can be bought now in an allowed zone and \
+                 capacity type; {way_out}"
             ));
         }
         if let Self::MinValues { key, wanted, reachable } = self {
@@ -133,6 +130,21 @@ impl Obstacle {
             ));
         }
         None
+    }
+}
+
+impl fmt::Display for ClosestOffering {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { instance_type, capacity_type, zone, ruled_out_by } = self;
+        let bought = capacity_type.label();
+        let ways = ruled_out_by.iter().map(|by| match by {
+            RuledOut::Zone => format!("allow zone {zone}"),
+            RuledOut::CapacityType => format!("allow capacity type {bought}"),
+            RuledOut::Subnet => format!("give the node class a subnet in {zone}"),
+        });
+        let ways = ways.collect::<Vec<_>>().join(" and ");
+        let ways = if ways.is_empty() { "widen the requirements" } else { &ways };
+        write!(f, "{ways} (closest: {instance_type} {bought} in {zone})")
     }
 }
 
