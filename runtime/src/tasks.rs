@@ -49,6 +49,12 @@ impl OnError {
 #[error("panicked: {0}")]
 struct Panicked(String);
 
+/// Context of an error that is part of the work, such as the answer of a standby: the task tries again, and nobody
+/// is warned.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("not yet")]
+pub struct NotYet;
+
 /// A task that ran longer than this before failing counts as healthy: its back-off starts over.
 const HEALTHY_AFTER: Duration = Duration::from_secs(30);
 
@@ -121,9 +127,12 @@ impl Supervisor {
                     backoff.reset();
                     said = None;
                 }
+                let expected = error.is::<NotYet>();
                 let error = format!("{error:#}");
                 // Said once, not at every attempt.
-                if said.as_ref() == Some(&error) {
+                if expected {
+                    tracing::debug!(task = name, error, "task waits; trying again");
+                } else if said.as_ref() == Some(&error) {
                     tracing::debug!(task = name, error, "task failed again; restarting");
                 } else {
                     tracing::warn!(task = name, error, "task failed; restarting");

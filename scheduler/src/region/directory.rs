@@ -7,12 +7,14 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use longshore_proto::capacity::v1::RegionInfo;
 use longshore_proto::capacity::v1::capacity_service_client::CapacityServiceClient;
 use longshore_runtime::planted;
 use longshore_runtime::propagate::InjectContext;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Channel;
 
@@ -73,6 +75,7 @@ pub struct Regions {
     changes: watch::Sender<u64>,
     streams: Arc<AtomicU64>,
     links: Arc<RwLock<BTreeMap<String, Link>>>,
+    since: Instant,
 }
 
 /// What became of the road to one actuator.
@@ -91,6 +94,7 @@ impl Default for Regions {
             changes: watch::Sender::new(0),
             streams: Arc::default(),
             links: Arc::default(),
+            since: Instant::now(),
         }
     }
 }
@@ -141,6 +145,12 @@ impl Regions {
         let links = self.links.read().unwrap_or_else(PoisonError::into_inner);
         let may_serve = |link: &&Link| link.region.as_deref().is_none_or(|known| known == region);
         links.values().filter(may_serve).filter_map(|link| link.trouble.clone()).collect()
+    }
+
+    /// How long regions have been looked for: at first none is found, and nothing is wrong.
+    #[must_use]
+    pub fn age(&self) -> Duration {
+        self.since.elapsed()
     }
 
     pub(super) fn serves(&self, endpoint: &str, region: &str) {

@@ -11,11 +11,11 @@ use longshore_proto::capacity::v1 as capacity;
 use longshore_proto::capacity::v1::capacity_service_client::CapacityServiceClient;
 use longshore_proto::capacity::v1::region_change::Change;
 use longshore_proto::limits::MESSAGE_BYTES_MAX;
-use longshore_proto::reason;
+use longshore_proto::reason::{self, Reason};
 use longshore_runtime::backoff::BackoffPolicy;
 use longshore_runtime::client;
 use longshore_runtime::propagate::InjectContext;
-use longshore_runtime::tasks::{OnError, Supervisor};
+use longshore_runtime::tasks::{NotYet, OnError, Supervisor};
 use tokio::time::{Instant, timeout};
 use tonic::Status;
 
@@ -59,7 +59,9 @@ impl Regions {
             async move {
                 let outcome = watch(&regions, &endpoint, client).await;
                 let outcome = outcome.with_context(|| format!("actuator {endpoint}"));
-                outcome.inspect_err(|error| regions.fails(&endpoint, format!("{error:#}")))
+                let outcome =
+                    outcome.inspect_err(|error| regions.fails(&endpoint, format!("{error:#}")));
+                outcome.map_err(quiet)
             }
         });
         Ok(())
@@ -136,9 +138,43 @@ fn log_interruption(change: &capacity::RegionChange) {
     }
 }
 
-/// A status as an error that says the typed reason first.
+/// What an actuator answered, its typed reason first.
+#[derive(Debug, thiserror::Error)]
+#[error("{reason}: {message}")]
+struct Refusal {
+    reason: String,
+    message: String,
+}
+
+/// A status as an error.
 fn describe(status: Status) -> anyhow::Error {
-    let name =
-        reason::of_status(&status).map_or_else(|| status.code().to_string(), |(name, _)| name);
-    anyhow::anyhow!("{name}: {}", status.message())
+    let reason = reason::of_status(&status);
+    let reason = reason.map_or_else(|| status.code().to_string(), |(name, _)| name);
+    Refusal { reason, message: status.message().to_owned() }.into()
+}
+
+/// A standby that says what it is, is no failure: it waits to lead, and the link with it.
+fn quiet(error: anyhow::Error) -> anyhow::Error {
+    let standby = error.downcast_ref::<Refusal>();
+    let standby = standby.is_some_and(|refusal| refusal.reason == Reason::NotLeader.as_str());
+    if standby { error.context(NotYet) } else { error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_answer_of_a_standby_is_no_news() {
+        let answer =
+            |reason: Reason| -> anyhow::Result<()> { Err(describe(reason.status("wait"))) };
+        let told = |reason| quiet(answer(reason).context("actuator a").unwrap_err());
+        assert!(told(Reason::NotLeader).is::<NotYet>());
+        assert!(!told(Reason::Draining).is::<NotYet>());
+        assert!(!quiet(anyhow::anyhow!("stream ended")).is::<NotYet>());
+        assert_eq!(
+            format!("{:#}", answer(Reason::NotLeader).context("actuator a").unwrap_err()),
+            "actuator a: NOT_LEADER: wait"
+        );
+    }
 }

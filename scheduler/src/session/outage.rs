@@ -1,6 +1,7 @@
 //! Why nothing can be bought for a cluster at present, as far as its region is concerned.
 //!
-//! Invariant: a change of leaders is no outage: it is over before one is announced.
+//! Invariant: neither a change of leaders nor the start of the process is an outage: they are over before one is
+//! announced.
 
 use std::time::Duration;
 
@@ -53,7 +54,10 @@ pub fn of(facts: Option<&ClusterFacts>, regions: &Regions) -> Option<Outage> {
     let account = facts.map_or("", |facts| facts.account_id.as_str());
     let region = match regions.find(account, name) {
         Ok(region) => region,
-        Err(Unfound::Unserved) => return Some(unserved((account, name), regions)),
+        Err(Unfound::Unserved) => {
+            let late = regions.age() >= ANNOUNCED_AFTER;
+            return late.then(|| unserved((account, name), regions));
+        }
         Err(Unfound::Accounts(accounts)) => return Some(ambiguous(name, &accounts)),
     };
     let since: Instant = region.read(|state| state.lost)?;
