@@ -133,6 +133,7 @@ fn launch(node: &PeerNode, input: &PlanInput) -> Result<NewNode> {
         startup_taints: Vec::new(),
         pods,
         standing: false,
+        replacement: false,
         max_price_micro_usd_per_hour: price,
     })
 }

@@ -42,6 +42,10 @@ pub async fn play(world: &mut DemoWorld) -> Result<Summary> {
     play.until(world, "scale to 100", 100, |sight| sight.running == 100).await?;
     let interruption = play.interrupt(world).await?;
     hands::scale(&world.stage.client, NAMESPACE, WORKLOAD, 4).await?;
+    table::say(
+        "        back to 4: nodes that empty go at once; where pods stay, a cheaper node is bought in place of \
+         theirs\n        when they have rested until its saving has paid, two minutes at most",
+    );
     // All the way back: the same pods cost about what they cost at first, when one offering less was
     // out of stock.
     let region = world.stage.region.clone();

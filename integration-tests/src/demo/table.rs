@@ -9,6 +9,9 @@ use std::time::Duration;
 
 use crate::stage::eyes::Sight;
 
+/// A row is shown again after this time although nothing has changed: a wait is seen to be one.
+const AGAIN: Duration = Duration::from_secs(20);
+
 /// Prints a line.
 pub fn say(text: &str) {
     println!("{text}");
@@ -23,6 +26,7 @@ pub fn width() -> usize {
 /// The live table.
 pub struct Table {
     last: Option<Sight>,
+    shown: Duration,
     live: bool,
 }
 
@@ -46,14 +50,16 @@ impl Table {
             "\n{:>6}  {:<14} {:>7} {:>7} {:>5}  {:>8}  nodes by type",
             "time", "step", "pending", "running", "nodes", "$/h"
         );
-        Self { last: None, live: stdout().is_terminal() }
+        Self { last: None, shown: Duration::ZERO, live: stdout().is_terminal() }
     }
 
-    /// Shows a row when it differs from the last.
+    /// Shows a row when it differs from the last, and now and then.
     pub fn show(&mut self, row: &Row<'_>) {
-        if self.last.as_ref().is_some_and(|last| same(last, row.sight)) {
+        let known = self.last.as_ref().is_some_and(|last| same(last, row.sight));
+        if known && row.at < self.shown + AGAIN {
             return;
         }
+        self.shown = row.at;
         if self.live {
             // Keeps up with a change in place: the line before is history only once it is over.
             print!("\x1b[2K\r");

@@ -48,6 +48,7 @@ pub fn claim(node: &NewNode) -> v1::NodeClaim {
         taints: requirement::taints_to_wire(&node.taints),
         startup_taints: requirement::taints_to_wire(&node.startup_taints),
         max_price_micro_usd_per_hour: node.max_price_micro_usd_per_hour,
+        replacement: node.replacement,
         ..v1::NodeClaim::default()
     }
 }

@@ -153,6 +153,8 @@ pub mod annotations {
     pub const TRACEPARENT: &str = "longshore.dev/traceparent";
     /// Names of the claims, comma separated, that take over from this one.
     pub const REPLACED_BY: &str = "longshore.dev/replaced-by";
+    /// `true` on a claim that was made in place of others: its pods have been moved once.
+    pub const REPLACEMENT: &str = "longshore.dev/replacement";
     /// Highest price that a pod's owner accepts for its node, in millionths of a dollar an hour.
     pub const MAX_PRICE: &str = "longshore.dev/max-price-micro-usd-per-hour";
     /// `dense` on a NodePool: its nodes may hold more pods of a spread over hosts than the spread's skew, as

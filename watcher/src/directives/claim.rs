@@ -180,6 +180,7 @@ fn annotations(wanted: &wire::NodeClaim, index: &Index) -> BTreeMap<String, Stri
         (names::LAUNCH_ID, wanted.launch_id.clone()),
         (names::TRACEPARENT, traceparent(wanted)),
         (names::MAX_PRICE, price(wanted.max_price_micro_usd_per_hour)),
+        (names::REPLACEMENT, wanted.replacement.then(|| "true".to_owned()).unwrap_or_default()),
     ];
     let mut all = index.pool_annotations(&wanted.pool);
     all.extend(hashes(wanted, index));

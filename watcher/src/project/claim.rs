@@ -60,6 +60,7 @@ fn read(claim: &NodeClaim) -> FieldResult<wire::NodeClaim> {
         deleting: meta.deletion_timestamp.is_some(),
         drained: condition(&status.conditions, conditions::DRAINED).is_some(),
         replaced_by: list(&note(names::REPLACED_BY)),
+        replacement: note(names::REPLACEMENT) == "true",
         disruption_reason: note(names::DISRUPTION_REASON),
         expire_after: spec.expire_after.duration().and_then(|d| Duration::try_from(d).ok()),
         termination_grace_period: spec

@@ -25,10 +25,32 @@ const ARRIVAL_MS: i64 = 20_000;
 const REST_MS: i64 = 30_000;
 /// A node that is bought in place of theirs costs beside it for this long, in milliseconds: it boots, and the old
 /// one drains. Pods are left until what is saved has earned that since they came: a saving of two thirds
-/// after a minute and a half, one of a fifth after five.
+/// after a minute and a half.
 const OVERLAP_MS: i64 = 60_000;
-/// What saves less than a fifth waits no longer than that, in milliseconds.
-const PAYBACK_MAX_MS: i64 = 5 * OVERLAP_MS;
+/// Pods on a node that was bought as they came wait no longer for that, in milliseconds: a burst bought in
+/// parts is bettered once, soon, before caches and connections are worth keeping.
+const FIRST_PAYBACK_MAX_MS: i64 = 2 * OVERLAP_MS;
+/// Pods that have been moved once are moved again for so many times as long a wait: a saving of a half after
+/// ten minutes, one of a tenth after fifty.
+const AGAIN: i64 = 5;
+/// However little is saved, pods that have been moved once wait no longer than that, in milliseconds.
+const AGAIN_PAYBACK_MAX_MS: i64 = 60 * OVERLAP_MS;
+
+/// As many trials reach the longest of these times.
+const TURNS: usize = 5;
+
+/// The end of the period of [`TOGETHER_MS`] that a time lies in.
+const fn together(at_ms: i64) -> i64 {
+    at_ms.saturating_add(TOGETHER_MS - 1) / TOGETHER_MS * TOGETHER_MS
+}
+
+/// How long its pods are left when all of its cost is saved, and how long at the most, in milliseconds.
+fn payback_ms(claim: &NodeClaim) -> (i64, i64) {
+    match claim.replacement {
+        false => (OVERLAP_MS, FIRST_PAYBACK_MAX_MS),
+        true => (AGAIN * OVERLAP_MS, AGAIN_PAYBACK_MAX_MS),
+    }
+}
 
 /// A node that could go.
 #[derive(Debug)]
@@ -91,9 +113,9 @@ impl Candidate<'_> {
     /// True when its pods have been where they are for long enough that what is saved has earned the move:
     /// `saving` of every `cost` that now goes.
     pub(crate) fn has_paid(&self, saving: i64, cost: i64) -> bool {
-        let payback_ms = i128::from(OVERLAP_MS) * i128::from(cost) / i128::from(saving.max(1));
-        let payback_ms =
-            i64::try_from(payback_ms).map_or(PAYBACK_MAX_MS, |ms| ms.min(PAYBACK_MAX_MS));
+        let (overlap_ms, most_ms) = payback_ms(&self.claim);
+        let payback_ms = i128::from(overlap_ms) * i128::from(cost) / i128::from(saving.max(1));
+        let payback_ms = i64::try_from(payback_ms).map_or(most_ms, |ms| ms.min(most_ms));
         self.placed_ms.saturating_add(payback_ms) <= self.now_ms
     }
 
@@ -214,9 +236,13 @@ impl<'a> Candidate<'a> {
         if let Some(placed_ms) = self.placed_ms().filter(|_| !planted::is("S32")) {
             quiet_ms = quiet_ms.max(placed_ms.saturating_add(REST_MS));
             self.placed_ms = placed_ms;
-            // What pays back when is known only to a trial: it is made anew every minute.
-            let minutes = (1..=PAYBACK_MAX_MS / OVERLAP_MS).map(|turn| turn * OVERLAP_MS);
-            minutes.for_each(|after_ms| self.wake_at(placed_ms.saturating_add(after_ms)));
+            // What pays back when is known only to a trial: it is made anew after twice the time each, and
+            // for all nodes that are due within some seconds at once.
+            let (overlap_ms, most_ms) = payback_ms(&self.claim);
+            let longer = |after_ms: &i64| Some((after_ms * 2).min(most_ms));
+            let turns = std::iter::successors(Some(overlap_ms), longer).take(TURNS);
+            let due = turns.map(|after_ms| placed_ms.saturating_add(after_ms));
+            due.for_each(|at_ms| self.wake_at(together(at_ms)));
         }
         self.quiet_ms = Some(quiet_ms);
         self.wake_at(quiet_ms);

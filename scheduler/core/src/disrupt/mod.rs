@@ -173,7 +173,10 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
         assemble::list_pods(&moves, &mut self.plan.launches);
         // What only buffers wait for comes after the nodes of pods, here as in the rest of the plan.
         let new = &mut self.plan.launches[first..];
-        new.iter_mut().for_each(|node| node.standing = node.pods.is_empty());
+        for node in new {
+            node.standing = node.pods.is_empty();
+            node.replacement = true;
+        }
         let freed: i64 = gone.iter().filter_map(|c| model.hosts[c.host].price).sum();
         self.plan.disruptions.push(Disruption {
             claims: gone.iter().map(|candidate| candidate.claim.name.clone()).collect(),

@@ -219,6 +219,7 @@ pub(crate) fn node_of(
         startup_taints: pool.startup_taints.clone(),
         pods: Vec::new(),
         standing: false,
+        replacement: false,
     })
 }
 

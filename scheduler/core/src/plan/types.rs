@@ -261,6 +261,8 @@ pub struct NewNode {
     pub pods: Vec<PodUid>,
     /// True when it is wanted although no pod waits for it: a replica of its pool, or room of a buffer.
     pub standing: bool,
+    /// True when it is launched in place of nodes that a disruption of this plan takes away.
+    pub replacement: bool,
     /// Highest price of a candidate when the list is recomputed later.
     pub max_price_micro_usd_per_hour: i64,
 }

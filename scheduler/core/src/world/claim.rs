@@ -55,6 +55,8 @@ pub struct NodeClaim {
     pub deleting: bool,
     /// Claims that replace this one; it is deleted when all of them are initialised.
     pub replaced_by: Vec<ClaimName>,
+    /// True when it was made in place of others, so that its pods have been moved once.
+    pub replacement: bool,
     /// Why it is being disrupted already; none when it is not.
     pub disrupted: Option<DisruptionReason>,
     /// True when its instance is about to be taken away.

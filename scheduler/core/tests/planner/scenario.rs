@@ -259,6 +259,7 @@ impl Scenario {
                 "last-pod" => claim.last_pod_event_ms = Some(millis(value)),
                 "expire" => claim.expire_after_ms = Some(millis(value)),
                 "grace" => claim.termination_grace_ms = Some(millis(value)),
+                "replacement" => claim.replacement = value == "yes",
                 "replaced-by" => claim.replaced_by.push(format!("{value}-claim").as_str().into()),
                 "state" => node_state(&mut node, &mut claim, value),
                 _ => panic!("node: unknown {property}"),

@@ -184,6 +184,7 @@ metadata:
   annotations:
     longshore.dev/launch-id: l1
     longshore.dev/replaced-by: c2,c3
+    longshore.dev/replacement: 'true'
     longshore.dev/disruption-reason: Drifted
     longshore.dev/max-price-micro-usd-per-hour: '81600'
 spec:
@@ -207,6 +208,7 @@ status:
     assert_eq!(claim.instance_type, "m7g.large");
     assert_eq!(claim.capacity_type().as_str_name(), "CAPACITY_TYPE_SPOT");
     assert_eq!(claim.replaced_by, ["c2", "c3"]);
+    assert!(claim.replacement);
     assert_eq!(claim.disruption_reason, "Drifted");
     assert_eq!(claim.max_price_micro_usd_per_hour, 81_600);
     assert_eq!(claim.register_time.unwrap().seconds, 2);
