@@ -1,7 +1,10 @@
 //! Events: what people see under `kubectl describe`.
 //!
 //! Invariant: publishing never holds up work: the queue is bounded, what does not fit is counted
-//! and dropped, and the same text about the same object is said once in a while, not once a pass.
+//! and dropped, and the same text about the same object is said once in a while, not once a pass. A
+//! watcher that is told to end drops what it has not published: Events say what objects show.
+
+mod nominations;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,8 +18,12 @@ use kube::{Api, Client};
 use longshore_runtime::clock::Clock;
 use longshore_runtime::platform::Platform;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
+use self::nominations::Nominations;
 use crate::counters::Counters;
+
+pub use self::nominations::{GATHERED_FOR, Nominated, Workload};
 
 /// Events waiting to be published: a plan for a thousand pods announces itself on each of them.
 const QUEUE: usize = 2048;
@@ -44,10 +51,17 @@ pub struct Happening {
     pub note: String,
 }
 
+/// What is handed in.
+#[derive(Debug)]
+enum Handed {
+    Happening(Happening),
+    Nominated(Nominated),
+}
+
 /// Where Events are handed in. Clones share one queue.
 #[derive(Clone)]
 pub struct Events {
-    queue: mpsc::Sender<Happening>,
+    queue: mpsc::Sender<Handed>,
     recent: Arc<Mutex<BTreeMap<String, i64>>>,
     counters: Counters,
     clock: Clock,
@@ -55,7 +69,7 @@ pub struct Events {
 
 /// What publishes them.
 pub struct Publisher {
-    queue: mpsc::Receiver<Happening>,
+    queue: mpsc::Receiver<Handed>,
     client: Client,
     instance: String,
     platform: Platform,
@@ -81,7 +95,16 @@ impl Events {
         if self.is_repeated(&happening, self.clock.now_ms()) {
             return;
         }
-        if self.queue.try_send(happening).is_err() {
+        self.hand_in(Handed::Happening(happening));
+    }
+
+    /// Announces a node for pods: an Event about one of them, together with what else is coming for their workload.
+    pub fn nominate(&self, nominated: Nominated) {
+        self.hand_in(Handed::Nominated(nominated));
+    }
+
+    fn hand_in(&self, handed: Handed) {
+        if self.queue.try_send(handed).is_err() {
             self.counters.events_dropped.inc();
         }
     }
@@ -105,26 +128,49 @@ impl Events {
 }
 
 impl Publisher {
-    /// Publishes until the queue is closed. A refusal is logged: it must not stop anything.
+    /// Publishes until the queue is closed, then what has been gathered. A refusal is logged: it must not stop
+    /// anything.
     ///
     /// # Errors
     /// None; the form suits a supervised task.
     pub async fn run(mut self) -> anyhow::Result<()> {
-        while let Some(happening) = self.queue.recv().await {
-            let namespace = happening.about.namespace.as_deref().unwrap_or(CLUSTER_SCOPED);
-            let api: Api<Event> = Api::namespaced(self.client.clone(), namespace);
-            let event = self.event(&happening, namespace);
-            let params = PostParams::default();
-            let created = api.create(&params, &event);
-            match tokio::time::timeout(PATIENCE, created).await {
-                Ok(Ok(_)) => {}
-                Ok(Err(error)) => {
-                    tracing::debug!(%error, reason = happening.reason, "Event not published");
-                }
-                Err(_) => tracing::debug!(reason = happening.reason, "Event not published in time"),
+        let mut gathered = Nominations::default();
+        loop {
+            let handed = match gathered.due() {
+                Some(due) => tokio::time::timeout_at(due, self.queue.recv()).await,
+                None => Ok(self.queue.recv().await),
+            };
+            let now = Instant::now();
+            let at_once = match handed {
+                Ok(Some(Handed::Happening(happening))) => Some(happening),
+                Ok(Some(Handed::Nominated(nominated))) => gathered.add(nominated, now),
+                Ok(None) => break,
+                Err(_) => None,
+            };
+            // Asked for each time: a queue that is never empty must not keep it back.
+            for happening in at_once.into_iter().chain(gathered.take_due(now)) {
+                self.create(&happening).await;
             }
         }
+        for happening in gathered.take_all() {
+            self.create(&happening).await;
+        }
         Ok(())
+    }
+
+    async fn create(&self, happening: &Happening) {
+        let namespace = happening.about.namespace.as_deref().unwrap_or(CLUSTER_SCOPED);
+        let api: Api<Event> = Api::namespaced(self.client.clone(), namespace);
+        let event = self.event(happening, namespace);
+        let params = PostParams::default();
+        let created = api.create(&params, &event);
+        match tokio::time::timeout(PATIENCE, created).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => {
+                tracing::debug!(%error, reason = happening.reason, "Event not published");
+            }
+            Err(_) => tracing::debug!(reason = happening.reason, "Event not published in time"),
+        }
     }
 
     /// Each happening is an Event of its own: the text is what matters, and repetition is kept down above.
@@ -162,35 +208,4 @@ fn shortened(note: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_notes_are_cut_between_characters() {
-        assert_eq!(shortened("short"), "short");
-        let cut = shortened(&"ä".repeat(600));
-        assert!(cut.len() <= NOTE_BYTES_MAX && cut.ends_with("ä…"));
-    }
-
-    #[tokio::test]
-    async fn the_same_event_is_said_once_in_a_while() {
-        let (sender, mut queue) = mpsc::channel(8);
-        let (recent, counters) = (Arc::default(), Counters::default());
-        let clock = Clock::reading(|| 0);
-        let events = Events { queue: sender, recent, counters, clock };
-        let happening = |note: &str| Happening {
-            about: ObjectReference::default(),
-            warning: false,
-            reason: "Nominated".to_owned(),
-            note: note.to_owned(),
-        };
-        events.publish(happening("a"));
-        events.publish(happening("a"));
-        events.publish(happening("b"));
-        assert_eq!(queue.recv().await.unwrap().note, "a");
-        assert_eq!(queue.recv().await.unwrap().note, "b");
-        assert!(queue.try_recv().is_err());
-        let later_ms = REPEAT_AFTER_MS;
-        assert!(!events.is_repeated(&happening("a"), later_ms));
-    }
-}
+mod tests;

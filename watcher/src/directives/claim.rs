@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{DeleteParams, ObjectMeta, PostParams};
 use kube::{Api, Resource, ResourceExt as _};
@@ -24,7 +23,7 @@ use crate::api::{
     DurationOrNever, NodeClaim, NodeClaimSpec, NodeClassReference, NodePool, Provisioner, Taint,
     TaintEffect,
 };
-use crate::events::Happening;
+use crate::events::{Happening, Nominated, Workload};
 use crate::index::Index;
 use crate::names;
 use crate::observe::reference;
@@ -77,26 +76,11 @@ impl Directives {
         Err(refused("CLAIM_EXISTS", &text))
     }
 
-    /// Says of one pod of each workload that a node for it and its like is coming: an Event for each of
+    /// Announces the node to the workloads of its pods, to pods of nobody by their shape: an Event for each of
     /// thousands would be more writes than all the rest.
     fn announce(&self, claim: &NodeClaim, pods: &[String]) {
-        let mut workloads: BTreeMap<String, (ObjectReference, usize)> = BTreeMap::new();
-        self.store.read(|index| {
-            for pod in pods.iter().filter_map(|uid| index.pod(uid)) {
-                let first = || (pod.reference(), 0);
-                workloads.entry(pod.row.shape_id.clone()).or_insert_with(first).1 += 1;
-            }
-        });
-        for (about, count) in workloads.into_values() {
-            let others = match count - 1 {
-                0 => String::new(),
-                others => format!(" and {others} more of its workload"),
-            };
-            let name = claim.name_any();
-            let note = format!("a node for this pod{others} is being launched: NodeClaim {name}");
-            let reason = "Nominated".to_owned();
-            self.events.publish(Happening { about, warning: false, reason, note });
-        }
+        let announced = self.store.read(|index| announcements(index, &claim.name_any(), pods));
+        announced.into_iter().for_each(|nominated| self.events.nominate(nominated));
     }
 
     pub(super) async fn delete_claim(&self, delete: &DeleteClaim) -> Outcome {
@@ -133,6 +117,24 @@ impl Directives {
         });
         Ok(())
     }
+}
+
+/// A claim for these pods, announced once for each of their workloads.
+fn announcements(index: &Index, claim: &str, pods: &[String]) -> Vec<Nominated> {
+    let mut all: BTreeMap<(Option<Workload>, &str), Nominated> = BTreeMap::new();
+    for pod in pods.iter().filter_map(|uid| index.pod(uid)) {
+        let controller = index.shape(&pod.row.shape_id).map_or("", |shape| &shape.owner);
+        let namespace = pod.row.namespace.clone();
+        let workload = (!controller.is_empty())
+            .then(|| Workload { namespace, controller: controller.to_owned() });
+        let shape = if workload.is_none() { pod.row.shape_id.as_str() } else { "" };
+        let first = || {
+            let (about, workload) = (pod.reference(), workload.clone());
+            Nominated { about, workload, pods: 0, claim: claim.to_owned() }
+        };
+        all.entry((workload.clone(), shape)).or_insert_with(first).pods += 1;
+    }
+    all.into_values().collect()
 }
 
 fn refused(reason: &'static str, message: &str) -> DirectiveError {
@@ -263,5 +265,55 @@ impl Index {
         pool.map(|pool| pool.spec.template.metadata.annotations.clone())
             .or_else(|| provisioner.map(|provisioner| provisioner.spec.annotations.clone()))
             .unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::{ObjectReference, Pod};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_claim_is_announced_once_for_each_workload_and_each_shape_of_pods_of_nobody() {
+        let mut index = Index::default();
+        let pods = [
+            // Of one Deployment in two revisions, of its namesake elsewhere, and of nobody.
+            ("web-1-a", "team", "1", "100m"),
+            ("web-2-a", "team", "2", "200m"),
+            ("web-1-b", "other", "1", "100m"),
+            ("bare-1", "team", "", "100m"),
+            ("bare-2", "team", "", "100m"),
+            ("bare-3", "team", "", "200m"),
+        ];
+        for (name, namespace, hash, cpu) in pods {
+            let owner = json!([{ "apiVersion": "apps/v1", "kind": "ReplicaSet", "controller": true,
+                "name": format!("web-{hash}"), "uid": hash }]);
+            let pod = serde_json::from_value::<Pod>(json!({
+                "metadata": { "namespace": namespace, "name": name, "uid": name,
+                    "labels": if hash.is_empty() { json!({}) } else { json!({ "pod-template-hash": hash }) },
+                    "ownerReferences": if hash.is_empty() { json!([]) } else { owner } },
+                "spec": { "containers": [{ "name": "main", "resources": { "requests": { "cpu": cpu } } }] },
+            }));
+            index.apply(ObjectReference::default(), pod.map_err(|error| error.to_string()));
+        }
+        let uids = pods.map(|(name, ..)| name.to_owned());
+        let said = announcements(&index, "c1", &uids).into_iter().map(|it| {
+            assert_eq!(it.claim, "c1");
+            let workload = it.workload.map(|it| format!("{}/{}", it.namespace, it.controller));
+            (workload.unwrap_or_default(), it.about.name.unwrap_or_default(), it.pods)
+        });
+        let mut said: Vec<_> = said.collect();
+        said.sort();
+        let line =
+            |workload: &str, about: &str, pods| (workload.to_owned(), about.to_owned(), pods);
+        let wanted = [
+            line("", "bare-1", 2),
+            line("", "bare-3", 1),
+            line("other/Deployment/web", "web-1-b", 1),
+            line("team/Deployment/web", "web-1-a", 2),
+        ];
+        assert_eq!(said, wanted);
     }
 }
