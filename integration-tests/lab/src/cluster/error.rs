@@ -56,6 +56,12 @@ pub enum ApiError {
         /// Why.
         message: String,
     },
+    /// A test of a JSON patch fails, or one of its operations does not fit the object.
+    #[error("the server rejected our request due to an error in our request")]
+    PatchRejected,
+    /// The request asks for more than is done at once.
+    #[error("Request entity is too large: {0}")]
+    TooLarge(String),
     /// The request could not be understood.
     #[error("{0}")]
     BadRequest(String),
@@ -98,7 +104,8 @@ impl ApiError {
         match self {
             Self::NotFound { .. } | Self::NoResource => 404,
             Self::AlreadyExists { .. } | Self::Conflict { .. } | Self::ApplyConflict { .. } => 409,
-            Self::Invalid { .. } => 422,
+            Self::Invalid { .. } | Self::PatchRejected => 422,
+            Self::TooLarge(_) => 413,
             Self::BadRequest(_) => 400,
             Self::MethodNotAllowed => 405,
             Self::UnsupportedMediaType(_) => 415,
@@ -116,7 +123,8 @@ impl ApiError {
             Self::NotFound { .. } | Self::NoResource => "NotFound",
             Self::AlreadyExists { .. } => "AlreadyExists",
             Self::Conflict { .. } | Self::ApplyConflict { .. } => "Conflict",
-            Self::Invalid { .. } => "Invalid",
+            Self::Invalid { .. } | Self::PatchRejected => "Invalid",
+            Self::TooLarge(_) => "RequestEntityTooLarge",
             Self::BadRequest(_) => "BadRequest",
             Self::MethodNotAllowed => "MethodNotAllowed",
             Self::UnsupportedMediaType(_) => "UnsupportedMediaType",
@@ -183,7 +191,10 @@ impl ApiError {
                 }
                 Some(details)
             }
+            // A real API server names neither object nor operation.
+            Self::PatchRejected => Some(json!({})),
             Self::NoResource
+            | Self::TooLarge(_)
             | Self::BadRequest(_)
             | Self::MethodNotAllowed
             | Self::UnsupportedMediaType(_)

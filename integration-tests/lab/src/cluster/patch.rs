@@ -6,11 +6,15 @@ pub mod fields;
 mod lists;
 mod strategic;
 
+use json_patch::PatchOperation;
 use serde_json::{Map, Value};
 
 use super::error::ApiError;
 
 pub use strategic::overlay;
+
+/// Operations of a JSON patch that are carried out at once.
+const OPERATIONS_MAX: usize = 10_000;
 
 /// A parsed patch.
 #[derive(Clone, Debug)]
@@ -35,8 +39,8 @@ impl Patch {
     /// it merges without them.
     ///
     /// # Errors
-    /// BadRequest or Invalid for patches that do not fit the object, UnsupportedMediaType for a
-    /// strategic patch of a custom object.
+    /// BadRequest for what is no patch, PatchRejected for operations that do not fit the object and TooLarge for too
+    /// many of them, UnsupportedMediaType for a strategic patch of a custom object.
     pub fn apply_to(&self, object: &Value, custom: bool) -> Result<Value, ApiError> {
         let mut patched = object.clone();
         match self {
@@ -56,15 +60,34 @@ impl Patch {
     }
 }
 
+/// As kube-apiserver does it with evanphx/json-patch: a test for null holds where there is nothing.
 fn apply_operations(object: &mut Value, operations: &Value) -> Result<(), ApiError> {
     let operations: json_patch::Patch = serde_json::from_value(operations.clone())
         .map_err(|error| ApiError::BadRequest(format!("error decoding patch: {error}")))?;
-    json_patch::patch(object, &operations).map_err(|error| ApiError::Invalid {
-        kind: object["kind"].as_str().unwrap_or_default().to_owned(),
-        name: super::object::name(object).to_owned(),
-        field: "patch".into(),
-        message: format!("the server rejected our request due to an error in our request: {error}"),
-    })
+    let count = operations.len();
+    if count > OPERATIONS_MAX {
+        return Err(ApiError::TooLarge(format!(
+            "The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {count}"
+        )));
+    }
+    for operation in &operations.0 {
+        if is_absent(object, operation) {
+            continue;
+        }
+        json_patch::patch(object, std::slice::from_ref(operation)).map_err(|error| {
+            tracing::debug!(%error, "a JSON patch was rejected");
+            ApiError::PatchRejected
+        })?;
+    }
+    Ok(())
+}
+
+/// True for a test that a field of a map that is there is not.
+fn is_absent(object: &Value, operation: &PatchOperation) -> bool {
+    let PatchOperation::Test(test) = operation else { return false };
+    let path = test.path.as_str();
+    let parent = path.rfind('/').and_then(|end| object.pointer(&path[..end]));
+    test.value.is_null() && parent.is_some_and(Value::is_object) && object.pointer(path).is_none()
 }
 
 /// RFC 7396: maps merge, null removes, everything else replaces.

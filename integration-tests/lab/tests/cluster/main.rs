@@ -12,6 +12,7 @@ mod access;
 mod deletion;
 mod kubelet;
 mod ownership;
+mod patching;
 mod scheduling;
 mod support;
 mod watching;
