@@ -1,8 +1,11 @@
 //! Writing to the API server: read, edit, send what differs, again when somebody else was faster.
 //!
-//! Invariant: a write carries the version it was made from, so no other writer's change is lost,
-//! and sends only fields that differ, so fields this build does not know survive. An edit that
-//! changes nothing sends nothing.
+//! Invariant: a write carries the version it was made from, or all values that it rests on (`guarded.rs`), so no
+//! other writer's change is lost, and sends only fields that differ, so fields this build does not know survive.
+//! An edit that changes nothing sends nothing.
+
+pub mod guarded;
+mod node;
 
 use std::fmt::Debug;
 
@@ -15,6 +18,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::names;
+
+pub use node::{Precondition, edit_node};
 
 /// How often a write is tried against other writers before it fails.
 const ATTEMPTS_MAX: u32 = 6;
@@ -87,12 +92,28 @@ async fn send<K>(api: &Api<K>, name: &str, part: Part, patch: &Value) -> kube::R
 where
     K: Resource + Clone + Debug + DeserializeOwned,
 {
-    let params =
-        PatchParams { field_manager: Some(names::FIELD_MANAGER.to_owned()), ..Default::default() };
     match part {
-        Part::Main => api.patch(name, &params, &Patch::Merge(patch)).await,
-        Part::Status => api.patch_status(name, &params, &Patch::Merge(patch)).await,
+        Part::Main => api.patch(name, &params(), &Patch::Merge(patch)).await,
+        Part::Status => api.patch_status(name, &params(), &Patch::Merge(patch)).await,
     }
+}
+
+/// Sends operations of a JSON patch (RFC 6902). Gives the object as it then is.
+///
+/// # Errors
+/// What the API server answers: 422 when a test fails or an operation does not fit.
+pub async fn operate<K>(api: &Api<K>, name: &str, operations: Value) -> kube::Result<K>
+where
+    K: Resource + Clone + Debug + DeserializeOwned,
+{
+    let patch = serde_json::from_value(operations).map_err(kube::Error::SerdeError)?;
+    api.patch(name, &params(), &Patch::<()>::Json(patch)).await
+}
+
+/// Every patch says who wrote it.
+#[must_use]
+pub fn params() -> PatchParams {
+    PatchParams { field_manager: Some(names::FIELD_MANAGER.to_owned()), ..PatchParams::default() }
 }
 
 fn patch_between<K: Resource + Serialize>(

@@ -25,7 +25,7 @@ use crate::api::NodeClaim;
 use crate::index::{Index, PodEntry};
 use crate::lifecycle::initialize;
 use crate::names;
-use crate::patch::{Part, edit};
+use crate::patch::{Precondition, edit_node};
 
 /// When no waiting pod has changed for this long, kube-scheduler is through with its retries.
 const CALM: Duration = Duration::from_millis(60);
@@ -208,7 +208,7 @@ impl Directives {
         let open_one = async |Opening { claim, node, answer, .. }: Opening| {
             let name = node.name_any();
             let door = |node: &mut Node| self.admit(&claim, node);
-            let edited = edit(&nodes, &name, Part::Main, Some(node), door).await;
+            let edited = edit_node(&nodes, &name, Some(node), Precondition::Service, door).await;
             let opened = edited
                 .map_err(DirectiveError::from)
                 .and_then(|node| node.ok_or_else(|| gone(&name)));

@@ -18,7 +18,7 @@ use super::{DirectiveError, Directives, Outcome};
 use crate::index::{Index, Now, PodEntry};
 use crate::lifecycle::drain::{is_protected, must_leave};
 use crate::names;
-use crate::patch::{Part, edit};
+use crate::patch::{Precondition, edit_node};
 
 impl Directives {
     /// Refuses when what is known of the node of a claim is more than `assumes` says.
@@ -47,13 +47,14 @@ impl Directives {
         let (name, nodes) = (node.name_any(), self.nodes());
         let was_closed = is_closed(&node);
         let close = |node: &mut Node| set_taint(node, true);
-        let closed = edit(&nodes, &name, Part::Main, Some(node), close).await?;
+        let closed = edit_node(&nodes, &name, Some(node), Precondition::Itself, close).await?;
         if closed.is_none() {
             return Ok(());
         }
         let outcome = self.look_again(claim, &name, assumes).await;
         if outcome.is_err() && !was_closed && !marked {
-            edit(&nodes, &name, Part::Main, closed, |node| set_taint(node, false)).await?;
+            let open = |node: &mut Node| set_taint(node, false);
+            edit_node(&nodes, &name, closed, Precondition::Itself, open).await?;
         }
         outcome
     }

@@ -12,7 +12,7 @@ use crate::api::keys::conditions;
 use crate::events::Happening;
 use crate::names;
 use crate::observe::reference;
-use crate::patch::{Part, Wanted, edit, set_condition};
+use crate::patch::{Part, Precondition, Wanted, edit, edit_node, set_condition};
 
 /// Why a node goes that its pool's replicas leave no place for.
 const EXCESS: &str = "Excess";
@@ -32,7 +32,7 @@ impl Directives {
         if let Some(node) = node {
             let node_name = node.name_any();
             let taint = |node: &mut Node| set_taint(node, !disrupt.cancel);
-            edit(&self.nodes(), &node_name, Part::Main, Some(node), taint).await?;
+            edit_node(&self.nodes(), &node_name, Some(node), Precondition::Itself, taint).await?;
         }
         let noted = edit(&api, name, Part::Main, known, |claim| note(claim, disrupt)).await?;
         let Some(claim) = noted else { return Ok(()) };

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
-use kube::api::{Patch, PatchParams};
+use kube::api::Patch;
 use longshore_proto::cluster::v1::NominatePods;
 use longshore_proto::types::v1 as wire;
 use serde_json::json;
@@ -17,8 +17,7 @@ use serde_json::json;
 use super::{Directives, Outcome, report_once};
 use crate::api::keys::labels::HOSTNAME;
 use crate::index::Index;
-use crate::names;
-use crate::patch::code;
+use crate::patch::{code, params};
 
 /// Nominations written at once.
 const CONCURRENCY: usize = 32;
@@ -78,12 +77,8 @@ impl Directives {
             "metadata": { "uid": pod.uid },
             "status": { "nominatedNodeName": node },
         });
-        let params = PatchParams {
-            field_manager: Some(names::FIELD_MANAGER.to_owned()),
-            ..PatchParams::default()
-        };
         let _place = self.admission.write().await;
-        match api.patch_status(&pod.name, &params, &Patch::Merge(&patch)).await {
+        match api.patch_status(&pod.name, &params(), &Patch::Merge(&patch)).await {
             Ok(_) => {
                 tracing::debug!(pod = pod.name, node, "pod nominated");
                 Some(Nomination { pod: pod.uid, node })

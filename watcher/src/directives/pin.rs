@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::{Node, Pod, Toleration};
-use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use longshore_proto::types::v1 as wire;
 use serde_json::json;
@@ -18,7 +17,7 @@ use super::{Directives, report_once};
 use crate::args::Placement;
 use crate::index::Index;
 use crate::names;
-use crate::patch::{Part, code, edit};
+use crate::patch::{Part, code, edit, operate};
 
 /// Pods pinned at once.
 const CONCURRENCY: usize = 32;
@@ -105,12 +104,7 @@ impl Directives {
             { "op": "test", "path": "/metadata/uid", "value": pod.uid },
             { "op": "add", "path": "/spec/tolerations/-", "value": pass },
         ]);
-        let patch = serde_json::from_value(appended).map_err(kube::Error::SerdeError)?;
-        let params = PatchParams {
-            field_manager: Some(names::FIELD_MANAGER.to_owned()),
-            ..PatchParams::default()
-        };
-        match api.patch(&pod.name, &params, &Patch::<Pod>::Json(patch)).await {
+        match operate(&api, &pod.name, appended).await {
             Ok(_) => return Ok(true),
             Err(error) if code(&error) == Some(404) => return Ok(false),
             Err(error) if code(&error) != Some(422) => return Err(error),

@@ -16,7 +16,9 @@ use crate::api::keys::conditions;
 use crate::api::{NodeClaim, Taint};
 use crate::lifecycle::initialize::{self, has_started};
 use crate::names;
-use crate::patch::{Part, Wanted, add_finalizer, edit, set_condition, time};
+use crate::patch::{
+    Part, Precondition, Wanted, add_finalizer, edit, edit_node, set_condition, time,
+};
 
 impl Directives {
     /// The nodes of the cluster.
@@ -45,9 +47,10 @@ impl Directives {
         self.store.update(|index| index.plan_for(&register.claim, pods, *any_order));
         // What opens while others wait for their pods would draw these in.
         let node = if *any_order && !self.admission.is_pinning() {
-            self.prepare(name, &claim, |node| self.admit(&claim, node)).await?
+            self.prepare(name, &claim, Precondition::Service, |node| self.admit(&claim, node))
+                .await?
         } else {
-            let node = self.prepare(name, &claim, pin::close).await?;
+            let node = self.prepare(name, &claim, Precondition::Taints, pin::close).await?;
             // A node that repels pods even when open takes no nominations: kube-scheduler would clear each
             // at once, and retry all pods because of it. Where any place is as good, none is told.
             let told = has_started(&claim, &node) && !any_order;
@@ -61,10 +64,11 @@ impl Directives {
         &self,
         name: &str,
         claim: &NodeClaim,
+        precondition: Precondition,
         door: impl Fn(&mut Node) + Send + Sync,
     ) -> Result<Node, DirectiveError> {
         let api = self.nodes();
-        let synced = edit(&api, name, Part::Main, self.known_node(name), |node| {
+        let synced = edit_node(&api, name, self.known_node(name), precondition, |node| {
             sync(node, claim);
             door(node);
         });

@@ -11,7 +11,7 @@ use longshore_proto::cluster::v1::ReleaseClaim;
 use super::{DirectiveError, Directives, Outcome};
 use crate::api::NodeClaim;
 use crate::names;
-use crate::patch::{Part, code, edit, remove_finalizer};
+use crate::patch::{Part, Precondition, code, edit, edit_node, remove_finalizer};
 
 impl Directives {
     pub(super) async fn release_claim(&self, release: &ReleaseClaim) -> Outcome {
@@ -44,7 +44,7 @@ impl Directives {
                     remove_finalizer(node, names::TERMINATION);
                 }
             };
-            edit(&api, &node_name, Part::Main, None, free).await?;
+            edit_node(&api, &node_name, None, Precondition::Itself, free).await?;
         }
         let free = |claim: &mut _| remove_finalizer(claim, names::TERMINATION);
         edit(&self.claims(), name, Part::Main, None, free).await?;

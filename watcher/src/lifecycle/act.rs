@@ -18,7 +18,9 @@ use crate::directives::disrupt::set_taint;
 use crate::events::Happening;
 use crate::names;
 use crate::observe::reference;
-use crate::patch::{Part, Wanted, code, edit, found, remove_finalizer, set_condition, time};
+use crate::patch::{
+    Part, Precondition, Wanted, code, edit, edit_node, found, remove_finalizer, set_condition, time,
+};
 
 /// Why a step did not succeed.
 #[derive(Debug, thiserror::Error)]
@@ -75,7 +77,7 @@ impl Directives {
 
     async fn release_node(&self, name: &str) -> Outcome {
         let free = |node: &mut Node| remove_finalizer(node, names::TERMINATION);
-        edit(&self.nodes(), name, Part::Main, self.known_node(name), free).await?;
+        edit_node(&self.nodes(), name, self.known_node(name), Precondition::Itself, free).await?;
         Ok(())
     }
 
@@ -105,7 +107,7 @@ impl Directives {
             let (key, value) = (names::EXCLUDE_FROM_LOAD_BALANCERS, names::EXCLUDED_BY_AUTOSCALER);
             node.labels_mut().insert(key.to_owned(), value.to_owned());
         };
-        edit(&self.nodes(), name, Part::Main, self.known_node(name), close).await?;
+        edit_node(&self.nodes(), name, self.known_node(name), Precondition::Itself, close).await?;
         Ok(())
     }
 
@@ -157,9 +159,9 @@ impl Directives {
         let span = initialize::span(&claim, node_name);
         let at = self.now();
         let work = async {
-            let known = self.known_node(node_name);
-            let marked =
-                edit(&self.nodes(), node_name, Part::Main, known, initialize::mark).await?;
+            let (nodes, known) = (self.nodes(), self.known_node(node_name));
+            let mark = initialize::mark;
+            let marked = edit_node(&nodes, node_name, known, Precondition::Service, mark).await?;
             let Some(node) = marked else { return Ok(()) };
             let complete = |claim: &mut NodeClaim| initialize::complete(claim, &node, &at);
             edit(&self.claims(), claim_name, Part::Status, Some(claim), complete).await.map(drop)

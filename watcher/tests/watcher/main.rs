@@ -12,6 +12,7 @@ mod buffers;
 mod claims;
 mod drain;
 mod karpenter;
+mod nodes;
 mod reports;
 mod scheduler;
 mod session;

@@ -59,6 +59,21 @@ impl World {
         adapt: impl FnOnce(Config) -> Config,
         kinds: &[Kind],
     ) -> Self {
+        Self::assemble(supervisor, adapt, (kinds, |client| client.clone())).await
+    }
+
+    /// One whose watcher sees the API server through a client of its own.
+    pub async fn seen(through: impl FnOnce(&kube::Client) -> kube::Client) -> Self {
+        let platform = longshore_runtime::platform::Platform::system();
+        let supervisor = Supervisor::new(CancellationToken::new(), platform);
+        Self::assemble(supervisor, |config| config, (&Kind::ALL, through)).await
+    }
+
+    async fn assemble(
+        supervisor: Supervisor,
+        adapt: impl FnOnce(Config) -> Config,
+        (kinds, through): (&[Kind], impl FnOnce(&kube::Client) -> kube::Client),
+    ) -> Self {
         let cluster = Cluster::start(ClusterConfig::default()).await.unwrap();
         let client = cluster.client().unwrap();
         install(&client, kinds).await;
@@ -67,7 +82,7 @@ impl World {
             region: "us-east-1".to_owned(),
             ..Config::new("test", &scheduler.endpoint)
         });
-        Watcher::start(config, client.clone(), &supervisor).await.unwrap();
+        Watcher::start(config, through(&client), &supervisor).await.unwrap();
         Self { cluster, client, scheduler, supervisor }
     }
 
