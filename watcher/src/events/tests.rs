@@ -63,8 +63,7 @@ async fn published(takes: Duration, drive: impl AsyncFnOnce(Events)) -> Vec<Said
     let (events, publisher) = events(client, "test", Counters::default(), &Platform::system());
     let ((), ended) = tokio::join!(drive(events), publisher.run());
     ended.unwrap();
-    let said = log.lock().unwrap().clone();
-    said
+    log.lock().unwrap().clone()
 }
 
 fn nominated(claim: &str) -> Nominated {

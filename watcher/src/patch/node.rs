@@ -33,23 +33,36 @@ pub async fn edit_node(
     precondition: Precondition,
     change: impl Fn(&mut Node) + Send,
 ) -> kube::Result<Option<Node>> {
-    let before = match known {
-        Some(node) => node,
-        None => match api.get_opt(name).await? {
+    // Who writes to nodes keeps a pointer, not two ways of writing.
+    let written = Box::pin(async move {
+        let before = match known {
             Some(node) => node,
-            None => return Ok(None),
-        },
-    };
+            None => match api.get_opt(name).await? {
+                Some(node) => node,
+                None => return Ok(None),
+            },
+        };
+        let Some(patch) = patch_of(&before, precondition, &change)? else {
+            return Ok(Some(before));
+        };
+        match operate(api, name, patch).await {
+            Err(error) if is_contested(&error) => edit(api, name, Part::Main, None, change).await,
+            other => found(other),
+        }
+    });
+    written.await
+}
+
+fn patch_of(
+    before: &Node,
+    precondition: Precondition,
+    change: &impl Fn(&mut Node),
+) -> kube::Result<Option<Value>> {
     let mut after = before.clone();
     change(&mut after);
     let value = |node: &Node| serde_json::to_value(node).map_err(kube::Error::SerdeError);
-    let (old, new) = (value(&before)?, value(&after)?);
-    let patch = operations(&old, &new, &precondition.of(&old));
-    let Some(patch) = patch else { return Ok(Some(before)) };
-    match operate(api, name, patch).await {
-        Err(error) if is_contested(&error) => edit(api, name, Part::Main, None, change).await,
-        other => found(other),
-    }
+    let old = value(before)?;
+    Ok(operations(&old, &value(&after)?, &precondition.of(&old)))
 }
 
 /// True when the node is not as it was seen, or others wrote to it too fast for the API server. It answers 422 to a
