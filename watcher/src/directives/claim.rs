@@ -182,13 +182,18 @@ fn annotations(wanted: &wire::NodeClaim, index: &Index) -> BTreeMap<String, Stri
         (names::LAUNCH_ID, wanted.launch_id.clone()),
         (names::TRACEPARENT, traceparent(wanted)),
         (names::MAX_PRICE, price(wanted.max_price_micro_usd_per_hour)),
-        (names::REPLACEMENT, wanted.replacement.then(|| "true".to_owned()).unwrap_or_default()),
+        (names::REPLACEMENT, flag(wanted.replacement)),
     ];
     let mut all = index.pool_annotations(&wanted.pool);
     all.extend(hashes(wanted, index));
     let set = ours.into_iter().filter(|(_, value)| !value.is_empty());
     all.extend(set.map(|(key, value)| (key.to_owned(), value)));
     all
+}
+
+/// The value of an annotation that says yes; none for no.
+fn flag(yes: bool) -> String {
+    if yes { "true".to_owned() } else { String::new() }
 }
 
 /// Karpenter's hashes of pool and class, where these carry them and they hold: so Karpenter, should it come
