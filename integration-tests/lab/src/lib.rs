@@ -4,6 +4,7 @@
 //! and other AWS wire protocols and to the cluster over the Kubernetes API, exactly as in production.
 
 pub mod cluster;
+pub mod control;
 pub mod instance;
 pub mod kubelet;
 pub mod region;

@@ -1,6 +1,6 @@
 //! From a recognised call to its handler.
 //!
-//! Invariant: the only table of APIs is the `route` of each service; what none of them names is
+//! Invariant: the only tables of APIs are the `APIS` of each service; what none of them names is
 //! refused as AWS refuses unknown actions.
 
 use jiff::Timestamp;
@@ -23,6 +23,13 @@ pub struct Answer {
     pub outcome: Result<Body>,
     /// The fault scripted for this call, for the parts that the connection has to act out.
     pub fault: Option<Fault>,
+}
+
+/// Every API that is answered here, as calls are logged and faults are scripted: `ec2:CreateFleet`.
+pub fn apis() -> impl Iterator<Item = String> {
+    Service::ALL.into_iter().flat_map(|service| {
+        apis_of(service).iter().map(move |(action, _)| format!("{}:{action}", service.prefix()))
+    })
 }
 
 /// Takes a call in: faults, throttling, handler, log.
@@ -87,13 +94,18 @@ fn throttled(world: &mut World, request: &Request, now: Timestamp) -> Result<()>
 }
 
 fn route(service: Service, action: &str) -> Option<Handler> {
+    let mut apis = apis_of(service).iter();
+    apis.find(|(name, _)| *name == action).map(|(_, handler)| *handler)
+}
+
+const fn apis_of(service: Service) -> &'static [(&'static str, Handler)] {
     match service {
-        Service::Ec2 => ec2::route(action),
-        Service::Iam => iam::profiles::route(action),
-        Service::Sts => sts::route(action),
-        Service::Sqs => sqs::route(action),
-        Service::Ssm => ssm::route(action),
-        Service::Pricing => pricing::route(action),
-        Service::Eks => eks::route(action),
+        Service::Ec2 => ec2::APIS,
+        Service::Iam => iam::profiles::APIS,
+        Service::Sts => sts::APIS,
+        Service::Sqs => sqs::APIS,
+        Service::Ssm => ssm::APIS,
+        Service::Pricing => pricing::APIS,
+        Service::Eks => eks::APIS,
     }
 }

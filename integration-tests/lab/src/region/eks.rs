@@ -9,14 +9,9 @@ use super::iam::Context;
 use super::wire::{AwsError, Body, Result};
 use super::world::{Call, World};
 
-/// The handler of an EKS API.
-pub fn route(action: &str) -> Option<Handler> {
-    Some(match action {
-        "DescribeCluster" => describe_cluster,
-        "DescribeAccessEntry" => describe_access_entry,
-        _ => return None,
-    })
-}
+/// The APIs of EKS, and who answers them.
+pub const APIS: &[(&str, Handler)] =
+    &[("DescribeCluster", describe_cluster), ("DescribeAccessEntry", describe_access_entry)];
 
 fn describe_access_entry(world: &mut World, call: &Call<'_>) -> Result<Body> {
     let part = |index: usize| call.request.path.get(index).map(String::as_str).unwrap_or_default();

@@ -57,9 +57,26 @@ impl Faults {
         self.calls.get_mut(api)?.pop_front()
     }
 
+    /// How many calls of an API are still to fail.
+    pub fn waiting(&self, api: &str) -> usize {
+        self.calls.get(api).map_or(0, VecDeque::len)
+    }
+
+    /// The APIs of which calls are still to fail, each with their number.
+    pub fn calls(&self) -> impl Iterator<Item = (&str, usize)> {
+        let waiting = self.calls.iter().filter(|(_, faults)| !faults.is_empty());
+        waiting.map(|(api, faults)| (api.as_str(), faults.len()))
+    }
+
     /// Adds a refusal of launches.
     pub fn refuse_launch(&mut self, fault: LaunchFault) {
+        self.launches.retain(LaunchFault::is_armed);
         self.launches.push(fault);
+    }
+
+    /// The refusals of launches that still refuse.
+    pub fn launches(&self) -> impl Iterator<Item = &LaunchFault> {
+        self.launches.iter().filter(|fault| fault.is_armed())
     }
 
     /// Forgets every script.
@@ -69,7 +86,8 @@ impl Faults {
 
     /// Code and text that refuse this attempt, counting it against the script.
     pub fn refusal(&mut self, offer: &super::world::Offer) -> Option<(String, String)> {
-        let fault = self.launches.iter_mut().find(|fault| fault.matches(offer))?;
+        let fault =
+            self.launches.iter_mut().find(|fault| fault.is_armed() && fault.is_about(offer))?;
         if let Some(remaining) = &mut fault.remaining {
             *remaining -= 1;
         }
@@ -78,9 +96,14 @@ impl Faults {
 }
 
 impl LaunchFault {
-    fn matches(&self, offer: &super::world::Offer) -> bool {
+    /// True while it still refuses attempts.
+    fn is_armed(&self) -> bool {
         self.remaining != Some(0)
-            && self.instance_type.as_ref().is_none_or(|name| *name == offer.instance_type)
+    }
+
+    /// Whether it is about this offer.
+    pub fn is_about(&self, offer: &super::world::Offer) -> bool {
+        self.instance_type.as_ref().is_none_or(|name| *name == offer.instance_type)
             && self.zone.as_ref().is_none_or(|zone| *zone == offer.zone)
             && self.spot.is_none_or(|spot| spot == offer.spot)
     }

@@ -18,6 +18,7 @@ use super::config::{QueueConfig, RateLimit, RegionConfig, RoleConfig};
 use super::faults::{Fault, LaunchFault};
 use super::iam::PolicyError;
 use super::images::{self, Release};
+use super::orders::BY_USER;
 use super::server::{self, Shared};
 use super::world::{InstanceRecord, Offer, Queue, World};
 use crate::instance::{Instance, InstanceSource};
@@ -233,11 +234,7 @@ impl RegionHandle {
     /// # Errors
     /// When there is no such instance.
     pub fn kill(&self, instance_id: &str) -> Result<(), RegionError> {
-        let reason = (
-            "Client.UserInitiatedShutdown",
-            "Client.UserInitiatedShutdown: User initiated shutdown",
-        );
-        self.on_instance(instance_id, |world, now| world.terminate(instance_id, reason, now))
+        self.on_instance(instance_id, |world, now| world.terminate(instance_id, BY_USER, now))
     }
 
     /// Schedules a change (`instance-retirement`, `instance-stop`, …) for a later time: an AWS

@@ -19,12 +19,14 @@ mod foreign;
 mod handle;
 mod iam;
 mod images;
+mod orders;
 mod pricing;
 mod server;
 mod simple;
 mod sqs;
 mod ssm;
 mod sts;
+mod survey;
 mod wire;
 mod world;
 
@@ -40,8 +42,10 @@ pub use foreign::Foreign;
 pub use handle::{Region, RegionError, RegionHandle};
 pub use iam::PolicyError;
 pub use images::{KUBERNETES_VERSIONS, RELEASES, Release, nvidia as nvidia_images};
+pub use orders::{Happening, OrderError, SCHEDULED_CHANGES};
 pub use simple::{
     CLUSTER, CONTROLLER_KEY, CONTROLLER_ROLE, NODE_KEY, NODE_PROFILE, NODE_ROLE, SPOT_ROLE,
 };
+pub use survey::{CallCount, Calls, InstanceLine, QueueLine, Since, Survey};
 pub use wire::AwsError;
 pub use world::{Health, InstanceRecord, Offer};

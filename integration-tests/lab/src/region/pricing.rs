@@ -16,10 +16,8 @@ use super::world::{Call, World};
 /// The service's largest page.
 const PAGE_MAX: u64 = 100;
 
-/// The handler of a price list API.
-pub fn route(action: &str) -> Option<Handler> {
-    (action == "GetProducts").then_some(get_products as Handler)
-}
+/// The API of the price list, and who answers it.
+pub const APIS: &[(&str, Handler)] = &[("GetProducts", get_products)];
 
 fn get_products(world: &mut World, call: &Call<'_>) -> Result<Body> {
     world.allow(call, "*", Context::default())?;

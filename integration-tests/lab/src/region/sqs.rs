@@ -14,20 +14,17 @@ use super::world::{Call, Message, Queue, World};
 /// Most messages of one receive or one batch.
 const BATCH_MAX: u64 = 10;
 
-/// The handler of an SQS API.
-pub fn route(action: &str) -> Option<Handler> {
-    Some(match action {
-        "GetQueueUrl" => get_queue_url,
-        "GetQueueAttributes" => get_queue_attributes,
-        "SendMessage" => send,
-        "SendMessageBatch" => send_batch,
-        "ReceiveMessage" => receive,
-        "DeleteMessage" => delete,
-        "DeleteMessageBatch" => delete_batch,
-        "ChangeMessageVisibility" => change_visibility,
-        _ => return None,
-    })
-}
+/// The APIs of SQS, and who answers them.
+pub const APIS: &[(&str, Handler)] = &[
+    ("GetQueueUrl", get_queue_url),
+    ("GetQueueAttributes", get_queue_attributes),
+    ("SendMessage", send),
+    ("SendMessageBatch", send_batch),
+    ("ReceiveMessage", receive),
+    ("DeleteMessage", delete),
+    ("DeleteMessageBatch", delete_batch),
+    ("ChangeMessageVisibility", change_visibility),
+];
 
 /// When a receive that found nothing may answer so: the end of its long poll.
 pub fn poll_until(request: &Request, arrived: Timestamp) -> Timestamp {

@@ -12,15 +12,9 @@ use super::world::{Call, World};
 /// SSM's largest page of GetParametersByPath.
 const PAGE_MAX: usize = 10;
 
-/// The handler of an SSM API.
-pub fn route(action: &str) -> Option<Handler> {
-    Some(match action {
-        "GetParameter" => get,
-        "GetParameters" => get_several,
-        "GetParametersByPath" => get_by_path,
-        _ => return None,
-    })
-}
+/// The APIs of SSM, and who answers them.
+pub const APIS: &[(&str, Handler)] =
+    &[("GetParameter", get), ("GetParameters", get_several), ("GetParametersByPath", get_by_path)];
 
 fn get(world: &mut World, call: &Call<'_>) -> Result<Body> {
     let name = call.request.json["Name"].as_str().unwrap_or_default();

@@ -13,16 +13,13 @@ use super::world::{Call, World, unique_id};
 /// How long credentials live when nothing else is asked.
 const SESSION_S: u32 = 3600;
 
-/// The handler of an STS API.
-pub fn route(action: &str) -> Option<Handler> {
-    Some(match action {
-        "GetCallerIdentity" => caller_identity,
-        "DecodeAuthorizationMessage" => decode_message,
-        "AssumeRole" => assume_role,
-        "AssumeRoleWithWebIdentity" => assume_role_with_web_identity,
-        _ => return None,
-    })
-}
+/// The APIs of STS, and who answers them.
+pub const APIS: &[(&str, Handler)] = &[
+    ("GetCallerIdentity", caller_identity),
+    ("DecodeAuthorizationMessage", decode_message),
+    ("AssumeRole", assume_role),
+    ("AssumeRoleWithWebIdentity", assume_role_with_web_identity),
+];
 
 /// Needs no permission, as in life.
 fn caller_identity(world: &mut World, call: &Call<'_>) -> Result<Body> {

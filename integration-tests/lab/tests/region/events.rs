@@ -27,14 +27,14 @@ async fn queue_url(client: &Client) -> String {
     reply.value()["QueueUrl"].as_str().expect("url").to_owned()
 }
 
-async fn receive(client: &Client, wait_s: u32) -> Vec<Value> {
+pub async fn receive(client: &Client, wait_s: u32) -> Vec<Value> {
     let url = queue_url(client).await;
     let body = json!({"QueueUrl": url, "MaxNumberOfMessages": 10, "WaitTimeSeconds": wait_s});
     let reply = client.json("AmazonSQS.ReceiveMessage", body).await.ok();
     reply.value()["Messages"].as_array().cloned().unwrap_or_default()
 }
 
-fn envelope(message: &Value) -> Value {
+pub fn envelope(message: &Value) -> Value {
     serde_json::from_str(message["Body"].as_str().expect("text")).expect("JSON")
 }
 

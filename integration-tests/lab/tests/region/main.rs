@@ -9,6 +9,7 @@
 )]
 
 mod access;
+mod control;
 mod events;
 mod facts;
 mod faults;

@@ -31,10 +31,15 @@ pub async fn start(change: impl FnOnce(&mut RegionConfig)) -> Client {
     let mut config = RegionConfig::simple("us-east-1").expect("data of us-east-1");
     change(&mut config);
     let region = Region::start(config).await.expect("region starts");
-    Client { region, key: CONTROLLER_KEY.to_owned() }
+    Client::of(region)
 }
 
 impl Client {
+    /// Calls a region as its controller.
+    pub fn of(region: RegionHandle) -> Client {
+        Client { region, key: CONTROLLER_KEY.to_owned() }
+    }
+
     /// The same region, called with another access key.
     pub fn with_key(&self, key: &str) -> Client {
         Client { region: self.region.clone(), key: key.to_owned() }
@@ -91,16 +96,11 @@ impl Client {
     }
 
     fn request(&self, method: Method, path: &str, service: &str) -> http::request::Builder {
-        let authorization = format!(
-            "AWS4-HMAC-SHA256 Credential={}/20260901/us-east-1/{service}/aws4_request, \
-             SignedHeaders=host, Signature=0",
-            self.key
-        );
         Request::builder()
             .method(method)
             .uri(path)
             .header("host", self.address())
-            .header("authorization", authorization)
+            .header("authorization", authorization(&self.key, service))
     }
 
     fn address(&self) -> String {
@@ -108,22 +108,35 @@ impl Client {
     }
 
     async fn send(&self, request: Request<Full<Bytes>>) -> Option<Reply> {
-        let stream = TcpStream::connect(self.address()).await.expect("region listens");
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.ok()?;
-        let exchange = async move {
-            let reply = sender.send_request(request).await.ok()?;
-            let (parts, body) = reply.into_parts();
-            Some((parts, body.collect().await.ok()?.to_bytes()))
-        };
-        let (answer, _) = tokio::join!(exchange, connection);
-        let (parts, body) = answer?;
-        let id = parts.headers.get("x-amzn-requestid").and_then(|id| id.to_str().ok());
-        Some(Reply {
-            status: parts.status,
-            request_id: id.unwrap_or_default().to_owned(),
-            body: String::from_utf8(body.to_vec()).expect("text"),
-        })
+        send(&self.address(), request).await
     }
+}
+
+/// What a call of a service looks signed by.
+pub fn authorization(key: &str, service: &str) -> String {
+    format!(
+        "AWS4-HMAC-SHA256 Credential={key}/20260901/us-east-1/{service}/aws4_request, \
+         SignedHeaders=host, Signature=0"
+    )
+}
+
+/// Sends a request to an address over a connection of its own; none when that is closed.
+pub async fn send(address: &str, request: Request<Full<Bytes>>) -> Option<Reply> {
+    let stream = TcpStream::connect(address).await.expect("somebody listens");
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.ok()?;
+    let exchange = async move {
+        let reply = sender.send_request(request).await.ok()?;
+        let (parts, body) = reply.into_parts();
+        Some((parts, body.collect().await.ok()?.to_bytes()))
+    };
+    let (answer, _) = tokio::join!(exchange, connection);
+    let (parts, body) = answer?;
+    let id = parts.headers.get("x-amzn-requestid").and_then(|id| id.to_str().ok());
+    Some(Reply {
+        status: parts.status,
+        request_id: id.unwrap_or_default().to_owned(),
+        body: String::from_utf8(body.to_vec()).expect("text"),
+    })
 }
 
 impl Reply {
@@ -179,13 +192,15 @@ pub async fn template(client: &Client, more: &[(&str, &str)]) -> Reply {
     let mut params = vec![
         ("LaunchTemplateName", "t"),
         ("LaunchTemplateData.ImageId", &image),
-        ("LaunchTemplateData.UserData", "aGVsbG8="),
         ("LaunchTemplateData.NetworkInterface.1.DeviceIndex", "0"),
         ("LaunchTemplateData.NetworkInterface.1.SecurityGroupId.1", "sg-00000000000000001"),
     ];
     if !more.iter().any(|(name, _)| *name == "LaunchTemplateData.IamInstanceProfile.Name") {
         let profile = longshore_lab::region::NODE_PROFILE;
         params.push(("LaunchTemplateData.IamInstanceProfile.Name", profile));
+    }
+    if !more.iter().any(|(name, _)| *name == "LaunchTemplateData.UserData") {
+        params.push(("LaunchTemplateData.UserData", "aGVsbG8="));
     }
     params.extend_from_slice(more);
     client.ec2("CreateLaunchTemplate", &params).await

@@ -5,7 +5,7 @@
 use super::super::config::Tags;
 use super::super::iam::Context;
 use super::super::wire::Result;
-use super::super::world::{Call, Template, World};
+use super::super::world::{Call, Template, World, market_name};
 use super::admit::Candidate;
 use super::template_data::tags_for;
 
@@ -76,7 +76,7 @@ impl World {
     }
 
     fn launch_context(&self, candidate: &Candidate) -> Context {
-        let market = if candidate.offer.spot { "spot" } else { "on-demand" };
+        let market = market_name(candidate.offer.spot);
         let mut context = Context::default()
             .with("ec2:InstanceType", &candidate.offer.instance_type)
             .with("ec2:AvailabilityZone", &candidate.offer.zone)

@@ -3,6 +3,7 @@
 //! Invariant: pure; each override is echoed as it was sent.
 
 use super::super::wire::{AwsError, Body, Element, group, maybe, set, text};
+use super::super::world::market_name;
 use super::fleet::Choice;
 use super::fleet_request::Override;
 use super::prices::dollars;
@@ -42,7 +43,7 @@ pub fn body(choices: &[Choice<'_>], outcome: &Outcome) -> Body {
     let errors = outcome.errors.iter().map(|(index, spot, error)| {
         vec![
             echo(&choices[*index]),
-            text("lifecycle", lifecycle(*spot)),
+            text("lifecycle", market_name(*spot)),
             text("errorCode", &error.code),
             text("errorMessage", &error.message),
         ]
@@ -51,7 +52,7 @@ pub fn body(choices: &[Choice<'_>], outcome: &Outcome) -> Body {
         let choice = &choices[from.choice];
         vec![
             echo(choice),
-            text("lifecycle", lifecycle(from.spot)),
+            text("lifecycle", market_name(from.spot)),
             Element::texts("instanceIds", ids),
             text("instanceType", &choice.candidate.offer.instance_type),
             text("availabilityZone", &choice.candidate.offer.zone),
@@ -63,10 +64,6 @@ pub fn body(choices: &[Choice<'_>], outcome: &Outcome) -> Body {
         set("errorSet", errors),
         set("fleetInstanceSet", instances),
     ])
-}
-
-fn lifecycle(spot: bool) -> &'static str {
-    if spot { "spot" } else { "on-demand" }
 }
 
 fn echo(choice: &Choice<'_>) -> Element {

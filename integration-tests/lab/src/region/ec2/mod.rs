@@ -26,28 +26,25 @@ mod types;
 
 use super::dispatch::Handler;
 
-/// The handler of an EC2 API.
-pub fn route(action: &str) -> Option<Handler> {
-    Some(match action {
-        "CreateFleet" => fleet::create_fleet,
-        "RunInstances" => run::run_instances,
-        "DescribeInstances" => instances::describe,
-        "TerminateInstances" => instances::terminate,
-        "DescribeInstanceStatus" => status::describe,
-        "CreateTags" => tags::create,
-        "DeleteTags" => tags::delete,
-        "DescribeInstanceTypes" => types::describe,
-        "DescribeInstanceTypeOfferings" => types::describe_offerings,
-        "DescribeSubnets" => network::describe_subnets,
-        "DescribeSecurityGroups" => network::describe_security_groups,
-        "DescribeAvailabilityZones" => network::describe_zones,
-        "DescribeImages" => images::describe,
-        "CreateLaunchTemplate" => templates::create,
-        "DescribeLaunchTemplates" => templates::describe,
-        "DeleteLaunchTemplate" => templates::delete,
-        "DescribeSpotPriceHistory" => prices::describe,
-        "DescribeCapacityReservations" => reservations::describe_reservations,
-        "DescribePlacementGroups" => reservations::describe_placement_groups,
-        _ => return None,
-    })
-}
+/// The APIs of EC2, and who answers them.
+pub const APIS: &[(&str, Handler)] = &[
+    ("CreateFleet", fleet::create_fleet),
+    ("RunInstances", run::run_instances),
+    ("DescribeInstances", instances::describe),
+    ("TerminateInstances", instances::terminate),
+    ("DescribeInstanceStatus", status::describe),
+    ("CreateTags", tags::create),
+    ("DeleteTags", tags::delete),
+    ("DescribeInstanceTypes", types::describe),
+    ("DescribeInstanceTypeOfferings", types::describe_offerings),
+    ("DescribeSubnets", network::describe_subnets),
+    ("DescribeSecurityGroups", network::describe_security_groups),
+    ("DescribeAvailabilityZones", network::describe_zones),
+    ("DescribeImages", images::describe),
+    ("CreateLaunchTemplate", templates::create),
+    ("DescribeLaunchTemplates", templates::describe),
+    ("DeleteLaunchTemplate", templates::delete),
+    ("DescribeSpotPriceHistory", prices::describe),
+    ("DescribeCapacityReservations", reservations::describe_reservations),
+    ("DescribePlacementGroups", reservations::describe_placement_groups),
+];

@@ -9,21 +9,18 @@ use super::super::wire::{AwsError, Body, Element, Params, Result, group, members
 use super::super::world::{Call, Role, World, unique_id};
 use super::Context;
 
-/// The handler of an IAM API.
-pub fn route(action: &str) -> Option<Handler> {
-    Some(match action {
-        "GetInstanceProfile" => get,
-        "CreateInstanceProfile" => create,
-        "DeleteInstanceProfile" => delete,
-        "AddRoleToInstanceProfile" => add_role,
-        "RemoveRoleFromInstanceProfile" => remove_role,
-        "TagInstanceProfile" => tag,
-        "ListInstanceProfiles" => list,
-        "ListInstanceProfilesForRole" => list_for_role,
-        "GetRole" => get_role,
-        _ => return None,
-    })
-}
+/// The APIs of IAM, and who answers them.
+pub const APIS: &[(&str, Handler)] = &[
+    ("GetInstanceProfile", get),
+    ("CreateInstanceProfile", create),
+    ("DeleteInstanceProfile", delete),
+    ("AddRoleToInstanceProfile", add_role),
+    ("RemoveRoleFromInstanceProfile", remove_role),
+    ("TagInstanceProfile", tag),
+    ("ListInstanceProfiles", list),
+    ("ListInstanceProfilesForRole", list_for_role),
+    ("GetRole", get_role),
+];
 
 fn get(world: &mut World, call: &Call<'_>) -> Result<Body> {
     let name = name(call)?;

@@ -50,6 +50,17 @@ pub struct Request {
 }
 
 impl Service {
+    /// Each of them.
+    pub const ALL: [Service; 7] = [
+        Service::Ec2,
+        Service::Iam,
+        Service::Sts,
+        Service::Sqs,
+        Service::Ssm,
+        Service::Pricing,
+        Service::Eks,
+    ];
+
     /// How this service writes replies.
     pub fn protocol(self) -> Protocol {
         match self {

@@ -15,6 +15,11 @@ pub struct Offer {
     pub spot: bool,
 }
 
+/// EC2's name of a market.
+pub const fn market_name(spot: bool) -> &'static str {
+    if spot { "spot" } else { "on-demand" }
+}
+
 impl Offer {
     /// An offer by its parts.
     pub fn new(instance_type: &str, zone: &str, spot: bool) -> Offer {
@@ -32,6 +37,11 @@ impl Market {
     /// Instances that can still be launched; `None` is unlimited.
     pub fn capacity(&self, offer: &Offer) -> Option<u32> {
         self.capacity.get(offer).copied()
+    }
+
+    /// The offers that are limited, with what is left of each.
+    pub fn limited(&self) -> impl Iterator<Item = (&Offer, u32)> {
+        self.capacity.iter().map(|(offer, left)| (offer, *left))
     }
 
     /// Sets what can still be launched; 0 answers `InsufficientInstanceCapacity`.

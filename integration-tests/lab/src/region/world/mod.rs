@@ -27,7 +27,7 @@ pub use buckets::Buckets;
 pub use ids::Ids;
 pub use instances::{Health, InstanceRecord};
 pub use launch::LaunchOrder;
-pub use market::{Market, Offer};
+pub use market::{Market, Offer, market_name};
 pub use prices::{PricePoint, Prices};
 pub use queues::{Message, Queue};
 pub use templates::{Template, TemplateData};
