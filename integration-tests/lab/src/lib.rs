@@ -7,6 +7,7 @@ pub mod cluster;
 pub mod control;
 pub mod instance;
 pub mod kubelet;
+pub mod program;
 pub mod region;
 pub mod trap;
 pub mod tripwire;

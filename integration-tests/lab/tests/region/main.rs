@@ -14,5 +14,6 @@ mod events;
 mod facts;
 mod faults;
 mod fleet;
+mod program;
 mod support;
 mod walkthroughs;
