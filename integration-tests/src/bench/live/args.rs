@@ -27,7 +27,7 @@ pub struct LiveArgs {
     /// Runs of each contender in each case; tables show medians.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub runs: u32,
-    /// Folder for live.md and live.svg.
+    /// Folder for live.md, live.svg and, of the case hundred, live-burst.svg.
     #[arg(long, default_value = "docs", value_name = "DIR")]
     pub out: PathBuf,
     /// Folder for runs.json with the figures of every run, and for the logs and the timeline of each.

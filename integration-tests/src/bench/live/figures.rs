@@ -13,7 +13,8 @@ use super::script::Span;
 use super::world::BOOT;
 use crate::bench::numbers::count;
 
-const CREATE_FLEET: &str = "ec2:CreateFleet";
+/// The call that launches.
+pub(super) const CREATE_FLEET: &str = "ec2:CreateFleet";
 const EVICTION: &str = "pods/eviction";
 /// Verbs that write.
 const WRITES: [&str; 5] = ["create", "update", "patch", "delete", "deletecollection"];
@@ -149,7 +150,8 @@ fn is_write(what: &What) -> bool {
         if WRITES.contains(&verb.as_str()) && !ASIDE.contains(&resource.as_str()))
 }
 
-fn is_eviction(what: &What) -> bool {
+/// Whether a pod was evicted, or deleted by the contender.
+pub(super) fn is_eviction(what: &What) -> bool {
     let deletes = |verb: &str, resource: &str| match verb {
         "create" => resource == EVICTION,
         "delete" => resource == "pods",

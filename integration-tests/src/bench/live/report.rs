@@ -3,6 +3,7 @@
 //! Invariant: each figure is the median of the runs that have it; what was not reached is said where its
 //! figure would stand. Losses are in the same tables as wins.
 
+pub mod burst;
 pub mod chart;
 
 use std::collections::BTreeMap;
@@ -36,7 +37,9 @@ pub fn document(results: &Results) -> Result<String> {
         if cfg!(debug_assertions) { "debug" } else { "release" },
         results.runs.iter().map(|run| run.number).max().unwrap_or_default(),
     );
-    Ok([head, tables(results)?, HOW.to_owned()].join("\n\n") + "\n")
+    let burst = burst::svg(results).map(|_| BURST.to_owned());
+    let parts = [Some(head), burst, Some(tables(results)?), Some(HOW.to_owned())];
+    Ok(parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n") + "\n")
 }
 
 /// The tables of all cases.
@@ -74,6 +77,11 @@ pub fn brief(played: &Played) -> String {
         float(figures.cpu_ms[1]) / 1e3,
     )
 }
+
+const BURST: &str = "\
+The burst of a hundred pods as a timeline, the middle run of each:
+
+![Pods, claims, calls, nodes and evictions from the first of a hundred pods on](live-burst.svg)";
 
 const HOW: &str = "\
 ## How it is measured

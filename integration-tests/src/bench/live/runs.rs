@@ -13,7 +13,7 @@ use super::contender::Running;
 use super::figures::{Played, figures};
 use super::recorder::seen::Mark;
 use super::recorder::{Recorder, calls};
-use super::report::{self, chart};
+use super::report::{self, burst, chart};
 use super::script::{Span, play};
 use super::world::World;
 use crate::bench::{machine, tell};
@@ -118,6 +118,9 @@ fn write(results: &Results, args: &LiveArgs) -> Result<()> {
     std::fs::create_dir_all(&args.out)?;
     std::fs::write(args.out.join("live.md"), report::document(results)?)?;
     std::fs::write(args.out.join("live.svg"), chart::svg(results))?;
+    if let Some(drawn) = burst::svg(results) {
+        std::fs::write(args.out.join("live-burst.svg"), drawn)?;
+    }
     std::fs::write(args.keep.join("runs.json"), serde_json::to_vec_pretty(results)?)?;
     Ok(())
 }
