@@ -136,7 +136,7 @@ impl RegionHandle {
     /// Counts calls by API and outcome.
     ///
     /// # Errors
-    /// When they would be counted from somewhere ahead of now.
+    /// When they would be counted from somewhere ahead of now, or so far back that they were only counted as a whole.
     pub fn count_calls(&self, since: Since) -> Result<Calls, OrderError> {
         self.shared.with(|world, now| world.count_calls(since, now))
     }
@@ -187,34 +187,32 @@ impl World {
     }
 
     fn count_calls(&self, since: Since, now: Timestamp) -> Result<Calls, OrderError> {
-        let next = self.calls.len();
-        let ahead = |given: String, allowed: String| {
+        let (oldest, next) = self.calls.numbers();
+        let elsewhere = |given: String, allowed: String| {
             Err(OrderError::OutOfRange { what: "since", given, allowed })
         };
         let first = match since {
-            Since::Start => 0,
-            Since::Call(number) if number > next => {
-                return ahead(
-                    number.to_string(),
-                    format!("0 to {next}: this region was called so often"),
-                );
+            Since::Start | Since::Call(0) => 0,
+            Since::Call(number) if !(oldest..=next).contains(&number) => {
+                let kept = if oldest == 0 { "0".to_owned() } else { format!("0, or {oldest}") };
+                let allowed = format!("{kept} to {next}: so often was this region called");
+                return elsewhere(number.to_string(), allowed);
             }
             Since::Call(number) => number,
             Since::Time(at) if at > now => {
-                return ahead(at.to_string(), format!("no later than {now}, the region's present"));
+                let allowed = format!("no later than {now}, the region's present");
+                return elsewhere(at.to_string(), allowed);
             }
-            Since::Time(at) => self.calls.partition_point(|call| call.at < at),
+            Since::Time(at) => match self.calls.kept_since().filter(|kept| at < *kept) {
+                Some(kept) => {
+                    let allowed = format!("left out, or no earlier than {kept}");
+                    return elsewhere(at.to_string(), allowed);
+                }
+                None => self.calls.number_at(at),
+            },
         };
-        let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-        for call in self.calls.iter().skip(first) {
-            let outcome = call.error.as_deref().unwrap_or("ok");
-            *counts.entry((&call.api, outcome)).or_default() += 1;
-        }
-        let calls = counts.into_iter().map(|((api, outcome), count)| CallCount {
-            api: api.to_owned(),
-            outcome: outcome.to_owned(),
-            count,
-        });
+        let calls = self.calls.counts(first).into_iter();
+        let calls = calls.map(|((api, outcome), count)| CallCount { api, outcome, count });
         Ok(Calls { now, next, calls: calls.collect() })
     }
 }

@@ -32,7 +32,7 @@ pub use prices::{PricePoint, Prices};
 pub use queues::{Message, Queue};
 pub use templates::{Template, TemplateData};
 
-use super::calls::CallRecord;
+use super::calls::CallLog;
 use super::catalogue::TypeFacts;
 use super::config::{RegionConfig, SubnetConfig};
 use super::faults::Faults;
@@ -69,7 +69,7 @@ pub struct World {
     /// Request token buckets.
     pub buckets: Buckets,
     /// Every call so far.
-    pub calls: Vec<CallRecord>,
+    pub calls: CallLog,
     /// Grows with every change of an instance.
     pub revision: u64,
 }
@@ -119,7 +119,7 @@ impl World {
             queues: queues.collect(),
             faults: Faults::default(),
             buckets: Buckets::default(),
-            calls: Vec::new(),
+            calls: CallLog::default(),
             revision: 0,
             config,
         })
