@@ -9,6 +9,7 @@ pub mod buffers;
 pub mod devices;
 pub mod nodes;
 pub mod overlays;
+mod owners;
 pub mod pods;
 pub mod pools;
 mod room;
@@ -31,6 +32,7 @@ use crate::project::attachments::Attachments;
 use crate::project::devices::slices::Slices;
 use crate::project::{Fault, Problem, Surroundings};
 use buffers::BufferEntry;
+use owners::Owners;
 pub use pods::PodEntry;
 use pools::Pools;
 pub use source::Source;
@@ -100,6 +102,8 @@ pub struct Index {
     stirs: u64,
     pod_names: BTreeMap<Name, String>,
     pods_by_node: BTreeMap<String, BTreeSet<String>>,
+    /// Owners of pods that may be creating more of them.
+    owners: Owners,
     /// Number of users of each shape.
     shapes: BTreeMap<String, usize>,
     daemon_shapes: BTreeMap<Name, String>,
@@ -325,8 +329,9 @@ impl Index {
         }
     }
 
-    fn use_shape(&mut self, shape: PodShape) {
+    fn use_shape(&mut self, mut shape: PodShape) {
         let id = shape.shape_id.clone();
+        shape.coming = self.coming(&id);
         self.view.put(Kind::PodShape(shape));
         *self.shapes.entry(id).or_default() += 1;
     }

@@ -11,6 +11,7 @@ pub mod counters;
 pub mod directives;
 pub mod events;
 pub mod facts;
+pub mod foresight;
 pub mod index;
 pub mod karpenter;
 pub mod lease;

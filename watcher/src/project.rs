@@ -18,6 +18,7 @@ pub mod node;
 pub mod node_class;
 pub mod node_template;
 pub mod overlay;
+pub mod owner;
 pub mod pod;
 pub mod pool;
 pub mod quantity;

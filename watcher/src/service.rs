@@ -24,7 +24,7 @@ use crate::index::Store;
 use crate::karpenter::{self, Karpenter, Look};
 use crate::lease::{Lease, Tenure};
 use crate::session::Sessions;
-use crate::{bounded, buffers, facts, lifecycle, observe};
+use crate::{bounded, buffers, facts, foresight, lifecycle, observe};
 
 /// How long tasks may take to end.
 const GRACE: Duration = Duration::from_secs(10);
@@ -201,6 +201,7 @@ impl Leading {
             () = lifecycle::run(directives) => String::new(),
             () = lifecycle::report::run(directives) => String::new(),
             () = lifecycle::buffers::run(directives) => String::new(),
+            () = foresight::run(&directives.client, &directives.store) => String::new(),
         }
     }
 }

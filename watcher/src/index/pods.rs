@@ -12,6 +12,7 @@ use longshore_proto::types::v1::{ObjectKind, Taint, TaintEffect};
 
 use super::{Index, Key, Name, Source, Watched, name_of};
 use crate::names;
+use crate::project::owner::Owner;
 use crate::project::pod::{self, Projection};
 use crate::project::{Fault, requirement};
 
@@ -27,6 +28,8 @@ pub struct PodEntry {
     pub facts: PodFacts,
     /// True when it has devices that its shape does not count.
     pub uncounted: bool,
+    /// Its owner, where that may be creating more pods like it.
+    pub owner: Option<Arc<Owner>>,
     /// The object, when its shape depends on its surroundings.
     source: Option<Arc<Pod>>,
 }
@@ -102,6 +105,7 @@ impl Watched for Pod {
         let Some(entry) = index.pods.remove(&uid) else { return };
         index.touch_by(&entry);
         index.unbind(&entry.row);
+        index.lose_member(&entry);
         index.view.remove(&Key::new(ObjectKind::Pod, uid));
         index.drop_shape(&entry.row.shape_id);
         if entry.uncounted {
@@ -163,12 +167,13 @@ impl Index {
     }
 
     fn set_pod(&mut self, projection: Projection, mut facts: PodFacts, source: Option<Arc<Pod>>) {
-        let Projection { shape, row, uncounted, .. } = projection;
+        let Projection { shape, row, uncounted, owner, .. } = projection;
         if facts.delete_by_ms.is_some() {
             let known = self.pods.get(&row.uid).and_then(|pod| pod.facts.deleting_since_ms);
             facts.deleting_since_ms = known.or(Some(self.seen.steady_ms));
         }
-        let entry = PodEntry { row: row.clone(), facts, uncounted, source };
+        let owner = owner.map(|owner| self.owners.shared(owner));
+        let entry = PodEntry { row: row.clone(), facts, uncounted, owner, source };
         let waits = entry.waits() && !shape.daemon;
         let shape_id = row.shape_id.clone();
         let bound_to = |entry: &PodEntry| entry.row.node_name.clone();
@@ -177,6 +182,7 @@ impl Index {
             self.touch_by(&entry);
         }
         let old = self.pods.insert(row.uid.clone(), entry);
+        self.see_member(old.as_ref(), &row.uid);
         if old.as_ref().is_none_or(|old| old.row.shape_id != shape_id) {
             self.use_shape(shape);
         }
@@ -225,7 +231,7 @@ impl Index {
         let projection = pod::pod(pod, &self.around)?;
         let facts = facts(pod, &projection);
         let Projection { row, uncounted, .. } = projection;
-        Ok(PodEntry { row, facts, uncounted, source: None })
+        Ok(PodEntry { row, facts, uncounted, owner: None, source: None })
     }
 
     /// Projects those pods again whose shape depends on other objects, where `concerns` says so.

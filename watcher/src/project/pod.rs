@@ -9,9 +9,10 @@ use longshore_proto::types::v1::{PodPhase, PodShape};
 use prost_types::Timestamp;
 
 use super::fault::Fault;
+use super::owner::Owner;
 use super::shape::{self, Source};
 use super::surroundings::Surroundings;
-use super::{devices, duration, volumes};
+use super::{devices, duration, owner, volumes};
 use crate::names;
 
 /// Annotation of static pods.
@@ -28,6 +29,8 @@ pub struct Projection {
     pub contextual: bool,
     /// True when the pod has devices that its shape does not count.
     pub uncounted: bool,
+    /// Its owner, where that may be creating more pods like it.
+    pub owner: Option<Owner>,
 }
 
 /// A pod and its shape.
@@ -45,7 +48,7 @@ pub fn pod(pod: &Pod, around: &Surroundings) -> Result<Projection, Fault> {
         labels: pod.metadata.labels.as_ref(),
         spec: &spec,
         status: pod.status.as_ref(),
-        owner: owner(pod),
+        owner: workload(pod),
         daemon: is_daemon(pod) || is_mirror(pod),
         demand: volumes::demand(namespace, name, &spec, around),
         devices,
@@ -55,7 +58,7 @@ pub fn pod(pod: &Pod, around: &Surroundings) -> Result<Projection, Fault> {
     let row = row(pod, &shape.shape_id);
     let refers = volumes::has_claims(&spec) || devices::are_claimed(&spec);
     let contextual = refers || selects_namespaces(&spec);
-    Ok(Projection { shape, row, contextual, uncounted })
+    Ok(Projection { shape, row, contextual, uncounted, owner: owner::of(pod) })
 }
 
 /// True for a pod that has run its course: it takes no room any more.
@@ -78,13 +81,15 @@ pub fn is_mirror(pod: &Pod) -> bool {
     annotated || controller(pod).is_some_and(|o| o.kind == "Node")
 }
 
-fn controller(pod: &Pod) -> Option<&OwnerReference> {
+/// The owner that controls a pod.
+#[must_use]
+pub fn controller(pod: &Pod) -> Option<&OwnerReference> {
     pod.metadata.owner_references.iter().flatten().find(|o| o.controller == Some(true))
 }
 
 /// Workload as Kind/name. A ReplicaSet of a Deployment is named by the Deployment, so that a
 /// rollout keeps its shape.
-fn owner(pod: &Pod) -> String {
+fn workload(pod: &Pod) -> String {
     let Some(owner) = controller(pod).filter(|_| !is_mirror(pod)) else { return String::new() };
     let hash = pod.metadata.labels.as_ref().and_then(|l| l.get("pod-template-hash"));
     let deployment = hash
