@@ -11,6 +11,7 @@
 mod buffers;
 mod claims;
 mod drain;
+mod foresight;
 mod karpenter;
 mod nodes;
 mod reports;

@@ -59,22 +59,33 @@ impl World {
         adapt: impl FnOnce(Config) -> Config,
         kinds: &[Kind],
     ) -> Self {
-        Self::assemble(supervisor, adapt, (kinds, |client| client.clone())).await
+        Self::in_cluster(ClusterConfig::default(), supervisor, adapt, kinds).await
+    }
+
+    pub async fn in_cluster(
+        cluster: ClusterConfig,
+        supervisor: Supervisor,
+        adapt: impl FnOnce(Config) -> Config,
+        kinds: &[Kind],
+    ) -> Self {
+        Self::assemble(cluster, supervisor, adapt, (kinds, |client| client.clone())).await
     }
 
     /// One whose watcher sees the API server through a client of its own.
     pub async fn seen(through: impl FnOnce(&kube::Client) -> kube::Client) -> Self {
         let platform = longshore_runtime::platform::Platform::system();
         let supervisor = Supervisor::new(CancellationToken::new(), platform);
-        Self::assemble(supervisor, |config| config, (&Kind::ALL, through)).await
+        let cluster = ClusterConfig::default();
+        Self::assemble(cluster, supervisor, |config| config, (&Kind::ALL, through)).await
     }
 
     async fn assemble(
+        cluster: ClusterConfig,
         supervisor: Supervisor,
         adapt: impl FnOnce(Config) -> Config,
         (kinds, through): (&[Kind], impl FnOnce(&kube::Client) -> kube::Client),
     ) -> Self {
-        let cluster = Cluster::start(ClusterConfig::default()).await.unwrap();
+        let cluster = Cluster::start(cluster).await.unwrap();
         let client = cluster.client().unwrap();
         install(&client, kinds).await;
         let scheduler = Scheduler::start().await;
