@@ -152,15 +152,16 @@ impl Cadence {
         Some(self.not_before.map_or(at, |until| at.max(until)))
     }
 
-    /// A plan begins, which answers everything until now. Returns the traces that asked for it, and whether
-    /// it is to look at what could go by choice: not while pods come, and not more often than is of use.
-    pub fn begin(&mut self) -> (Vec<String>, bool) {
+    /// A plan begins, which answers everything until now; `expects` when it knows of pods to come. Returns the traces
+    /// that asked for it, and whether it is to look at what could go by choice: not while pods come, and not
+    /// more often than is of use.
+    pub fn begin(&mut self, expects: bool) -> (Vec<String>, bool) {
         let now = Instant::now();
         let wish = self.wish.take();
         (self.echo, self.wake, self.planned) = (None, None, Some(now));
         let every = CONSOLIDATE_EVERY.max(self.took * REST_FACTOR);
         let rested = self.consolidated.is_none_or(|last| last + every <= now);
-        let consolidates = rested && self.gathers_until().is_none();
+        let consolidates = rested && !expects && self.gathers_until().is_none();
         if consolidates {
             self.consolidated = Some(now);
         } else {
@@ -215,7 +216,7 @@ mod tests {
         cadence.stir(Stir::Arrival, "t");
         assert_eq!(due_ms(&cadence), Some(50));
         advance(50 * MS).await;
-        assert_eq!(cadence.begin(), (vec!["t".to_owned()], true));
+        assert_eq!(cadence.begin(false), (vec!["t".to_owned()], true));
         assert_eq!((due_ms(&cadence), cadence.gathers_until()), (None, None));
     }
 
@@ -228,7 +229,7 @@ mod tests {
         }
         assert_eq!(due_ms(&cadence), Some(10), "the first pod waits 300 ms");
         advance(10 * MS).await;
-        assert!(!cadence.begin().1, "nothing goes by choice while pods come");
+        assert!(!cadence.begin(false).1, "nothing goes by choice while pods come");
         let until = cadence.gathers_until().map(|until| until - Instant::now());
         assert_eq!(until, Some(80 * MS));
         advance(80 * MS).await;
@@ -255,7 +256,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn echoes_are_planned_for_together_and_never_forgotten() {
         let mut cadence = cadence();
-        cadence.begin();
+        cadence.begin(false);
         advance(200 * MS).await;
         for _ in 0..50 {
             cadence.stir(Stir::Echo, "");
@@ -269,20 +270,29 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_a_plan_did_not_look_at_is_looked_at_before_long() {
         let mut cadence = cadence();
-        assert!(cadence.begin().1);
+        assert!(cadence.begin(false).1);
         advance(300 * MS).await;
         cadence.stir(Stir::Demand, "");
-        assert!(!cadence.begin().1, "it has been looked at just now");
+        assert!(!cadence.begin(false).1, "it has been looked at just now");
         assert_eq!(due_ms(&cadence), Some(1_000));
         advance(1_000 * MS).await;
-        assert!(cadence.begin().1);
+        assert!(cadence.begin(false).1);
         assert_eq!(due_ms(&cadence), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_goes_by_choice_while_pods_are_known_to_come() {
+        let mut cadence = cadence();
+        assert!(!cadence.begin(true).1);
+        assert_eq!(due_ms(&cadence), Some(1_000));
+        advance(1_000 * MS).await;
+        assert!(cadence.begin(false).1);
     }
 
     #[tokio::test(start_paused = true)]
     async fn plans_that_take_long_are_made_less_often_for_what_only_may_matter() {
         let mut cadence = cadence();
-        cadence.begin();
+        cadence.begin(false);
         advance(400 * MS).await;
         cadence.ended();
         cadence.stir(Stir::Echo, "");
@@ -290,7 +300,7 @@ mod tests {
         cadence.stir(Stir::Demand, "");
         assert_eq!(due_ms(&cadence), Some(50));
         advance(50 * MS).await;
-        assert!(!cadence.begin().1);
+        assert!(!cadence.begin(false).1);
     }
 
     #[tokio::test(start_paused = true)]

@@ -75,7 +75,10 @@ impl Session {
     fn wanted(&mut self, proposal: &Proposal, goes: impl Fn(usize) -> bool) -> (Vec<bool>, usize) {
         let plan = &proposal.plan;
         let needed = plan.standing(goes).into_iter().zip(self.waiting(plan));
-        let needed: Vec<bool> = needed.map(|(standing, waiting)| standing || waiting).collect();
+        let needed = needed.zip(&proposal.foreseen);
+        let needed: Vec<bool> = needed
+            .map(|((standing, waiting), foreseen)| standing || waiting || *foreseen)
+            .collect();
         let Some((holds, wait)) = self.planning.holds(proposal) else {
             self.planning.cadence.served();
             return (needed, 0);

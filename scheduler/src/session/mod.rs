@@ -13,6 +13,7 @@ mod company;
 mod dispatch;
 mod effects;
 mod explain;
+mod foresight;
 mod inbox;
 mod joined;
 mod lifecycle;
@@ -389,8 +390,7 @@ impl Session {
         self.publish_status(now_ms);
         let Some(region) = region else { return false };
         let supply = region.read(|state| (state.stream, state.supply));
-        if self.supply != Some(supply) {
-            self.supply = Some(supply);
+        if self.supply.replace(supply) != Some(supply) {
             self.planning.want("");
         }
         let now_ms = self.now_ms();

@@ -203,14 +203,15 @@ impl Planning {
         if !due || self.running.is_some() {
             return;
         }
-        let (traceparents, consolidates) = self.cadence.begin();
+        let coming = state.foresight().coming().clone();
+        let (traceparents, consolidates) = self.cadence.begin(!coming.is_empty());
         self.plans += 1;
         let plan_id = format!("{}-{}-{}", state.cluster_id(), self.session_epoch, self.plans);
         let span = plan_span(state, &plan_id, &traceparents);
         region.read(|known| state.refresh_pools(known, now_ms));
         self.opening.retain(|claim| state.is_starting(claim.as_str()));
         let input = PlanInput { consolidates, ..self.input(state, region, now_ms) };
-        let job = move || propose(&input, plan_id, span);
+        let job = move || propose(input, &coming, plan_id, span);
         let planned = self.workers.run(state.cluster_id(), Urgency::Live, job);
         self.running = Some(Box::pin(planned));
     }
@@ -349,6 +350,7 @@ mod tests {
             opening: told.iter().map(|claim| ClaimName::new(claim)).collect(),
             tainted: BTreeSet::new(),
             certain: Vec::new(),
+            foreseen: Vec::new(),
             span: Span::none(),
         }
     }

@@ -14,6 +14,8 @@ use longshore_core::world::view::World;
 use longshore_runtime::planted;
 use tracing::Span;
 
+use super::foresight::{self, Coming};
+
 /// Most refusals of one plan that are logged one by one.
 const VIOLATIONS_TOLD: usize = 20;
 
@@ -31,30 +33,33 @@ pub struct Proposal {
     pub tainted: BTreeSet<ClaimName>,
     /// For each launch, whether more pods like those that wait would not better it.
     pub certain: Vec<bool>,
+    /// For each launch, whether it is wanted for pods that are still to come; none of these is named.
+    pub foreseen: Vec<bool>,
     /// Its span: effects of the plan belong to the same trace.
     pub span: Span,
 }
 
-/// Plans, and asks for a second opinion.
+/// Plans, with pods that are to come, and asks for a second opinion.
 #[must_use]
-pub fn propose(input: &PlanInput, plan_id: String, span: Span) -> Option<Proposal> {
+pub fn propose(input: PlanInput, coming: &Coming, plan_id: String, span: Span) -> Option<Proposal> {
     let _entered = span.enter();
-    let plan = longshore_core::plan::plan(input);
-    let (plan, violations) = check::cut(plan, input);
+    let (input, plan) = foresight::plan(input, coming);
+    let (mut plan, violations) = check::cut(plan, &input);
     report(&plan_id, &violations);
     if planted::is("S16") && !violations.is_empty() {
         return None;
     }
+    let certain = longshore_core::plan::certain(&plan, &input);
+    let foreseen = foresight::strip(&mut plan);
     span.record("refused", violations.len());
     span.record("placed", plan.placements.len());
     span.record("launches", plan.launches.len());
     span.record("unplaced", plan.unplaced.len());
     span.record("disruptions", plan.disruptions.len());
-    let closed = longshore_core::plan::closed_pools(input);
-    let certain = longshore_core::plan::certain(&plan, input);
-    let (plan, opening) = (Arc::new(plan), input.opening.clone());
+    let closed = longshore_core::plan::closed_pools(&input);
     let tainted = tainted(&input.world);
-    Some(Proposal { plan_id, plan, closed, opening, tainted, certain, span: span.clone() })
+    let (plan, opening, span) = (Arc::new(plan), input.opening, span.clone());
+    Some(Proposal { plan_id, plan, closed, opening, tainted, certain, foreseen, span })
 }
 
 /// A mistake of the planner costs what it is about, and somebody has to hear of it.

@@ -18,6 +18,7 @@ use super::binding::Binding;
 use super::cadence::Stir;
 use super::company::Company;
 use super::effects::Effects;
+use super::foresight::Foresight;
 use super::joined::Joined;
 use super::stir;
 use super::tombstones::{self, Tombstones};
@@ -49,6 +50,7 @@ pub struct ClusterState {
     binding: Binding,
     company: Company,
     tombstones: Tombstones,
+    foresight: Foresight,
     pools: BTreeMap<String, v1::NodePool>,
     classes: BTreeMap<String, v1::NodeClass>,
     facts: Option<v1::ClusterFacts>,
@@ -104,6 +106,12 @@ impl ClusterState {
     #[must_use]
     pub const fn tombstones(&self) -> &Tombstones {
         &self.tombstones
+    }
+
+    /// Pods that are to come.
+    #[must_use]
+    pub const fn foresight(&self) -> &Foresight {
+        &self.foresight
     }
 
     /// Claims as the watcher sent them, effects under way left out.
@@ -186,6 +194,7 @@ impl ClusterState {
 
     /// Applies changes in order and says what the most of them calls for.
     pub fn apply(&mut self, changes: Vec<v1::ObjectChange>, now_ms: i64) -> Stir {
+        self.foresight.begin();
         let each = changes.into_iter().map(|change| self.apply_one(change, now_ms));
         each.fold(Stir::Nothing, Stir::max)
     }
@@ -211,6 +220,7 @@ impl ClusterState {
     }
 
     fn upsert(&mut self, kind: Kind, now_ms: i64) -> Stir {
+        let (mut least, mut most) = (Stir::Nothing, Stir::Arrival);
         match kind {
             Kind::NodeClaim(claim) => return self.upsert_claim(claim, now_ms),
             Kind::NodePool(pool) => {
@@ -226,9 +236,11 @@ impl ClusterState {
                 return demand(self.facts.replace(facts.clone()).as_ref() != Some(&facts));
             }
             Kind::Node(ref node) => self.joins(node, now_ms),
-            Kind::Pod(ref pod) => self.binds(pod, now_ms),
-            Kind::PodShape(_)
-            | Kind::DaemonSet(_)
+            Kind::Pod(ref pod) => most = self.binds(pod, now_ms),
+            Kind::PodShape(ref shape) => {
+                least = self.foresight.tell(&shape.shape_id, shape.coming);
+            }
+            Kind::DaemonSet(_)
             | Kind::DisruptionBudget(_)
             | Kind::Namespace(_)
             | Kind::NodeOverlay(_)
@@ -236,7 +248,10 @@ impl ClusterState {
             Kind::Unreadable(object) => return demand(self.tombstones.put(object)),
         }
         match object::change(&kind) {
-            Ok(change) => change.map_or(Stir::Nothing, |change| self.show(change)),
+            Ok(change) => {
+                let stir = change.map_or(Stir::Nothing, |change| self.show(change));
+                stir.clamp(least, most)
+            }
             Err(error) => {
                 // What it was before is no longer true: it counts as not being there for planning, and
                 // holds the node that it may be on.
@@ -269,11 +284,14 @@ impl ClusterState {
         self.nodes_by_provider.insert(node.provider_id.clone(), joined);
     }
 
-    fn binds(&mut self, pod: &v1::Pod, now_ms: i64) {
+    /// Notes what happens to a pod; the most that it calls for.
+    fn binds(&mut self, pod: &v1::Pod, now_ms: i64) -> Stir {
         let before = self.view.world().pods.get(pod.uid.as_str());
         if !pod.node_name.is_empty() && before.is_some_and(|before| before.node.is_none()) {
             self.binding.bound(now_ms);
         }
+        let expected = before.is_none() && self.foresight.expected(&pod.shape_id);
+        if expected { Stir::Echo } else { Stir::Arrival }
     }
 
     /// Shows a change to the planner.
@@ -297,8 +315,8 @@ impl ClusterState {
             v1::ObjectKind::NodeClass => return demand(self.classes.remove(key).is_some()),
             v1::ObjectKind::Cluster => return demand(self.facts.take().is_some()),
             v1::ObjectKind::Node => self.nodes_by_provider.retain(|_, node| node.name != *key),
-            v1::ObjectKind::PodShape
-            | v1::ObjectKind::Pod
+            v1::ObjectKind::PodShape => self.foresight.forget(key),
+            v1::ObjectKind::Pod
             | v1::ObjectKind::DaemonSet
             | v1::ObjectKind::DisruptionBudget
             | v1::ObjectKind::Namespace

@@ -78,3 +78,99 @@ async fn pods_that_come_for_ever_wait_a_second_and_no_longer() {
     }
     assert!(began.elapsed() <= Duration::from_millis(1_300), "{:?}", began.elapsed());
 }
+
+/// The shape of the pods, of which so many more are to come.
+fn expecting(coming: u32) -> Kind {
+    let Kind::PodShape(shape) = random::shape(&mut Random::new(1), 0) else { panic!("a shape") };
+    Kind::PodShape(v1::PodShape { coming, ..shape })
+}
+
+/// Claims that were asked for, each with the pods that it is said to be for.
+fn created(scene: &Scene) -> Vec<cluster::CreateClaim> {
+    let creation = |action: &Action| match action {
+        Action::CreateClaim(create) => Some(create.clone()),
+        _ => None,
+    };
+    scene.seen.iter().filter_map(creation).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_burst_that_is_foreseen_is_bought_with_the_first_plan_and_no_pod_is_named_before_it_is_there()
+ {
+    let mut scene = Scene::new(&[], vec![pool(false)]).await;
+    scene.next(Duration::from_secs(1), |_| None::<()>).await;
+    scene.delta(vec![waiting(0, false)]);
+    for number in 0..PODS {
+        // The watcher has read the owner when kube-scheduler has failed the first.
+        scene.delta(vec![expecting(PODS - 1 - number), waiting(number, number == 0)]);
+        scene.next(APART, |_| None::<()>).await;
+        let there = |uid: &String| (0..=number).any(|n| *uid == format!("pod-{n}"));
+        assert!(created(&scene).iter().flat_map(|create| &create.pods).all(there), "{number}");
+        if number == 20 {
+            assert_eq!(bought(&scene), at_once().await, "a hundred more are to come");
+        }
+    }
+    scene.next(Duration::from_secs(10), |_| None::<()>).await;
+    assert_eq!(bought(&scene), at_once().await, "all of them have a place");
+    let names = format!("{:?}", scene.seen);
+    assert!(!names.contains("coming/"), "somebody hears of a pod that never was");
+}
+
+/// What is known of a bought node when it has joined, without a pod: it has the room that was asked for.
+fn joined(create: &cluster::CreateClaim, number: u64) -> [Kind; 2] {
+    let (node, claim) = in_service(number);
+    let wanted = create.claim.clone().unwrap();
+    let (name, launch_id, allocatable) = (wanted.name, wanted.launch_id, wanted.requests);
+    let node = v1::Node { allocatable: allocatable.clone(), ..node };
+    let claim = v1::NodeClaim { name, launch_id, allocatable, ..claim };
+    [Kind::Node(node), Kind::NodeClaim(claim)]
+}
+
+fn disruption(action: &Action) -> Option<cluster::DisruptClaim> {
+    let Action::DisruptClaim(disrupt) = action else { return None };
+    Some(disrupt.clone())
+}
+
+#[tokio::test(start_paused = true)]
+async fn room_of_pods_that_do_not_come_is_kept_while_they_are_expected_and_goes_as_any_other() {
+    let mut scene = Scene::new(&[], vec![pool(true)]).await;
+    scene.next(Duration::from_secs(1), |_| None::<()>).await;
+    scene.delta(vec![expecting(PODS - 1), waiting(0, true)]);
+    scene.next(Duration::from_secs(1), |_| None::<()>).await;
+    let claims = created(&scene);
+    assert_eq!(bought(&scene), at_once().await);
+    for (create, number) in claims.iter().zip(0..) {
+        let (claim, launch_id) = create.claim.clone().map(|it| (it.name, it.launch_id)).unwrap();
+        let instance = capacity::InstanceState { claim, launch_id, ..instance(number) };
+        scene.actuator.tell(Change::Instance(instance));
+        scene.delta(joined(create, number).into());
+    }
+    let early = scene.next(Duration::from_secs(30), disruption).await;
+    assert_eq!(early, None, "its pods may still come");
+    let Kind::Pod(pod) = waiting(0, false) else { panic!("a pod") };
+    let pod = v1::Pod { node_name: "n-0".to_owned(), ..pod };
+    scene.delta(vec![expecting(0), Kind::Pod(pod)]);
+    let mut gone = std::collections::BTreeSet::new();
+    while let Some(disrupt) = scene.next(Duration::from_secs(30), disruption).await {
+        assert_eq!(disrupt.reason, "Empty");
+        gone.insert(disrupt.claim);
+    }
+    assert_eq!(gone.len(), claims.len() - 1, "all but the one with the pod");
+    assert_eq!(created(&scene).len(), claims.len(), "nothing more is bought");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_limit_leaves_is_for_pods_that_are_there() {
+    let Kind::NodePool(mut limited) = pool(false) else { panic!("a pool") };
+    limited.limits = Some(v1::PoolLimits { values: [("cpu".to_owned(), 8_000)].into() });
+    let mut scene = Scene::new(&[], vec![Kind::NodePool(limited)]).await;
+    scene.next(Duration::from_secs(1), |_| None::<()>).await;
+    let Kind::PodShape(shape) = expecting(0) else { panic!("a shape") };
+    let other = v1::PodShape { shape_id: "s-9".to_owned(), owner: "Job/b".to_owned(), ..shape };
+    let Kind::Pod(pod) = waiting(1, true) else { panic!("a pod") };
+    let pod = v1::Pod { shape_id: "s-9".to_owned(), ..pod };
+    scene.delta(vec![expecting(PODS), Kind::PodShape(other), waiting(0, true), Kind::Pod(pod)]);
+    scene.next(Duration::from_secs(10), |_| None::<()>).await;
+    let named: Vec<String> = created(&scene).into_iter().flat_map(|it| it.pods).collect();
+    assert!(["pod-0", "pod-1"].iter().all(|pod| named.contains(&(*pod).to_owned())), "{named:?}");
+}

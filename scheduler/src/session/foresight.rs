@@ -1,0 +1,235 @@
+//! Pods that their owners are still creating: plans count on them before they exist.
+//!
+//! Invariant: they are in the input of a plan and nowhere else. What a plan says of them is taken out before anybody
+//! sees it, but for the nodes that are bought for them; and no pod that is here goes without a place for one
+//! that is not.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use longshore_core::plan::{Plan, PlanInput};
+use longshore_core::vocabulary::ids::{ObjectKey, PodUid, ShapeId};
+use longshore_core::world::pod::Pod;
+use longshore_core::world::view::{Change, ClusterView, World};
+
+use super::cadence::Stir;
+
+/// Most pods to come that a plan counts on, of all shapes together; shapes come in order of id. As many as the
+/// largest capacity buffer: more would be more than a plan of some seconds.
+const FORESEEN_MAX: u32 = 10_000;
+
+/// Begins the UIDs that such pods have in a plan. Nothing sorts after it that Kubernetes gives, so that pods which are
+/// here come first.
+const PREFIX: &str = "~coming/";
+
+/// How many pods are to come, by shape; never zero.
+pub type Coming = BTreeMap<ShapeId, u32>;
+
+/// What the watcher tells of pods to come.
+#[derive(Clone, Debug, Default)]
+pub struct Foresight {
+    coming: Coming,
+    /// Pods that are expected no more since the step of the view began: they come with it.
+    due: Coming,
+}
+
+impl Foresight {
+    /// A step of the view begins.
+    pub fn begin(&mut self) {
+        self.due.clear();
+    }
+
+    /// So many pods of a shape are to come now. More than before have to be planned for.
+    pub fn tell(&mut self, shape: &str, count: u32) -> Stir {
+        let shape = ShapeId::new(shape);
+        let before = self.coming.remove(&shape).unwrap_or(0);
+        if count < before {
+            *self.due.entry(shape.clone()).or_default() += before - count;
+        }
+        if count > 0 {
+            self.coming.insert(shape, count);
+        }
+        if count > before { Stir::Demand } else { Stir::Nothing }
+    }
+
+    /// No pod has a shape any more.
+    pub fn forget(&mut self, shape: &str) {
+        self.coming.remove(&ShapeId::new(shape));
+    }
+
+    /// True for a new pod of a shape that was expected, so that no plan is needed because of it.
+    pub fn expected(&mut self, shape: &str) -> bool {
+        let due = self.due.get_mut(&ShapeId::new(shape)).filter(|due| **due > 0);
+        due.is_some_and(|due| {
+            *due -= 1;
+            true
+        })
+    }
+
+    /// Pods that are to come.
+    #[must_use]
+    pub const fn coming(&self) -> &Coming {
+        &self.coming
+    }
+}
+
+/// A plan that counts on pods to come, with the input that it is a plan of.
+#[must_use]
+pub fn plan(input: PlanInput, coming: &Coming) -> (PlanInput, Plan) {
+    let here = Arc::clone(&input.world);
+    let input = PlanInput { world: with(&here, coming, input.now_ms), ..input };
+    let plan = longshore_core::plan::plan(&input);
+    let unplaced = unplaced(&plan);
+    if coming.is_empty() || unplaced == 0 {
+        return (input, plan);
+    }
+    // What a limit leaves is for those that are here.
+    let plain = PlanInput { world: here, ..input.clone() };
+    let fewer = longshore_core::plan::plan(&plain);
+    if self::unplaced(&fewer) < unplaced { (plain, fewer) } else { (input, plan) }
+}
+
+/// Pods that are here and have no place in a plan.
+fn unplaced(plan: &Plan) -> usize {
+    let pods = plan.unplaced.iter().flat_map(|unplaced| &unplaced.pods);
+    pods.filter(|pod| !is_coming(pod)).count()
+}
+
+/// The cluster with the pods that are to come: new ones, that kube-scheduler has not tried.
+fn with(world: &Arc<World>, coming: &Coming, now_ms: i64) -> Arc<World> {
+    let mut view = ClusterView::of(Arc::clone(world));
+    let mut left = FORESEEN_MAX;
+    for (id, count) in coming {
+        let Some(shape) = world.shapes.get(id).filter(|shape| !shape.stays_with_node()) else {
+            continue;
+        };
+        let count = (*count).min(left);
+        left -= count;
+        for number in 0..count {
+            view.apply(Change::Pod(Pod {
+                key: ObjectKey::new(&shape.namespace, ""),
+                uid: PodUid::new(&format!("{PREFIX}{id}/{number:05}")),
+                shape: id.clone(),
+                created_ms: now_ms,
+                ..Pod::default()
+            }));
+        }
+    }
+    view.snapshot()
+}
+
+fn is_coming(pod: &PodUid) -> bool {
+    pod.as_str().starts_with(PREFIX)
+}
+
+/// Takes pods that are to come out of a plan. For each launch, whether it is wanted for some of them.
+#[must_use]
+pub fn strip(plan: &mut Plan) -> Vec<bool> {
+    plan.placements.retain(|placement| !is_coming(&placement.pod));
+    for unplaced in &mut plan.unplaced {
+        unplaced.pods.retain(|pod| !is_coming(pod));
+    }
+    plan.unplaced.retain(|unplaced| !unplaced.pods.is_empty());
+    let launches = plan.launches.iter_mut().map(|node| {
+        let all = node.pods.len();
+        node.pods.retain(|pod| !is_coming(pod));
+        node.pods.len() < all
+    });
+    launches.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use longshore_core::plan::{NewNode, Placement, Target, Unplaced};
+    use longshore_core::reason::{Obstacle, Reason};
+    use longshore_core::world::shape::PodShape;
+
+    use super::*;
+
+    #[test]
+    fn more_to_come_stirs_a_plan_and_what_was_expected_does_not() {
+        let mut foresight = Foresight::default();
+        assert_eq!(foresight.tell("s", 3), Stir::Demand);
+        assert!(!foresight.expected("s"), "three more than there are");
+        assert_eq!(foresight.tell("s", 3), Stir::Nothing);
+        foresight.begin();
+        assert_eq!(foresight.tell("s", 1), Stir::Nothing);
+        assert!(foresight.expected("s") && foresight.expected("s"));
+        assert!(!foresight.expected("s") && !foresight.expected("t"), "two were expected");
+        foresight.begin();
+        assert_eq!(foresight.tell("s", 0), Stir::Nothing);
+        assert!(foresight.coming().is_empty());
+        foresight.begin();
+        assert!(!foresight.expected("s"), "they have not come");
+    }
+
+    fn world(count: u32) -> Arc<World> {
+        let mut view = ClusterView::new();
+        let daemon = PodShape { id: "d".into(), is_daemon: true, ..PodShape::default() };
+        view.apply(Change::Shape(daemon));
+        view.apply(Change::Shape(PodShape { id: "s".into(), ..PodShape::default() }));
+        let coming = ["d", "s", "t"].map(|id| (ShapeId::new(id), count));
+        with(&view.snapshot(), &coming.into(), 7)
+    }
+
+    #[test]
+    fn pods_to_come_are_new_pods_of_shapes_that_are_known() {
+        let world = world(3);
+        assert_eq!(world.pods.len(), 3);
+        let like = |pod: &Pod| pod.shape == "s".into() && pod.created_ms == 7 && pod.node.is_none();
+        assert!(world.pods.values().all(|pod| like(pod) && !pod.unschedulable));
+        assert!(world.pods.keys().all(|uid| *uid > PodUid::new("zz")), "others come first");
+    }
+
+    #[test]
+    fn no_plan_counts_on_more_pods_than_it_can_bear() {
+        assert_eq!(world(FORESEEN_MAX + 1).pods.len(), FORESEEN_MAX as usize);
+    }
+
+    #[test]
+    fn what_a_plan_says_of_pods_to_come_is_taken_out_but_for_their_nodes() {
+        let world = world(3);
+        let coming: Vec<PodUid> = world.pods.keys().cloned().collect();
+        let place = |pod: &PodUid, at| Placement { pod: pod.clone(), target: Target::New(at) };
+        let (here, lost) = (PodUid::new("here"), PodUid::new("lost"));
+        let unplaced = |shape: &str, pods: Vec<PodUid>| Unplaced {
+            shape: shape.into(),
+            pods,
+            reason: Reason::leaf(String::new(), Obstacle::NoPool),
+        };
+        let node = |pods: Vec<PodUid>| NewNode {
+            pool: "p".into(),
+            node_class: String::new(),
+            requirements: Default::default(),
+            candidates: Vec::new(),
+            requests: Default::default(),
+            labels: Default::default(),
+            annotations: Default::default(),
+            taints: Vec::new(),
+            startup_taints: Vec::new(),
+            pods,
+            standing: false,
+            max_price_micro_usd_per_hour: 0,
+        };
+        let mut plan = Plan {
+            placements: vec![place(&here, 0), place(&coming[0], 0), place(&coming[1], 1)],
+            launches: vec![
+                node(vec![here.clone(), coming[0].clone()]),
+                node(vec![coming[1].clone()]),
+                node(vec![here.clone()]),
+            ],
+            unplaced: vec![
+                unplaced("a", vec![coming[2].clone()]),
+                unplaced("b", vec![lost.clone(), coming[2].clone()]),
+            ],
+            ..Plan::default()
+        };
+        assert_eq!(super::unplaced(&plan), 1);
+        assert_eq!(strip(&mut plan), [true, true, false]);
+        assert_eq!(plan.placements, [place(&here, 0)]);
+        let pods: Vec<_> = plan.launches.iter().map(|node| node.pods.len()).collect();
+        assert_eq!(pods, [1, 0, 1]);
+        let left: Vec<_> = plan.unplaced.iter().map(|u| (&u.shape, &u.pods)).collect();
+        assert_eq!(left, [(&"b".into(), &vec![lost])]);
+    }
+}
