@@ -24,7 +24,7 @@ pub use batch::{
 };
 pub use book::{Book, Draft};
 pub use etcd::EtcdStore;
-pub use journal::{Journal, JournaledStore};
+pub use journal::{Journal, JournaledStore, entries};
 pub use memory::MemoryStore;
 pub use record::{
     ClusterRecord, FenceRecord, InterruptionRecord, LaunchRecord, OfferRecord, OrderRecord, Phase,

@@ -31,6 +31,6 @@ pub mod wire;
 mod work;
 
 pub use config::{ActuatorArgs, Args, Config, Sharing, Tuning};
-pub use start::start_with;
 #[cfg(feature = "aws")]
-pub use start::{run, start, start_permitted};
+pub use start::{connect, run, start};
+pub use start::{start_permitted, start_with};

@@ -13,6 +13,8 @@ use longshore_proto::DESCRIPTOR_SET;
 use longshore_proto::capacity::v1::capacity_service_server::CapacityServiceServer;
 use longshore_proto::reason::Reason;
 use longshore_runtime::backoff::{Backoff, BackoffPolicy};
+#[cfg(feature = "aws")]
+use longshore_runtime::clock::Clock;
 use longshore_runtime::metrics::Metrics;
 use longshore_runtime::net::Listener;
 use longshore_runtime::platform::Platform;
@@ -22,9 +24,7 @@ use longshore_runtime::server;
 use longshore_runtime::tasks::Supervisor;
 use tokio::sync::watch;
 
-use crate::cloud::{Caller, Cloud};
-#[cfg(feature = "aws")]
-use crate::cloud::{Guarded, Permit};
+use crate::cloud::{Caller, Cloud, Guarded, Permit};
 #[cfg(feature = "aws")]
 use crate::config::Args;
 use crate::config::Config;
@@ -66,26 +66,14 @@ pub async fn start(
     supervisor: &Supervisor,
 ) -> anyhow::Result<SocketAddr> {
     let listener = server::bind(config.listen).await?;
-    let cloud = Arc::new(Aws::connect(&config.region, &supervisor.platform().clock).await);
+    let cloud = connect(&config.region, &supervisor.platform().clock).await;
     start_with(config, listener, cloud, metrics, supervisor)
 }
 
-/// Starts the only actuator there is against AWS: it asks `permit` before each effect, and what its shared calls came
-/// to is in a journal. Returns the address it serves on.
-///
-/// # Errors
-/// When the address cannot be bound.
+/// The clients of AWS in a region; nothing is asked of it yet.
 #[cfg(feature = "aws")]
-pub async fn start_permitted(
-    config: Config,
-    (permit, journal): (Permit, Arc<dyn Journal>),
-    metrics: &Metrics,
-    supervisor: &Supervisor,
-) -> anyhow::Result<SocketAddr> {
-    let listener = server::bind(config.listen).await?;
-    let cloud = Arc::new(Aws::connect(&config.region, &supervisor.platform().clock).await);
-    let cloud = Arc::new(Guarded::new(cloud, permit));
-    begin((config, Some(journal)), listener.into(), cloud, metrics, supervisor)
+pub async fn connect(region: &str, clock: &Clock) -> Arc<dyn Cloud> {
+    Arc::new(Aws::connect(region, clock).await)
 }
 
 /// Starts an actuator on a listener and a cloud that are there already; returns its address.
@@ -100,6 +88,22 @@ pub fn start_with(
     supervisor: &Supervisor,
 ) -> anyhow::Result<SocketAddr> {
     begin((config, None), listener.into(), cloud, metrics, supervisor)
+}
+
+/// Starts the only actuator there is: it asks `permit` before each effect, and what its shared calls came to is in a
+/// journal. Returns its address.
+///
+/// # Errors
+/// When the listener has no address.
+pub fn start_permitted(
+    config: Config,
+    listener: impl Into<Listener>,
+    (cloud, permit, journal): (Arc<dyn Cloud>, Permit, Arc<dyn Journal>),
+    metrics: &Metrics,
+    supervisor: &Supervisor,
+) -> anyhow::Result<SocketAddr> {
+    let cloud = Arc::new(Guarded::new(cloud, permit));
+    begin((config, Some(journal)), listener.into(), cloud, metrics, supervisor)
 }
 
 fn begin(

@@ -186,6 +186,12 @@ impl Page {
     }
 }
 
+/// What the pages of a journal amount to, as whoever takes over reads them.
+#[must_use]
+pub fn entries(pages: BTreeMap<String, Vec<u8>>) -> Vec<(Key, Vec<u8>)> {
+    read(pages).1
+}
+
 /// Pages, and the entries that they amount to. One that cannot be read stands for its call all the same: nothing is
 /// done about its instances.
 fn read(kept: BTreeMap<String, Vec<u8>>) -> (Pages, Vec<(Key, Vec<u8>)>) {

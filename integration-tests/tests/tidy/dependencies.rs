@@ -9,7 +9,7 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 use super::{expect_none, root, run};
 
 /// For each of our crates, those of ours that it may use.
-const MAY_USE: [(&str, &[&str]); 14] = [
+const MAY_USE: [(&str, &[&str]); 15] = [
     ("longshore-proto", &[]),
     ("longshore-planted", &[]),
     ("longshore-runtime", &["longshore-planted"]),
@@ -20,13 +20,18 @@ const MAY_USE: [(&str, &[&str]); 14] = [
     ("longshore-manifests", &["longshore-proto", "longshore-watcher"]),
     ("longshore-actuator", &["longshore-ec2-data", "longshore-proto", "longshore-runtime"]),
     ("longshore-lab", &["longshore-ec2-data"]),
+    ("longshore-standalone", &THE_THREE),
     ("longshore", &EVERY_PROGRAM),
     ("longshore-it", &EVERYTHING),
     ("longshore-sim", &SIMULATION),
     ("longshore-sim-entropy", &[]),
 ];
 
-const EVERY_PROGRAM: [&str; 8] = [
+/// The services, and what is between them.
+const THE_THREE: [&str; 4] =
+    ["longshore-actuator", "longshore-runtime", "longshore-scheduler", "longshore-watcher"];
+
+const EVERY_PROGRAM: [&str; 9] = [
     "longshore-actuator",
     "longshore-core",
     "longshore-ec2-data",
@@ -34,6 +39,7 @@ const EVERY_PROGRAM: [&str; 8] = [
     "longshore-proto",
     "longshore-runtime",
     "longshore-scheduler",
+    "longshore-standalone",
     "longshore-watcher",
 ];
 

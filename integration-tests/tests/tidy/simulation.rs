@@ -9,7 +9,8 @@ use regex::Regex;
 use super::{TextFile, expect_none, rust_files};
 
 /// Where the services' code lies.
-const SERVICES: [&str; 4] = ["scheduler/src/", "watcher/src/", "actuator/src/", "runtime/src/"];
+const SERVICES: [&str; 5] =
+    ["scheduler/src/", "watcher/src/", "actuator/src/", "runtime/src/", "cli/standalone/src/"];
 /// What takes time, randomness, threads or sockets from thin air.
 const THIN_AIR: &str = r"SystemTime::now|Timestamp::now\(|std::time::Instant|rand::rng\(|rand::random|thread_rng|spawn_blocking|std::thread::|Uuid::new_v4|TcpStream::connect|TcpListener::bind|(Platform|Entropy|Clock)::system\(";
 /// Where the world outside is taken in, once, to be handed down; and AWS's clients, which a simulation

@@ -1,8 +1,8 @@
 //! The journal of shared calls, in a ConfigMap beside the cluster's Lease.
 //!
-//! Invariant: only the holder of the Lease opens or writes it, and each write names the version that it changes: a
-//! process that was stopped for a while writes nothing over what another has written since. Pages are compressed:
-//! launches of one call are alike.
+//! Invariant: only the holder of the Lease opens or writes it, and each write names the version that it changes. Both
+//! are asked again at each request: a process that was stopped for a while writes nothing over what another has
+//! written since. Pages are compressed: launches of one call are alike.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,14 +12,15 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
-use longshore_actuator::cloud::Permit;
-use longshore_actuator::ledger::{Journal, StoreError};
+use longshore_actuator::ledger::{Journal, Key, StoreError};
+use longshore_watcher::bounded;
+use longshore_watcher::lease::Tenure;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 /// Its name.
-const NAME: &str = "longshore-launches";
+pub const NAME: &str = "longshore-launches";
 /// Annotation that says how often it was opened: each time is a change, which ends the writer before.
 const OPENED: &str = "longshore.dev/opened";
 /// How long the API server may take.
@@ -36,7 +37,7 @@ const ATTEMPTS_MAX: u32 = 5;
 /// The ConfigMap.
 pub struct ConfigMapJournal {
     api: Api<ConfigMap>,
-    permit: Permit,
+    tenure: Tenure,
     held: Mutex<Held>,
 }
 
@@ -50,14 +51,15 @@ struct Held {
 }
 
 impl ConfigMapJournal {
-    /// The journal in a namespace, for as long as `permit` is given.
+    /// The journal in a namespace, for as long as the Lease is held.
     #[must_use]
-    pub fn new(client: Client, namespace: &str, permit: Permit) -> Self {
-        Self { api: Api::namespaced(client, namespace), permit, held: Mutex::default() }
+    pub fn new(client: &Client, namespace: &str, tenure: Tenure) -> Self {
+        let client = bounded::client(client, Some(tenure.clone()));
+        Self { api: Api::namespaced(client, namespace), tenure, held: Mutex::default() }
     }
 
     fn check(&self) -> Result<(), StoreError> {
-        if (self.permit)() {
+        if self.tenure.holds() {
             return Ok(());
         }
         Err(StoreError::Unavailable("the Lease is not held".to_owned()))
@@ -98,12 +100,9 @@ impl Journal for ConfigMapJournal {
         let mut held = self.held.lock().await;
         let found = self.take().await?;
         held.version = found.metadata.resource_version.clone().unwrap_or_default();
-        let kept = found.binary_data.unwrap_or_default();
-        held.sizes = kept.iter().map(|(name, page)| (name.clone(), page.0.len())).collect();
-        // One that cannot be unpacked is handed on as it is, and set apart like any that cannot be read.
-        let unpack =
-            |page: ByteString| zstd::bulk::decompress(&page.0, PAGE_BYTES_MAX).unwrap_or(page.0);
-        Ok(kept.into_iter().map(|(name, page)| (name, unpack(page))).collect())
+        let kept = found.binary_data.iter().flatten();
+        held.sizes = kept.map(|(name, page)| (name.clone(), page.0.len())).collect();
+        Ok(unpacked(found))
     }
 
     async fn write(&self, pages: BTreeMap<String, Option<Vec<u8>>>) -> Result<(), StoreError> {
@@ -132,6 +131,20 @@ impl Journal for ConfigMapJournal {
         held.sizes = sizes;
         Ok(())
     }
+}
+
+/// What is noted in the ConfigMap, as whoever takes over reads it: for those who look on.
+#[must_use]
+pub fn entries(found: ConfigMap) -> Vec<(Key, Vec<u8>)> {
+    longshore_actuator::ledger::entries(unpacked(found))
+}
+
+/// Its pages by name. One that cannot be unpacked is handed on as it is, and set apart like any that cannot be read.
+fn unpacked(found: ConfigMap) -> BTreeMap<String, Vec<u8>> {
+    let unpack =
+        |page: ByteString| zstd::bulk::decompress(&page.0, PAGE_BYTES_MAX).unwrap_or(page.0);
+    let kept = found.binary_data.unwrap_or_default();
+    kept.into_iter().map(|(name, page)| (name, unpack(page))).collect()
 }
 
 /// Why the API server did not do it.
@@ -182,3 +195,6 @@ fn opened(found: &ConfigMap) -> u64 {
     let annotations = found.metadata.annotations.as_ref();
     annotations.and_then(|all| all.get(OPENED)?.parse().ok()).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests;
