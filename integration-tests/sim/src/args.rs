@@ -93,7 +93,8 @@ pub struct How {
     /// Simulated minutes with users and faults; the world is given five more to come to rest.
     #[arg(long, default_value_t = 30)]
     pub minutes: u64,
-    /// Clusters: the first two share an account and a region, the third has the name of the first.
+    /// Clusters: the first two share an account and a region, unless each is alone; the third has the name of
+    /// the first.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=3))]
     pub clusters: u8,
     /// Pods of each cluster at the beginning.
@@ -113,6 +114,10 @@ pub struct How {
     /// in the second half. No fault happens but those that `--faults` names.
     #[arg(long)]
     pub settling: bool,
+    /// Run for each cluster what `longshore up` starts, watcher, scheduler and actuator in one process, in place of
+    /// services of their own and etcd; each cluster has an account to itself.
+    #[arg(long)]
+    pub standalone: bool,
     /// Commit these defects again.
     #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
     pub plant: Vec<String>,
@@ -149,6 +154,9 @@ impl How {
         }
         if self.settling {
             arguments.push("--settling".to_owned());
+        }
+        if self.standalone {
+            arguments.push("--standalone".to_owned());
         }
         if !self.plant.is_empty() {
             arguments.extend(["--plant".to_owned(), self.plant.join(",")]);

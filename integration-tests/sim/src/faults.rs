@@ -115,11 +115,12 @@ const fn least_ms(what: &What) -> Option<u64> {
 }
 
 /// Where a service panics.
-const fn places(kind: &Kind) -> &'static [&'static str] {
+fn places(kind: &Kind) -> Vec<&'static str> {
     match kind {
-        Kind::Actuator { .. } => &ACTUATOR,
-        Kind::Scheduler => &SCHEDULER,
-        Kind::Watcher { .. } => &WATCHER,
+        Kind::Actuator { .. } => ACTUATOR.to_vec(),
+        Kind::Scheduler => SCHEDULER.to_vec(),
+        Kind::Watcher { .. } => WATCHER.to_vec(),
+        Kind::Standalone { .. } => [ACTUATOR, SCHEDULER, WATCHER].concat(),
     }
 }
 
@@ -140,6 +141,9 @@ fn of_process(random: &mut Random, world: &World) -> What {
 fn one(random: &mut Random, world: &World) -> What {
     match random.between(0, 11) {
         0..=2 => of_process(random, world),
+        // Here are no two services that talk to each other, and no etcd.
+        3 if world.standalone => of_process(random, world),
+        8..=9 if world.standalone => of_some_cluster(random, world),
         3 => {
             let (from, to) = edge(random, world);
             let faults = [EdgeFault::OneWay, EdgeFault::Partition, EdgeFault::Cut];
@@ -147,11 +151,13 @@ fn one(random: &mut Random, world: &World) -> What {
         }
         4..=7 => What::Cloud { site: random.index(world.sites.len()), fault: cloud(random) },
         8..=9 => of_etcd(random, world),
-        _ => {
-            let cluster = random.index(world.clusters.len());
-            What::Cluster { cluster, fault: of_cluster(random) }
-        }
+        _ => of_some_cluster(random, world),
     }
+}
+
+fn of_some_cluster(random: &mut Random, world: &World) -> What {
+    let cluster = random.index(world.clusters.len());
+    What::Cluster { cluster, fault: of_cluster(random) }
 }
 
 fn cloud(random: &mut Random) -> CloudFault {

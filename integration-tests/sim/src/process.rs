@@ -24,6 +24,8 @@ use crate::random::mix;
 
 /// Port that every service listens on.
 const PORT: u16 = 7400;
+/// Port of a second one in the same process.
+const INNER_PORT: u16 = 7401;
 /// Time that a plan takes.
 const PLAN_TIME: Duration = Duration::from_millis(5);
 /// Path of the function that each computation of a process begins with.
@@ -97,7 +99,13 @@ impl Machine {
         SocketAddr::new(self.host, PORT)
     }
 
-    /// The same as a URL.
+    /// Where the second of two services in its process listens.
+    #[must_use]
+    pub const fn inner_address(&self) -> SocketAddr {
+        SocketAddr::new(self.host, INNER_PORT)
+    }
+
+    /// Where its service listens, as a URL.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address())

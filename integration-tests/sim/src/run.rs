@@ -84,7 +84,7 @@ async fn live(seed: u64, how: &How) -> Result<(Outcome, Journal, Vec<Fault>)> {
         longshore_sim_entropy::asked() > 0,
         "the system's own randomness is in use: a run could not be repeated"
     );
-    let size = Size::of(if how.settling { 1 } else { how.clusters });
+    let size = Size::of(if how.settling { 1 } else { how.clusters }, how.standalone);
     let world = World::start(seed, &size).await?;
     let journal = world.journal.clone();
     let subscriber = tracing_subscriber::fmt()

@@ -7,6 +7,7 @@ mod budgets;
 mod claims;
 mod classes;
 mod facts;
+mod journals;
 mod lately;
 mod launches;
 mod ledger;
@@ -23,6 +24,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use self::journals::Journals;
 use self::lately::Lately;
 use crate::etcd::Etcd;
 use crate::journal::Journal;
@@ -34,6 +36,8 @@ const CLAIMS: &str = "nodeclaims.karpenter.sh";
 const POOLS: &str = "nodepools.karpenter.sh";
 const NODES: &str = "nodes";
 const CLASSES: &str = "ec2nodeclasses.karpenter.k8s.aws";
+/// Where Leases and journals are.
+pub const NAMESPACE: &str = "kube-system";
 
 /// One thing that must not happen and did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -98,6 +102,8 @@ struct State {
     begun: BTreeMap<String, (Instant, i64)>,
     /// Classes that were ready, by cluster label and name, and the term they were in.
     ready: BTreeMap<(String, String), i64>,
+    /// What processes that do all have noted.
+    journals: Journals,
 }
 
 /// Watches over a run. Clones share what they have seen.
@@ -107,6 +113,7 @@ pub struct Judge {
     journal: Journal,
     clusters: Vec<Seen>,
     regions: Vec<Region>,
+    /// Of each site; none where each cluster has a journal instead.
     etcds: Vec<Etcd>,
 }
 
@@ -123,8 +130,8 @@ impl Judge {
         }
     }
 
-    /// Begins to watch.
-    pub fn watch(&mut self, sites: &[Site], clusters: &[Arc<Cluster>]) {
+    /// Begins to watch. Ledgers are in etcd, or `standalone` in journals.
+    pub fn watch(&mut self, sites: &[Site], clusters: &[Arc<Cluster>], standalone: bool) {
         self.clusters = clusters
             .iter()
             .map(|cluster| Seen {
@@ -135,7 +142,9 @@ impl Judge {
             })
             .collect();
         self.regions = sites.iter().map(|site| site.region.clone()).collect();
-        self.etcds = sites.iter().map(|site| site.etcd.clone()).collect();
+        if !standalone {
+            self.etcds = sites.iter().map(|site| site.etcd.clone()).collect();
+        }
         for (index, site) in sites.iter().enumerate() {
             let judge = self.clone();
             site.region.observe(Box::new(move |happening| judge.happens(index, happening)));
@@ -170,6 +179,7 @@ impl Judge {
     }
 
     fn happens(&self, site: usize, happening: &Happening) {
+        self.read_journal(site);
         match happening {
             Happening::Heard(instance_id) => self.heard(site, instance_id),
             Happening::Read(parameter) => self.read(site, parameter),

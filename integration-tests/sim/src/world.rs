@@ -5,6 +5,7 @@
 
 mod cluster;
 mod services;
+mod standalone;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -40,6 +41,8 @@ pub struct Size {
     pub clusters: Vec<(&'static str, &'static str, &'static str)>,
     /// Schedulers.
     pub schedulers: u8,
+    /// All three services of a cluster are one process, and there is no etcd.
+    pub standalone: bool,
 }
 
 /// The clusters that there may be: name, account and region. Two share an account and a region, and two
@@ -50,12 +53,20 @@ const CLUSTERS: [(&str, &str, &str); 3] = [
     ("prod", "444455556666", "us-east-1"),
 ];
 
+/// Account of the second cluster where each is alone in its own: two processes that share nothing would take each
+/// other's instances for nobody's.
+const ANOTHER_ACCOUNT: &str = "777788889999";
+
 impl Size {
-    /// This many clusters, three at most, and two schedulers.
+    /// This many clusters, three at most, and two schedulers; or none, where each cluster has a process that does all.
     #[must_use]
-    pub fn of(clusters: u8) -> Self {
-        let clusters = CLUSTERS.into_iter().take(usize::from(clusters)).collect();
-        Self { clusters, schedulers: 2 }
+    pub fn of(clusters: u8, standalone: bool) -> Self {
+        let mut all = CLUSTERS;
+        if standalone {
+            all[1].1 = ANOTHER_ACCOUNT;
+        }
+        let clusters = all.into_iter().take(usize::from(clusters)).collect();
+        Self { clusters, schedulers: if standalone { 0 } else { 2 }, standalone }
     }
 }
 
@@ -68,7 +79,7 @@ pub struct Site {
     pub weather: cloud::Weather,
     /// Address of its API.
     pub address: IpAddr,
-    /// Where its actuators keep their ledger.
+    /// Where its actuators keep their ledger; it stays empty where they do without.
     pub etcd: Etcd,
 }
 
@@ -84,6 +95,8 @@ pub struct World {
     pub clusters: Vec<Arc<Cluster>>,
     /// The services.
     pub services: Vec<Service>,
+    /// All three of a cluster are one process, and there is no etcd.
+    pub standalone: bool,
     /// Services that have ended by themselves, and the step at which they begin again.
     pub away: BTreeMap<usize, u64>,
     /// What has happened.
@@ -109,7 +122,9 @@ impl World {
             if known.is_none() {
                 let site = site(seed, index, (account, region), &clock)?;
                 crate::process::start(site.region.clone().keep_time());
-                site.etcd.serve(&net);
+                if !size.standalone {
+                    site.etcd.serve(&net);
+                }
                 sites.push(((*account).to_owned(), (*region).to_owned(), site));
             }
             let number = clusters.len();
@@ -124,11 +139,12 @@ impl World {
             sites,
             clusters,
             services: Vec::new(),
+            standalone: size.standalone,
             away: BTreeMap::new(),
             journal,
             judge,
         };
-        world.judge.watch(&world.sites, &world.clusters);
+        world.judge.watch(&world.sites, &world.clusters, size.standalone);
         world.add_services(seed, size);
         for index in 0..world.services.len() {
             world.boot(index);
@@ -160,6 +176,19 @@ impl World {
     }
 
     fn add_services(&mut self, seed: u64, size: &Size) {
+        let machines = if size.standalone { self.alone() } else { self.apart(size) };
+        for (number, (name, kind)) in (1_u8..).zip(machines) {
+            let machine = Machine::new(&name, number, seed, &self.clock, &self.net);
+            let random = Arc::new(Mutex::new(Random::stream(seed, &name)));
+            self.services.push(Service { machine, kind, random, process: None });
+        }
+        let schedulers = self.services.iter().filter(|service| service.kind == Kind::Scheduler);
+        let behind = schedulers.map(|service| service.machine.address()).collect();
+        self.net.serve(SCHEDULERS, behind);
+    }
+
+    /// Names and kinds of services that run apart.
+    fn apart(&self, size: &Size) -> Vec<(String, Kind)> {
         let mut machines = Vec::new();
         for site in 0..self.sites.len() {
             // Three at one site and two at the others: what leads, and who may take over.
@@ -170,21 +199,25 @@ impl World {
         for copy in 0..size.schedulers {
             machines.push((format!("scheduler-{copy}"), Kind::Scheduler));
         }
+        machines.extend(self.of_clusters("watcher", |cluster| Kind::Watcher { cluster }));
+        machines
+    }
+
+    /// Names and kinds of processes that do all for their cluster.
+    fn alone(&self) -> Vec<(String, Kind)> {
+        self.of_clusters("up", |cluster| Kind::Standalone { cluster })
+    }
+
+    /// One of a kind for each cluster, and another for the first, which stands by.
+    fn of_clusters(&self, name: &str, kind: impl Fn(usize) -> Kind) -> Vec<(String, Kind)> {
+        let mut machines = Vec::new();
         for (cluster, known) in self.clusters.iter().enumerate() {
-            machines.push((format!("watcher-{}", known.label), Kind::Watcher { cluster }));
+            machines.push((format!("{name}-{}", known.label), kind(cluster)));
             if cluster == 0 {
-                let name = format!("watcher-{}-standby", known.label);
-                machines.push((name, Kind::Watcher { cluster }));
+                machines.push((format!("{name}-{}-standby", known.label), kind(cluster)));
             }
         }
-        for (number, (name, kind)) in (1_u8..).zip(machines) {
-            let machine = Machine::new(&name, number, seed, &self.clock, &self.net);
-            let random = Arc::new(Mutex::new(Random::stream(seed, &name)));
-            self.services.push(Service { machine, kind, random, process: None });
-        }
-        let schedulers = self.services.iter().filter(|service| service.kind == Kind::Scheduler);
-        let behind = schedulers.map(|service| service.machine.address()).collect();
-        self.net.serve(SCHEDULERS, behind);
+        machines
     }
 }
 

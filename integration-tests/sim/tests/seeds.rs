@@ -6,6 +6,8 @@ use anyhow::Result;
 
 /// How small, for a build that is not optimised.
 const SMALL: [&str; 6] = ["--minutes", "4", "--clusters", "2", "--pods", "30"];
+/// The same where a process does all for its cluster, and another stands by.
+const ALONE: [&str; 7] = ["--standalone", "--minutes", "5", "--clusters", "1", "--pods", "15"];
 /// A world for a single fault.
 const TINY: [&str; 6] = ["--minutes", "3", "--clusters", "1", "--pods", "12"];
 
@@ -21,6 +23,19 @@ fn small_worlds_break_no_rule() -> Result<()> {
     let (good, said) = simulate(&["run", "--seeds", "0..4", "--within", "30"], &SMALL)?;
     assert!(good, "longshore-sim replay --seed N {} tells more of:\n{said}", SMALL.join(" "));
     Ok(())
+}
+
+/// What `longshore up` starts: killed, stopped, cut off, with its API server in trouble.
+#[test]
+fn processes_that_do_all_break_no_rule() -> Result<()> {
+    let (good, said) = simulate(&["run", "--seeds", "0..4", "--within", "30"], &ALONE)?;
+    assert!(good, "longshore-sim replay --seed N {} tells more of:\n{said}", ALONE.join(" "));
+    Ok(())
+}
+
+#[test]
+fn a_process_that_does_all_lives_in_the_same_way_again() -> Result<()> {
+    is_repeated(&["replay", "--seed", "1"], &ALONE)
 }
 
 #[test]

@@ -43,7 +43,7 @@ const EVERY_PROGRAM: [&str; 9] = [
     "longshore-watcher",
 ];
 
-const SIMULATION: [&str; 10] = [
+const SIMULATION: [&str; 11] = [
     "longshore-actuator",
     "longshore-core",
     "longshore-ec2-data",
@@ -53,6 +53,7 @@ const SIMULATION: [&str; 10] = [
     "longshore-runtime",
     "longshore-scheduler",
     "longshore-sim-entropy",
+    "longshore-standalone",
     "longshore-watcher",
 ];
 

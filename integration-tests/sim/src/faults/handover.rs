@@ -6,16 +6,18 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::api::DeleteParams;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, DeleteParams};
 use longshore_actuator::cloud::{TAG_BATCH, TAG_CLAIM};
 use longshore_proto::capacity::v1::InstancePhase;
+use longshore_standalone::journal::NAME as JOURNAL;
 use serde_json::{Map, Value, json};
 
 use super::act::Turn;
 use crate::random::Random;
 use crate::users::{WORKLOADS, deployment};
-use crate::verdict::is_ready;
-use crate::world::World;
+use crate::verdict::{NAMESPACE, is_ready};
+use crate::world::{Cluster, World};
 
 /// Share of the claims that users delete when instances are protected.
 const DELETED_PERCENT: u64 = 40;
@@ -177,6 +179,9 @@ impl World {
         here.etcd.forget("/batch/");
         let clusters = self.clusters.iter().enumerate().filter(|(_, found)| found.site == site);
         for (index, cluster) in clusters {
+            if self.standalone {
+                self.forget_journal(cluster).await;
+            }
             let mut claims = Vec::new();
             cluster.handle.visit("nodeclaims.karpenter.sh", |claim| {
                 let notes = claim["metadata"]["annotations"].as_object().into_iter().flatten();
@@ -189,6 +194,14 @@ impl World {
                 self.patch_claim(index, &name, json!({ "metadata": { "annotations": none } }))
                     .await;
             }
+        }
+    }
+
+    /// Takes the journal of a process that does all away, as somebody who cleans up after Longshore does.
+    async fn forget_journal(&self, cluster: &Cluster) {
+        let api: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), NAMESPACE);
+        if let Err(error) = api.delete(JOURNAL, &DeleteParams::default()).await {
+            self.journal.note(&format!("{}: no journal is deleted: {error}", cluster.label));
         }
     }
 }

@@ -75,6 +75,7 @@ impl Hunt {
             faults: owned(self.faults),
             calm: false,
             settling: false,
+            standalone: false,
             plant: owned(planted),
         }
     }

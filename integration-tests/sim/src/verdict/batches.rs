@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use longshore_actuator::cloud::TAG_CLUSTER;
-use longshore_actuator::ledger::{BatchRecord, LaunchRecord};
+use longshore_actuator::ledger::{BatchRecord, Key, LaunchRecord};
 use prost::Message as _;
 
 use super::{Judge, State};
@@ -15,18 +15,25 @@ use crate::region::Record;
 impl Judge {
     /// Ids of the launches that a call with this token is recorded for; none for one of a single launch.
     pub(super) fn launches_of(&self, site: usize, token: &str) -> Vec<String> {
-        self.stored(site, "/batch/", token).map_or_else(Vec::new, |value| {
+        self.stored(site, &Key::Batch(token.to_owned())).map_or_else(Vec::new, |value| {
             BatchRecord::decode(&*value).unwrap_or_default().launch_ids
         })
     }
 
     fn launch_record(&self, site: usize, launch_id: &str) -> Option<LaunchRecord> {
-        LaunchRecord::decode(&*self.stored(site, "/launch/", launch_id)?).ok()
+        let key = Key::Launch(launch_id.to_owned());
+        LaunchRecord::decode(&*self.stored(site, &key)?).ok()
     }
 
-    fn stored(&self, site: usize, kind: &str, id: &str) -> Option<Vec<u8>> {
-        let end = format!("{kind}{id}");
-        self.etcds.get(site)?.read(|model| {
+    /// What is recorded for a launch or a call, wherever the site's ledger is.
+    fn stored(&self, site: usize, key: &Key) -> Option<Vec<u8>> {
+        let end = match key {
+            Key::Launch(id) => format!("/launch/{id}"),
+            Key::Batch(id) => format!("/batch/{id}"),
+            Key::Cluster(_) | Key::Fence(_) => return None,
+        };
+        let Some(etcd) = self.etcds.get(site) else { return self.noted(site, key) };
+        etcd.read(|model| {
             let mut entries = model.under(b"/longshore/v1/");
             entries.find(|entry| entry.key.ends_with(end.as_bytes())).map(|e| e.value.clone())
         })
@@ -69,11 +76,15 @@ impl Judge {
     /// The ledger says whose an instance is.
     pub(super) fn given(&self, record: &LaunchRecord) {
         let (id, claim) = (&record.instance_id, record.claim());
-        if id.is_empty() || claim.is_empty() {
-            return;
+        if !id.is_empty() && !claim.is_empty() {
+            self.is_for(&record.cluster_id, id, claim);
         }
+    }
+
+    /// An instance is for a claim of a cluster.
+    pub(super) fn is_for(&self, cluster_id: &str, id: &str, claim: &str) {
         let (cluster, owner) = self.owner(id);
-        if !owner.is_empty() && (owner != claim || cluster != record.cluster_id) {
+        if !owner.is_empty() && (owner != claim || cluster != cluster_id) {
             let text = format!("{id} of claim {owner} is recorded for claim {claim}");
             self.violate("an instance was given to two launches", text);
         }
@@ -81,14 +92,14 @@ impl Judge {
         if state.unclaimed.remove(id).is_none() {
             return;
         }
-        state.owners.insert(id.clone(), (cluster, claim.to_owned()));
+        state.owners.insert(id.to_owned(), (cluster, claim.to_owned()));
         let mut labels = state.alive.iter_mut();
         let label = labels.find_map(|((label, claim), ids)| {
             (claim.is_empty() && ids.remove(id)).then(|| label.clone())
         });
         let label = label.unwrap_or_default();
         let alive = state.alive.entry((label.clone(), claim.to_owned())).or_default();
-        alive.insert(id.clone());
+        alive.insert(id.to_owned());
         let count = alive.len();
         let too_many = state.unmatched(&label);
         drop(state);

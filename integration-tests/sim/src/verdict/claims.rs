@@ -22,6 +22,7 @@ const POOL_GOES_MS: i64 = 150_000;
 impl Judge {
     /// Looks at all claims.
     pub fn look(&self) {
+        self.look_at_journals();
         for cluster in &self.clusters {
             let revisions = [CLAIMS, POOLS, CLASSES].map(|kind| cluster.handle.revision_of(kind));
             let before = self.lock().revisions.insert(cluster.label.clone(), revisions);

@@ -68,7 +68,7 @@ impl Judge {
 
 impl Seen {
     /// Who holds the watchers' Lease; empty when nobody does.
-    fn holder(&self) -> String {
+    pub(super) fn holder(&self) -> String {
         let mut holder = String::new();
         self.handle.visit("leases.coordination.k8s.io", |lease| {
             if lease["metadata"]["name"] == "longshore-watcher" {

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex};
 
 use longshore_actuator::{Sharing, Tuning};
 use longshore_runtime::metrics::Metrics;
+use longshore_watcher::Config;
 use longshore_watcher::counters::Counters;
 use longshore_watcher::service::Watcher;
 
-use super::{SCHEDULERS, World};
+use super::{SCHEDULERS, Site, World};
 use crate::apiserver::Road;
 use crate::cloud::CloudClient;
 use crate::process::{Machine, Process, spawn};
@@ -27,6 +28,11 @@ pub enum Kind {
     Scheduler,
     /// The watcher of a cluster.
     Watcher {
+        /// Index of the cluster.
+        cluster: usize,
+    },
+    /// All three of a cluster, in one process.
+    Standalone {
         /// Index of the cluster.
         cluster: usize,
     },
@@ -55,6 +61,10 @@ impl World {
             Kind::Scheduler => self.start_scheduler(index, &process),
             Kind::Watcher { cluster } => {
                 self.start_watcher(index, cluster, &process);
+                Ok(())
+            }
+            Kind::Standalone { cluster } => {
+                self.start_standalone(index, cluster, &process);
                 Ok(())
             }
         };
@@ -104,16 +114,8 @@ impl World {
                 sharing: Sharing::All,
             },
         };
-        let cloud = CloudClient {
-            region: site.region.clone(),
-            weather: site.weather.clone(),
-            net: self.net.clone(),
-            host: service.machine.host,
-            address: site.address,
-            random: Arc::clone(&service.random),
-        };
         let listener = self.net.listen(service.machine.address());
-        let (cloud, metrics) = (Arc::new(cloud), Metrics::new());
+        let (cloud, metrics) = (Arc::new(self.cloud_of(index, site)), Metrics::new());
         longshore_actuator::start_with(config, listener, cloud, &metrics, &process.supervisor)
             .map(drop)
     }
@@ -132,9 +134,36 @@ impl World {
     }
 
     fn start_watcher(&self, index: usize, cluster: usize, process: &Process) {
+        let road = self.road_of(index, cluster, process);
+        let config = self.watcher_config(index, cluster, &format!("http://{SCHEDULERS}"));
+        let supervisor = process.supervisor.clone();
+        spawn(&process.gate, async move {
+            let client = road.client();
+            let started = Watcher::start_with(config, client, &supervisor, Counters::default());
+            if let Err(error) = started.await {
+                tracing::error!(%error, "the watcher does not start");
+                supervisor.token().cancel();
+            }
+        });
+    }
+
+    /// A service's way to the region of a site.
+    pub(super) fn cloud_of(&self, index: usize, site: &Site) -> CloudClient {
         let service = &self.services[index];
-        let cluster = &self.clusters[cluster];
-        let road = Road {
+        CloudClient {
+            region: site.region.clone(),
+            weather: site.weather.clone(),
+            net: self.net.clone(),
+            host: service.machine.host,
+            address: site.address,
+            random: Arc::clone(&service.random),
+        }
+    }
+
+    /// A service's way to the API server of a cluster.
+    pub(super) fn road_of(&self, index: usize, cluster: usize, process: &Process) -> Road {
+        let (service, cluster) = (&self.services[index], &self.clusters[cluster]);
+        Road {
             server: cluster.handle.service(),
             weather: cluster.weather.clone(),
             net: self.net.clone(),
@@ -145,25 +174,21 @@ impl World {
             identity: service.machine.name.clone(),
             judge: self.judge.clone(),
             random: Arc::clone(&service.random),
-        };
+        }
+    }
+
+    /// What the watcher of a cluster is told.
+    pub(super) fn watcher_config(&self, index: usize, cluster: usize, scheduler: &str) -> Config {
+        let cluster = &self.clusters[cluster];
         let site = &self.sites[cluster.site].region;
         let (region, account) =
             site.with(|model, _| (model.config.name.clone(), model.config.account_id.clone()));
-        let endpoint = format!("http://{SCHEDULERS}");
-        let mut config = longshore_watcher::args::Config::new(&cluster.name, &endpoint);
+        let mut config = Config::new(&cluster.name, scheduler);
         config.region = region;
         config.account_id = account;
-        config.identity.clone_from(&service.machine.name);
+        config.identity.clone_from(&self.services[index].machine.name);
         config.cluster_endpoint = "https://api.sim.eks.amazonaws.com".to_owned();
         config.interruption_queue = "sim".to_owned();
-        let supervisor = process.supervisor.clone();
-        spawn(&process.gate, async move {
-            let client = road.client();
-            let started = Watcher::start_with(config, client, &supervisor, Counters::default());
-            if let Err(error) = started.await {
-                tracing::error!(%error, "the watcher does not start");
-                supervisor.token().cancel();
-            }
-        });
+        config
     }
 }
