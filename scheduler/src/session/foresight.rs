@@ -209,6 +209,7 @@ mod tests {
             startup_taints: Vec::new(),
             pods,
             standing: false,
+            replacement: false,
             max_price_micro_usd_per_hour: 0,
         };
         let mut plan = Plan {
