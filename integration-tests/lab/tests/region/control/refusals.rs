@@ -4,8 +4,11 @@ use serde_json::Value;
 
 use super::{Desk, desk};
 
-/// Method, path, body; then status, kind, and words of the way out.
-const REFUSED: [(&str, &str, &str, (u16, &str, &str)); 26] = [
+/// Status, kind, and words of the way out.
+type Refused = (u16, &'static str, &'static str);
+
+/// Method, path and body of what is refused, and how.
+const REFUSED: [(&str, &str, &str, Refused); 26] = [
     ("GET", "/nowhere", "", (404, "unknown-path", "/interruptions")),
     ("POST", "/state", "", (405, "wrong-method", "use GET")),
     ("GET", "/faults", "", (405, "wrong-method", "use POST, DELETE")),
