@@ -21,14 +21,22 @@ fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     Some(line.split_once(':')?.1.trim())
 }
 
-/// The commit that was measured, with a mark when files differ from it.
+/// The commit that was measured, with a mark when files differ from it; documents aside, which measuring writes.
 #[must_use]
 pub fn commit() -> String {
+    let Some(commit) = git(&["describe", "--always", "--exclude=*"]) else {
+        return "unknown".to_owned();
+    };
+    match git(&["status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs"]) {
+        Some(differing) if differing.is_empty() => commit,
+        _ => format!("{commit}-dirty"),
+    }
+}
+
+/// What git says of these sources.
+fn git(args: &[&str]) -> Option<String> {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-    let told = Command::new("git")
-        .args(["-C", root, "describe", "--always", "--dirty", "--exclude=*"])
-        .output();
-    let told = told.ok().filter(|output| output.status.success());
-    let text = told.and_then(|output| String::from_utf8(output.stdout).ok());
-    text.map_or_else(|| "unknown".to_owned(), |text| text.trim().to_owned())
+    let told = Command::new("git").args(["-C", root]).args(args).output().ok();
+    let text = String::from_utf8(told.filter(|it| it.status.success())?.stdout).ok()?;
+    Some(text.trim().to_owned())
 }

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Measures Longshore and the published Karpenter controller live, by turns, each on a control plane and a
 /// region of its own.
@@ -33,6 +33,9 @@ pub struct LiveArgs {
     /// Folder for runs.json with the figures of every run, and for the logs and the timeline of each.
     #[arg(long, default_value = "target/live", value_name = "DIR")]
     pub keep: PathBuf,
+    /// Take runs from that folder which are there already, of this commit on this machine, and did not fail.
+    #[arg(long)]
+    pub resume: bool,
 }
 
 const NOTES: &str = "\
@@ -45,11 +48,14 @@ Examples:
   # do both work? two minutes
   bench live --cases one --runs 1 --out target/live
 
+  # go on where it was interrupted
+  bench live --resume
+
   # one case as it is published
   bench live --cases two-thousand --out target/live";
 
 /// A case, by its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum CaseName {
     /// One small pod.
@@ -81,7 +87,7 @@ impl CaseName {
 }
 
 /// Who is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Contender {
     /// `longshore up`, as it is built beside this program.

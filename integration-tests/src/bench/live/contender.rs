@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::args::Contender;
 use super::world::World;
@@ -18,7 +18,7 @@ use crate::stage::up;
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 
 /// What a process has used so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Usage {
     /// Processor time in milliseconds.
     pub cpu_ms: u64,

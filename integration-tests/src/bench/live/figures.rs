@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::args::Contender;
 use super::cases::Goal;
@@ -22,7 +22,7 @@ const WRITES: [&str; 5] = ["create", "update", "patch", "delete", "deletecollect
 const ASIDE: [&str; 2] = ["leases", "events"];
 
 /// Figures of a phase.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Figures {
     /// From the first pod, or from the beginning where no pod was first, to the first CreateFleet.
     pub first_call_ms: Option<u64>,
@@ -59,7 +59,7 @@ pub struct Figures {
 }
 
 /// Figures of one run, and how it ended.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Played {
     /// Who.
     pub contender: Contender,

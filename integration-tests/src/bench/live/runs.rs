@@ -2,10 +2,12 @@
 //!
 //! Invariant: a run that fails is written down as one and stops nothing; documents are complete after each.
 
+mod kept;
+
 use std::path::Path;
 
 use anyhow::Result;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::args::{CaseName, Contender, LiveArgs};
 use super::cases::{self, Case};
@@ -20,7 +22,7 @@ use crate::bench::{machine, tell};
 use crate::stage::hands;
 
 /// A run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Run {
     /// What happened.
     pub case: CaseName,
@@ -60,12 +62,13 @@ pub async fn all(args: &LiveArgs, names: &[CaseName]) -> Result<Results> {
         for number in 1..=args.runs {
             for contender in &args.contenders {
                 let dir = args.keep.join(format!("{}-{}-{number}", name.text(), contender.text()));
-                tell(&format!("{}, {}, run {number}", name.text(), contender.text()));
-                let mut run = begun(&case, *contender, number);
-                if let Err(error) = Box::pin(measure(&case, &mut run, &dir)).await {
-                    tell(&format!("  failed: {error:#}; logs: {}", dir.display()));
-                    run.error = Some(format!("{error:#}"));
-                }
+                let title = format!("{}, {}, run {number}", name.text(), contender.text());
+                let kept = args.resume.then(|| kept::find(&dir, &results)).flatten();
+                tell(&format!("{title}{}", if kept.is_some() { ": kept" } else { "" }));
+                let run = match kept {
+                    Some(run) => run,
+                    None => Box::pin(new(&case, (*contender, number), &dir, &results)).await?,
+                };
                 run.phases.iter().for_each(|played| tell(&format!("  {}", report::brief(played))));
                 results.runs.push(run);
                 write(&results, args)?;
@@ -75,9 +78,21 @@ pub async fn all(args: &LiveArgs, names: &[CaseName]) -> Result<Results> {
     Ok(results)
 }
 
-fn begun(case: &Case, contender: Contender, number: u32) -> Run {
+/// One run, whose outcome is kept however it ends.
+async fn new(
+    case: &Case,
+    (contender, number): (Contender, u32),
+    dir: &Path,
+    results: &Results,
+) -> Result<Run> {
     let (phases, marks) = (Vec::new(), Vec::new());
-    Run { case: case.name, contender, number, phases, error: None, marks }
+    let mut run = Run { case: case.name, contender, number, phases, error: None, marks };
+    if let Err(error) = Box::pin(measure(case, &mut run, dir)).await {
+        tell(&format!("  failed: {error:#}; logs: {}", dir.display()));
+        run.error = Some(format!("{error:#}"));
+    }
+    kept::keep(dir, &run, results)?;
+    Ok(run)
 }
 
 /// One run in a world of its own, whose logs are kept however it ends.
@@ -88,7 +103,6 @@ async fn measure(case: &Case, run: &mut Run, dir: &Path) -> Result<()> {
     let world = World::start(dir).await?;
     let outcome = measured(case, run, &world).await;
     world.keep_logs()?;
-    std::fs::write(dir.join("timeline.json"), serde_json::to_vec(&run.marks)?)?;
     outcome
 }
 

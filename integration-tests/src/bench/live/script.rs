@@ -10,7 +10,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use longshore_lab::instance::{Instance, InstanceSource as _, InstanceState};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::time::interval;
 
 use super::cases::{Act, Case, Goal, Phase, restarted};
@@ -24,10 +24,10 @@ use crate::stage::hands;
 pub const SETTLE_LIMIT: Duration = Duration::from_secs(180);
 
 /// A phase as it was played.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Span {
     /// Its name.
-    pub name: &'static str,
+    pub name: String,
     /// What was waited for.
     pub goal: Goal,
     /// For how long at most.
@@ -64,7 +64,7 @@ pub async fn play(
         let (running, at_goal) = (recorder.look(|seen| seen.running), contender.usage()?);
         let is_settled = reached && recorder.quiet(case.quiet, SETTLE_LIMIT).await;
         spans.push(Span {
-            name: phase.name,
+            name: phase.name.to_owned(),
             goal: phase.goal,
             limit_s: phase.limit.as_secs(),
             began_ms,

@@ -58,7 +58,7 @@ fn timeline() -> Vec<Mark> {
 fn span(goal_ms: Option<u64>) -> Span {
     let usage = |cpu_ms| Usage { cpu_ms, peak_rss_bytes: cpu_ms * 1_000 };
     Span {
-        name: "out",
+        name: "out".to_owned(),
         goal: Goal::Run(1),
         limit_s: 240,
         began_ms: 1_000,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt as _;
 use longshore_lab::instance::{Instance, InstanceState};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::bench::numbers::count;
 use crate::stage::eyes;
@@ -16,7 +16,7 @@ use crate::stage::eyes;
 const EMPTYING: &str = "karpenter.sh/disrupted";
 
 /// Something that happened.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Mark {
     /// When, in milliseconds from the start of the recording.
     pub at_ms: u64,
@@ -26,7 +26,7 @@ pub struct Mark {
 }
 
 /// What happened.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(tag = "of", rename_all = "kebab-case")]
 pub enum What {
     /// A pod is in another state.
@@ -80,7 +80,7 @@ pub enum What {
 }
 
 /// What a cluster holds and costs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Capacity {
     /// Instances.
     pub instances: u64,
@@ -89,7 +89,7 @@ pub struct Capacity {
 }
 
 /// State of a pod.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PodState {
     /// Not bound.
@@ -105,7 +105,7 @@ pub enum PodState {
 }
 
 /// State of a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NodeState {
     /// There, not Ready.
@@ -121,7 +121,7 @@ pub enum NodeState {
 }
 
 /// State of a NodeClaim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClaimState {
     /// There.

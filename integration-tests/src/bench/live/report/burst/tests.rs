@@ -70,7 +70,7 @@ fn marks(slower: u64) -> Vec<Mark> {
 fn run(contender: Contender, slower: u64, has_goal: bool) -> Run {
     let (marks, usage) = (marks(slower), Usage::default());
     let span = Span {
-        name: "out",
+        name: "out".to_owned(),
         goal: Goal::Run(3),
         limit_s: 240,
         began_ms: 1_900,
