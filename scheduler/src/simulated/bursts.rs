@@ -87,9 +87,9 @@ fn expecting(coming: u32) -> Kind {
 
 /// Claims that were asked for, each with the pods that it is said to be for.
 fn created(scene: &Scene) -> Vec<cluster::CreateClaim> {
-    let creation = |action: &Action| match action {
-        Action::CreateClaim(create) => Some(create.clone()),
-        _ => None,
+    let creation = |action: &Action| {
+        let Action::CreateClaim(create) = action else { return None };
+        Some(create.clone())
     };
     scene.seen.iter().filter_map(creation).collect()
 }

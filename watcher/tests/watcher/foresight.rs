@@ -43,9 +43,9 @@ async fn comes(world: &World, set: &ReplicaSet, name: &str) {
 
 /// What is to come in a namespace, as the scheduler knows it.
 fn coming(view: &View, namespace: &str) -> u32 {
-    let shapes = view.objects.values().filter_map(|kind| match kind {
-        Kind::PodShape(shape) if shape.namespace == namespace => Some(shape.coming),
-        _ => None,
+    let shapes = view.objects.values().filter_map(|kind| {
+        let Kind::PodShape(shape) = kind else { return None };
+        (shape.namespace == namespace).then_some(shape.coming)
     });
     shapes.sum()
 }
