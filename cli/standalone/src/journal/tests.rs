@@ -1,3 +1,5 @@
+//! Who writes the journal, and who no more: against an API server in this process.
+
 use http::{Method, Request};
 use kube::client::Body;
 use longshore_lab::cluster::{Cluster, ClusterConfig, ClusterHandle};
