@@ -97,8 +97,11 @@ impl Session {
         let needs_place = |uid: &PodUid| {
             world.pods.get(uid).is_some_and(|pod| match &pod.node {
                 None => true,
-                // A pod on a node that is leaving is planned for although it still runs.
-                Some(node) => claims.get(node).is_some_and(|claim| claim.is_leaving()),
+                // A pod on a node that is leaving is planned for although it still runs. Where the place that it
+                // was to have is no more, its node stays.
+                Some(node) => {
+                    claims.get(node).is_some_and(|claim| claim.is_leaving() && !claim.may_stay())
+                }
             })
         };
         plan.launches.iter().map(|node| node.pods.iter().any(needs_place)).collect()

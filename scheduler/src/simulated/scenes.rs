@@ -207,6 +207,21 @@ async fn an_expired_node_goes_when_its_replacement_is_there_with_the_pods_that_w
 }
 
 #[tokio::test(start_paused = true)]
+async fn no_node_is_bought_for_pods_whose_node_may_as_well_stay() {
+    let bought = async |reason: &str| {
+        let objects = [pool(false), bound("n-0")].into_iter().chain(marked(0, reason)).collect();
+        let mut scene = Scene::new(&[], objects).await;
+        scene.actuator.tell(Change::Instance(instance(0)));
+        scene.next(Duration::from_secs(20), |_| None::<()>).await;
+        let is_bought = scene.seen.iter().any(|action| matches!(action, Action::CreateClaim(_)));
+        let stays = scene.seen.iter().filter_map(disruption).any(|disrupt| disrupt.cancel);
+        (is_bought, stays)
+    };
+    assert_eq!(bought("Underutilized").await, (false, true), "what it was to save is not there");
+    assert_eq!(bought("Drifted").await, (true, false));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_replacement_that_does_not_come_up_costs_twelve_minutes_and_no_node() {
     let (node, mut claim) = in_service(0);
     claim.expire_after = Some(prost_types::Duration { seconds: 60, nanos: 0 });

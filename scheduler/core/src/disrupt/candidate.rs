@@ -29,7 +29,7 @@ const REST_MS: i64 = 30_000;
 const OVERLAP_MS: i64 = 60_000;
 /// Pods on a node that was bought as they came wait no longer for that, in milliseconds: a burst bought in
 /// parts is bettered once, soon, before caches and connections are worth keeping.
-const FIRST_PAYBACK_MAX_MS: i64 = 2 * OVERLAP_MS;
+const FIRST_PAYBACK_MAX_MS: i64 = OVERLAP_MS * 3 / 2;
 /// Pods that have been moved once are moved again for so many times as long a wait: a saving of a half after
 /// ten minutes, one of a tenth after fifty.
 const AGAIN: i64 = 5;
@@ -44,9 +44,11 @@ const fn together(at_ms: i64) -> i64 {
     at_ms.saturating_add(TOGETHER_MS - 1) / TOGETHER_MS * TOGETHER_MS
 }
 
-/// How long its pods are left when all of its cost is saved, and how long at the most, in milliseconds.
-fn payback_ms(claim: &NodeClaim) -> (i64, i64) {
-    match claim.replacement {
+/// How long its pods are left when all of its cost is saved, and how long at the most, in milliseconds. Pods that came
+/// to a node which had long been there were moved as a rule, or found room on what is worth keeping.
+fn payback_ms(claim: &NodeClaim, placed_ms: i64) -> (i64, i64) {
+    let opened_ms = claim.initialized_ms.unwrap_or(i64::MAX);
+    match claim.replacement || placed_ms > opened_ms.saturating_add(ARRIVAL_MS) {
         false => (OVERLAP_MS, FIRST_PAYBACK_MAX_MS),
         true => (AGAIN * OVERLAP_MS, AGAIN_PAYBACK_MAX_MS),
     }
@@ -113,7 +115,7 @@ impl Candidate<'_> {
     /// True when its pods have been where they are for long enough that what is saved has earned the move:
     /// `saving` of every `cost` that now goes.
     pub(crate) fn has_paid(&self, saving: i64, cost: i64) -> bool {
-        let (overlap_ms, most_ms) = payback_ms(&self.claim);
+        let (overlap_ms, most_ms) = payback_ms(&self.claim, self.placed_ms);
         let payback_ms = i128::from(overlap_ms) * i128::from(cost) / i128::from(saving.max(1));
         let payback_ms = i64::try_from(payback_ms).map_or(most_ms, |ms| ms.min(most_ms));
         self.placed_ms.saturating_add(payback_ms) <= self.now_ms
@@ -238,7 +240,7 @@ impl<'a> Candidate<'a> {
             self.placed_ms = placed_ms;
             // What pays back when is known only to a trial: it is made anew after twice the time each, and
             // for all nodes that are due within some seconds at once.
-            let (overlap_ms, most_ms) = payback_ms(&self.claim);
+            let (overlap_ms, most_ms) = payback_ms(&self.claim, placed_ms);
             let longer = |after_ms: &i64| Some((after_ms * 2).min(most_ms));
             let turns = std::iter::successors(Some(overlap_ms), longer).take(TURNS);
             let due = turns.map(|after_ms| placed_ms.saturating_add(after_ms));

@@ -82,6 +82,14 @@ impl NodeClaim {
             || !self.replaced_by.is_empty()
     }
 
+    /// True when it is to go by choice, and may as well stay: what it was to save is not worth buying a node.
+    #[must_use]
+    pub fn may_stay(&self) -> bool {
+        let chosen = [DisruptionReason::Empty, DisruptionReason::Underutilized];
+        let chosen = self.disrupted.is_some_and(|reason| chosen.contains(&reason));
+        chosen && !self.deleting && !self.interrupted
+    }
+
     /// When its age reaches `expire_after_ms`, in milliseconds since 1970.
     #[must_use]
     pub fn expires_ms(&self) -> Option<i64> {

@@ -19,11 +19,15 @@ pub(super) const DISRUPTION_TTL_MS: i64 = 12 * 60 * 1000;
 impl World<'_> {
     /// Replacements first, and a second look at its pods; then the claim goes. Otherwise it stays.
     pub(super) fn disrupting(&self, claim: &NodeClaim) -> Option<Due> {
-        let replacements = || claim.replaced_by.iter().map(|name| self.claims.get(name));
-        if replacements().any(|replacement| replacement.is_none_or(|claim| claim.deleting)) {
+        let named = claim.replaced_by.iter().filter_map(|name| self.claims.get(name));
+        let replacements: Vec<_> = named.filter(|by| !by.deleting).collect();
+        // Many are replaced together. Where some of what was bought is not to be had, those go whose pods have a place
+        // all the same, which the second look finds; with none, nobody does.
+        if replacements.is_empty() && !claim.replaced_by.is_empty() {
             return told(cancel(claim));
         }
-        if planted::is("S17") && replacements().flatten().all(|by| by.initialize_time.is_some()) {
+        let ready = replacements.iter().all(|by| by.initialize_time.is_some());
+        if planted::is("S17") && ready {
             return told(delete(claim, &claim.disruption_reason, "its pods fit elsewhere"));
         }
         let late = self.lasted_ms("disrupted", &claim.name) > DISRUPTION_TTL_MS;
@@ -37,7 +41,6 @@ impl World<'_> {
             None | Some(Verdict::Wait) => None,
             Some(Verdict::Cancel) => told(cancel(claim)),
             Some(Verdict::Go(pods)) => {
-                let ready = replacements().flatten().all(|by| by.initialize_time.is_some());
                 let assumes = pods.clone().map(|pods| Assumption { pods });
                 ready
                     .then(|| {

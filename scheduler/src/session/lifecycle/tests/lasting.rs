@@ -26,6 +26,13 @@ fn a_disrupted_claim_goes_after_a_second_look_at_its_node() {
     assert_eq!(goes.only(), None, "the replacement is not initialised");
     goes.claim.initialize_time = Some(Timestamp::default());
     assert!(goes.only().is_some());
+    goes.claim.replaced_by.push("default-b".to_owned());
+    assert!(
+        goes.only().is_some_and(|it| it.starts_with("delete")),
+        "its pods fit without that one"
+    );
+    goes.verdict = Some(Verdict::Cancel);
+    assert_eq!(goes.only().as_deref(), Some("cancel true"), "they do not");
     for (kind, key) in [(ObjectKind::Pod, "uid"), (ObjectKind::NodeClaim, "default-a")] {
         let goes = disrupted(Some(Verdict::Go(Some(Vec::new())))).unreadable(kind, key);
         assert_eq!(goes.only(), None, "{kind:?} {key} cannot be read");
