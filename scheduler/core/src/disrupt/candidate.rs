@@ -3,7 +3,7 @@
 //! Invariant: all timers are derived from the claim's timestamps; a node that only waits for one says
 //! when it ends.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::plan::hosts::Host;
@@ -119,6 +119,13 @@ impl Candidate<'_> {
         let payback_ms = i128::from(overlap_ms) * i128::from(cost) / i128::from(saving.max(1));
         let payback_ms = i64::try_from(payback_ms).map_or(most_ms, |ms| ms.min(most_ms));
         self.placed_ms.saturating_add(payback_ms) <= self.now_ms
+    }
+
+    /// Pods that would have to move, by shape.
+    pub(crate) fn load(&self) -> BTreeMap<usize, i64> {
+        let mut load = BTreeMap::new();
+        self.pods.iter().for_each(|(shape, _)| *load.entry(*shape).or_default() += 1);
+        load
     }
 
     /// True when its time has not come. A pod moved there would start its clock anew, and might be

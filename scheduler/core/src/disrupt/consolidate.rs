@@ -3,7 +3,7 @@
 //! Invariant: a replacement costs less than what it replaces even when every node of it is bought at
 //! the dearest offering on its list. Unlike Karpenter's, a move may replace m nodes by n, with n < m.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::candidate::Candidate;
 use super::relocate::Relocation;
@@ -124,25 +124,50 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
         together
     }
 
+    /// Replaces nodes when that is cheaper; those of them that would only be bought again stay.
     fn replace_if_cheaper(&mut self, gone: &[&Candidate<'a>]) -> bool {
+        let mut gone = gone.to_vec();
+        loop {
+            match self.trial(&gone) {
+                Trial::Taken => return true,
+                Trial::Refused => return false,
+                Trial::Without(again) => {
+                    gone.retain(|candidate| !again.contains(&candidate.host));
+                }
+            }
+        }
+    }
+
+    fn trial(&mut self, gone: &[&Candidate<'a>]) -> Trial {
         let cost = self.cost_of(gone);
         let single_spot = gone.len() == 1 && self.is_spot(gone[0]);
         let Context { goods, .. } = self.context;
+        let hosts = &self.context.model.hosts;
+        let each = gone.iter().filter_map(|it| Some((it.host, it.load(), hosts[it.host].cost?)));
+        let each: Vec<_> = each.collect();
+        let mut again = BTreeSet::new();
         let relocation = self.relocation(gone);
         let accept = |placed: &mut Placed| {
             let nodes: i64 = placed.nodes.iter().map(|node| node.copies).sum();
             let fewer = i64::try_from(gone.len()).is_ok_and(|gone| nodes < gone || gone == 1);
             let planned = planned_cost(goods, placed);
             let halves = 2 * planned <= cost;
-            fewer
+            let worth = fewer
                 && (cost - planned).saturating_mul(SAVING_SHARE) >= cost
                 && gone.iter().all(|candidate| candidate.has_paid(cost - planned, cost))
                 && keep_cheaper(goods, placed, cost)
-                && (!single_spot || halves || has_spot_choice(goods, placed))
+                && (!single_spot || halves || has_spot_choice(goods, placed));
+            again = if worth { bought_again(goods, placed, &each) } else { BTreeSet::new() };
+            worth && again.is_empty()
         };
-        let Some(placed) = relocation.if_worth(accept) else { return false };
-        self.commit(gone, DisruptionReason::Underutilized, &placed);
-        true
+        match relocation.if_worth(accept) {
+            Some(placed) => {
+                self.commit(gone, DisruptionReason::Underutilized, &placed);
+                Trial::Taken
+            }
+            None if again.is_empty() => Trial::Refused,
+            None => Trial::Without(again),
+        }
     }
 
     /// A trial that does not count on nodes whose clock it would start anew: those with pods that have
@@ -161,6 +186,41 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
         let bought = self.context.model.hosts[candidate.host].label(CAPACITY_TYPE);
         bought.and_then(CapacityType::from_label) == Some(CapacityType::Spot)
     }
+}
+
+/// What came of a trial to replace nodes.
+enum Trial {
+    /// They are replaced.
+    Taken,
+    /// They are not.
+    Refused,
+    /// It would pay, but for nothing do these hosts go: others carry what they save.
+    Without(BTreeSet<usize>),
+}
+
+/// Hosts in place of which a node with the same load would be bought that costs no less.
+fn bought_again(
+    goods: &Goods<'_, '_>,
+    placed: &Placed,
+    gone: &[(usize, BTreeMap<usize, i64>, i64)],
+) -> BTreeSet<usize> {
+    let mut bought: Vec<(BTreeMap<usize, i64>, i64, i64)> = Vec::new();
+    for node in &placed.nodes {
+        let mut load = BTreeMap::new();
+        node.load.iter().for_each(|(shape, count)| *load.entry(*shape).or_default() += count);
+        bought.push((load, goods.cost(node.offers[0]), node.copies));
+    }
+    let mut again = BTreeSet::new();
+    for (host, load, cost) in gone {
+        let same = bought
+            .iter_mut()
+            .find(|(other, price, left)| *left > 0 && other == load && price >= cost);
+        if let Some((_, _, left)) = same {
+            *left -= 1;
+            again.insert(*host);
+        }
+    }
+    again
 }
 
 /// What the replacement costs at its planned offers, in micro-dollars per hour.
