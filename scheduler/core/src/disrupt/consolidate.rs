@@ -6,7 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::candidate::Candidate;
-use super::relocate::Relocation;
+use super::relocate::{Relocation, wanted};
+use super::strewn::Strewn;
 use super::{Context, Disruptor};
 use crate::pack::vector::float;
 use crate::plan::flexibility;
@@ -37,16 +38,17 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
         let mut order: Vec<&Candidate<'a>> =
             candidates.iter().filter(|c| c.may_consolidate()).collect();
         order.sort_by(|a, b| self.yield_of(b).total_cmp(&self.yield_of(a)));
-        self.delete(&order);
+        let mut strewn = Strewn::new(&self.context);
+        self.delete(&order, &mut strewn);
         order.retain(|candidate| candidate.may_be_replaced());
         let pools: BTreeSet<&PoolName> =
             order.iter().map(|candidate| &candidate.pool.name).collect();
         for pool in pools {
             let of_pool: Vec<&Candidate<'a>> =
                 order.iter().copied().filter(|c| c.pool.name == *pool).collect();
-            self.replace_together(&of_pool);
+            self.replace_together(&of_pool, &mut strewn);
         }
-        self.replace_singly(&order);
+        self.replace_singly(&order, &mut strewn);
     }
 
     /// Cost an hour for each unit of disturbance.
@@ -62,32 +64,34 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
         gone.iter().filter_map(|candidate| self.cost(candidate)).sum()
     }
 
-    fn delete(&mut self, order: &[&Candidate<'a>]) {
+    fn delete(&mut self, order: &[&Candidate<'a>], strewn: &mut Strewn<'g, 'm, 'a>) {
         for candidate in order.iter().take(DELETE_TRIALS_MAX) {
             if !self.may_go(candidate, DisruptionReason::Underutilized) {
                 continue;
             }
-            if let Some(placed) = self.relocation(&[candidate]).onto_hosts() {
+            let pods = wanted(self.context.model, &[candidate]);
+            let stands = |placed: &mut Placed| strewn.takes(&[candidate.host], &pods, placed);
+            if let Some(placed) = self.relocation(&[candidate]).onto_hosts_if(stands) {
                 self.commit(&[candidate], DisruptionReason::Underutilized, &placed);
             }
         }
     }
 
     /// Replaces many nodes of one pool by fewer: half as many in each further attempt.
-    fn replace_together(&mut self, order: &[&Candidate<'a>]) {
+    fn replace_together(&mut self, order: &[&Candidate<'a>], strewn: &mut Strewn<'g, 'm, 'a>) {
         let mut size = TOGETHER_MAX;
         while size >= 2 {
             let together = self.within_budget(order, size);
             if together.len() < 2 {
                 return;
             }
-            if !self.replace_if_cheaper(&together) {
+            if !self.replace_if_cheaper(&together, strewn) {
                 size = size.min(together.len()) / 2;
             }
         }
     }
 
-    fn replace_singly(&mut self, order: &[&Candidate<'a>]) {
+    fn replace_singly(&mut self, order: &[&Candidate<'a>], strewn: &mut Strewn<'g, 'm, 'a>) {
         let mut trials = 0;
         for candidate in order {
             if trials == REPLACE_TRIALS_MAX {
@@ -97,7 +101,7 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
                 && self.may_go(candidate, DisruptionReason::Underutilized)
             {
                 trials += 1;
-                self.replace_if_cheaper(&[candidate]);
+                self.replace_if_cheaper(&[candidate], strewn);
             }
         }
     }
@@ -125,10 +129,14 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
     }
 
     /// Replaces nodes when that is cheaper; those of them that would only be bought again stay.
-    fn replace_if_cheaper(&mut self, gone: &[&Candidate<'a>]) -> bool {
+    fn replace_if_cheaper(
+        &mut self,
+        gone: &[&Candidate<'a>],
+        strewn: &mut Strewn<'g, 'm, 'a>,
+    ) -> bool {
         let mut gone = gone.to_vec();
         loop {
-            match self.trial(&gone) {
+            match self.trial(&gone, strewn) {
                 Trial::Taken => return true,
                 Trial::Refused => return false,
                 Trial::Without(again) => {
@@ -138,7 +146,7 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
         }
     }
 
-    fn trial(&mut self, gone: &[&Candidate<'a>]) -> Trial {
+    fn trial(&mut self, gone: &[&Candidate<'a>], strewn: &mut Strewn<'g, 'm, 'a>) -> Trial {
         let cost = self.cost_of(gone);
         let single_spot = gone.len() == 1 && self.is_spot(gone[0]);
         let Context { goods, .. } = self.context;
@@ -146,6 +154,8 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
         let each = gone.iter().filter_map(|it| Some((it.host, it.load(), hosts[it.host].cost?)));
         let each: Vec<_> = each.collect();
         let mut again = BTreeSet::new();
+        let left: Vec<usize> = gone.iter().map(|candidate| candidate.host).collect();
+        let pods = wanted(self.context.model, gone);
         let relocation = self.relocation(gone);
         let accept = |placed: &mut Placed| {
             let nodes: i64 = placed.nodes.iter().map(|node| node.copies).sum();
@@ -158,7 +168,7 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
                 && keep_cheaper(goods, placed, cost)
                 && (!single_spot || halves || has_spot_choice(goods, placed));
             again = if worth { bought_again(goods, placed, &each) } else { BTreeSet::new() };
-            worth && again.is_empty()
+            worth && again.is_empty() && strewn.takes(&left, &pods, placed)
         };
         match relocation.if_worth(accept) {
             Some(placed) => {

@@ -10,6 +10,7 @@ mod candidate;
 mod consolidate;
 mod relocate;
 mod replicas;
+mod strewn;
 
 use crate::plan::assemble::{self, Queue};
 use crate::plan::buffers;

@@ -7,6 +7,7 @@ use super::candidate::Candidate;
 use crate::pack::ledger::Budget;
 use crate::plan::Effort;
 use crate::plan::buffers;
+use crate::plan::model::Model;
 use crate::plan::place::{Placed, Placer};
 use crate::plan::rows::Given;
 use crate::plan::scene::{OnHost, Scene};
@@ -30,10 +31,7 @@ impl<'t, 'g, 'm, 'a> Relocation<'t, 'g, 'm, 'a> {
     /// Takes the nodes out of the scene.
     pub(crate) fn of(context: &'t mut Context<'g, 'm, 'a>, gone: &[&Candidate<'a>]) -> Self {
         let scene = &mut context.scene;
-        let mut wanted = vec![0; context.model.shapes.len()];
-        for (shape, _) in gone.iter().flat_map(|candidate| &candidate.pods) {
-            wanted[*shape] += 1;
-        }
+        let wanted = wanted(context.model, gone);
         let (groups, budgets) = (scene.topology.groups.clone(), scene.budgets.clone());
         let residents = scene.residents.groups.clone();
         let open = scene.open.clone();
@@ -76,6 +74,11 @@ impl<'t, 'g, 'm, 'a> Relocation<'t, 'g, 'm, 'a> {
         self.attempt(false, |_| true)
     }
 
+    /// The same, when `accept` takes it.
+    pub(crate) fn onto_hosts_if(self, accept: impl FnOnce(&mut Placed) -> bool) -> Option<Placed> {
+        self.attempt(false, accept)
+    }
+
     /// All pods somewhere, whatever it costs.
     pub(crate) fn anywhere(self) -> Option<Placed> {
         self.attempt(true, |_| true)
@@ -115,6 +118,15 @@ impl<'t, 'g, 'm, 'a> Relocation<'t, 'g, 'm, 'a> {
         scene.budgets = self.budgets;
         None
     }
+}
+
+/// Pods that nodes would lose, by shape.
+pub(crate) fn wanted(model: &Model<'_>, gone: &[&Candidate<'_>]) -> Vec<i64> {
+    let mut wanted = vec![0; model.shapes.len()];
+    for (shape, _) in gone.iter().flat_map(|candidate| &candidate.pods) {
+        wanted[*shape] += 1;
+    }
+    wanted
 }
 
 /// True when some domain has more pods too many than before: moving a pod must not leave those that follow

@@ -1,0 +1,183 @@
+//! Where pods that are moved may end: they are born anew, and kube-scheduler binds them without a plan.
+//!
+//! Invariant: what is taken fits whether the small pods are bound first or the large ones, each where
+//! kube-scheduler's default scores are best; places that only a plan would find are not counted on.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::Context;
+use crate::pack::vector::{self, Vector, float};
+use crate::plan::goods::Goods;
+use crate::plan::hosts::Host;
+use crate::plan::model::Model;
+use crate::plan::place::Placed;
+
+/// Resources that kube-scheduler's default scores look at.
+const SCORED: [&str; 2] = ["cpu", "memory"];
+
+/// The nodes of a cluster as kube-scheduler leaves them after what is decided.
+pub(super) struct Strewn<'g, 'm, 'a> {
+    model: &'m Model<'a>,
+    goods: &'g Goods<'m, 'a>,
+    /// Where vectors have what is scored; none of what nobody requests.
+    scored: [Option<usize>; 2],
+    /// One for each host, then those that are bought.
+    places: Vec<Place>,
+    /// Hosts that admit pods of a shape.
+    admitted: BTreeMap<usize, Rc<Vec<bool>>>,
+    /// Pods put on places by the decision that is judged: place, shape and count.
+    put: Vec<(usize, usize, i64)>,
+}
+
+/// A node.
+struct Place {
+    /// What it is bought as; none for a host.
+    offer: Option<usize>,
+    open: bool,
+    room: Vector,
+    /// Its room were it empty.
+    size: Vector,
+}
+
+impl<'g, 'm, 'a> Strewn<'g, 'm, 'a> {
+    /// The nodes that take pods now, with what the plan has put there so far.
+    pub(super) fn new(context: &Context<'g, 'm, 'a>) -> Self {
+        let Context { model, goods, ref scene, .. } = *context;
+        let place = |(at, host): (usize, &Host<'_>)| {
+            let mut size = host.room.clone();
+            for (shape, count) in &host.pods {
+                vector::add(&mut size, &model.requests[*shape], *count);
+            }
+            let open = scene.open[at] && host.fit && host.node.is_some();
+            Place { offer: None, open, room: scene.rooms[at].clone(), size }
+        };
+        let names = model.dims.names();
+        let scored = SCORED.map(|scored| names.iter().position(|name| name == scored));
+        let places = model.hosts.iter().enumerate().map(place).collect();
+        Self { model, goods, scored, places, admitted: BTreeMap::new(), put: Vec::new() }
+    }
+
+    /// Takes the pods of nodes that go, so many of each shape, to the nodes that stay and to those that are
+    /// bought. False, with nothing taken, when one of them may be left without a place.
+    pub(super) fn takes(&mut self, gone: &[usize], wanted: &[i64], placed: &Placed) -> bool {
+        let model = self.model;
+        let (known, mut closed) = (self.places.len(), gone.to_vec());
+        closed.retain(|host| self.places[*host].open);
+        closed.iter().for_each(|host| self.places[*host].open = false);
+        self.add_as_planned(placed);
+        let mut free: Vec<(usize, i64)> = wanted.iter().copied().enumerate().collect();
+        free.retain(|(shape, count)| *count > 0 && !is_led(model, *shape));
+        free.sort_by_key(|(shape, _)| Reverse(self.extent(*shape)));
+        let led = self.put.len();
+        let fits = free.iter().all(|pods| self.strew(*pods)) && {
+            self.take_back(led);
+            free.iter().rev().all(|pods| self.strew(*pods))
+        };
+        if !fits {
+            self.take_back(0);
+            self.places.truncate(known);
+            closed.iter().for_each(|host| self.places[*host].open = true);
+        }
+        self.put.clear();
+        fits
+    }
+
+    /// Adds the nodes that are bought, and puts pods that rules about other pods lead to their places where they are
+    /// planned.
+    fn add_as_planned(&mut self, placed: &Placed) {
+        let model = self.model;
+        for there in placed.hosts.iter().filter(|there| is_led(model, there.shape)) {
+            self.put((there.host, there.shape, there.count));
+        }
+        for node in &placed.nodes {
+            let size = self.goods.room(node.offers[0]).to_vec();
+            for _ in 0..node.copies {
+                let (at, offer) = (self.places.len(), Some(node.offers[0]));
+                self.places.push(Place {
+                    offer,
+                    open: true,
+                    room: size.clone(),
+                    size: size.clone(),
+                });
+                for (shape, count) in node.load.iter().filter(|(shape, _)| is_led(model, *shape)) {
+                    self.put((at, *shape, *count));
+                }
+            }
+        }
+    }
+
+    fn put(&mut self, pods: (usize, usize, i64)) {
+        let (at, shape, count) = pods;
+        vector::add(&mut self.places[at].room, &self.model.requests[shape], -count);
+        self.put.push(pods);
+    }
+
+    /// Takes pods back until so many entries are left.
+    fn take_back(&mut self, left: usize) {
+        for (at, shape, count) in self.put.drain(left..) {
+            vector::add(&mut self.places[at].room, &self.model.requests[shape], count);
+        }
+    }
+
+    /// How large a pod is beside others, for their order alone: by CPU, then by memory.
+    fn extent(&self, shape: usize) -> [i64; 2] {
+        SCORED.map(|name| self.model.shapes[shape].requests.get(name))
+    }
+
+    /// Puts pods of a shape one by one where kube-scheduler would. False when one finds no place.
+    fn strew(&mut self, (shape, count): (usize, i64)) -> bool {
+        let (admitted, request) = (self.admitted(shape), &self.model.requests[shape]);
+        let answers = self.goods.ask_all(shape, &self.model.alternatives[shape]);
+        let takes = |(at, place): &(usize, &Place)| {
+            let admits = |offer| self.goods.admits(&answers, offer);
+            place.open
+                && vector::fits(request, &place.room)
+                && place.offer.map_or_else(|| admitted[*at], admits)
+        };
+        let fitting = self.places.iter().enumerate().filter(takes);
+        let mut fitting: Vec<(f64, usize)> =
+            fitting.map(|(at, place)| (self.score(request, place), at)).collect();
+        for _ in 0..count {
+            let best = fitting.iter().enumerate().max_by(|(_, a), (_, b)| a.0.total_cmp(&b.0));
+            let Some((best, (_, at))) = best.map(|(best, found)| (best, *found)) else {
+                return false;
+            };
+            self.put((at, shape, 1));
+            if vector::fits(request, &self.places[at].room) {
+                fitting[best].0 = self.score(request, &self.places[at]);
+            } else {
+                fitting.swap_remove(best);
+            }
+        }
+        true
+    }
+
+    /// For each host whether labels and taints let pods of the shape run there.
+    fn admitted(&mut self, shape: usize) -> Rc<Vec<bool>> {
+        let admitted = self.admitted.entry(shape).or_insert_with(|| {
+            let (pod, alternatives) = (self.model.shapes[shape], &self.model.alternatives[shape]);
+            let hosts = self.model.hosts.iter();
+            Rc::new(hosts.map(|host| host.admits(pod, alternatives)).collect())
+        });
+        Rc::clone(admitted)
+    }
+
+    /// kube-scheduler's default scores for a pod on a node, each from 0 to 1: the share that it leaves of CPU and memory
+    /// (`NodeResourcesFit`, least allocated), and how evenly these are used (`NodeResourcesBalancedAllocation`).
+    fn score(&self, request: &[i64], place: &Place) -> f64 {
+        let share = |at: usize| {
+            let left = place.room[at].saturating_sub(request[at]).max(0);
+            float(left) / float(place.size[at].max(1))
+        };
+        let [cpu, memory] = self.scored.map(|at| at.map_or(1.0, share));
+        f64::midpoint(cpu, memory) + 1.0 - (cpu - memory).abs() / 2.0
+    }
+}
+
+/// True when rules about other pods leave a pod of the shape few places, which a plan knows.
+fn is_led(model: &Model<'_>, shape: usize) -> bool {
+    let topology = &model.topology;
+    !topology.node_rules.is_free(shape) || topology.groups_of(shape).next().is_some()
+}
