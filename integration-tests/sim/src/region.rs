@@ -283,6 +283,29 @@ impl Model {
         self.announce_state(instance_id, now_ms);
     }
 
+    /// What instances cost that run, in micro-dollars per hour.
+    #[must_use]
+    pub fn spending(&self) -> u64 {
+        let alive = self.instances.values().filter(|record| record.alive());
+        alive.filter_map(|record| self.price(&record.seen)).sum()
+    }
+
+    fn price(&self, seen: &Instance) -> Option<u64> {
+        if seen.capacity_type != CapacityType::Spot {
+            return self.on_demand(&seen.instance_type);
+        }
+        let mut sold = self.config.instance_types.iter();
+        let sold = sold.find(|sold| sold.name() == seen.instance_type)?;
+        sold.zones.get(&seen.zone).copied().flatten()
+    }
+
+    /// List price of a type, in micro-dollars per hour.
+    #[must_use]
+    pub fn on_demand(&self, kind: &str) -> Option<u64> {
+        let facts = Dataset::embedded().and_then(|facts| facts.region(&self.config.name));
+        Some(facts.ok()?.on_demand(kind)?.micro_usd_per_hour)
+    }
+
     /// Announces that a spot instance will be taken back; false for others.
     pub fn interrupt(&mut self, instance_id: &str, now_ms: i64) -> bool {
         let Some(record) = self.instances.get_mut(instance_id) else { return false };

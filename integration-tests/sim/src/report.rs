@@ -53,8 +53,10 @@ pub fn line(outcome: &Outcome) -> String {
         outcome.seed, outcome.simulated_seconds, outcome.wall_ms
     );
     let head = outcome.settled.iter().fold(head, |head, found| {
+        let [dearest, last] = [found.dearest_micro_usd_per_hour, found.micro_usd_per_hour]
+            .map(|price| format!("${}.{:04}", price / 1_000_000, price % 1_000_000 / 100));
         format!(
-            "{head}\n  {} pods: {} evictions, {} launches, {} nodes, last move after {} s",
+            "{head}\n  {} pods: {} evictions, {} launches, {} nodes at {last} an hour (at most {dearest}), last move after {} s",
             found.pods, found.evictions, found.launches, found.nodes, found.last_move_seconds
         )
     });

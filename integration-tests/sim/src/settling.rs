@@ -35,6 +35,10 @@ pub struct Settled {
     pub launches: u64,
     /// Instances at the end.
     pub nodes: u64,
+    /// What these cost, in micro-dollars per hour.
+    pub micro_usd_per_hour: u64,
+    /// What instances cost at the dearest moment, in micro-dollars per hour.
+    pub dearest_micro_usd_per_hour: u64,
     /// When a pod last left its node, or an instance began or ended; in seconds since the beginning.
     pub last_move_seconds: u64,
 }
@@ -96,8 +100,15 @@ impl Settling {
             alive.map(|(id, _)| id.clone()).collect()
         });
         let left = self.bound.difference(&bound).count();
-        if left > 0 || instances != self.instances {
+        let changed = instances != self.instances;
+        if left > 0 || changed {
             self.found.last_move_seconds = self.began.elapsed().as_secs();
+        }
+        if changed {
+            let spending = self.region.with(|model, _| model.spending());
+            self.found.micro_usd_per_hour = spending;
+            let dearest = &mut self.found.dearest_micro_usd_per_hour;
+            *dearest = spending.max(*dearest);
         }
         self.found.evictions += count(left);
         self.found.nodes = count(instances.len());

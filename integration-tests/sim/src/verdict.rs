@@ -67,7 +67,9 @@ struct State {
     /// Living instances by cluster and claim.
     alive: BTreeMap<(String, String), BTreeSet<String>>,
     /// Living instances of which only the call is known, and the claims that it was made for.
-    unclaimed: BTreeMap<String, Vec<String>>,
+    unclaimed: BTreeMap<String, Arc<Vec<String>>>,
+    /// Claims that calls for several launches were made for, by site and token.
+    joint: BTreeMap<(usize, String), Arc<Vec<String>>>,
     /// Claims that users have deleted, by cluster label.
     deleted_by_users: BTreeSet<(String, String)>,
     /// Claims seen, by cluster label and name: whether they were being deleted.

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use longshore_actuator::cloud::{CloudError, Letter, Listing, Mail, Market, SpotPrice, TypeInZone};
-use longshore_ec2_data::Dataset;
 
 use super::CloudClient;
 use crate::region::{self, Happening};
@@ -42,13 +41,9 @@ impl Market for CloudClient {
     }
 
     async fn on_demand_prices(&self) -> Result<BTreeMap<String, i64>, CloudError> {
-        let name = self.region.with(|model, _| model.config.name.clone());
-        self.call("pricing:GetProducts", move |model, _| {
-            let facts = Dataset::embedded().and_then(|facts| facts.region(&name));
-            let price = |kind: &String| {
-                let found = facts.as_ref().ok()?.on_demand(kind)?;
-                Some((kind.clone(), i64::try_from(found.micro_usd_per_hour).ok()?))
-            };
+        self.call("pricing:GetProducts", |model, _| {
+            let price =
+                |kind: &String| Some((kind.clone(), i64::try_from(model.on_demand(kind)?).ok()?));
             Ok(model.types.keys().filter_map(price).collect())
         })
         .await

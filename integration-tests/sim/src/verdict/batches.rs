@@ -4,6 +4,7 @@
 //! recorded for, and for each of them at most once.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use longshore_actuator::cloud::TAG_CLUSTER;
 use longshore_actuator::ledger::{BatchRecord, Key, LaunchRecord};
@@ -18,6 +19,22 @@ impl Judge {
         self.stored(site, &Key::Batch(token.to_owned())).map_or_else(Vec::new, |value| {
             BatchRecord::decode(&*value).unwrap_or_default().launch_ids
         })
+    }
+
+    /// Claims that a call with this token is recorded for. They are recorded before it is made, and for good.
+    fn claims_of(&self, site: usize, token: &str) -> Arc<Vec<String>> {
+        let key = (site, token.to_owned());
+        if let Some(known) = self.lock().joint.get(&key) {
+            return Arc::clone(known);
+        }
+        let launches = self.launches_of(site, token);
+        let records = launches.iter().filter_map(|id| self.launch_record(site, id));
+        let claims: Vec<String> = records.map(|record| record.claim().to_owned()).collect();
+        let claims = Arc::new(claims);
+        if !claims.is_empty() {
+            self.lock().joint.insert(key, Arc::clone(&claims));
+        }
+        claims
     }
 
     fn launch_record(&self, site: usize, launch_id: &str) -> Option<LaunchRecord> {
@@ -42,9 +59,7 @@ impl Judge {
     /// An instance of a call for several launches.
     pub(super) fn launched_together(&self, site: usize, record: &Record) {
         let id = &record.seen.instance_id;
-        let launches = self.launches_of(site, &record.token);
-        let records = launches.iter().filter_map(|id| self.launch_record(site, id));
-        let claims: Vec<_> = records.map(|record| record.claim().to_owned()).collect();
+        let claims = self.claims_of(site, &record.token);
         let owner = (record.seen.tag(TAG_CLUSTER).to_owned(), String::new());
         self.lock().owners.insert(id.clone(), owner);
         let label = self.cluster_key(site, record);
@@ -60,7 +75,7 @@ impl Judge {
         }
         let mut state = self.lock();
         state.alive.entry((label.clone(), String::new())).or_default().insert(id.clone());
-        state.unclaimed.insert(id.clone(), claims.clone());
+        state.unclaimed.insert(id.clone(), Arc::clone(&claims));
         let too_many = state.unmatched(&label);
         drop(state);
         if let Some(cluster) = self.cluster_of(site, record) {
@@ -130,24 +145,40 @@ impl State {
 
     /// An instance of a cluster that can be for no claim, when each claim is given at most one.
     fn unmatched(&self, label: &str) -> Option<String> {
-        let has = |claim: &String| {
-            let alive = self.alive.get(&(label.to_owned(), claim.clone()));
-            alive.is_some_and(|alive| !alive.is_empty())
-        };
         let open = self.alive.get(&(label.to_owned(), String::new()))?;
-        let wishes: BTreeMap<&String, Vec<&String>> = open
-            .iter()
-            .filter_map(|id| Some((id, self.unclaimed.get(id)?)))
-            .map(|(id, claims)| (id, claims.iter().filter(|claim| !has(claim)).collect()))
-            .collect();
-        let mut taken = BTreeMap::new();
-        for id in wishes.keys().copied() {
-            if !place(id, &wishes, &mut taken, &mut BTreeSet::new()) {
-                return Some(id.clone());
-            }
+        let of_label = self.alive.range((label.to_owned(), String::new())..);
+        let of_label = of_label.take_while(|((at, _), _)| at == label);
+        let held: BTreeSet<&String> =
+            of_label.filter(|(_, ids)| !ids.is_empty()).map(|((_, claim), _)| claim).collect();
+        // By the call: all of its instances may be for the same claims.
+        let mut calls: BTreeMap<&Vec<String>, Vec<&String>> = BTreeMap::new();
+        for (id, claims) in open.iter().filter_map(|id| Some((id, self.unclaimed.get(id)?))) {
+            calls.entry(claims.as_ref()).or_default().push(id);
         }
-        None
+        let calls: Vec<(Vec<&String>, Vec<&String>)> = calls
+            .into_iter()
+            .map(|(claims, ids)| (claims.iter().filter(|c| !held.contains(c)).collect(), ids))
+            .collect();
+        one_too_many(&calls).cloned()
     }
+}
+
+/// An instance that no claim is left for, of calls with the claims that each may be for and its instances.
+fn one_too_many<'a>(calls: &[(Vec<&'a String>, Vec<&'a String>)]) -> Option<&'a String> {
+    let mut wanted = calls.iter().flat_map(|(claims, _)| claims);
+    let mut seen = BTreeSet::new();
+    if wanted.all(|claim| seen.insert(claim)) {
+        // No two calls are for the same claim, so that they need only be counted.
+        return calls.iter().find_map(|(claims, ids)| ids.get(claims.len()).copied());
+    }
+    let each = |(claims, ids): &(Vec<&'a String>, Vec<&'a String>)| {
+        let wishes = ids.iter().map(|id| (*id, claims.clone()));
+        wishes.collect::<Vec<_>>()
+    };
+    let wishes: BTreeMap<&String, Vec<&String>> = calls.iter().flat_map(each).collect();
+    let mut taken = BTreeMap::new();
+    let mut ids = wishes.keys().copied();
+    ids.find(|id| !place(id, &wishes, &mut taken, &mut BTreeSet::new()))
 }
 
 /// Finds a claim for an instance, moving others where that helps: an augmenting path (Kuhn, 1955).
@@ -177,7 +208,10 @@ mod tests {
     #[test]
     fn each_instance_of_a_call_has_a_claim_of_its_own_or_is_one_too_many() {
         let text = |text: &str| text.to_owned();
-        let wish = |id: &str, claims: &[&str]| (text(id), claims.iter().map(|c| text(c)).collect());
+        let wish = |id: &str, claims: &[&str]| {
+            let claims: Vec<String> = claims.iter().map(|claim| text(claim)).collect();
+            (text(id), Arc::new(claims))
+        };
         let mut state = State {
             unclaimed: [wish("i-1", &["a", "b"]), wish("i-2", &["a"]), wish("i-3", &["b", "c"])]
                 .into(),
@@ -190,5 +224,12 @@ mod tests {
         state.alive.insert((text("x"), text("c")), [text("i-9")].into());
         assert_eq!(state.unmatched("x"), Some(text("i-3")), "c has one already");
         assert_eq!(state.unmatched("y"), None);
+        let apart =
+            ["i-4", "i-5", "i-6"].map(|id| wish(id, if id == "i-6" { &["f"] } else { &["d"] }));
+        state.unclaimed.extend(apart);
+        state.alive.insert((text("z"), String::new()), ["i-4", "i-6"].map(text).into());
+        assert_eq!(state.unmatched("z"), None);
+        state.alive.insert((text("z"), String::new()), ["i-4", "i-5", "i-6"].map(text).into());
+        assert_eq!(state.unmatched("z"), Some(text("i-5")), "both are for d");
     }
 }
