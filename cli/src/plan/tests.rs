@@ -7,6 +7,8 @@ use serde_json::Value;
 
 use super::*;
 
+mod odd_pools;
+
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/examples/");
 
 fn args(folder: &str) -> PlanArgs {
