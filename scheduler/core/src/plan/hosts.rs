@@ -119,7 +119,8 @@ pub(crate) fn all<'a>(model: &mut Model<'a>) -> Vec<Host<'a>> {
         input.world.nodes.values().map(|node| of_node(model, node)).collect();
     let registered: BTreeSet<_> = model.claim_of.values().map(|claim| claim.name.clone()).collect();
     let coming = input.world.claims.values().filter(|claim| !registered.contains(&claim.name));
-    hosts.extend(coming.map(|claim| of_claim(model, claim)));
+    let coming = of_claims(model, coming);
+    hosts.extend(coming);
     for host in &mut hosts {
         settle_pods(model, host);
         count(model, host);
@@ -191,6 +192,32 @@ fn capacity_of(model: &Model<'_>, node: &Node, claim: Option<&NodeClaim>) -> Res
     }
     let drawn = |claim| drawn(claim, Some(node), catalogue_of(model, claim));
     claim.map(drawn).unwrap_or_default()
+}
+
+/// Claims that are not registered. Of those that may become the same only the first is worked out.
+fn of_claims<'a, 'c>(
+    model: &Model<'a>,
+    claims: impl Iterator<Item = &'c Arc<NodeClaim>>,
+) -> Vec<Host<'a>> {
+    let mut hosts: Vec<Host<'a>> = Vec::new();
+    let mut kinds: Vec<usize> = Vec::new();
+    for claim in claims {
+        let same = |at: &&usize| {
+            hosts[**at].claim.as_ref().is_some_and(|other| claim.may_become_the_same(other))
+        };
+        let host = kinds.iter().find(same).map(|at| Host {
+            target: Target::Claim(claim.name.clone()),
+            open: !claim.is_leaving(),
+            leaving: claim.is_leaving(),
+            claim: Some(Arc::clone(claim)),
+            ..hosts[*at].clone()
+        });
+        hosts.push(host.unwrap_or_else(|| {
+            kinds.push(hosts.len());
+            of_claim(model, claim)
+        }));
+    }
+    hosts
 }
 
 fn of_claim<'a>(model: &Model<'a>, claim: &Arc<NodeClaim>) -> Host<'a> {

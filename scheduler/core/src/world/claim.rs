@@ -90,6 +90,20 @@ impl NodeClaim {
         chosen && !self.deleting && !self.interrupted
     }
 
+    /// True when neither is launched yet and both may become the same things: a burst has hundreds of these.
+    #[must_use]
+    pub fn may_become_the_same(&self, other: &Self) -> bool {
+        self.instance_type.is_none()
+            && other.instance_type.is_none()
+            && self.pool == other.pool
+            && self.max_price_micro_usd_per_hour == other.max_price_micro_usd_per_hour
+            && self.requests == other.requests
+            && self.allocatable == other.allocatable
+            && self.labels == other.labels
+            && self.taints == other.taints
+            && self.requirements == other.requirements
+    }
+
     /// When its age reaches `expire_after_ms`, in milliseconds since 1970.
     #[must_use]
     pub fn expires_ms(&self) -> Option<i64> {

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use super::{Form, NodeAfter, form, settle};
 use crate::plan::{PlanInput, Target};
-use crate::vocabulary::catalogue::{InstanceType, Offering};
+use crate::vocabulary::catalogue::{Catalogue, InstanceType, Offering};
 use crate::vocabulary::sold;
 use crate::world::claim::NodeClaim;
 
@@ -19,7 +19,7 @@ pub(super) fn all<'a>(
 ) -> Vec<(Target, NodeAfter<'a>)> {
     let mut known: Vec<(&NodeClaim, Rc<[Form]>)> = Vec::new();
     let node = |claim: &'a std::sync::Arc<NodeClaim>| {
-        let same = known.iter().find(|(other, _)| may_become_the_same(claim, other));
+        let same = known.iter().find(|(other, _)| claim.may_become_the_same(other));
         let forms = same.map(|(_, forms)| Rc::clone(forms)).unwrap_or_else(|| {
             let forms = forms_of(input, claim);
             known.push((claim, Rc::clone(&forms)));
@@ -30,38 +30,14 @@ pub(super) fn all<'a>(
     claims.map(node).collect()
 }
 
-/// True when two claims that are not launched may become the same things.
-fn may_become_the_same(one: &NodeClaim, other: &NodeClaim) -> bool {
-    one.instance_type.is_none()
-        && other.instance_type.is_none()
-        && one.pool == other.pool
-        && one.max_price_micro_usd_per_hour == other.max_price_micro_usd_per_hour
-        && one.requests == other.requests
-        && one.allocatable == other.allocatable
-        && one.labels == other.labels
-        && one.requirements == other.requirements
-}
-
 /// Everything that a claim may still become.
 fn forms_of(input: &PlanInput, claim: &NodeClaim) -> Rc<[Form]> {
     let mut forms = Vec::new();
     let pool = input.world.pools.get(&claim.pool);
     if let Some(catalogue) = pool.and_then(|pool| input.catalogue_of(pool)) {
-        let decided = sold::decided(catalogue);
-        for instance in catalogue.types.values() {
-            for offering in instance.offerings.iter().filter(|o| may_be(claim, instance, o)) {
-                if claim.instance_type.is_none()
-                    && !sold::meets((instance, offering), &decided, &claim.requirements)
-                {
-                    continue;
-                }
-                forms.push(form(
-                    instance,
-                    offering.zone.as_str(),
-                    offering.capacity_type,
-                    &claim.labels,
-                ));
-            }
+        for (instance, offering) in outcomes(claim, catalogue) {
+            let (zone, bought) = (offering.zone.as_str(), offering.capacity_type);
+            forms.push(form(instance, zone, bought, &claim.labels));
         }
     }
     for form in &mut forms {
@@ -96,14 +72,27 @@ fn in_flight<'a>(claim: &NodeClaim, forms: Rc<[Form]>) -> NodeAfter<'a> {
     }
 }
 
-fn may_be(claim: &NodeClaim, instance: &InstanceType, offering: &Offering) -> bool {
+/// What was launched, or everything on sale that the claim allows.
+fn outcomes<'c>(
+    claim: &NodeClaim,
+    catalogue: &'c Catalogue,
+) -> Vec<(&'c InstanceType, &'c Offering)> {
     if let Some(name) = &claim.instance_type {
-        return *name == instance.name
-            && claim.zone.as_ref().is_none_or(|zone| *zone == offering.zone)
-            && claim.capacity_type.is_none_or(|kind| kind == offering.capacity_type);
+        let launched = |offering: &&Offering| {
+            claim.zone.as_ref().is_none_or(|zone| *zone == offering.zone)
+                && claim.capacity_type.is_none_or(|kind| kind == offering.capacity_type)
+        };
+        let of = |instance: &'c InstanceType| instance.offerings.iter().map(move |o| (instance, o));
+        let sold = catalogue.types.get(name).into_iter().flat_map(of);
+        return sold.filter(|(_, offering)| launched(offering)).collect();
     }
-    let dearest = claim.max_price_micro_usd_per_hour;
-    offering.available
-        && dearest.is_none_or(|dearest| offering.price_micro_usd_per_hour <= dearest)
-        && claim.requests.fits_in(&instance.allocatable())
+    let (decided, dearest) = (sold::decided(catalogue), claim.max_price_micro_usd_per_hour);
+    let may_be = |(instance, offering): &(&InstanceType, &Offering)| {
+        offering.available
+            && dearest.is_none_or(|dearest| offering.price_micro_usd_per_hour <= dearest)
+            && sold::meets((instance, offering), &decided, &claim.requirements)
+    };
+    let fitting = catalogue.types.values().filter(|i| claim.requests.fits_in(&i.allocatable()));
+    let sold = fitting.flat_map(|i| i.offerings.iter().map(move |offering| (i, offering)));
+    sold.filter(may_be).collect()
 }
