@@ -97,6 +97,18 @@ impl Numbering {
 }
 
 impl Parcel {
+    /// Takes up what waits behind it, as far as that goes with it; gives back the first that does not.
+    fn gather(&mut self, parcels: &mut mpsc::Receiver<Self>) -> Option<Self> {
+        // One at a time: what has left the queue is sent or given back.
+        while let Ok(next) = parcels.try_recv() {
+            let apart = self.join(next);
+            if apart.is_some() {
+                return apart;
+            }
+        }
+        None
+    }
+
     /// Takes up effects of the same plan; gives back what has to go by itself.
     fn join(&mut self, mut other: Self) -> Option<Self> {
         let (
@@ -130,9 +142,7 @@ pub async fn run(
             None => parcels.recv().await,
         };
         let Some(mut parcel) = next else { return };
-        while let (None, Ok(next)) = (&apart, parcels.try_recv()) {
-            apart = parcel.join(next);
-        }
+        apart = parcel.gather(&mut parcels);
         let fence = numbering.next_fence();
         let expire_time = timestamp(numbering.clock.now_ms() + PLAN_TTL_MS);
         let result = deliver(parcel.order, fence, expire_time, parcel.client).await;
@@ -222,5 +232,23 @@ mod tests {
         let facts = Order::Cluster { facts: Box::default(), node_classes: Vec::new() };
         assert!(first.join(parcel(facts, "e")).is_some(), "no plan");
         assert_eq!(first.keys, ["a", "b"]);
+    }
+
+    #[tokio::test]
+    async fn nothing_that_waits_behind_another_plan_is_lost() {
+        let (parcels, queue) = mpsc::channel(QUEUE);
+        for (plan_id, key) in [("p1", "a"), ("p2", "b"), ("p3", "c"), ("p3", "d"), ("p1", "e")] {
+            assert!(parcels.try_send(parcel(plan(plan_id, 1), key)).is_ok());
+        }
+        drop(parcels);
+        let (outcomes, mut told) = mpsc::channel(QUEUE);
+        // Nobody listens there: each order is refused, which is an outcome, too.
+        let clock = longshore_runtime::platform::Platform::system().clock;
+        run(Numbering::new("c".to_owned(), 1, clock), queue, outcomes).await;
+        let mut served = Vec::new();
+        while let Some(outcome) = told.recv().await {
+            served.push(outcome.keys.join(" "));
+        }
+        assert_eq!(served, ["a", "b", "c d", "e"]);
     }
 }
