@@ -2,7 +2,8 @@
 //!
 //! Invariant: the order. Labels and taints are synced, and the planned pods let in or nominated where their
 //! place is at stake, while the node still repels all others; only then does karpenter.sh/unregistered go. So
-//! kube-scheduler binds what was planned where it was planned.
+//! kube-scheduler binds what was planned where it was planned. The taint of a node that is not ready goes before,
+//! if it is: refused when it is not ready any more.
 
 use k8s_openapi::api::core::v1::{Node, Taint as CoreTaint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -19,6 +20,7 @@ use crate::names;
 use crate::patch::{
     Part, Precondition, Wanted, add_finalizer, edit, edit_node, set_condition, time,
 };
+use crate::project::node::is_outlived;
 
 impl Directives {
     /// The nodes of the cluster.
@@ -47,10 +49,9 @@ impl Directives {
         self.store.update(|index| index.plan_for(&register.claim, pods, *any_order));
         // What opens while others wait for their pods would draw these in.
         let node = if *any_order && !self.admission.is_pinning() {
-            self.prepare(name, &claim, Precondition::Service, |node| self.admit(&claim, node))
-                .await?
+            self.prepare(name, &claim, |node| self.admit(&claim, node)).await?
         } else {
-            let node = self.prepare(name, &claim, Precondition::Taints, pin::close).await?;
+            let node = self.prepare(name, &claim, pin::close).await?;
             // A node that repels pods even when open takes no nominations: kube-scheduler would clear each
             // at once, and retry all pods because of it. Where any place is as good, none is told.
             let told = has_started(&claim, &node) && !any_order;
@@ -64,12 +65,12 @@ impl Directives {
         &self,
         name: &str,
         claim: &NodeClaim,
-        precondition: Precondition,
         door: impl Fn(&mut Node) + Send + Sync,
     ) -> Result<Node, DirectiveError> {
-        let api = self.nodes();
-        let synced = edit_node(&api, name, self.known_node(name), precondition, |node| {
+        let (api, known) = (self.nodes(), self.known_node(name));
+        let synced = edit_node(&api, name, known, Precondition::Service, |node| {
             sync(node, claim);
+            drop_outlived(node);
             door(node);
         });
         synced.await?.ok_or_else(|| gone(name))
@@ -132,6 +133,13 @@ fn sync(node: &mut Node, claim: &NodeClaim) {
             present.push(wanted);
         }
     }
+}
+
+/// Takes off what says that the node is not ready, when it is.
+fn drop_outlived(node: &mut Node) {
+    let Some(mut taints) = node.spec.as_ref().and_then(|spec| spec.taints.clone()) else { return };
+    taints.retain(|taint| !is_outlived(node, taint));
+    node.spec.get_or_insert_default().taints = Some(taints);
 }
 
 fn own(node: &mut Node, claim: &NodeClaim) {

@@ -15,9 +15,7 @@ use super::{Part, code, edit, found, operate};
 pub enum Precondition {
     /// It is this very node.
     Itself,
-    /// It repels the same pods, too.
-    Taints,
-    /// It also is as ready as it was and has the same to give.
+    /// It repels the same pods, is as ready as it was and has the same to give, too.
     Service,
 }
 
@@ -75,11 +73,8 @@ impl Precondition {
     /// Where that is to be found in a node.
     fn of(self, node: &Value) -> Vec<String> {
         let mut paths = vec!["/metadata/uid".to_owned()];
-        if self != Self::Itself {
-            paths.push("/spec/taints".to_owned());
-        }
         if self == Self::Service {
-            paths.push("/status/allocatable".to_owned());
+            paths.extend(["/spec/taints", "/status/allocatable"].map(str::to_owned));
             paths.extend(readiness(node));
         }
         paths
@@ -111,7 +106,6 @@ mod tests {
         let conditions = json!([{ "type": "DiskPressure" }, { "type": "Ready", "status": "True" }]);
         let node = json!({ "status": { "conditions": conditions } });
         let itself = ["/metadata/uid"];
-        let taints = ["/metadata/uid", "/spec/taints"];
         let service = [
             "/metadata/uid",
             "/spec/taints",
@@ -120,7 +114,6 @@ mod tests {
             "/status/conditions/1/status",
         ];
         assert_eq!(Precondition::Itself.of(&node), itself);
-        assert_eq!(Precondition::Taints.of(&node), taints);
         assert_eq!(Precondition::Service.of(&node), service);
         let silent = Precondition::Service.of(&json!({}));
         assert!(silent.contains(&"/status/conditions".to_owned()), "{silent:?}");

@@ -3,7 +3,7 @@
 //! Invariant: allocatable rounds down; a taint with an unknown effect repels all, so that nothing
 //! is planned onto a node that is not understood.
 
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Taint};
 use longshore_proto::types::v1 as wire;
 
 use super::fault::Fault;
@@ -24,8 +24,9 @@ pub fn node(node: &Node) -> Result<wire::Node, Fault> {
         .map(|list| resources(list, Rounding::Down))
         .transpose()
         .map_err(|fault| fault.within("status.allocatable").of(object()))?;
-    let taints = requirement::taints(spec.taints.iter().flatten())
-        .map_err(|fault| fault.within("spec.taints").of(object()))?;
+    let taints = spec.taints.iter().flatten().filter(|taint| !is_outlived(node, taint));
+    let taints =
+        requirement::taints(taints).map_err(|fault| fault.within("spec.taints").of(object()))?;
     let annotations = node.metadata.annotations.clone().unwrap_or_default();
     Ok(wire::Node {
         name: name.clone(),
@@ -41,9 +42,44 @@ pub fn node(node: &Node) -> Result<wire::Node, Fault> {
     })
 }
 
+/// True for the taint of a node that is not ready, on one that is and has yet to be opened: it is taken off when the
+/// node is. kube-controller-manager takes it off too, of a dozen nodes a second where the API server is busy.
+#[must_use]
+pub fn is_outlived(node: &Node, taint: &Taint) -> bool {
+    let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());
+    let is_closed = || taints.into_iter().any(|taint| taint.key == names::UNREGISTERED_TAINT);
+    taint.key == names::NOT_READY && is_ready(node) && is_closed()
+}
+
 /// True when the node's Ready condition is true.
 #[must_use]
 pub fn is_ready(node: &Node) -> bool {
     let conditions = node.status.iter().flat_map(|s| s.conditions.iter().flatten());
     conditions.into_iter().any(|c| c.type_ == "Ready" && c.status == "True")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_closed_node_is_told_without_the_taint_that_it_has_outlived() {
+        let unregistered = json!({ "key": "karpenter.sh/unregistered", "effect": "NoExecute" });
+        let not_ready =
+            |effect: &str| json!({ "key": "node.kubernetes.io/not-ready", "effect": effect });
+        let told = |taints: &[&serde_json::Value], ready: &str| {
+            let conditions = json!([{ "type": "Ready", "status": ready }]);
+            let of =
+                json!({ "spec": { "taints": taints }, "status": { "conditions": conditions } });
+            let told = node(&serde_json::from_value(of).unwrap()).unwrap().taints;
+            told.into_iter().map(|taint| taint.key).collect::<Vec<_>>()
+        };
+        let (slow, evicting) = (not_ready("NoSchedule"), not_ready("NoExecute"));
+        let closed = [&unregistered, &slow, &evicting];
+        assert_eq!(told(&closed, "True"), ["karpenter.sh/unregistered"]);
+        assert_eq!(told(&closed, "False").len(), 3, "it says the truth");
+        assert_eq!(told(&[&slow], "True").len(), 1, "nobody of ours takes it off an open node");
+    }
 }

@@ -19,6 +19,8 @@ use super::support::{
 /// What somebody else does to a node just before a write of the watcher reaches it.
 #[derive(Clone, Copy)]
 enum Meddler {
+    /// Nothing at all.
+    Nobody,
     /// A heartbeat of its kubelet.
     Heartbeat,
     /// A taint that keeps pods off a node which has not started, at the second write.
@@ -65,7 +67,7 @@ impl Meddler {
                 taints.push(json!({ "key": STARTING, "effect": "NoSchedule" }));
                 patch(nodes, "n1", json!({ "spec": { "taints": taints } })).await;
             }
-            Self::Taint => {}
+            Self::Taint | Self::Nobody => {}
         }
     }
 }
@@ -79,13 +81,26 @@ async fn registered(world: &World, session: &mut Session) {
     session.direct(create_claim("c1", &[])).await;
     session.direct(Action::RecordLaunch(record_launch("c1"))).await;
     create(&world.all::<Node>(), node("n1", &provider_id("c1"))).await;
-    // Its taint of not being ready has to be gone, so that nobody but the meddler writes.
+    // The API server has given it the taint of a node that is not ready, which is not told of one that is.
     let taints = |node: &longshore_proto::types::v1::Node| node.taints.len();
     session.until("the node", |view| view.node("n1").is_some_and(|it| taints(it) == 1)).await;
     let (claim, node) = ("c1".to_owned(), "n1".to_owned());
     let register = RegisterNode { claim, node, ..RegisterNode::default() };
     let result = session.direct(Action::RegisterNode(register)).await;
     assert_eq!(result.status(), DirectiveStatus::Done, "{result:?}");
+}
+
+#[tokio::test]
+async fn a_node_that_is_ready_takes_pods_though_its_controller_has_yet_to_take_a_taint_off() {
+    let log = Log::default();
+    let mut world = World::seen(|client| meddled(client, Meddler::Nobody, &log)).await;
+    let (_, mut session) = world.scheduler.session().await;
+    registered(&world, &mut session).await;
+    let node = world.all::<Node>().get("n1").await.unwrap();
+    let taints = node.spec.unwrap().taints.unwrap_or_default();
+    assert_eq!(taints, [], "neither ours nor that of not being ready");
+    assert_eq!(node.metadata.labels.unwrap()["karpenter.sh/initialized"], "true");
+    world.stop().await;
 }
 
 #[tokio::test]

@@ -71,11 +71,11 @@ impl World {
         Self::assemble(cluster, supervisor, adapt, (kinds, |client| client.clone())).await
     }
 
-    /// One whose watcher sees the API server through a client of its own.
+    /// One whose watcher sees the API server through a client of its own. No controller runs beside it.
     pub async fn seen(through: impl FnOnce(&kube::Client) -> kube::Client) -> Self {
         let platform = longshore_runtime::platform::Platform::system();
         let supervisor = Supervisor::new(CancellationToken::new(), platform);
-        let cluster = ClusterConfig::default();
+        let cluster = ClusterConfig { controllers: false, ..ClusterConfig::default() };
         Self::assemble(cluster, supervisor, |config| config, (&Kind::ALL, through)).await
     }
 
