@@ -33,7 +33,7 @@ pub struct Pace {
     pub templates_missing: u32,
     /// What EC2 said last.
     pub heard: Option<CloudError>,
-    /// What EC2 has answered and the ledger could not take down yet.
+    /// What EC2 has answered and nothing could be concluded from yet.
     pub answered: Option<Arc<Answered>>,
     until: Instant,
 }
@@ -47,6 +47,20 @@ pub struct Answered {
     pub answer: Result<Outcome, CloudError>,
     /// True when a call before this one may have got through.
     pub repeated: bool,
+}
+
+impl Answered {
+    /// True when the answer says all that came of the call: a refusal says nothing of the calls before.
+    #[must_use]
+    pub const fn is_whole(&self) -> bool {
+        self.answer.is_ok() || !self.repeated
+    }
+
+    /// What was said, and whether a call before may have got through.
+    #[must_use]
+    pub fn said(&self) -> (Result<Outcome, CloudError>, bool) {
+        (self.answer.clone(), self.repeated)
+    }
 }
 
 /// Paces by launch or instance id.

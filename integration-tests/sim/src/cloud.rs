@@ -20,7 +20,7 @@ use longshore_runtime::planted;
 
 use crate::net::Net;
 use crate::random::Random;
-use crate::region::{Refusal, Region};
+use crate::region::{Happening, Refusal, Region};
 
 /// Time that a call takes, shortest and longest, in milliseconds.
 const CALL_MS: (u64, u64) = (20, 250);
@@ -126,6 +126,25 @@ impl CloudClient {
         self.call(action, effect).await
     }
 
+    /// Tells what the caller hears of its launch.
+    fn heard(
+        &self,
+        token: &str,
+        answer: Result<Outcome, CloudError>,
+    ) -> Result<Outcome, CloudError> {
+        let said = match &answer {
+            Ok(got) => {
+                format!("{} bought, {} not to be had", got.bought.len(), got.shortages.len())
+            }
+            Err(error) => error.code.clone(),
+        };
+        let passing = |error: &CloudError| matches!(error.class, Class::Throttled | Class::Unknown);
+        let definite = !answer.as_ref().is_err_and(passing);
+        let answered = Happening::Answered { token: token.to_owned(), said, definite };
+        self.region.with(|model, _| model.tell(&answered));
+        answer
+    }
+
     /// Waits while nothing passes from one to the other.
     async fn pass(&self, from: IpAddr, to: IpAddr) {
         while self.net.is_blocked(from, to) {
@@ -149,11 +168,12 @@ impl Fleet for CloudClient {
     async fn launch(&self, order: &Order) -> Result<Outcome, CloudError> {
         let order = order.clone();
         let action = "ec2:CreateFleet";
+        let token = order.client_token.clone();
         let revoked = self.chance(self.weather.now().revoked);
-        let asked_before =
-            |model: &crate::region::Model| model.tokens.contains_key(&order.client_token);
+        let asked_before = |model: &crate::region::Model| model.tokens.contains_key(&token);
         if revoked && self.region.with(|model, _| asked_before(model)) {
-            return Err(error(action, Class::Unauthorized, "UnauthorizedOperation"));
+            let denied = Err(error(action, Class::Unauthorized, "UnauthorizedOperation"));
+            return self.heard(&token, denied);
         }
         let answer = self.call(action, move |model, now_ms| {
             model.launch(&order, now_ms).map_err(|refusal| match refusal {
@@ -167,7 +187,8 @@ impl Fleet for CloudClient {
             })
         });
         let answer = answer.await;
-        if revoked { Err(error(action, Class::Unknown, "connection reset")) } else { answer }
+        let lost = || Err(error(action, Class::Unknown, "connection reset"));
+        self.heard(&token, if revoked { lost() } else { answer })
     }
 
     async fn instances(&self) -> Result<Vec<Instance>, CloudError> {

@@ -326,4 +326,14 @@ pub const PLANTED: &[(&str, &str, By)] = &[
         "a call whose answer only the ledger lacks is made again for as long as that is so",
         By::Test("an_answer_that_the_ledger_cannot_take_down_is_kept_until_it_can"),
     ),
+    (
+        "S36",
+        "a repeated call that was refused is made again for as long as its instance may yet show",
+        By::Test("a_refused_repetition_is_not_made_again_while_the_instance_may_yet_show"),
+    ),
+    (
+        "S36a",
+        "what is found of a refused call is forgotten when the ledger fails",
+        By::Test("what_was_found_of_a_refused_call_is_found_again_until_the_ledger_knows_it"),
+    ),
 ];

@@ -71,6 +71,15 @@ impl Record {
 pub enum Happening {
     /// Somebody calls CreateFleet with this client token.
     Asked(String),
+    /// Somebody hears what came of a call of CreateFleet.
+    Answered {
+        /// Client token of the call.
+        token: String,
+        /// For people.
+        said: String,
+        /// True when the same call would get the same answer again.
+        definite: bool,
+    },
     /// An instance was bought.
     Launched(Box<Record>),
     /// Somebody looks up a parameter of this name.

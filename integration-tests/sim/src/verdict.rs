@@ -80,8 +80,8 @@ struct State {
     campaigns: BTreeSet<(usize, i64)>,
     /// Calls for each launch, of late.
     calls: BTreeMap<String, Vec<Instant>>,
-    /// Calls with each token.
-    repeated: BTreeMap<String, usize>,
+    /// Calls with each token after its answer was heard in a term, and that term.
+    repeated: BTreeMap<String, (i64, usize)>,
     /// Claims that have been, by cluster label.
     ever: BTreeSet<(String, String)>,
     /// What pools allow, by cluster label and name.
@@ -186,6 +186,9 @@ impl Judge {
             Happening::Heard(instance_id) => self.heard(site, instance_id),
             Happening::Read(parameter) => self.read(site, parameter),
             Happening::Asked(token) => self.asked(site, token),
+            Happening::Answered { token, said, definite } => {
+                self.answered(site, token, (said, *definite));
+            }
             Happening::Launched(record) => self.launched(site, record),
             Happening::Ending { record, outside } => self.ending(site, record, *outside),
         }

@@ -2,8 +2,8 @@
 //!
 //! Invariant: such a call is never taken for failed. What there is of it is looked up first; then the same
 //! call is made again, byte for byte, for all launches that it was made for; and nothing is concluded from
-//! not finding an instance before EC2 must have shown it. A call whose answer this process has, and only the
-//! ledger has not, is not made again.
+//! not finding an instance before EC2 must have shown it. A call that has been answered is not made again by the
+//! leader that heard it: neither while only the ledger lacks the answer, nor while what was refused is waited for.
 
 use std::sync::Arc;
 
@@ -29,9 +29,10 @@ pub async fn resume(
     if planted::is("S8") || lost {
         return void(leader, members).await;
     }
-    if let Some((answered, order)) = answered(leader, first).zip(call(leader, first)) {
-        let said = (answered.answer.clone(), answered.repeated);
-        return conclude(leader, members, (&order, &[]), said, heard).await;
+    let known = answered(leader, first);
+    let whole = known.clone().filter(|known| known.is_whole() || planted::is("S36a"));
+    if let Some((known, order)) = whole.zip(call(leader, first)) {
+        return conclude(leader, members, (&order, &[]), known.said(), heard).await;
     }
     let tag = match first.batch_id.as_str() {
         "" => (TAG_LAUNCH, first.launch_id()),
@@ -54,11 +55,14 @@ pub async fn resume(
     let wants = |launch: &Arc<LaunchRecord>| !launch.cancelled && overdue(leader, launch).is_none();
     let order = call(leader, first).filter(|_| members.iter().any(wants));
     let Some(order) = order else { return nothing_more(leader, members, &found).await };
-    let answer = create_fleet(leader, members, &order).await;
-    conclude(leader, members, (&order, &found), (answer, true), heard).await
+    let said = match known {
+        Some(known) => known.said(),
+        None => (create_fleet(leader, members, &order).await, true),
+    };
+    conclude(leader, members, (&order, &found), said, heard).await
 }
 
-/// What EC2 has said of the call of this launch, which the ledger could not take down.
+/// What EC2 has said of the call of this launch, which nothing could be concluded from yet.
 fn answered(leader: &Leader, launch: &LaunchRecord) -> Option<Arc<Answered>> {
     let known = leader.paces().of(launch.launch_id()).answered.clone();
     known.filter(|known| known.client_token == launch.client_token() && !planted::is("S35"))

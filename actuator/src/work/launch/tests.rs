@@ -122,15 +122,27 @@ async fn a_refused_repetition_fails_nothing_before_the_instance_must_show() {
 }
 
 #[tokio::test]
+async fn a_refused_repetition_is_not_made_again_while_the_instance_may_yet_show() {
+    let world = World::with([lost(), Err(error(Class::TemplateMissing)), bought("i-2")]).await;
+    for _ in 0..5 {
+        assert!(world.go().await.outcome_unknown());
+    }
+    assert_eq!(world.tokens(), ["l-1-1", "l-1-1"]);
+    lock(&world.cloud.shown).push(instance("i-1", "l-1"));
+    let record = world.go().await;
+    assert_eq!((record.phase(), record.instance_id.as_str()), (Phase::Launched, "i-1"));
+    assert_eq!(world.orders().len(), 2);
+}
+
+#[tokio::test]
 async fn a_used_token_gets_a_successor_only_once_its_instance_must_show() {
     let world = World::with([lost(), Err(error(Class::TokenReused)), bought("i-2")]).await;
-    lock(&world.cloud.answers).insert(1, Err(error(Class::TokenReused)));
-    for _ in 0..2 {
+    for _ in 0..3 {
         assert!(world.go().await.outcome_unknown());
     }
     world.must_show();
     assert_eq!(world.go().await.phase(), Phase::Launched);
-    assert_eq!(world.tokens(), ["l-1-1", "l-1-1", "l-1-1", "l-1-2"]);
+    assert_eq!(world.tokens(), ["l-1-1", "l-1-1", "l-1-2"]);
 }
 
 #[tokio::test]

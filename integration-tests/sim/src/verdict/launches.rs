@@ -18,8 +18,9 @@ const CALLS_MAX: usize = 30;
 /// How long one leader calls for a launch: five minutes, and what an answer takes.
 const DEADLINE_MAX: Duration = Duration::from_secs(8 * 60);
 
-/// Calls with one token, at most: a call is repeated while its answer is lost.
-const REPEATED_MAX: usize = 8;
+/// Calls with one token that a leader makes once it has heard what EC2 answers to it, at most: a task that panics
+/// forgets what it has heard.
+const REPEATED_MAX: usize = 2;
 
 /// Limits of a pool: thousandths of a CPU, and nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,13 +37,33 @@ impl Judge {
             launches.push(token.rsplit_once('-').map_or(token, |(launch, _)| launch).to_owned());
         }
         launches.iter().for_each(|launch| self.called_for(site, launch));
+        self.not_answered(site, token);
+    }
+
+    /// Somebody hears what EC2 answers to a call; `definite` when the same call would get the same again.
+    pub(super) fn answered(&self, site: usize, token: &str, (said, definite): (&str, bool)) {
+        self.journal.note(&format!("EC2: call {token}: {said}"));
         let mut state = self.lock();
-        let repeated = state.repeated.entry(token.to_owned()).or_default();
-        *repeated += 1;
-        let repeated = *repeated;
+        let Some((_, term)) = state.terms.get(&site).copied().filter(|_| definite) else { return };
+        let known = state.repeated.entry(token.to_owned()).or_insert((term, 0));
+        if known.0 != term {
+            *known = (term, 0);
+        }
+    }
+
+    /// A leader that has heard an answer does not ask for it again.
+    fn not_answered(&self, site: usize, token: &str) {
+        let mut state = self.lock();
+        let term = state.terms.get(&site).map(|(_, term)| *term);
+        let Some(known) = state.repeated.get_mut(token).filter(|known| Some(known.0) == term)
+        else {
+            return;
+        };
+        known.1 += 1;
+        let repeated = known.1;
         drop(state);
         if repeated == REPEATED_MAX + 1 {
-            let text = format!("token {token}: {repeated} times");
+            let text = format!("token {token}: {repeated} times after its answer was heard");
             self.violate("a call was repeated without end", text);
         }
     }

@@ -62,6 +62,30 @@ async fn an_answer_that_the_ledger_cannot_take_down_is_kept_until_it_can() {
     assert_eq!(term.launched(), 3);
 }
 
+/// The repetition was refused, and the call before had launched some: they are not forgotten with the refusal.
+#[tokio::test]
+async fn what_was_found_of_a_refused_call_is_found_again_until_the_ledger_knows_it() {
+    let paper = Paper::default();
+    let cloud = Arc::new(Scripted::default());
+    lock(&cloud.answers).extend([lost(), Err(error(Class::Unauthorized))]);
+    let term = Term::on_paper(cloud, &paper).await;
+    term.record((0..2).map(|n| launch_of(n, "m5.large"))).await;
+    let group = [0, 1].map(id);
+    launch(&term.leader, &group).await;
+    let order = term.orders().remove(0);
+    lock(&term.cloud.shown).push(untagged(1, &order));
+    for n in 0..2 {
+        term.leader.paces().of(&id(n)).asked = before(VISIBLE_WITHIN);
+    }
+    lock(&paper.fates).extend([Fate::Failed, Fate::Failed]);
+    for _ in 0..2 {
+        launch(&term.leader, &group).await;
+        assert_eq!((term.orders().len(), term.launched()), (2, 0));
+    }
+    launch(&term.leader, &group).await;
+    assert_eq!((term.launched(), term.instance_of(0)), (1, "i-001".into()));
+}
+
 #[tokio::test]
 async fn what_the_journal_has_no_room_for_is_asked_for_alone() {
     let paper = Paper::default();
