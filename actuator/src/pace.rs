@@ -57,7 +57,6 @@ impl Answered {
     }
 
     /// What was said, and whether a call before may have got through.
-    #[must_use]
     pub fn said(&self) -> (Result<Outcome, CloudError>, bool) {
         (self.answer.clone(), self.repeated)
     }
