@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::cloud::{CloudError, Outcome};
+use crate::cloud::{Class, CloudError, Outcome};
 
 /// First wait after a failure; doubles with each further one.
 const WAIT_MIN: Duration = Duration::from_secs(1);
@@ -50,16 +50,23 @@ pub struct Answered {
 }
 
 impl Answered {
-    /// True when the answer says all that came of the call: a refusal says nothing of the calls before.
+    /// True when the answer says all that came of the call.
     #[must_use]
-    pub const fn is_whole(&self) -> bool {
-        self.answer.is_ok() || !self.repeated
+    pub fn is_whole(&self) -> bool {
+        !self.answer.as_ref().is_err_and(|error| leaves_doubt(error, self.repeated))
     }
 
     /// What was said, and whether a call before may have got through.
     pub fn said(&self) -> (Result<Outcome, CloudError>, bool) {
         (self.answer.clone(), self.repeated)
     }
+}
+
+/// True when a refusal says nothing of what came of the token: a call before may have got through, whether we know
+/// that there was one or EC2 says so.
+#[must_use]
+pub fn leaves_doubt(error: &CloudError, repeated: bool) -> bool {
+    repeated || error.class == Class::TokenReused
 }
 
 /// Paces by launch or instance id.

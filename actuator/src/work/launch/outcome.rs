@@ -18,7 +18,7 @@ use crate::cloud::{Class, CloudError, Instance, Offer, Order, Outcome, Shortage}
 use crate::leader::{Leader, lock};
 use crate::ledger::{Failure, LedgerError, Move};
 use crate::nodeclass::{Problem, Resolved};
-use crate::pace::Answered;
+use crate::pace::{Answered, leaves_doubt};
 use crate::work::explain;
 
 /// How long a node class shows why launches from it fail, in milliseconds; then one may try again.
@@ -104,8 +104,7 @@ async fn unclear(
         leader.look.notify_one();
         return Ok(Next::Later);
     }
-    // Said of the repetition: the call before may have got through all the same.
-    let doubtful = deal.repeated || error.class == Class::TokenReused;
+    let doubtful = leaves_doubt(&error, deal.repeated);
     if doubtful && !must_show(leader, deal.members) && !planted::is("S7a") {
         leader.look.notify_one();
         if !planted::is("S36") {

@@ -135,6 +135,16 @@ async fn a_refused_repetition_is_not_made_again_while_the_instance_may_yet_show(
 }
 
 #[tokio::test]
+async fn what_a_used_token_launched_is_found_though_no_answer_of_ours_was_lost() {
+    let world = World::with([Err(error(Class::TokenReused)), bought("i-2")]).await;
+    assert!(world.go().await.outcome_unknown());
+    lock(&world.cloud.shown).push(instance("i-1", "l-1"));
+    let record = world.go().await;
+    assert_eq!((record.phase(), record.instance_id.as_str()), (Phase::Launched, "i-1"));
+    assert_eq!(world.tokens(), ["l-1-1"]);
+}
+
+#[tokio::test]
 async fn a_used_token_gets_a_successor_only_once_its_instance_must_show() {
     let world = World::with([lost(), Err(error(Class::TokenReused)), bought("i-2")]).await;
     for _ in 0..3 {
