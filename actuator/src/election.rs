@@ -79,11 +79,13 @@ pub async fn run(campaign: Campaign, standing: watch::Sender<Standing>, supervis
     let token = supervisor.token().clone();
     let mut backoff = Backoff::new(BackoffPolicy::NETWORK, supervisor.platform().entropy.clone());
     while !token.is_cancelled() {
+        let began = Instant::now();
         // Boxed: clients of etcd are large.
         let Err(error) = Box::pin(one_term(&campaign, &standing, &token)).await else {
             backoff.reset();
             continue;
         };
+        backoff.reset_if_healthy(began.elapsed());
         let why = error.to_string();
         tracing::warn!(%why, "election interrupted; trying again");
         standing.send_replace(Standing::Cut { why });

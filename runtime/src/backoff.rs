@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use crate::entropy::Entropy;
 
+/// What ran longer than this before it failed counts as healthy: its back-off starts over.
+const HEALTHY_AFTER: Duration = Duration::from_secs(30);
+
 /// Bounds of the delays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackoffPolicy {
@@ -41,6 +44,15 @@ impl Backoff {
         self.attempts = 0;
     }
 
+    /// Starts over when the attempt that failed ran for more than half a minute; true when it did.
+    pub fn reset_if_healthy(&mut self, ran: Duration) -> bool {
+        let healthy = ran > HEALTHY_AFTER;
+        if healthy {
+            self.reset();
+        }
+        healthy
+    }
+
     /// Delay before the next attempt.
     pub fn next_delay(&mut self) -> Duration {
         let factor = 1_u32.checked_shl(self.attempts.min(20)).unwrap_or(u32::MAX);
@@ -69,6 +81,16 @@ mod tests {
             assert!(delay >= policy.minimum / 2 && delay <= policy.maximum);
         }
         backoff.reset();
+        assert!(backoff.next_delay() <= policy.minimum);
+    }
+
+    #[test]
+    fn what_ran_long_before_it_failed_is_tried_again_soon() {
+        let policy = BackoffPolicy::NETWORK;
+        let mut backoff = Backoff { attempts: 10, ..Backoff::new(policy, Entropy::seeded(1)) };
+        assert!(!backoff.reset_if_healthy(HEALTHY_AFTER));
+        assert_eq!(backoff.attempts, 10);
+        assert!(backoff.reset_if_healthy(HEALTHY_AFTER + policy.minimum));
         assert!(backoff.next_delay() <= policy.minimum);
     }
 }

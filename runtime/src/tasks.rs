@@ -55,9 +55,6 @@ struct Panicked(String);
 #[error("not yet")]
 pub struct NotYet;
 
-/// A task that ran longer than this before failing counts as healthy: its back-off starts over.
-const HEALTHY_AFTER: Duration = Duration::from_secs(30);
-
 #[derive(Default)]
 struct State {
     running: BTreeMap<u64, &'static str>,
@@ -123,8 +120,7 @@ impl Supervisor {
                 };
                 let jitter = || this.platform.entropy.clone();
                 let backoff = backoff.get_or_insert_with(|| Backoff::new(policy, jitter()));
-                if started.elapsed() > HEALTHY_AFTER {
-                    backoff.reset();
+                if backoff.reset_if_healthy(started.elapsed()) {
                     said = None;
                 }
                 let expected = error.is::<NotYet>();

@@ -1,7 +1,7 @@
 //! Requests to the API server that are repeated until they succeed or make no sense any more.
 //!
-//! Invariant: at most the configured number of requests is under way; what is gone (404) or was
-//! done already (409 on creation) is no failure.
+//! Invariant: at most the configured number of requests is under way for nodes and as many for all
+//! else; what is gone (404) or was done already (409 on creation) is no failure.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -27,14 +27,19 @@ const LEASE_SECONDS: i32 = 40;
 #[derive(Clone)]
 pub struct KubeletClient {
     client: kube::Client,
-    slots: Arc<Semaphore>,
+    /// For what tells of nodes, which an API server serves at a priority level of their own
+    /// (`node-high`): no flood of pods makes a node wait.
+    of_nodes: Arc<Semaphore>,
+    of_pods: Arc<Semaphore>,
     clock: Clock,
 }
 
 impl KubeletClient {
-    /// A client with at most `requests_in_flight_max` requests under way.
+    /// A client with at most `requests_in_flight_max` requests under way for nodes, and as many for
+    /// pods.
     pub fn new(client: kube::Client, requests_in_flight_max: usize, clock: Clock) -> Self {
-        Self { client, slots: Arc::new(Semaphore::new(requests_in_flight_max.max(1))), clock }
+        let slots = || Arc::new(Semaphore::new(requests_in_flight_max.max(1)));
+        Self { client, of_nodes: slots(), of_pods: slots(), clock }
     }
 
     /// The present as Kubernetes writes it.
@@ -58,7 +63,7 @@ impl KubeletClient {
             tracing::error!(node = name, "the Node object is malformed");
             return;
         };
-        self.insist("create node", || async {
+        insist(&self.of_nodes, "create node", || async {
             match self.nodes().create(&PostParams::default(), &node).await {
                 Err(kube::Error::Api(status)) if status.is_already_exists() => {
                     let labels = json!({ "metadata": { "labels": object["metadata"]["labels"] } });
@@ -74,7 +79,7 @@ impl KubeletClient {
 
     /// Merges a node's status.
     pub async fn patch_node(&self, name: &str, status: &Value) {
-        self.insist("patch node status", || async {
+        insist(&self.of_nodes, "patch node status", || async {
             let patch = Patch::Strategic(status);
             self.nodes().patch_status(name, &PatchParams::default(), &patch).await.map(drop)
         })
@@ -83,7 +88,7 @@ impl KubeletClient {
 
     /// Removes a node.
     pub async fn delete_node(&self, name: &str) {
-        self.insist("delete node", || async {
+        insist(&self.of_nodes, "delete node", || async {
             self.nodes().delete(name, &DeleteParams::default()).await.map(drop)
         })
         .await;
@@ -106,7 +111,7 @@ impl KubeletClient {
         let slices: Api<ResourceSlice> = Api::all(self.client.clone());
         let name = slice["metadata"]["name"].as_str().unwrap_or_default();
         let params = PatchParams::apply("driver").force();
-        self.insist("publish devices", || async {
+        insist(&self.of_nodes, "publish devices", || async {
             slices.patch(name, &params, &Patch::Apply(slice)).await.map(drop)
         })
         .await;
@@ -127,7 +132,7 @@ impl KubeletClient {
             },
         });
         let params = PatchParams::apply("kubelet").force();
-        self.insist("renew lease", || async {
+        insist(&self.of_nodes, "renew lease", || async {
             leases.patch(node, &params, &Patch::Apply(&lease)).await.map(drop)
         })
         .await;
@@ -136,7 +141,7 @@ impl KubeletClient {
     /// Merges a pod's status.
     pub async fn patch_pod(&self, pod: &Pod, status: &Value) {
         let (pods, name) = self.pods_of(pod);
-        self.insist("patch pod status", || async {
+        insist(&self.of_pods, "patch pod status", || async {
             let patch = Patch::Strategic(status);
             pods.patch_status(&name, &PatchParams::default(), &patch).await.map(drop)
         })
@@ -148,7 +153,8 @@ impl KubeletClient {
         let (pods, name) = self.pods_of(pod);
         let this_one = Preconditions { uid: pod.metadata.uid.clone(), ..Preconditions::default() };
         let now = DeleteParams::default().grace_period(0).preconditions(this_one);
-        self.insist("delete pod", || async { pods.delete(&name, &now).await.map(drop) }).await;
+        insist(&self.of_pods, "delete pod", || async { pods.delete(&name, &now).await.map(drop) })
+            .await;
     }
 
     fn pods_of(&self, pod: &Pod) -> (Api<Pod>, String) {
@@ -156,30 +162,30 @@ impl KubeletClient {
         let pods = Api::namespaced(self.client.clone(), &namespace);
         (pods, pod.metadata.name.clone().unwrap_or_default())
     }
+}
 
-    /// Repeats a request until it succeeds or cannot any more.
-    async fn insist<F, R>(&self, what: &'static str, request: F)
-    where
-        F: Fn() -> R,
-        R: Future<Output = Result<(), kube::Error>>,
-    {
-        let mut pause = BACKOFF_MIN;
-        loop {
-            let outcome = match self.slots.acquire().await {
-                Ok(_slot) => request().await,
-                Err(_closed) => return,
-            };
-            match outcome {
-                Ok(()) => return,
-                Err(error) if is_final(&error) => {
-                    tracing::debug!(what, %error, "given up");
-                    return;
-                }
-                Err(error) => tracing::debug!(what, %error, "to be repeated"),
+/// Repeats a request until it succeeds or cannot any more.
+async fn insist<F, R>(slots: &Semaphore, what: &'static str, request: F)
+where
+    F: Fn() -> R,
+    R: Future<Output = Result<(), kube::Error>>,
+{
+    let mut pause = BACKOFF_MIN;
+    loop {
+        let outcome = match slots.acquire().await {
+            Ok(_slot) => request().await,
+            Err(_closed) => return,
+        };
+        match outcome {
+            Ok(()) => return,
+            Err(error) if is_final(&error) => {
+                tracing::debug!(what, %error, "given up");
+                return;
             }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(BACKOFF_MAX);
+            Err(error) => tracing::debug!(what, %error, "to be repeated"),
         }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(BACKOFF_MAX);
     }
 }
 
@@ -189,4 +195,45 @@ fn is_final(error: &kube::Error) -> bool {
         return [400, 404, 405, 409, 410, 415, 422].contains(&status.code);
     }
     matches!(error, kube::Error::SerdeError(_) | kube::Error::BuildRequest(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::future::pending;
+
+    use http::{Request, Response};
+    use kube::client::Body;
+    use tower::service_fn;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_becomes_ready_while_the_pods_of_all_others_start() {
+        let (asked, mut seen) = tokio::sync::mpsc::unbounded_channel();
+        let serve = move |request: Request<Body>| {
+            let of_pods = request.uri().path().contains("/pods/");
+            let _ = asked.send(of_pods);
+            async move {
+                if of_pods {
+                    return pending().await;
+                }
+                Ok::<_, Infallible>(Response::new(Body::from(b"{\"metadata\":{}}".to_vec())))
+            }
+        };
+        let clock = Clock::starting_at(jiff::Timestamp::UNIX_EPOCH);
+        let client = kube::Client::new(service_fn(serve), "default");
+        let client = KubeletClient::new(client, 1, clock);
+        let pod = serde_json::from_value(json!({ "metadata": { "name": "p", "namespace": "n" } }));
+        let (pod, status): (Pod, _) = (pod.expect("a pod"), json!({}));
+        let node_told = async {
+            assert_eq!(seen.recv().await, Some(true), "the pods' slot is taken");
+            let told = client.patch_node("node-1", &status);
+            tokio::time::timeout(Duration::from_secs(60), told).await.expect("not behind pods");
+        };
+        tokio::select! {
+            () = client.patch_pod(&pod, &status) => unreachable!("it is never answered"),
+            () = node_told => {}
+        }
+    }
 }

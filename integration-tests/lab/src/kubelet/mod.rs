@@ -62,7 +62,7 @@ pub struct KubeletConfig {
     pub removes_nodes_of_terminated_instances: bool,
     /// True when a driver lists the devices of nodes in ResourceSlices.
     pub lists_devices: bool,
-    /// Most requests to the API server at a time.
+    /// Most requests to the API server at a time: for nodes, and for pods.
     pub requests_in_flight_max: usize,
     /// What the machines' clocks show.
     pub clock: Clock,
