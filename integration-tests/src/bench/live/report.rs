@@ -93,7 +93,7 @@ Fargate, which takes none of the pods, is there all the time: without any node k
 more seldom, for 18 s in the end, and hides whatever the contender does.
 - The contender is one process with every right on the cluster. A case begins when class and pool are Ready and \
 it has asked nothing of AWS for 3 s but for messages; there is no pod to warm it up.
-- The pool, unless a case says otherwise: linux on amd64, on demand and spot, categories c, m and r, generation \
+- The pool, unless a case says otherwise: linux on amd64, on demand, categories c, m and r, generation \
 above 2, WhenEmptyOrUnderutilized, consolidateAfter 0s, a budget of 10 %.
 - Times are read from watches of the cluster and from the region's own record; CreateFleet is counted from the \
 first pod on. Settled is the last change of a pod, node, claim or instance, when none has followed for 30 s (45 s \

@@ -25,7 +25,7 @@ pub struct Pool {
 
 impl Default for Pool {
     fn default() -> Self {
-        Self { markets: &["on-demand", "spot"], more: Vec::new(), budget: "10%" }
+        Self { markets: &["on-demand"], more: Vec::new(), budget: "10%" }
     }
 }
 
