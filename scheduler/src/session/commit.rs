@@ -75,9 +75,10 @@ impl Session {
     fn wanted(&mut self, proposal: &Proposal, goes: impl Fn(usize) -> bool) -> (Vec<bool>, usize) {
         let plan = &proposal.plan;
         let needed = plan.standing(goes).into_iter().zip(self.waiting(plan));
-        let needed = needed.zip(&proposal.foreseen);
+        let foreseen = |at: usize| proposal.kept.contains_key(&Target::New(at));
         let needed: Vec<bool> = needed
-            .map(|((standing, waiting), foreseen)| standing || waiting || *foreseen)
+            .enumerate()
+            .map(|(at, (standing, waiting))| standing || waiting || foreseen(at))
             .collect();
         let Some((holds, wait)) = self.planning.holds(proposal) else {
             self.planning.cadence.served();

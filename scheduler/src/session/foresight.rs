@@ -1,13 +1,13 @@
 //! Pods that their owners are still creating: plans count on them before they exist.
 //!
 //! Invariant: they are in the input of a plan and nowhere else. What a plan says of them is taken out before anybody
-//! sees it, but for the nodes that are bought for them; and no pod that is here goes without a place for one
-//! that is not.
+//! sees it, but for the nodes that are bought for them and the places that the next plan keeps there; and no pod that
+//! is here goes without a place for one that is not.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use longshore_core::plan::{Plan, PlanInput};
+use longshore_core::plan::{Placement, Plan, PlanInput, Target};
 use longshore_core::vocabulary::ids::{ObjectKey, PodUid, ShapeId};
 use longshore_core::world::pod::Pod;
 use longshore_core::world::view::{Change, ClusterView, World};
@@ -24,6 +24,9 @@ const PREFIX: &str = "~coming/";
 
 /// How many pods are to come, by shape; never zero.
 pub type Coming = BTreeMap<ShapeId, u32>;
+
+/// Places of pods that are to come, by shape.
+pub type Kept = BTreeMap<Target, BTreeMap<ShapeId, i64>>;
 
 /// What the watcher tells of pods to come.
 #[derive(Clone, Debug, Default)]
@@ -122,25 +125,30 @@ fn is_coming(pod: &PodUid) -> bool {
     pod.as_str().starts_with(PREFIX)
 }
 
-/// Takes pods that are to come out of a plan. For each launch, whether it is wanted for some of them.
+/// Takes pods that are to come out of a plan, and returns the places that it kept for them.
 #[must_use]
-pub fn strip(plan: &mut Plan) -> Vec<bool> {
-    plan.placements.retain(|placement| !is_coming(&placement.pod));
+pub fn strip(plan: &mut Plan, world: &World) -> Kept {
+    let mut kept = Kept::new();
+    plan.placements.retain(|Placement { pod, target }| {
+        let coming = world.pods.get(pod).filter(|_| is_coming(pod));
+        if let Some(pod) = coming {
+            *kept.entry(target.clone()).or_default().entry(pod.shape.clone()).or_default() += 1;
+        }
+        coming.is_none()
+    });
     for unplaced in &mut plan.unplaced {
         unplaced.pods.retain(|pod| !is_coming(pod));
     }
     plan.unplaced.retain(|unplaced| !unplaced.pods.is_empty());
-    let launches = plan.launches.iter_mut().map(|node| {
-        let all = node.pods.len();
+    for node in &mut plan.launches {
         node.pods.retain(|pod| !is_coming(pod));
-        node.pods.len() < all
-    });
-    launches.collect()
+    }
+    kept
 }
 
 #[cfg(test)]
 mod tests {
-    use longshore_core::plan::{NewNode, Placement, Target, Unplaced};
+    use longshore_core::plan::{NewNode, Unplaced};
     use longshore_core::reason::{Obstacle, Reason};
     use longshore_core::world::shape::PodShape;
 
@@ -226,7 +234,9 @@ mod tests {
             ..Plan::default()
         };
         assert_eq!(super::unplaced(&plan), 1);
-        assert_eq!(strip(&mut plan), [true, true, false]);
+        let place_of_one = BTreeMap::from([("s".into(), 1)]);
+        let kept = [0, 1].map(|at| (Target::New(at), place_of_one.clone()));
+        assert_eq!(strip(&mut plan, &world), kept.into());
         assert_eq!(plan.placements, [place(&here, 0)]);
         let pods: Vec<_> = plan.launches.iter().map(|node| node.pods.len()).collect();
         assert_eq!(pods, [1, 0, 1]);

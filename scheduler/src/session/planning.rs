@@ -10,7 +10,9 @@ use futures::future::BoxFuture;
 use longshore_core::catalogue::Catalogue;
 use longshore_core::plan::{Effort, Objective, PlanInput, Target};
 use longshore_core::reason::Obstacle;
-use longshore_core::vocabulary::ids::{CatalogueId, ClaimName, OverlayName, PodUid, PoolName};
+use longshore_core::vocabulary::ids::{
+    CatalogueId, ClaimName, OverlayName, PodUid, PoolName, ShapeId,
+};
 use longshore_runtime::backoff::{Backoff, BackoffPolicy};
 use longshore_runtime::planted;
 use longshore_runtime::platform::Platform;
@@ -33,6 +35,9 @@ use crate::settings::Settings;
 const FAILED_AGAIN: BackoffPolicy =
     BackoffPolicy { minimum: Duration::from_secs(1), maximum: Duration::from_secs(60) };
 
+/// Places that are kept for pods to come, by node or claim and by shape.
+type Places = BTreeMap<String, BTreeMap<ShapeId, i64>>;
+
 /// State of the loop.
 pub struct Planning {
     session_epoch: u64,
@@ -46,6 +51,8 @@ pub struct Planning {
     failures: Backoff,
     newest: Option<Proposal>,
     nominations: BTreeMap<String, Vec<String>>,
+    /// Places that the newest plan keeps on each claim or its node for pods that are to come.
+    kept: Places,
     /// Claims whose nodes have been told to open, until they are in service.
     opening: BTreeSet<ClaimName>,
     /// Instances that no pod is to wait for any more.
@@ -70,6 +77,7 @@ impl Planning {
             failures: Backoff::new(FAILED_AGAIN, platform.entropy.clone()),
             newest: None,
             nominations: BTreeMap::new(),
+            kept: BTreeMap::new(),
             opening: BTreeSet::new(),
             given_up: BTreeSet::new(),
             unclaimed: Unclaimed::new(),
@@ -255,18 +263,20 @@ impl Planning {
         state: &ClusterState,
         now_ms: i64,
     ) {
-        self.nominations.clear();
         let by_node = state.claims_by_node();
+        let claim = |target: &Target| match target {
+            Target::Claim(claim) => Some(claim.to_string()),
+            Target::New(index) => launched.get(*index).cloned().flatten(),
+            Target::Node(node) => by_node.get(node.as_str()).cloned(),
+        };
+        self.nominations.clear();
         for placement in &proposal.plan.placements {
-            let claim = match &placement.target {
-                Target::Claim(claim) => Some(claim.to_string()),
-                Target::New(index) => launched.get(*index).cloned().flatten(),
-                Target::Node(node) => by_node.get(node.as_str()).cloned(),
-            };
-            if let Some(claim) = claim {
+            if let Some(claim) = claim(&placement.target) {
                 self.nominations.entry(claim).or_default().push(placement.pod.to_string());
             }
         }
+        let kept = proposal.kept.iter();
+        self.kept = kept.filter_map(|(on, places)| Some((claim(on)?, places.clone()))).collect();
         if let Some(wake_ms) = proposal.plan.wake_ms {
             let wait_ms = u64::try_from(wake_ms - now_ms).unwrap_or(0);
             self.cadence.wake_after(Duration::from_millis(wait_ms));
@@ -290,13 +300,15 @@ impl Planning {
             (catalogues, announced)
         });
         self.overlays.refresh(state.view().world(), &catalogues);
+        let (earlier, kept) = self.earlier(state);
         self.settings.applied(PlanInput {
             world: state.view().snapshot(),
             catalogues,
             overlaid: self.overlays.overlaid().catalogues.clone(),
             interrupted_instances: interrupted,
             unclaimed: self.unclaimed.clone(),
-            earlier: self.earlier(state),
+            earlier,
+            kept,
             opening: self.opening.clone(),
             now_ms,
             effort: Effort::Default,
@@ -304,15 +316,18 @@ impl Planning {
         })
     }
 
-    /// Where the newest plan wants each pod, by the name its claim or node has by now.
-    fn earlier(&self, state: &ClusterState) -> BTreeMap<PodUid, String> {
+    /// Where the newest plan wants each pod, and the places that it keeps, by the name that each claim or
+    /// its node has by now.
+    fn earlier(&self, state: &ClusterState) -> (BTreeMap<PodUid, String>, Places) {
         let nodes: BTreeMap<String, String> =
             state.claims_by_node().into_iter().map(|(node, claim)| (claim, node)).collect();
-        let by_claim = self.nominations.iter().flat_map(|(claim, pods)| {
-            let name = nodes.get(claim).unwrap_or(claim);
-            pods.iter().map(move |pod| (PodUid::new(pod), name.clone()))
-        });
-        by_claim.collect()
+        let name = |claim: &String| nodes.get(claim).unwrap_or(claim).clone();
+        let by_claim = self
+            .nominations
+            .iter()
+            .flat_map(|(claim, pods)| pods.iter().map(move |pod| (PodUid::new(pod), name(claim))));
+        let kept = self.kept.iter().map(|(claim, places)| (name(claim), places.clone()));
+        (by_claim.collect(), kept.collect())
     }
 }
 
@@ -350,7 +365,7 @@ mod tests {
             opening: told.iter().map(|claim| ClaimName::new(claim)).collect(),
             tainted: BTreeSet::new(),
             certain: Vec::new(),
-            foreseen: Vec::new(),
+            kept: BTreeMap::new(),
             span: Span::none(),
         }
     }

@@ -14,7 +14,7 @@ use longshore_core::world::view::World;
 use longshore_runtime::planted;
 use tracing::Span;
 
-use super::foresight::{self, Coming};
+use super::foresight::{self, Coming, Kept};
 
 /// Most refusals of one plan that are logged one by one.
 const VIOLATIONS_TOLD: usize = 20;
@@ -33,8 +33,8 @@ pub struct Proposal {
     pub tainted: BTreeSet<ClaimName>,
     /// For each launch, whether more pods like those that wait would not better it.
     pub certain: Vec<bool>,
-    /// For each launch, whether it is wanted for pods that are still to come; none of these is named.
-    pub foreseen: Vec<bool>,
+    /// Places of pods that are still to come; none of these is named.
+    pub kept: Kept,
     /// Its span: effects of the plan belong to the same trace.
     pub span: Span,
 }
@@ -50,7 +50,7 @@ pub fn propose(input: PlanInput, coming: &Coming, plan_id: String, span: Span) -
         return None;
     }
     let certain = longshore_core::plan::certain(&plan, &input);
-    let foreseen = foresight::strip(&mut plan);
+    let kept = foresight::strip(&mut plan, &input.world);
     span.record("refused", violations.len());
     span.record("placed", plan.placements.len());
     span.record("launches", plan.launches.len());
@@ -59,7 +59,7 @@ pub fn propose(input: PlanInput, coming: &Coming, plan_id: String, span: Span) -
     let closed = longshore_core::plan::closed_pools(&input);
     let tainted = tainted(&input.world);
     let (plan, opening, span) = (Arc::new(plan), input.opening, span.clone());
-    Some(Proposal { plan_id, plan, closed, opening, tainted, certain, foreseen, span })
+    Some(Proposal { plan_id, plan, closed, opening, tainted, certain, kept, span })
 }
 
 /// A mistake of the planner costs what it is about, and somebody has to hear of it.

@@ -174,3 +174,41 @@ async fn what_a_limit_leaves_is_for_pods_that_are_there() {
     let named: Vec<String> = created(&scene).into_iter().flat_map(|it| it.pods).collect();
     assert!(["pod-0", "pod-1"].iter().all(|pod| named.contains(&(*pod).to_owned())), "{named:?}");
 }
+
+/// A shape of pods of one core, of which so many more are to come.
+fn of_one_core(shape_id: &str, memory_bytes: i64, coming: u32) -> Kind {
+    let Kind::PodShape(shape) = expecting(coming) else { panic!("a shape") };
+    let requests = v1::Resources { cpu_millis: 1_000, memory_bytes, pods: 1, ..Default::default() };
+    let shape_id = shape_id.to_owned();
+    Kind::PodShape(v1::PodShape {
+        owner: format!("Job/{shape_id}"),
+        shape_id,
+        requests: Some(requests),
+        ..shape
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_that_come_take_the_places_that_were_bought_for_their_shape() {
+    const GIB: i64 = 1 << 30;
+    let kinds = [("large", 7 * GIB / 2), ("small", 3 * GIB / 2)];
+    let coming = |(shape, memory): (&str, i64), number: u32| {
+        let Kind::Pod(pod) = waiting(number, number == 0) else { panic!("a pod") };
+        let uid = format!("{shape}-{number}");
+        let pod = v1::Pod { shape_id: shape.to_owned(), name: uid.clone(), uid, ..pod };
+        vec![of_one_core(shape, memory, PODS - 1 - number), Kind::Pod(pod)]
+    };
+    let mut scene = Scene::new(&[], vec![pool(false)]).await;
+    scene.next(Duration::from_secs(1), |_| None::<()>).await;
+    for kind in kinds {
+        scene.delta(coming(kind, 0));
+        scene.next(Duration::from_secs(1), |_| None::<()>).await;
+    }
+    let all = bought(&scene);
+    for number in 1..PODS {
+        scene.delta(kinds.iter().rev().flat_map(|kind| coming(*kind, number)).collect());
+        scene.next(APART, |_| None::<()>).await;
+    }
+    scene.next(Duration::from_secs(10), |_| None::<()>).await;
+    assert_eq!(bought(&scene), all, "room for all of them was bought before they came");
+}

@@ -28,8 +28,9 @@ pub(crate) struct Scene {
     pub(crate) added: Vec<BTreeMap<usize, i64>>,
     /// Waiting pods that are wanted on each host already, by shape.
     wanted: Vec<BTreeMap<usize, i64>>,
-    /// Pods that were wanted on each host and run or are nominated elsewhere by now, by shape.
-    lost: Vec<BTreeMap<usize, i64>>,
+    /// Places on each host for any pods of a shape: those that were wanted there run or are nominated elsewhere by
+    /// now, or had not come yet.
+    kept: Vec<BTreeMap<usize, i64>>,
     /// Rules over wide domains.
     pub(crate) topology: Topology,
     /// The same rules with those pods only that are there already and stay.
@@ -58,8 +59,9 @@ pub(crate) struct OnHost {
 pub(crate) enum Title {
     /// They are wanted there already: planning again moves nothing.
     Wanted,
-    /// Pods of their shape were wanted there and went elsewhere: most often to the very places that these
-    /// pods had, and then the plan is what it was.
+    /// A place is kept there for pods of their shape. Those that were wanted there went elsewhere: most often to
+    /// the very places that these pods had, and then the plan is what it was. Or the node was bought for pods
+    /// that were to come, and here they are.
     Inherited,
     /// There is room, and all their wishes come true.
     Wished,
@@ -82,7 +84,7 @@ impl Scene {
             open: model.hosts.iter().map(|host| host.open).collect(),
             added: vec![BTreeMap::new(); model.hosts.len()],
             wanted: wanted(model),
-            lost: lost(model),
+            kept: kept(model),
             topology: model.topology.clone(),
             residents: model.topology.clone(),
             begun: begun(model),
@@ -99,7 +101,7 @@ impl Scene {
     pub(crate) fn gives(&self, host: usize, title: Title) -> bool {
         match title {
             Title::Wanted => !self.wanted[host].is_empty(),
-            Title::Inherited => !self.lost[host].is_empty(),
+            Title::Inherited => !self.kept[host].is_empty(),
             Title::Wished | Title::None => true,
         }
     }
@@ -121,7 +123,7 @@ impl Scene {
             }
             let most = match title {
                 Title::Wanted => self.wanted[host].get(&row.shape).copied().unwrap_or(0),
-                Title::Inherited => self.lost[host].get(&row.shape).copied().unwrap_or(0),
+                Title::Inherited => self.kept[host].get(&row.shape).copied().unwrap_or(0),
                 Title::Wished | Title::None => i64::MAX,
             };
             let there = self.fill_one(model, row, host, (left.min(most), title));
@@ -230,31 +232,37 @@ impl Scene {
 fn wanted(model: &Model<'_>) -> Vec<BTreeMap<usize, i64>> {
     let shapes = model.demand.iter().enumerate();
     let wishes = shapes.flat_map(|(shape, pods)| pods.iter().map(move |pod| (shape, pod)));
-    by_host(model, wishes.filter_map(|(shape, pod)| Some((model.wish(pod)?, shape))))
+    by_host(model, wishes.filter_map(|(shape, pod)| Some((model.wish(pod)?, shape, 1))))
 }
 
-/// Pods that are elsewhere by the host they were wanted on, and by shape.
-fn lost(model: &Model<'_>) -> Vec<BTreeMap<usize, i64>> {
+/// Places by host and shape of pods that are elsewhere, and of those that were to come.
+fn kept(model: &Model<'_>) -> Vec<BTreeMap<usize, i64>> {
     let lost = model.input.earlier.iter().filter_map(|(uid, wish)| {
         let pod = model.input.world.pods.get(uid)?;
         let there = pod.node.as_ref().or(pod.nominated_node.as_ref());
         let elsewhere = there.is_some_and(|node| node.as_str() != wish);
-        Some((wish.as_str(), model.shape_of(pod)?)).filter(|_| elsewhere)
+        Some((wish.as_str(), model.shape_of(pod)?, 1)).filter(|_| elsewhere)
     });
-    by_host(model, lost)
+    let to_come = model.input.kept.iter().flat_map(|(host, places)| {
+        let places = places.iter();
+        places.filter_map(|(shape, count)| Some((host.as_str(), model.index_of(shape)?, *count)))
+    });
+    by_host(model, lost.chain(to_come))
 }
 
-/// Counts wishes, each a host's name and a shape.
+/// Counts pods, each with a host's name, a shape and how many they are.
 fn by_host<'w>(
     model: &Model<'_>,
-    wishes: impl Iterator<Item = (&'w str, usize)>,
+    pods: impl Iterator<Item = (&'w str, usize, i64)>,
 ) -> Vec<BTreeMap<usize, i64>> {
     let names = model.hosts.iter().map(|host| host.target.name());
     let hosts: BTreeMap<&str, usize> =
         names.enumerate().filter_map(|(at, name)| Some((name?, at))).collect();
     let mut counts = vec![BTreeMap::new(); model.hosts.len()];
-    for (host, shape) in wishes.filter_map(|(name, shape)| Some((*hosts.get(name)?, shape))) {
-        *counts[host].entry(shape).or_default() += 1;
+    for (name, shape, count) in pods {
+        if let Some(host) = hosts.get(name) {
+            *counts[*host].entry(shape).or_default() += count;
+        }
     }
     counts
 }

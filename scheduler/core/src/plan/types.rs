@@ -39,6 +39,9 @@ pub struct PlanInput {
     /// Where the plan before wanted waiting pods, as the name of a node or claim. Pods of one shape are
     /// interchangeable; this keeps their names from being shuffled while nodes are on their way.
     pub earlier: BTreeMap<PodUid, String>,
+    /// Places that the plan before kept for pods which had not come yet, on nodes and claims by name, by shape.
+    /// Without these, pods that come would fill what was bought for them in another order, and not find room.
+    pub kept: BTreeMap<String, BTreeMap<ShapeId, i64>>,
     /// Claims whose nodes have been told to open to pods: one that is not ready for a moment again keeps
     /// its pods.
     pub opening: BTreeSet<ClaimName>,
@@ -71,6 +74,7 @@ impl Default for PlanInput {
             interrupted_instances: BTreeSet::new(),
             unclaimed: BTreeMap::new(),
             earlier: BTreeMap::new(),
+            kept: BTreeMap::new(),
             opening: BTreeSet::new(),
             consolidates: true,
             now_ms: 0,

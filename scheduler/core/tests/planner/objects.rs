@@ -3,11 +3,17 @@
 //! Invariant: whatever is not understood fails the test.
 
 use longshore_core::overlay::{NodeOverlay, PriceChange};
-use longshore_core::plan::Objective;
+use longshore_core::plan::{Objective, PlanInput};
 use longshore_core::world::buffer::CapacityBuffer;
 use longshore_core::world::pod::PodKey;
 
 use super::words::*;
+
+/// `kept NODE-OR-CLAIM SHAPE 3`: places for pods that were to come.
+pub fn keep(input: &mut PlanInput, words: &[&str]) {
+    let places = input.kept.entry(words[0].to_owned()).or_default();
+    places.insert(words[1].into(), words[2].parse().unwrap());
+}
 
 /// `buffer NAME shape SHAPE replicas 3`.
 pub fn buffer(words: &[&str]) -> CapacityBuffer {

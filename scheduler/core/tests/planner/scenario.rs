@@ -53,6 +53,7 @@ pub fn read(text: &str) -> Scenario {
             "pdb" => scenario.put_budget(rest),
             "premium" => scenario.input.wish_premium_percent = rest[0].parse().unwrap(),
             "objective" => scenario.input.objective = objects::objective(rest),
+            "kept" => objects::keep(&mut scenario.input, rest),
             "unclaimed" => scenario.put_unclaimed(rest),
             "min-values" => scenario.input.min_values = MinValuesPolicy::BestEffort,
             "overlay" => scenario.changes.push(Change::Overlay(objects::overlay(rest))),
