@@ -329,10 +329,9 @@ impl Index {
         }
     }
 
-    fn use_shape(&mut self, mut shape: PodShape) {
+    fn use_shape(&mut self, shape: PodShape) {
         let id = shape.shape_id.clone();
-        shape.coming = self.coming(&id);
-        self.view.put(Kind::PodShape(shape));
+        self.view.put(Kind::PodShape(self.owners.foretell(shape)));
         *self.shapes.entry(id).or_default() += 1;
     }
 

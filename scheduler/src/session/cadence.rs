@@ -59,6 +59,8 @@ pub struct Cadence {
     /// Launches that more pods could better are held no longer than this after a burst has begun.
     burst_max: Duration,
     wish: Option<Wish>,
+    /// How many more pods are to come is about to be known.
+    counting: bool,
     echo: Option<Instant>,
     wake: Option<Instant>,
     not_before: Option<Instant>,
@@ -76,6 +78,7 @@ impl Cadence {
         Self {
             burst_max,
             wish: None,
+            counting: false,
             echo: None,
             wake: None,
             not_before: None,
@@ -117,6 +120,12 @@ impl Cadence {
         burst.rounds += 1;
     }
 
+    /// Whether it is about to be known how many more pods are to come: a plan waits for that as long as for a burst
+    /// of changes.
+    pub const fn count(&mut self, counting: bool) {
+        self.counting = counting;
+    }
+
     /// True when somebody waits for a plan already.
     #[must_use]
     pub const fn is_wanted(&self) -> bool {
@@ -142,8 +151,10 @@ impl Cadence {
     /// When the next plan is due; none while nothing is waited for.
     #[must_use]
     pub fn due_at(&self) -> Option<Instant> {
-        let wished =
-            self.wish.as_ref().map(|wish| (wish.last + QUIET).min(wish.first + GATHER_MAX));
+        let wished = self.wish.as_ref().map(|wish| {
+            let latest = wish.first + GATHER_MAX;
+            if self.counting { latest } else { latest.min(wish.last + QUIET) }
+        });
         let echoed = self.echo.map(|since| {
             let every = ECHO_EVERY.max(self.took * REST_FACTOR);
             self.planned.map_or(since + QUIET, |planned| (planned + every).max(since + QUIET))
@@ -251,6 +262,18 @@ mod tests {
             }
         }
         assert!(held_ms < 1_000);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_plan_waits_a_moment_for_how_many_more_are_to_come() {
+        let mut cadence = cadence();
+        cadence.stir(Stir::Arrival, "");
+        cadence.count(true);
+        assert_eq!(due_ms(&cadence), Some(300));
+        advance(120 * MS).await;
+        cadence.stir(Stir::Demand, "");
+        cadence.count(false);
+        assert_eq!(due_ms(&cadence), Some(50));
     }
 
     #[tokio::test(start_paused = true)]

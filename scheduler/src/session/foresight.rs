@@ -4,7 +4,7 @@
 //! sees it, but for the nodes that are bought for them and the places that the next plan keeps there; and no pod that
 //! is here goes without a place for one that is not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use longshore_core::plan::{Placement, Plan, PlanInput, Target};
@@ -32,6 +32,8 @@ pub type Kept = BTreeMap<Target, BTreeMap<ShapeId, i64>>;
 #[derive(Clone, Debug, Default)]
 pub struct Foresight {
     coming: Coming,
+    /// Shapes of which the watcher is about to tell how many are to come.
+    counting: BTreeSet<ShapeId>,
     /// Pods that are expected no more since the step of the view began: they come with it.
     due: Coming,
 }
@@ -42,9 +44,11 @@ impl Foresight {
         self.due.clear();
     }
 
-    /// So many pods of a shape are to come now. More than before have to be planned for.
-    pub fn tell(&mut self, shape: &str, count: u32) -> Stir {
+    /// So many pods of a shape are to come now, or that is being counted. More than before have to be planned for.
+    pub fn tell(&mut self, shape: &str, count: u32, counting: bool) -> Stir {
         let shape = ShapeId::new(shape);
+        self.counting.remove(&shape);
+        self.counting.extend(counting.then(|| shape.clone()));
         let before = self.coming.remove(&shape).unwrap_or(0);
         if count < before {
             *self.due.entry(shape.clone()).or_default() += before - count;
@@ -58,6 +62,15 @@ impl Foresight {
     /// No pod has a shape any more.
     pub fn forget(&mut self, shape: &str) {
         self.coming.remove(&ShapeId::new(shape));
+        self.counting.remove(&ShapeId::new(shape));
+    }
+
+    /// True when it will be known within moments how many more pods are to come. A pod that waits alone does not wait
+    /// for that, too.
+    #[must_use]
+    pub fn is_counting(&self, world: &World) -> bool {
+        let waiting = || world.pending().flat_map(|(_, pods)| pods.keys()).take(2).count();
+        !self.counting.is_empty() && waiting() > 1
     }
 
     /// True for a new pod of a shape that was expected, so that no plan is needed because of it.
@@ -157,15 +170,15 @@ mod tests {
     #[test]
     fn more_to_come_stirs_a_plan_and_what_was_expected_does_not() {
         let mut foresight = Foresight::default();
-        assert_eq!(foresight.tell("s", 3), Stir::Demand);
+        assert_eq!(foresight.tell("s", 3, false), Stir::Demand);
         assert!(!foresight.expected("s"), "three more than there are");
-        assert_eq!(foresight.tell("s", 3), Stir::Nothing);
+        assert_eq!(foresight.tell("s", 3, false), Stir::Nothing);
         foresight.begin();
-        assert_eq!(foresight.tell("s", 1), Stir::Nothing);
+        assert_eq!(foresight.tell("s", 1, false), Stir::Nothing);
         assert!(foresight.expected("s") && foresight.expected("s"));
         assert!(!foresight.expected("s") && !foresight.expected("t"), "two were expected");
         foresight.begin();
-        assert_eq!(foresight.tell("s", 0), Stir::Nothing);
+        assert_eq!(foresight.tell("s", 0, false), Stir::Nothing);
         assert!(foresight.coming().is_empty());
         foresight.begin();
         assert!(!foresight.expected("s"), "they have not come");

@@ -44,6 +44,8 @@ impl Session {
             Step::Result(result) => self.directive_result(&result),
             Step::Resync { reason } => self.resync(reason),
         }
+        let counting = self.state.foresight().is_counting(self.state.view().world());
+        self.planning.cadence.count(counting);
         self.fits()
     }
 

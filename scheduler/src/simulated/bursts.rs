@@ -212,3 +212,29 @@ async fn pods_that_come_take_the_places_that_were_bought_for_their_shape() {
     scene.next(Duration::from_secs(10), |_| None::<()>).await;
     assert_eq!(bought(&scene), all, "room for all of them was bought before they came");
 }
+
+#[tokio::test(start_paused = true)]
+async fn two_owners_are_bought_for_together_when_the_count_of_one_follows_that_of_the_other() {
+    const GIB: i64 = 1 << 30;
+    let mut prices = Vec::new();
+    for later in [Duration::ZERO, Duration::from_millis(150)] {
+        let mut scene = Scene::new(&[], vec![pool(false)]).await;
+        scene.next(Duration::from_secs(1), |_| None::<()>).await;
+        let first = |shape: &str| {
+            let Kind::Pod(pod) = waiting(0, true) else { panic!("a pod") };
+            let uid = format!("{shape}-0");
+            Kind::Pod(v1::Pod { shape_id: shape.to_owned(), name: uid.clone(), uid, ..pod })
+        };
+        let (large, small) = ("large", "small");
+        let counted = of_one_core(small, GIB, PODS);
+        let Kind::PodShape(counting) = of_one_core(small, GIB, 0) else { panic!("a shape") };
+        let counting = Kind::PodShape(v1::PodShape { counting: true, ..counting });
+        let one = of_one_core(large, 7 * GIB, PODS);
+        scene.delta(vec![one, first(large), counting, first(small)]);
+        scene.next(later, |_| None::<()>).await;
+        scene.delta(vec![counted]);
+        scene.next(Duration::from_secs(5), |_| None::<()>).await;
+        prices.push(bought(&scene));
+    }
+    assert_eq!(prices[0], prices[1]);
+}

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use longshore_proto::types::v1::ObjectKind;
+use longshore_proto::types::v1::{ObjectKind, PodShape};
 use longshore_proto::types::v1::object::Kind;
 
 use super::{Index, Key, PodEntry, Source};
@@ -62,9 +62,11 @@ pub(super) struct Owners {
     known: BTreeMap<Arc<Owner>, Entry>,
     /// Owners to be read.
     unread: BTreeSet<Arc<Owner>>,
+    /// Owners that are being read or are to be.
+    asked: BTreeSet<Arc<Owner>>,
     /// Owners of which more pods are expected.
     creating: BTreeSet<Arc<Owner>>,
-    /// Shapes of which another number may be expected than before.
+    /// Shapes of which something else may be expected than before.
     changed: BTreeSet<String>,
 }
 
@@ -106,6 +108,7 @@ impl Owners {
         entry.leaving -= usize::from(member.leaving);
         if entry.pods == 0 {
             self.expect(owner, 0);
+            self.answered(owner);
             self.known.remove(owner);
             self.unread.remove(owner);
         }
@@ -118,10 +121,18 @@ impl Owners {
         if entry.asked_ms.is_none_or(|asked_ms| asked_ms + AGAIN_MS <= now_ms) {
             entry.asked_ms = Some(now_ms);
             if entry.left == 0 {
-                shape.clone_into(&mut entry.shape);
+                self.changed.insert(std::mem::replace(&mut entry.shape, shape.to_owned()));
             }
+            self.changed.insert(entry.shape.clone());
             self.unread.insert(Arc::clone(owner));
+            self.asked.insert(Arc::clone(owner));
         }
+    }
+
+    /// Nothing is asked of an owner any more.
+    fn answered(&mut self, owner: &Arc<Owner>) {
+        let known = self.known.get(owner).filter(|_| self.asked.remove(owner));
+        self.changed.extend(known.map(|entry| entry.shape.clone()));
     }
 
     /// The next owner to be read: none that has ceased to create pods meanwhile.
@@ -130,6 +141,7 @@ impl Owners {
             if self.known.get(&owner).is_some_and(|entry| entry.creates(now_ms)) {
                 return Some(owner);
             }
+            self.answered(&owner);
         }
         None
     }
@@ -137,6 +149,7 @@ impl Owners {
     /// An owner has been read: how many unfinished pods it wants, none when it may not create what is like those
     /// that are there.
     fn read(&mut self, owner: &Arc<Owner>, wanted: Option<usize>, now_ms: i64) {
+        self.answered(owner);
         // One that was not asked has come into being since: an answer about pods that have all gone is none about these.
         let asked = |entry: &&Entry| entry.asked_ms.is_some();
         let Some(entry) = self.known.get(owner).filter(asked) else { return };
@@ -182,6 +195,18 @@ impl Owners {
         let left: usize = creating.filter(|entry| entry.shape == shape).map(|e| e.left).sum();
         u32::try_from(left).unwrap_or(u32::MAX)
     }
+
+    /// True while an owner is asked how many more pods of a shape are to come.
+    fn counts(&self, shape: &str) -> bool {
+        let mut asked = self.asked.iter().filter_map(|owner| self.known.get(owner));
+        asked.any(|entry| entry.shape == shape)
+    }
+
+    /// A shape as the scheduler is told of it.
+    pub(super) fn foretell(&self, shape: PodShape) -> PodShape {
+        let (coming, counting) = (self.coming(&shape.shape_id), self.counts(&shape.shape_id));
+        PodShape { coming, counting, ..shape }
+    }
 }
 
 impl Entry {
@@ -216,11 +241,6 @@ impl Index {
         }
     }
 
-    /// Pods of a shape that its owners are still creating.
-    pub(super) fn coming(&self, shape: &str) -> u32 {
-        self.owners.coming(shape)
-    }
-
     /// True when an owner wants to be read.
     #[must_use]
     pub fn has_unread_owners(&self) -> bool {
@@ -229,7 +249,9 @@ impl Index {
 
     /// The next owner to read, whose pods kube-scheduler fails while they come.
     pub fn take_unread_owner(&mut self) -> Option<Arc<Owner>> {
-        self.owners.take_unread(self.seen.steady_ms)
+        let owner = self.owners.take_unread(self.seen.steady_ms);
+        self.tell_coming();
+        owner
     }
 
     /// An owner has been read; `wanted` is how many unfinished pods it wants, none when nothing is to be expected.
@@ -250,15 +272,14 @@ impl Index {
         self.tell_coming();
     }
 
-    /// Shows how many pods are expected of the shapes of which that has changed.
+    /// Shows what is expected of the shapes of which that has changed.
     fn tell_coming(&mut self) {
         for id in std::mem::take(&mut self.owners.changed) {
             let Some(Kind::PodShape(shape)) = self.view.get(&Key::new(ObjectKind::PodShape, &id))
             else {
                 continue;
             };
-            let mut shape = shape.clone();
-            shape.coming = self.owners.coming(&id);
+            let shape = self.owners.foretell(shape.clone());
             self.view.put(Kind::PodShape(shape));
         }
     }

@@ -66,6 +66,12 @@ fn coming(index: &Index) -> u32 {
     ids.filter_map(|id| index.shape(id)).map(|shape| shape.coming).sum()
 }
 
+/// Whether the scheduler is told to wait for how many that are.
+fn is_counting(index: &Index) -> bool {
+    let mut ids = index.shapes.keys();
+    ids.any(|id| index.shape(id).is_some_and(|shape| shape.counting))
+}
+
 /// Reads the one owner that wants to be.
 fn answer(index: &mut Index, wanted: Option<usize>) {
     let owner = index.take_unread_owner().unwrap();
@@ -96,6 +102,28 @@ fn an_owner_is_read_once_when_the_first_of_its_pods_has_failed() {
     put(&mut index, "d", &FAILED);
     assert!(!index.has_unread_owners(), "it has said that nothing is to be expected");
     assert_eq!(coming(&index), 0);
+}
+
+#[test]
+fn that_it_is_counted_is_told_until_the_owner_has_answered_or_has_no_pods_or_makes_no_more() {
+    let mut index = listed();
+    put(&mut index, "a", &NEW);
+    assert!(!is_counting(&index));
+    put(&mut index, "a", &FAILED);
+    assert!(is_counting(&index));
+    let owner = index.take_unread_owner().unwrap();
+    put(&mut index, "b", &FAILED);
+    assert!(is_counting(&index));
+    index.owner_read(&owner, None);
+    assert!(!is_counting(&index));
+
+    put(&mut index, "c", &Made { owner: "gone", ..FAILED });
+    put(&mut index, "d", &Made { owner: "late", ..FAILED });
+    gone(&mut index, "c");
+    assert!(is_counting(&index), "the other is still to answer");
+    at(&mut index, GAP_MS);
+    assert_eq!(index.take_unread_owner(), None);
+    assert!(!is_counting(&index));
 }
 
 #[test]
