@@ -148,19 +148,23 @@ impl Cadence {
         self.wake = Some(self.wake.map_or(at, |wake| wake.min(at)));
     }
 
-    /// When the next plan is due; none while nothing is waited for.
+    /// When the next plan is due; none while nothing is waited for. One that somebody waits for is not begun before its
+    /// time because of what only may matter: that is planned for with it.
     #[must_use]
     pub fn due_at(&self) -> Option<Instant> {
         let wished = self.wish.as_ref().map(|wish| {
             let latest = wish.first + GATHER_MAX;
             if self.counting { latest } else { latest.min(wish.last + QUIET) }
         });
-        let echoed = self.echo.map(|since| {
-            let every = ECHO_EVERY.max(self.took * REST_FACTOR);
-            self.planned.map_or(since + QUIET, |planned| (planned + every).max(since + QUIET))
-        });
-        let at = [wished, echoed, self.wake].into_iter().flatten().min()?;
+        let at = wished.or_else(|| [self.echoed_at(), self.wake].into_iter().flatten().min())?;
         Some(self.not_before.map_or(at, |until| at.max(until)))
+    }
+
+    /// When echoes are due.
+    fn echoed_at(&self) -> Option<Instant> {
+        let (since, every) = (self.echo?, ECHO_EVERY.max(self.took * REST_FACTOR));
+        let settled = since + QUIET;
+        Some(self.planned.map_or(settled, |planned| settled.max(planned + every)))
     }
 
     /// A plan begins, which answers everything until now; `expects` when it knows of pods to come. Returns the traces
@@ -288,6 +292,19 @@ mod tests {
         assert_eq!(due_ms(&cadence), Some(300), "a second after the plan before");
         cadence.stir(Stir::Demand, "");
         assert_eq!(due_ms(&cadence), Some(50), "a pod does not wait for that");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_only_may_matter_cuts_no_burst_short() {
+        let mut cadence = cadence();
+        cadence.stir(Stir::Echo, "");
+        advance(40 * MS).await;
+        cadence.stir(Stir::Arrival, "");
+        cadence.wake_after(20 * MS);
+        assert_eq!(due_ms(&cadence), Some(50));
+        advance(40 * MS).await;
+        cadence.stir(Stir::Arrival, "");
+        assert_eq!(due_ms(&cadence), Some(50), "the echo was due at once");
     }
 
     #[tokio::test(start_paused = true)]

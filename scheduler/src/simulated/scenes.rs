@@ -374,12 +374,12 @@ async fn nobody_is_told_while_pods_are_bound_to_nodes_that_have_just_opened() {
     scene.delta((0..4).map(|number| waiting(&format!("p-{number}"))).collect());
     scene.delta(vec![Kind::NodeClaim(claim)]);
     for number in 0..3 {
-        let early = scene.next(Duration::from_millis(900), told("p-3")).await;
+        let early = scene.next(Duration::from_millis(4_900), told("p-3")).await;
         assert_eq!(early, None, "kube-scheduler has not come to it yet");
         let uid = format!("p-{number}");
         let Kind::Pod(pod) = bound("n-1") else { panic!("a pod") };
         scene.delta(vec![Kind::Pod(v1::Pod { name: uid.clone(), uid, ..pod })]);
     }
-    let told = scene.next(Duration::from_secs(3), told("p-3")).await;
+    let told = scene.next(Duration::from_secs(7), told("p-3")).await;
     assert!(told.is_some(), "it is not being tried");
 }
