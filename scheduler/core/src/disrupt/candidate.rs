@@ -33,10 +33,10 @@ const FIRST_PAYBACK_MAX_MS: i64 = OVERLAP_MS * 3 / 2;
 /// Pods that have been moved once are moved again for so many times as long a wait: a saving of a half after
 /// ten minutes, one of a tenth after fifty.
 const AGAIN: i64 = 5;
-/// However little is saved, pods that have been moved once wait no longer than that, in milliseconds.
-const AGAIN_PAYBACK_MAX_MS: i64 = 60 * OVERLAP_MS;
+/// However little is saved, pods wait no longer than that, in milliseconds.
+const PAYBACK_MAX_MS: i64 = 60 * OVERLAP_MS;
 
-/// As many trials reach the longest of these times.
+/// As many trials reach nearly the longest of these times.
 const TURNS: usize = 5;
 
 /// The end of the period of [`TOGETHER_MS`] that a time lies in.
@@ -50,7 +50,7 @@ fn payback_ms(claim: &NodeClaim, placed_ms: i64) -> (i64, i64) {
     let opened_ms = claim.initialized_ms.unwrap_or(i64::MAX);
     match claim.replacement || placed_ms > opened_ms.saturating_add(ARRIVAL_MS) {
         false => (OVERLAP_MS, FIRST_PAYBACK_MAX_MS),
-        true => (AGAIN * OVERLAP_MS, AGAIN_PAYBACK_MAX_MS),
+        true => (AGAIN * OVERLAP_MS, PAYBACK_MAX_MS),
     }
 }
 
@@ -117,8 +117,16 @@ impl Candidate<'_> {
     pub(crate) fn has_paid(&self, saving: i64, cost: i64) -> bool {
         let (overlap_ms, most_ms) = payback_ms(&self.claim, self.placed_ms);
         let payback_ms = i128::from(overlap_ms) * i128::from(cost) / i128::from(saving.max(1));
-        let payback_ms = i64::try_from(payback_ms).map_or(most_ms, |ms| ms.min(most_ms));
-        self.placed_ms.saturating_add(payback_ms) <= self.now_ms
+        self.has_rested(i64::try_from(payback_ms).map_or(most_ms, |ms| ms.min(most_ms)))
+    }
+
+    /// True when its pods have been where they are for as long as any wait.
+    pub(crate) fn has_paid_anything(&self) -> bool {
+        self.has_rested(PAYBACK_MAX_MS)
+    }
+
+    const fn has_rested(&self, wait_ms: i64) -> bool {
+        self.placed_ms.saturating_add(wait_ms) <= self.now_ms
     }
 
     /// Pods that would have to move, by shape.
@@ -250,6 +258,7 @@ impl<'a> Candidate<'a> {
             let (overlap_ms, most_ms) = payback_ms(&self.claim, placed_ms);
             let longer = |after_ms: &i64| Some((after_ms * 2).min(most_ms));
             let turns = std::iter::successors(Some(overlap_ms), longer).take(TURNS);
+            let turns = turns.chain([PAYBACK_MAX_MS]);
             let due = turns.map(|after_ms| placed_ms.saturating_add(after_ms));
             due.for_each(|at_ms| self.wake_at(together(at_ms)));
         }

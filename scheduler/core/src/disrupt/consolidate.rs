@@ -12,6 +12,7 @@ use super::{Context, Disruptor};
 use crate::pack::vector::float;
 use crate::plan::flexibility;
 use crate::plan::goods::Goods;
+use crate::plan::model::Model;
 use crate::plan::place::{Bought, Placed};
 use crate::vocabulary::catalogue::CapacityType;
 use crate::vocabulary::ids::PoolName;
@@ -28,6 +29,10 @@ const TOGETHER_MAX: usize = 64;
 /// what is launched lies inside the list and is not replaced again at once; or else when that saves
 /// half its cost, which cannot happen to the same pods many times over.
 const SPOT_TYPES_MIN: usize = 15;
+/// A replacement saves of its pool's cost at least one part in so many of the share that it moves of the pool's pods
+/// (weighed as Karpenter does for its policy Balanced, which asks for a half), or its pods wait as long as any: many are
+/// not moved for a little each time that a fleet changes, and one that has long been quiet is bettered all the same.
+const FAIR_SHARE: f64 = 4.0;
 /// A replacement saves at least one part in so many of what goes. Less is not worth moving pods for, however long
 /// they have rested: it would mostly be fees, and prices of spot change by more within the hour.
 const SAVING_SHARE: i64 = 50;
@@ -62,6 +67,14 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
 
     fn cost_of(&self, gone: &[&Candidate<'a>]) -> i64 {
         gone.iter().filter_map(|candidate| self.cost(candidate)).sum()
+    }
+
+    /// What a replacement of these nodes of one pool saves at the least unless their pods have waited as long as any, in
+    /// micro-dollars per hour.
+    fn fair_saving(&self, gone: &[&Candidate<'a>]) -> f64 {
+        let of_pool = self.stakes.get(&gone[0].pool.name);
+        let moved: f64 = gone.iter().map(|candidate| candidate.move_cost).sum();
+        of_pool.map_or(0.0, |all| all.cost * moved / all.moves / FAIR_SHARE)
     }
 
     fn delete(&mut self, order: &[&Candidate<'a>], strewn: &mut Strewn<'g, 'm, 'a>) {
@@ -154,6 +167,7 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
         let each = gone.iter().filter_map(|it| Some((it.host, it.load(), hosts[it.host].cost?)));
         let each: Vec<_> = each.collect();
         let mut again = BTreeSet::new();
+        let least = self.fair_saving(gone);
         let left: Vec<usize> = gone.iter().map(|candidate| candidate.host).collect();
         let pods = wanted(self.context.model, gone);
         let relocation = self.relocation(gone);
@@ -162,9 +176,12 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
             let fewer = i64::try_from(gone.len()).is_ok_and(|gone| nodes < gone || gone == 1);
             let planned = planned_cost(goods, placed);
             let halves = 2 * planned <= cost;
+            let saving = cost - planned;
+            let fair = float(saving) >= least;
             let worth = fewer
-                && (cost - planned).saturating_mul(SAVING_SHARE) >= cost
-                && gone.iter().all(|candidate| candidate.has_paid(cost - planned, cost))
+                && saving.saturating_mul(SAVING_SHARE) >= cost
+                && gone.iter().all(|candidate| candidate.has_paid(saving, cost))
+                && (fair || gone.iter().all(|candidate| candidate.has_paid_anything()))
                 && keep_cheaper(goods, placed, cost)
                 && (!single_spot || halves || has_spot_choice(goods, placed));
             again = if worth { bought_again(goods, placed, &each) } else { BTreeSet::new() };
@@ -196,6 +213,26 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
         let bought = self.context.model.hosts[candidate.host].label(CAPACITY_TYPE);
         bought.and_then(CapacityType::from_label) == Some(CapacityType::Spot)
     }
+}
+
+/// What is at stake in a pool.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Stakes {
+    /// What its nodes cost, in micro-dollars per hour.
+    cost: f64,
+    /// What moving all of their pods would cost, in pods of average standing.
+    moves: f64,
+}
+
+/// What is at stake in each pool.
+pub(super) fn stakes(model: &Model<'_>, all: &[Candidate<'_>]) -> BTreeMap<PoolName, Stakes> {
+    let mut stakes: BTreeMap<PoolName, Stakes> = BTreeMap::new();
+    for candidate in all {
+        let of_pool = stakes.entry(candidate.pool.name.clone()).or_default();
+        of_pool.cost += float(model.hosts[candidate.host].cost.unwrap_or(0));
+        of_pool.moves += candidate.move_cost;
+    }
+    stakes
 }
 
 /// What came of a trial to replace nodes.

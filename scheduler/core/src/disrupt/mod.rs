@@ -12,6 +12,8 @@ mod relocate;
 mod replicas;
 mod strewn;
 
+use std::collections::BTreeMap;
+
 use crate::plan::assemble::{self, Queue};
 use crate::plan::buffers;
 use crate::plan::goods::Goods;
@@ -20,9 +22,11 @@ use crate::plan::model::Model;
 use crate::plan::place::Placed;
 use crate::plan::scene::Scene;
 use crate::plan::{Disruption, Effort, Plan};
+use crate::vocabulary::ids::PoolName;
 use crate::vocabulary::pool::DisruptionReason;
 use allowance::Allowance;
 use candidate::Candidate;
+use consolidate::Stakes;
 use relocate::Relocation;
 
 /// What disruption works on.
@@ -60,7 +64,8 @@ pub(crate) fn add(context: Context<'_, '_, '_>, plan: &mut Plan) {
     let kept = |host: usize| !buffers::on_host(model, context.scene, host).is_empty();
     let ending = candidates.iter().filter(|c| c.ends() && !kept(c.host)).map(|c| c.host).collect();
     let ripening = candidates.iter().filter(|c| c.ripens()).map(|c| c.host).collect();
-    let mut disruptor = Disruptor { context, allowance, ending, ripening, plan };
+    let stakes = consolidate::stakes(model, &candidates);
+    let mut disruptor = Disruptor { context, allowance, ending, ripening, stakes, plan };
     disruptor.trim_replicas(&candidates);
     disruptor.replace(&candidates, DisruptionReason::Expired);
     disruptor.replace(&candidates, DisruptionReason::Drifted);
@@ -102,6 +107,8 @@ struct Disruptor<'c, 'g, 'm, 'a> {
     ending: Vec<usize>,
     /// Hosts with pods that have not been quiet for long enough.
     ripening: Vec<usize>,
+    /// What moves are weighed against, by pool.
+    stakes: BTreeMap<PoolName, Stakes>,
     plan: &'c mut Plan,
 }
 
