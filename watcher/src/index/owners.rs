@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use longshore_proto::types::v1::{ObjectKind, PodShape};
 use longshore_proto::types::v1::object::Kind;
+use longshore_proto::types::v1::{ObjectKind, PodShape};
 
 use super::{Index, Key, PodEntry, Source};
 use crate::project::owner::Owner;

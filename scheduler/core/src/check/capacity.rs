@@ -11,7 +11,7 @@ use crate::certificate::{self, CertificateError, PodClass, PricedRoom, SharedRoo
 use crate::plan::{Plan, PlanInput};
 use crate::vocabulary::catalogue::{Catalogue, InstanceType, Offering};
 use crate::vocabulary::ids::{ClaimName, ReservationId, ShapeId};
-use crate::vocabulary::labels::{self, Labels};
+use crate::vocabulary::labels;
 use crate::vocabulary::pool::NodePool;
 use crate::vocabulary::requirements::Requirements;
 use crate::vocabulary::resources::{Resources, total};
@@ -195,7 +195,8 @@ fn asks_the_same(one: &PodShape, other: &PodShape) -> bool {
 
 /// True unless a taint or a label that the node will have keeps the pod away.
 fn may_run(offer: &Offer<'_>, shape: &PodShape) -> bool {
-    let Offer { pool, labels, .. } = offer;
+    let Offer { labels, .. } = offer;
+    let pool = labels.pool;
     let tolerates = |taint| shape.tolerations.iter().any(|t| t.covers(taint));
     let possible = |wanted: &Requirements| {
         wanted.iter().all(|(key, wanted)| match (labels.get(key), pool.requirements.get(key)) {
@@ -210,10 +211,33 @@ fn may_run(offer: &Offer<'_>, shape: &PodShape) -> bool {
         && shape.node_alternatives().iter().any(possible)
 }
 
-/// Something on offer: its room and the labels that its node will certainly have.
-struct Offer<'a> {
+/// The labels that a node of a pool will certainly have, of some type and offering.
+#[derive(Clone, Copy)]
+struct Carried<'a> {
     pool: &'a NodePool,
-    labels: Labels,
+    instance: &'a InstanceType,
+    offering: &'a Offering,
+}
+
+impl<'a> Carried<'a> {
+    fn get(&self, key: &str) -> Option<&'a str> {
+        match key {
+            labels::NODE_POOL => return Some(self.pool.name.as_str()),
+            labels::REGISTERED | labels::INITIALIZED => return Some("true"),
+            _ => {}
+        }
+        let offered = sold::OFFERING_KEYS.contains(&key);
+        let offered = offered.then(|| sold::offering_label(self.offering, key)).flatten();
+        offered
+            .or_else(|| sold::type_label(self.instance, key))
+            .or_else(|| self.pool.requirements.get(key)?.single())
+            .or_else(|| self.pool.labels.get(key).map(String::as_str))
+    }
+}
+
+/// Something on offer: its room and the labels of its node.
+struct Offer<'a> {
+    labels: Carried<'a>,
     /// Label keys that types and offerings decide.
     decided: Rc<BTreeSet<&'a str>>,
     room: PricedRoom,
@@ -236,13 +260,13 @@ fn offers(input: &PlanInput) -> Vec<Offer<'_>> {
         }
         for instance in catalogue.types.values() {
             for offering in instance.offerings.iter().filter(|offering| offering.available) {
-                let labels = labels_of(pool, instance, offering);
                 if !possible(pool, offering)
                     || !sold::meets((instance, offering), &decided, &offered)
                 {
                     continue;
                 }
-                let certain = |shape: &&&PodShape| runs(pool, (&labels, &offered), shape);
+                let labels = Carried { pool, instance, offering };
+                let certain = |shape: &&&PodShape| runs(&labels, &offered, shape);
                 let daemons = shapes.iter().filter(certain).map(|shape| &shape.requests);
                 let requested = daemons.fold(Resources::default(), |sum, r| sum.plus(r));
                 let allocatable = instance.allocatable();
@@ -253,25 +277,10 @@ fn offers(input: &PlanInput) -> Vec<Offer<'_>> {
                 let room = allocatable.minus(&requested);
                 let price_micro_usd_per_hour = cost::of(input, instance, offering);
                 let room = PricedRoom { room, price_micro_usd_per_hour };
-                all.push(Offer { pool, labels, decided: Rc::clone(&decided), room });
+                all.push(Offer { labels, decided: Rc::clone(&decided), room });
             }
         }
     }
-    all
-}
-
-fn labels_of(pool: &NodePool, instance: &InstanceType, offering: &Offering) -> Labels {
-    let mut all = pool.labels.clone();
-    for (key, wanted) in pool.requirements.iter() {
-        if let Some(value) = wanted.single() {
-            all.insert(key.to_owned(), value.to_owned());
-        }
-    }
-    let own = sold::node_labels(instance, offering).into_iter();
-    all.extend(own.map(|(key, value)| (key.to_owned(), value.to_owned())));
-    all.insert(labels::NODE_POOL.to_owned(), pool.name.to_string());
-    all.insert(labels::REGISTERED.to_owned(), "true".to_owned());
-    all.insert(labels::INITIALIZED.to_owned(), "true".to_owned());
     all
 }
 
@@ -283,7 +292,7 @@ fn possible(pool: &NodePool, offering: &Offering) -> bool {
 }
 
 /// True when the DaemonSet runs there whatever is made of the labels that the pool leaves open.
-fn runs(pool: &NodePool, (labels, offered): (&Labels, &Requirements), daemon: &PodShape) -> bool {
+fn runs(labels: &Carried<'_>, offered: &Requirements, daemon: &PodShape) -> bool {
     let certain = |wanted: &Requirements| {
         wanted.iter().all(|(key, wanted)| match (labels.get(key), offered.get(key)) {
             (Some(value), _) => wanted.allows(Some(value)),
@@ -291,6 +300,7 @@ fn runs(pool: &NodePool, (labels, offered): (&Labels, &Requirements), daemon: &P
             (None, None) => wanted.allows_absent(),
         })
     };
+    let pool = labels.pool;
     let tolerates = |taint| daemon.tolerations.iter().any(|t| t.covers(taint));
     pool.taints.iter().all(|taint| !taint.repels() || tolerates(taint))
         && daemon.node_alternatives().iter().any(certain)
