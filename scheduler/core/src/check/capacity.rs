@@ -226,10 +226,7 @@ impl<'a> Carried<'a> {
             labels::REGISTERED | labels::INITIALIZED => return Some("true"),
             _ => {}
         }
-        let offered = sold::OFFERING_KEYS.contains(&key);
-        let offered = offered.then(|| sold::offering_label(self.offering, key)).flatten();
-        offered
-            .or_else(|| sold::type_label(self.instance, key))
+        sold::label(self.instance, self.offering, key)
             .or_else(|| self.pool.requirements.get(key)?.single())
             .or_else(|| self.pool.labels.get(key).map(String::as_str))
     }

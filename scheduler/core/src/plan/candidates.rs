@@ -13,6 +13,7 @@ use crate::vocabulary::ids::Zone;
 use crate::vocabulary::labels::is_well_known;
 use crate::vocabulary::requirements::Requirements;
 use crate::vocabulary::resources::Resources;
+use crate::vocabulary::sold;
 
 /// Most candidates of a launch; what one fleet request takes.
 pub const CANDIDATES_MAX: usize = 60;
@@ -64,7 +65,7 @@ impl LaunchQuery<'_> {
             let instance = catalogue.types.get(instance_type)?;
             let offering =
                 catalogue.offering(instance_type.as_str(), zone.as_str(), *capacity_type)?;
-            node_labels(instance, offering).get(key).copied()
+            sold::label(instance, offering, key)
         };
         let all: Vec<usize> = (0..found.len()).collect();
         let mut chosen = all.iter().copied().take(1).collect();

@@ -6,12 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::flexibility;
-use super::market::{Market, Stall, node_labels};
+use super::market::{Market, Stall};
 use super::miss::{no_offering, no_type};
 use super::types::{MinValuesPolicy, PlanInput};
 use crate::reason::Obstacle;
 use crate::vocabulary::ids::PoolName;
 use crate::vocabulary::requirements::Requirements;
+use crate::vocabulary::sold;
 
 /// The obstacle of every pool that can make no node.
 #[must_use]
@@ -31,7 +32,7 @@ fn inflexible(stall: &Stall<'_>) -> Option<Obstacle> {
         let mut values: BTreeSet<&str> = BTreeSet::new();
         for instance in &stall.types {
             for offering in instance.offerings.iter().filter(|offering| stall.allows(offering)) {
-                values.extend(node_labels(instance, offering).get(key).copied());
+                values.extend(sold::label(instance, offering, key));
             }
         }
         (values.len() < least).then(|| Obstacle::MinValues {

@@ -42,6 +42,13 @@ pub fn offering_label<'a>(offering: &'a Offering, key: &str) -> Option<&'a str> 
     }
 }
 
+/// Label that a node of this type and offering carries.
+#[must_use]
+pub fn label<'a>(instance: &'a InstanceType, offering: &'a Offering, key: &str) -> Option<&'a str> {
+    let offered = OFFERING_KEYS.contains(&key).then(|| offering_label(offering, key)).flatten();
+    offered.or_else(|| type_label(instance, key))
+}
+
 /// Every label that a node of this type and offering carries, by key.
 #[must_use]
 pub fn node_labels<'a>(
