@@ -44,11 +44,16 @@ const fn together(at_ms: i64) -> i64 {
     at_ms.saturating_add(TOGETHER_MS - 1) / TOGETHER_MS * TOGETHER_MS
 }
 
-/// How long its pods are left when all of its cost is saved, and how long at the most, in milliseconds. Pods that came
-/// to a node which had long been there were moved as a rule, or found room on what is worth keeping.
-fn payback_ms(claim: &NodeClaim, placed_ms: i64) -> (i64, i64) {
+/// True when the pods of a node were moved there. Those that came to one which had long been there were as a rule, or
+/// found room on what is worth keeping.
+fn were_moved(claim: &NodeClaim, placed_ms: i64) -> bool {
     let opened_ms = claim.initialized_ms.unwrap_or(i64::MAX);
-    match claim.replacement || placed_ms > opened_ms.saturating_add(ARRIVAL_MS) {
+    claim.replacement || placed_ms > opened_ms.saturating_add(ARRIVAL_MS)
+}
+
+/// How long its pods are left when all of its cost is saved, and how long at the most, in milliseconds.
+fn payback_ms(claim: &NodeClaim, placed_ms: i64) -> (i64, i64) {
+    match were_moved(claim, placed_ms) {
         false => (OVERLAP_MS, FIRST_PAYBACK_MAX_MS),
         true => (AGAIN * OVERLAP_MS, PAYBACK_MAX_MS),
     }
@@ -118,6 +123,11 @@ impl Candidate<'_> {
         let (overlap_ms, most_ms) = payback_ms(&self.claim, self.placed_ms);
         let payback_ms = i128::from(overlap_ms) * i128::from(cost) / i128::from(saving.max(1));
         self.has_rested(i64::try_from(payback_ms).map_or(most_ms, |ms| ms.min(most_ms)))
+    }
+
+    /// True when its pods were moved there, as far as times tell.
+    pub(crate) fn has_been_moved(&self) -> bool {
+        were_moved(&self.claim, self.placed_ms)
     }
 
     /// True when its pods have been where they are for as long as any wait.

@@ -78,9 +78,22 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
     }
 
     fn delete(&mut self, order: &[&Candidate<'a>], strewn: &mut Strewn<'g, 'm, 'a>) {
+        let mut trials = 0;
         for candidate in order.iter().take(DELETE_TRIALS_MAX) {
             if !self.may_go(candidate, DisruptionReason::Underutilized) {
                 continue;
+            }
+            let takers = self.takers(candidate);
+            if takers.is_empty() {
+                continue;
+            }
+            if trials < REPLACE_TRIALS_MAX
+                && let Some(gone) = self.with_takers(candidate, &takers, order)
+            {
+                trials += 1;
+                if let Trial::Taken = self.trial(&gone, true, strewn) {
+                    continue;
+                }
             }
             let pods = wanted(self.context.model, &[candidate]);
             let stands = |placed: &mut Placed| strewn.takes(&[candidate.host], &pods, placed);
@@ -88,6 +101,35 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
                 self.commit(&[candidate], DisruptionReason::Underutilized, &placed);
             }
         }
+    }
+
+    /// Hosts that would take the pods of a node. None when others find no room.
+    fn takers(&mut self, candidate: &Candidate<'a>) -> BTreeSet<usize> {
+        let mut takers = BTreeSet::new();
+        let look = |placed: &mut Placed| {
+            takers.extend(placed.hosts.iter().map(|there| there.host));
+            false
+        };
+        self.relocation(&[candidate]).onto_hosts_if(look);
+        takers
+    }
+
+    /// A node and those that would take its pods, when all of them may be replaced together.
+    fn with_takers<'c>(
+        &self,
+        candidate: &'c Candidate<'a>,
+        takers: &BTreeSet<usize>,
+        order: &[&'c Candidate<'a>],
+    ) -> Option<Vec<&'c Candidate<'a>>> {
+        let mut gone = vec![candidate];
+        let of_pool = order.iter().filter(|other| other.pool.name == candidate.pool.name);
+        let priced = of_pool.filter(|other| self.cost(other).is_some());
+        gone.extend(
+            priced.filter(|other| takers.contains(&other.host) && self.is_untouched(other)),
+        );
+        let admitted =
+            self.allowance.admits(self.context.model, &gone, DisruptionReason::Underutilized);
+        (gone.len() == takers.len() + 1 && admitted).then_some(gone)
     }
 
     /// Replaces many nodes of one pool by fewer: half as many in each further attempt.
@@ -149,7 +191,7 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
     ) -> bool {
         let mut gone = gone.to_vec();
         loop {
-            match self.trial(&gone, strewn) {
+            match self.trial(&gone, false, strewn) {
                 Trial::Taken => return true,
                 Trial::Refused => return false,
                 Trial::Without(again) => {
@@ -159,35 +201,37 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
         }
     }
 
-    fn trial(&mut self, gone: &[&Candidate<'a>], strewn: &mut Strewn<'g, 'm, 'a>) -> Trial {
-        let cost = self.cost_of(gone);
-        let single_spot = gone.len() == 1 && self.is_spot(gone[0]);
+    /// Replaces nodes when that pays. When the first can be `emptied` onto the others, it would go for nothing: all of
+    /// their pods come to new nodes, which cost less than those others.
+    fn trial(
+        &mut self,
+        gone: &[&Candidate<'a>],
+        emptied: bool,
+        strewn: &mut Strewn<'g, 'm, 'a>,
+    ) -> Trial {
+        let stay = &gone[usize::from(emptied)..];
         let Context { goods, .. } = self.context;
         let hosts = &self.context.model.hosts;
         let each = gone.iter().filter_map(|it| Some((it.host, it.load(), hosts[it.host].cost?)));
         let each: Vec<_> = each.collect();
         let mut again = BTreeSet::new();
-        let least = self.fair_saving(gone);
+        let scales = Scales {
+            stay,
+            cost: self.cost_of(stay),
+            least: self.fair_saving(stay),
+            most_nodes: i64::try_from(gone.len()).map_or(i64::MAX, |gone| (gone - 1).max(1)),
+            emptied,
+            single_spot: gone.len() == 1 && self.is_spot(gone[0]),
+        };
         let left: Vec<usize> = gone.iter().map(|candidate| candidate.host).collect();
         let pods = wanted(self.context.model, gone);
-        let relocation = self.relocation(gone);
         let accept = |placed: &mut Placed| {
-            let nodes: i64 = placed.nodes.iter().map(|node| node.copies).sum();
-            let fewer = i64::try_from(gone.len()).is_ok_and(|gone| nodes < gone || gone == 1);
-            let planned = planned_cost(goods, placed);
-            let halves = 2 * planned <= cost;
-            let saving = cost - planned;
-            let fair = float(saving) >= least;
-            let worth = fewer
-                && saving.saturating_mul(SAVING_SHARE) >= cost
-                && gone.iter().all(|candidate| candidate.has_paid(saving, cost))
-                && (fair || gone.iter().all(|candidate| candidate.has_paid_anything()))
-                && keep_cheaper(goods, placed, cost)
-                && (!single_spot || halves || has_spot_choice(goods, placed));
+            let worth = scales.pays(goods, placed);
             again = if worth { bought_again(goods, placed, &each) } else { BTreeSet::new() };
             worth && again.is_empty() && strewn.takes(&left, &pods, placed)
         };
-        match relocation.if_worth(accept) {
+        let kept_off = if emptied { 0..hosts.len() } else { 0..0 };
+        match self.relocation(gone).avoiding(kept_off).if_worth(accept) {
             Some(placed) => {
                 self.commit(gone, DisruptionReason::Underutilized, &placed);
                 Trial::Taken
@@ -233,6 +277,46 @@ pub(super) fn stakes(model: &Model<'_>, all: &[Candidate<'_>]) -> BTreeMap<PoolN
         of_pool.moves += candidate.move_cost;
     }
     stakes
+}
+
+/// What a replacement is weighed by.
+struct Scales<'c, 'a> {
+    /// Nodes that would stay without it.
+    stay: &'c [&'c Candidate<'a>],
+    /// What these cost, in micro-dollars per hour.
+    cost: i64,
+    /// What it is to save unless their pods have waited as long as any, in micro-dollars per hour.
+    least: f64,
+    /// Most nodes that may be bought.
+    most_nodes: i64,
+    /// True when other nodes could be emptied onto these instead.
+    emptied: bool,
+    /// True when it is one spot node that goes.
+    single_spot: bool,
+}
+
+impl Scales<'_, '_> {
+    /// True when what would be bought is worth it. Drops offers that would eat the saving.
+    fn pays(&self, goods: &Goods<'_, '_>, placed: &mut Placed) -> bool {
+        let nodes: i64 = placed.nodes.iter().map(|node| node.copies).sum();
+        let planned = planned_cost(goods, placed);
+        let saving = self.cost - planned;
+        let halves = 2 * planned <= self.cost;
+        let fair = float(saving) >= self.least;
+        nodes <= self.most_nodes
+            && saving.saturating_mul(SAVING_SHARE) >= self.cost
+            && (halves || !self.emptied)
+            && self.stay.iter().all(|candidate| self.has_paid(candidate, saving))
+            && (fair || self.stay.iter().all(|candidate| candidate.has_paid_anything()))
+            && keep_cheaper(goods, placed, self.cost)
+            && (!self.single_spot || halves || has_spot_choice(goods, placed))
+    }
+
+    /// Beside pods that are moved at once, those that have not been moved yet do not wait: they would be where the others
+    /// came to, and none of them moved again for long.
+    fn has_paid(&self, candidate: &Candidate<'_>, saving: i64) -> bool {
+        candidate.has_paid(saving, self.cost) || (self.emptied && !candidate.has_been_moved())
+    }
 }
 
 /// What came of a trial to replace nodes.
