@@ -6,6 +6,7 @@ use super::*;
 
 /// Pods of a burst.
 const PODS: u32 = 120;
+const GIB: i64 = 1 << 30;
 /// From one pod to the next: a controller creates a hundred in half a second.
 const APART: Duration = Duration::from_millis(5);
 
@@ -188,15 +189,18 @@ fn of_one_core(shape_id: &str, memory_bytes: i64, coming: u32) -> Kind {
     })
 }
 
+/// A pod of a named shape that waits; kube-scheduler has tried the first.
+fn waiting_in(shape: &str, number: u32) -> Kind {
+    let Kind::Pod(pod) = waiting(number, number == 0) else { panic!("a pod") };
+    let uid = format!("{shape}-{number}");
+    Kind::Pod(v1::Pod { shape_id: shape.to_owned(), name: uid.clone(), uid, ..pod })
+}
+
 #[tokio::test(start_paused = true)]
 async fn pods_that_come_take_the_places_that_were_bought_for_their_shape() {
-    const GIB: i64 = 1 << 30;
     let kinds = [("large", 7 * GIB / 2), ("small", 3 * GIB / 2)];
     let coming = |(shape, memory): (&str, i64), number: u32| {
-        let Kind::Pod(pod) = waiting(number, number == 0) else { panic!("a pod") };
-        let uid = format!("{shape}-{number}");
-        let pod = v1::Pod { shape_id: shape.to_owned(), name: uid.clone(), uid, ..pod };
-        vec![of_one_core(shape, memory, PODS - 1 - number), Kind::Pod(pod)]
+        vec![of_one_core(shape, memory, PODS - 1 - number), waiting_in(shape, number)]
     };
     let mut scene = Scene::new(&[], vec![pool(false)]).await;
     scene.next(Duration::from_secs(1), |_| None::<()>).await;
@@ -215,22 +219,16 @@ async fn pods_that_come_take_the_places_that_were_bought_for_their_shape() {
 
 #[tokio::test(start_paused = true)]
 async fn two_owners_are_bought_for_together_when_the_count_of_one_follows_that_of_the_other() {
-    const GIB: i64 = 1 << 30;
     let mut prices = Vec::new();
     for later in [Duration::ZERO, Duration::from_millis(150)] {
         let mut scene = Scene::new(&[], vec![pool(false)]).await;
         scene.next(Duration::from_secs(1), |_| None::<()>).await;
-        let first = |shape: &str| {
-            let Kind::Pod(pod) = waiting(0, true) else { panic!("a pod") };
-            let uid = format!("{shape}-0");
-            Kind::Pod(v1::Pod { shape_id: shape.to_owned(), name: uid.clone(), uid, ..pod })
-        };
         let (large, small) = ("large", "small");
         let counted = of_one_core(small, GIB, PODS);
         let Kind::PodShape(counting) = of_one_core(small, GIB, 0) else { panic!("a shape") };
         let counting = Kind::PodShape(v1::PodShape { counting: true, ..counting });
         let one = of_one_core(large, 7 * GIB, PODS);
-        scene.delta(vec![one, first(large), counting, first(small)]);
+        scene.delta(vec![one, waiting_in(large, 0), counting, waiting_in(small, 0)]);
         scene.next(later, |_| None::<()>).await;
         scene.delta(vec![counted]);
         scene.next(Duration::from_secs(5), |_| None::<()>).await;

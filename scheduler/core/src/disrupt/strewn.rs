@@ -68,7 +68,7 @@ impl<'g, 'm, 'a> Strewn<'g, 'm, 'a> {
         closed.iter().for_each(|host| self.places[*host].open = false);
         self.add_as_planned(placed);
         let mut free: Vec<(usize, i64)> = wanted.iter().copied().enumerate().collect();
-        free.retain(|(shape, count)| *count > 0 && !is_led(model, *shape));
+        free.retain(|(shape, count)| *count > 0 && model.topology.is_plain(*shape));
         free.sort_by_key(|(shape, _)| Reverse(self.extent(*shape)));
         let led = self.put.len();
         let fits = free.iter().all(|pods| self.strew(*pods)) && {
@@ -88,7 +88,7 @@ impl<'g, 'm, 'a> Strewn<'g, 'm, 'a> {
     /// planned.
     fn add_as_planned(&mut self, placed: &Placed) {
         let model = self.model;
-        for there in placed.hosts.iter().filter(|there| is_led(model, there.shape)) {
+        for there in placed.hosts.iter().filter(|there| !model.topology.is_plain(there.shape)) {
             self.put((there.host, there.shape, there.count));
         }
         for node in &placed.nodes {
@@ -101,7 +101,9 @@ impl<'g, 'm, 'a> Strewn<'g, 'm, 'a> {
                     room: size.clone(),
                     size: size.clone(),
                 });
-                for (shape, count) in node.load.iter().filter(|(shape, _)| is_led(model, *shape)) {
+                for (shape, count) in
+                    node.load.iter().filter(|(shape, _)| !model.topology.is_plain(*shape))
+                {
                     self.put((at, *shape, *count));
                 }
             }
@@ -174,10 +176,4 @@ impl<'g, 'm, 'a> Strewn<'g, 'm, 'a> {
         let [cpu, memory] = self.scored.map(|at| at.map_or(1.0, share));
         f64::midpoint(cpu, memory) + 1.0 - (cpu - memory).abs() / 2.0
     }
-}
-
-/// True when rules about other pods leave a pod of the shape few places, which a plan knows.
-fn is_led(model: &Model<'_>, shape: usize) -> bool {
-    let topology = &model.topology;
-    !topology.node_rules.is_free(shape) || topology.groups_of(shape).next().is_some()
 }

@@ -26,10 +26,7 @@ fn may_be_bound(model: &Model<'_>, shape: usize) -> bool {
 
 /// True when no rule and no wish about other pods, or about ports, touches the shape.
 fn is_free(model: &Model<'_>, shape: usize) -> bool {
-    let topology = &model.topology;
-    topology.node_rules.is_free(shape)
-        && topology.node_wishes.is_free(shape)
-        && topology.groups_of(shape).next().is_none()
+    model.topology.is_plain(shape) && model.topology.node_wishes.is_free(shape)
 }
 
 fn is_like(model: &Model<'_>, one: usize, other: usize) -> bool {

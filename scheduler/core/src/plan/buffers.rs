@@ -60,7 +60,8 @@ fn share(
 ) -> BTreeMap<usize, i64> {
     let (model, goods) = (placer.model, placer.goods);
     let mut shared = BTreeMap::new();
-    for shape in model.buffered.keys().copied().filter(|shape| is_plain(model, *shape)) {
+    let plain = |shape: &usize| model.topology.is_plain(*shape);
+    for shape in model.buffered.keys().copied().filter(plain) {
         let answers = goods.ask_all(shape, &model.shapes[shape].node_alternatives());
         for node in nodes.iter_mut() {
             let each = node.offers.iter().map(|offer| {
@@ -81,11 +82,6 @@ fn share(
         }
     }
     shared
-}
-
-/// True when no rule between pods concerns the shape: then room is all it takes.
-fn is_plain(model: &Model<'_>, shape: usize) -> bool {
-    model.topology.groups_of(shape).next().is_none() && model.topology.node_rules.is_free(shape)
 }
 
 /// Forgets the pods of buffers in counts by shape: what is proven speaks of real pods only.

@@ -71,6 +71,11 @@ impl Topology {
         self.of_shape[shape].iter().map(|index| &self.groups[*index])
     }
 
+    /// True when no rule about other pods, or about ports, concerns a shape: room is all that it takes.
+    pub(crate) fn is_plain(&self, shape: usize) -> bool {
+        self.node_rules.is_free(shape) && self.of_shape[shape].is_empty()
+    }
+
     /// How far wishes over wide domains are from being granted; smaller is better, for equal pods.
     pub(crate) fn ungranted(&self) -> i64 {
         let wishes = self.groups.iter().filter_map(|group| Some((group.spec.wish?, group)));
