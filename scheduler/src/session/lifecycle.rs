@@ -5,6 +5,7 @@
 //! evidence by itself: what rests on it says so, and waits for a second source.
 
 mod ending;
+mod opening;
 mod orphans;
 mod passing;
 mod presence;
@@ -38,17 +39,6 @@ const LAUNCH_TTL_MS: i64 = 5 * 60 * 1000;
 /// The part of such a time that the session must have seen itself, as a divisor: the age of a claim is told by
 /// the clocks of other hosts.
 const SEEN_PART: i64 = 3;
-/// A node is registered once nothing but karpenter.sh/unregistered repels pods, so that taking this
-/// taint off is what opens it, with its pods nominated. Kubernetes takes off its own start-up taints
-/// at a time of its choosing; a nomination for a node still closed would be lost by then. After this
-/// many milliseconds the node is registered all the same: a network plug-in whose DaemonSet does
-/// not tolerate the taint would otherwise never come up.
-const START_PATIENCE_MS: i64 = 30 * 1000;
-/// A node that is fit waits until a plan knows that, which fills it with pods of nodes that are still to
-/// come; and when it has room even so, until fit nodes that have less are open, so that their pods do
-/// not go there. At most this many milliseconds: several times what a plan takes on a machine that is busy
-/// with other things.
-const OPEN_PATIENCE_MS: i64 = 10 * 1000;
 /// A launch that somebody must mend is tried again with a new claim after this, in milliseconds.
 const LAUNCH_RETRY_MS: i64 = 60 * 1000;
 /// Why a claim is disrupted that its pool's replicas leave no place for. It goes wherever it stands:
@@ -164,6 +154,8 @@ pub fn steps(world: &World<'_>) -> Vec<Due> {
         return Vec::new();
     }
     let claims = world.claims.values().filter_map(|claim| world.claim_step(claim));
+    let gathers = world.gathers_nodes();
+    let claims = claims.filter(|due| !gathers || !world.is_gathered(&due.step));
     claims.chain(world.orphans()).collect()
 }
 
@@ -301,21 +293,6 @@ impl World<'_> {
             delete(claim, "RegistrationTimeout", message)
         })
         .and_then(told)
-    }
-
-    fn may_open(&self, claim: &NodeClaim, node: &Joined) -> bool {
-        let Some(fit_ms) = node.fit_ms else {
-            return self.session_ms - node.seen_ms >= START_PATIENCE_MS;
-        };
-        let turn = |claim: &NodeClaim| self.turns.get(claim.name.as_str()).copied();
-        let goes_first = |other: &NodeClaim, own: i64| {
-            other.register_time.is_none()
-                && !other.deleting
-                && turn(other).is_some_and(|theirs| theirs < own)
-        };
-        let first = |own| !self.claims.values().any(|other| goes_first(other, own));
-        self.session_ms - fit_ms >= OPEN_PATIENCE_MS
-            || turn(claim).is_some_and(|own| self.pins_pods || own == 0 || first(own))
     }
 
     fn age_ms(&self, claim: &NodeClaim) -> i64 {

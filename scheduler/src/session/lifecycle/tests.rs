@@ -2,6 +2,7 @@
 
 mod lasting;
 mod leaving;
+mod opening;
 mod unclaimed;
 
 use super::*;
@@ -199,60 +200,6 @@ fn a_claim_goes_from_launch_to_service() {
     assert_eq!(joined.only().as_deref(), Some("register [\"pod\"]"));
     joined.claim.register_time = Some(Timestamp::default());
     assert_eq!(joined.only(), None);
-}
-
-#[test]
-fn a_node_is_registered_when_it_may_take_pods_or_has_had_its_time() {
-    let launched = Case::new().launch(LaunchPhase::Launched).instance(InstancePhase::Pending);
-    let mut joined = launched.provided().node();
-    let mut node = |fit_ms, age_ms| {
-        let node = joined.nodes.get_mut("aws:///z/i-1").unwrap();
-        (node.fit_ms, node.seen_ms) = (fit_ms, SESSION_MS - age_ms);
-        joined.only()
-    };
-    assert_eq!(node(None, 0), None);
-    assert_eq!(node(None, START_PATIENCE_MS - 1), None);
-    assert!(node(None, START_PATIENCE_MS).is_some());
-    assert!(node(Some(SESSION_MS), 0).is_some());
-}
-
-#[test]
-fn a_fit_node_opens_when_a_plan_knows_it_and_it_is_its_turn() {
-    let claim = |name: String| (name.clone(), NodeClaim { name, ..Default::default() });
-    let mut claims = BTreeMap::from(["a", "b"].map(|name| claim(name.to_owned())));
-    let opens =
-        |pins_pods, claims: &BTreeMap<String, NodeClaim>, turns: &[(&str, i64)], session_ms| {
-            let world = World {
-                cluster_id: "c",
-                claims,
-                watched: claims,
-                nodes: &BTreeMap::new(),
-                nominations: &BTreeMap::new(),
-                turns: &turns.iter().map(|(name, turn)| (ClaimName::new(name), *turn)).collect(),
-                pins_pods,
-                any_order: false,
-                region: &RegionState::default(),
-                tombstones: &Tombstones::default(),
-                sightings: &Sightings::default(),
-                verdicts: &BTreeMap::new(),
-                asked: &BTreeSet::new(),
-                settled: true,
-                now_ms: NOW_MS,
-                session_ms,
-            };
-            world.may_open(&claims["a"], &joined())
-        };
-    assert!(!opens(false, &claims, &[], SESSION_MS), "no plan knows the node yet");
-    assert!(opens(false, &claims, &[], SESSION_MS + OPEN_PATIENCE_MS), "no plan comes");
-    assert!(opens(false, &claims, &[("a", 0), ("b", 0)], SESSION_MS));
-    assert!(opens(false, &claims, &[("a", 2)], SESSION_MS), "b may be long in coming");
-    let both = [("a", 2), ("b", 1)];
-    assert!(!opens(false, &claims, &both, SESSION_MS), "b opens first");
-    assert!(opens(true, &claims, &both, SESSION_MS), "pods find their nodes in any order");
-    assert!(!opens(true, &claims, &[], SESSION_MS), "no plan has pods for it yet");
-    assert!(opens(false, &claims, &both, SESSION_MS + OPEN_PATIENCE_MS));
-    claims.get_mut("b").unwrap().register_time = Some(Timestamp::default());
-    assert!(opens(false, &claims, &both, SESSION_MS), "b is open");
 }
 
 #[test]
