@@ -33,6 +33,9 @@ const SPOT_TYPES_MIN: usize = 15;
 /// (weighed as Karpenter does for its policy Balanced, which asks for a half), or its pods wait as long as any: many are
 /// not moved for a little each time that a fleet changes, and one that has long been quiet is bettered all the same.
 const FAIR_SHARE: f64 = 4.0;
+/// The same for a node that is emptied onto others, or its pods wait as long as for a replacement that saves a half: a
+/// burst is not stirred again at once for a node that is a small part of what it cost.
+const FAIR_SHARE_EMPTIED: f64 = 2.0;
 /// A replacement saves at least one part in so many of what goes. Less is not worth moving pods for, however long
 /// they have rested: it would mostly be fees, and prices of spot change by more within the hour.
 const SAVING_SHARE: i64 = 50;
@@ -69,18 +72,24 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
         gone.iter().filter_map(|candidate| self.cost(candidate)).sum()
     }
 
-    /// What a replacement of these nodes of one pool saves at the least unless their pods have waited as long as any, in
-    /// micro-dollars per hour.
-    fn fair_saving(&self, gone: &[&Candidate<'a>]) -> f64 {
+    /// The part of what the pool of these nodes costs that their pods are of its pods, in micro-dollars per hour.
+    fn share_of(&self, gone: &[&Candidate<'a>]) -> f64 {
         let of_pool = self.stakes.get(&gone[0].pool.name);
         let moved: f64 = gone.iter().map(|candidate| candidate.move_cost).sum();
-        of_pool.map_or(0.0, |all| all.cost * moved / all.moves / FAIR_SHARE)
+        of_pool.map_or(0.0, |all| all.cost * moved / all.moves)
+    }
+
+    /// True when what a node costs is worth moving its pods now, were there room on others.
+    fn pays_to_empty(&self, candidate: &Candidate<'a>) -> bool {
+        let cost = float(self.cost(candidate).unwrap_or(0));
+        cost >= self.share_of(&[candidate]) / FAIR_SHARE_EMPTIED || candidate.has_paid(1, 2)
     }
 
     fn delete(&mut self, order: &[&Candidate<'a>], strewn: &mut Strewn<'g, 'm, 'a>) {
         let mut trials = 0;
         for candidate in order.iter().take(DELETE_TRIALS_MAX) {
-            if !self.may_go(candidate, DisruptionReason::Underutilized) {
+            let may_go = self.may_go(candidate, DisruptionReason::Underutilized);
+            if !may_go || !self.pays_to_empty(candidate) {
                 continue;
             }
             let takers = self.takers(candidate);
@@ -218,7 +227,7 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
         let scales = Scales {
             stay,
             cost: self.cost_of(stay),
-            least: self.fair_saving(stay),
+            least: self.share_of(stay) / FAIR_SHARE,
             most_nodes: i64::try_from(gone.len()).map_or(i64::MAX, |gone| (gone - 1).max(1)),
             emptied,
             single_spot: gone.len() == 1 && self.is_spot(gone[0]),
