@@ -81,8 +81,8 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
 
     /// True when what a node costs is worth moving its pods now, were there room on others.
     fn pays_to_empty(&self, candidate: &Candidate<'a>) -> bool {
-        let cost = float(self.cost(candidate).unwrap_or(0));
-        cost >= self.share_of(&[candidate]) / FAIR_SHARE_EMPTIED || candidate.has_paid(1, 2)
+        let least = self.share_of(&[candidate]) / FAIR_SHARE_EMPTIED;
+        float(self.cost_of(&[candidate])) >= least || candidate.has_paid(1, 2)
     }
 
     fn delete(&mut self, order: &[&Candidate<'a>], strewn: &mut Strewn<'g, 'm, 'a>) {
