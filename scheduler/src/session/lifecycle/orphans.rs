@@ -18,7 +18,7 @@ use crate::wire::time_ms;
 pub(super) const ORPHAN_AFTER_MS: i64 = 60 * 1000;
 /// The same of what another autoscaler launched: as often as Karpenter looks for such.
 pub(super) const ADOPTED_ORPHAN_AFTER_MS: i64 = 2 * 60 * 1000;
-/// The same where a ready node of the cluster runs on the instance.
+/// The same where a node of the cluster serves on the instance: one that is ready, and was let into service.
 pub(super) const NODE_ORPHAN_AFTER_MS: i64 = 10 * 60 * 1000;
 
 /// Key of the state that must not last.
@@ -76,7 +76,7 @@ impl World<'_> {
         if planted::is("S3") {
             return true;
         }
-        let serves = self.node_on(instance).is_some_and(|node| node.ready);
+        let serves = self.node_on(instance).is_some_and(|node| node.ready && node.open);
         let adopted = is_adopted(instance) && !planted::is("S2");
         let wait_ms = match (serves, adopted) {
             (true, _) => NODE_ORPHAN_AFTER_MS,

@@ -102,6 +102,11 @@ impl Case {
         self
     }
 
+    fn closed(mut self) -> Self {
+        self.nodes.values_mut().for_each(|node| node.open = false);
+        self
+    }
+
     fn unreadable(mut self, kind: ObjectKind, key: &str) -> Self {
         let about = ObjectRef { kind: kind.into(), key: key.to_owned() };
         let key = format!("{}/{key}", about.kind);

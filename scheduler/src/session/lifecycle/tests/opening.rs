@@ -22,27 +22,14 @@ fn a_node_is_registered_when_it_may_take_pods_or_has_had_its_time() {
 fn a_fit_node_opens_when_a_plan_knows_it_and_it_is_its_turn() {
     let claim = |name: String| (name.clone(), NodeClaim { name, ..Default::default() });
     let mut claims = BTreeMap::from(["a", "b"].map(|name| claim(name.to_owned())));
+    let case = Case::new();
     let opens =
         |pins_pods, claims: &BTreeMap<String, NodeClaim>, turns: &[(&str, i64)], session_ms| {
-            let world = World {
-                cluster_id: "c",
-                claims,
-                watched: claims,
-                nodes: &BTreeMap::new(),
-                nominations: &BTreeMap::new(),
-                turns: &turns.iter().map(|(name, turn)| (ClaimName::new(name), *turn)).collect(),
-                pins_pods,
-                any_order: false,
-                region: &RegionState::default(),
-                tombstones: &Tombstones::default(),
-                sightings: &Sightings::default(),
-                verdicts: &BTreeMap::new(),
-                asked: &BTreeSet::new(),
-                settled: true,
-                now_ms: NOW_MS,
-                session_ms,
-            };
-            world.may_open(&claims["a"], &joined())
+            let turns = turns.iter().map(|(name, turn)| (ClaimName::new(name), *turn)).collect();
+            case.seen(|world| {
+                let world = World { claims, turns: &turns, pins_pods, session_ms, ..*world };
+                world.may_open(&claims["a"], &joined())
+            })
         };
     assert!(!opens(false, &claims, &[], SESSION_MS), "no plan knows the node yet");
     assert!(opens(false, &claims, &[], SESSION_MS + OPEN_PATIENCE_MS), "no plan comes");

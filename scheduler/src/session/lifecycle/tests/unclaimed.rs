@@ -42,6 +42,8 @@ fn an_orphan_is_ended_only_when_everything_speaks_for_it() {
     assert_eq!(serving.only(), None, "a node of the cluster runs on it");
     let serving = orphan(orphans::NODE_ORPHAN_AFTER_MS).node();
     assert_eq!(serving.only().as_deref(), Some("terminate i-1"));
+    let closed = orphan(orphans::ORPHAN_AFTER_MS).node().closed();
+    assert_eq!(closed.only().as_deref(), Some("terminate i-1"), "nobody ever let its node in");
 }
 
 #[test]
@@ -71,8 +73,7 @@ fn what_another_autoscaler_launched_is_ended_when_no_node_serves_on_it_and_no_cl
     assert_eq!((named(""), named("aws:///z/i-1")), (0, 0), "it is its claim's");
     assert_eq!(lasted().node().only(), None, "a node serves on it");
     assert_eq!(lasted().node().unready().only(), None, "it serves, and is not well for now");
-    let mut joined = stray(orphans::NODE_ORPHAN_AFTER_MS).node();
-    joined.nodes.values_mut().for_each(|node| node.open = false);
+    let joined = lasted().node().closed();
     assert_eq!(joined.only().as_deref(), Some("terminate i-1"), "nobody ever let it in");
     for key in ["", "default-z"] {
         let hidden = lasted().unreadable(ObjectKind::NodeClaim, key);
