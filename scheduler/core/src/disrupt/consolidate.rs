@@ -3,17 +3,15 @@
 //! Invariant: a replacement costs less than what it replaces even when every node of it is bought at
 //! the dearest offering on its list. Unlike Karpenter's, a move may replace m nodes by n, with n < m.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::candidate::Candidate;
 use super::relocate::{Relocation, wanted};
+use super::scales::{self, Scales};
 use super::strewn::Strewn;
 use super::{Context, Disruptor};
 use crate::pack::vector::float;
-use crate::plan::flexibility;
-use crate::plan::goods::Goods;
-use crate::plan::model::Model;
-use crate::plan::place::{Bought, Placed};
+use crate::plan::place::Placed;
 use crate::vocabulary::catalogue::CapacityType;
 use crate::vocabulary::ids::PoolName;
 use crate::vocabulary::labels::CAPACITY_TYPE;
@@ -25,10 +23,6 @@ const DELETE_TRIALS_MAX: usize = 1_000;
 const REPLACE_TRIALS_MAX: usize = 50;
 /// Most nodes replaced by one decision.
 const TOGETHER_MAX: usize = 64;
-/// A spot node is replaced by spot nodes when the launch may choose among this many types, so that
-/// what is launched lies inside the list and is not replaced again at once; or else when that saves
-/// half its cost, which cannot happen to the same pods many times over.
-const SPOT_TYPES_MIN: usize = 15;
 /// A replacement saves of its pool's cost at least one part in so many of the share that it moves of the pool's pods
 /// (weighed as Karpenter does for its policy Balanced, which asks for a half), or its pods wait as long as any: many are
 /// not moved for a little each time that a fleet changes, and one that has long been quiet is bettered all the same.
@@ -36,9 +30,6 @@ const FAIR_SHARE: f64 = 4.0;
 /// The same for a node that is emptied onto others, or its pods wait as long as for a replacement that saves a half: a
 /// burst is not stirred again at once for a node that is a small part of what it cost.
 const FAIR_SHARE_EMPTIED: f64 = 2.0;
-/// A replacement saves at least one part in so many of what goes. Less is not worth moving pods for, however long
-/// they have rested: it would mostly be fees, and prices of spot change by more within the hour.
-const SAVING_SHARE: i64 = 50;
 
 impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
     /// Removes what saves money.
@@ -130,15 +121,11 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
         takers: &BTreeSet<usize>,
         order: &[&'c Candidate<'a>],
     ) -> Option<Vec<&'c Candidate<'a>>> {
-        let mut gone = vec![candidate];
-        let of_pool = order.iter().filter(|other| other.pool.name == candidate.pool.name);
-        let priced = of_pool.filter(|other| self.cost(other).is_some());
-        gone.extend(
-            priced.filter(|other| takers.contains(&other.host) && self.is_untouched(other)),
-        );
-        let admitted =
-            self.allowance.admits(self.context.model, &gone, DisruptionReason::Underutilized);
-        (gone.len() == takers.len() + 1 && admitted).then_some(gone)
+        let of_pool = order.iter().copied().filter(|other| other.pool.name == candidate.pool.name);
+        let theirs = of_pool.filter(|other| takers.contains(&other.host));
+        let all: Vec<_> = std::iter::once(candidate).chain(theirs).collect();
+        let together = self.within_budget(&all, all.len());
+        (together.len() == takers.len() + 1).then_some(together)
     }
 
     /// Replaces many nodes of one pool by fewer: half as many in each further attempt.
@@ -228,6 +215,7 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
             stay,
             cost: self.cost_of(stay),
             least: self.share_of(stay) / FAIR_SHARE,
+            may_empty: stay.iter().all(|candidate| self.pays_to_empty(candidate)),
             most_nodes: i64::try_from(gone.len()).map_or(i64::MAX, |gone| (gone - 1).max(1)),
             emptied,
             single_spot: gone.len() == 1 && self.is_spot(gone[0]),
@@ -236,7 +224,8 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
         let pods = wanted(self.context.model, gone);
         let accept = |placed: &mut Placed| {
             let worth = scales.pays(goods, placed);
-            again = if worth { bought_again(goods, placed, &each) } else { BTreeSet::new() };
+            again =
+                if worth { scales::bought_again(goods, placed, &each) } else { BTreeSet::new() };
             worth && again.is_empty() && strewn.takes(&left, &pods, placed)
         };
         let kept_off = if emptied { 0..hosts.len() } else { 0..0 };
@@ -268,66 +257,6 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
     }
 }
 
-/// What is at stake in a pool.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Stakes {
-    /// What its nodes cost, in micro-dollars per hour.
-    cost: f64,
-    /// What moving all of their pods would cost, in pods of average standing.
-    moves: f64,
-}
-
-/// What is at stake in each pool.
-pub(super) fn stakes(model: &Model<'_>, all: &[Candidate<'_>]) -> BTreeMap<PoolName, Stakes> {
-    let mut stakes: BTreeMap<PoolName, Stakes> = BTreeMap::new();
-    for candidate in all {
-        let of_pool = stakes.entry(candidate.pool.name.clone()).or_default();
-        of_pool.cost += float(model.hosts[candidate.host].cost.unwrap_or(0));
-        of_pool.moves += candidate.move_cost;
-    }
-    stakes
-}
-
-/// What a replacement is weighed by.
-struct Scales<'c, 'a> {
-    /// Nodes that would stay without it.
-    stay: &'c [&'c Candidate<'a>],
-    /// What these cost, in micro-dollars per hour.
-    cost: i64,
-    /// What it is to save unless their pods have waited as long as any, in micro-dollars per hour.
-    least: f64,
-    /// Most nodes that may be bought.
-    most_nodes: i64,
-    /// True when other nodes could be emptied onto these instead.
-    emptied: bool,
-    /// True when it is one spot node that goes.
-    single_spot: bool,
-}
-
-impl Scales<'_, '_> {
-    /// True when what would be bought is worth it. Drops offers that would eat the saving.
-    fn pays(&self, goods: &Goods<'_, '_>, placed: &mut Placed) -> bool {
-        let nodes: i64 = placed.nodes.iter().map(|node| node.copies).sum();
-        let planned = planned_cost(goods, placed);
-        let saving = self.cost - planned;
-        let halves = 2 * planned <= self.cost;
-        let fair = float(saving) >= self.least;
-        nodes <= self.most_nodes
-            && saving.saturating_mul(SAVING_SHARE) >= self.cost
-            && (halves || !self.emptied)
-            && self.stay.iter().all(|candidate| self.has_paid(candidate, saving))
-            && (fair || self.stay.iter().all(|candidate| candidate.has_paid_anything()))
-            && keep_cheaper(goods, placed, self.cost)
-            && (!self.single_spot || halves || has_spot_choice(goods, placed))
-    }
-
-    /// Beside pods that are moved at once, those that have not been moved yet do not wait: they would be where the others
-    /// came to, and none of them moved again for long.
-    fn has_paid(&self, candidate: &Candidate<'_>, saving: i64) -> bool {
-        candidate.has_paid(saving, self.cost) || (self.emptied && !candidate.has_been_moved())
-    }
-}
-
 /// What came of a trial to replace nodes.
 enum Trial {
     /// They are replaced.
@@ -336,65 +265,4 @@ enum Trial {
     Refused,
     /// It would pay, but for nothing do these hosts go: others carry what they save.
     Without(BTreeSet<usize>),
-}
-
-/// Hosts in place of which a node with the same load would be bought that costs no less.
-fn bought_again(
-    goods: &Goods<'_, '_>,
-    placed: &Placed,
-    gone: &[(usize, BTreeMap<usize, i64>, i64)],
-) -> BTreeSet<usize> {
-    let mut bought: Vec<(BTreeMap<usize, i64>, i64, i64)> = Vec::new();
-    for node in &placed.nodes {
-        let mut load = BTreeMap::new();
-        node.load.iter().for_each(|(shape, count)| *load.entry(*shape).or_default() += count);
-        bought.push((load, goods.cost(node.offers[0]), node.copies));
-    }
-    let mut again = BTreeSet::new();
-    for (host, load, cost) in gone {
-        let same = bought
-            .iter_mut()
-            .find(|(other, price, left)| *left > 0 && other == load && price >= cost);
-        if let Some((_, _, left)) = same {
-            *left -= 1;
-            again.insert(*host);
-        }
-    }
-    again
-}
-
-/// What the replacement costs at its planned offers, in micro-dollars per hour.
-fn planned_cost(goods: &Goods<'_, '_>, placed: &Placed) -> i64 {
-    placed.nodes.iter().map(|node| goods.cost(node.offers[0]) * node.copies).sum()
-}
-
-/// Drops offers that would eat the saving. Each node may exceed its planned cost by its share of it. True
-/// when something is saved and what remains is as flexible as `minValues` asks for.
-fn keep_cheaper(goods: &Goods<'_, '_>, placed: &mut Placed, cost: i64) -> bool {
-    let total = planned_cost(goods, placed);
-    if total >= cost {
-        return false;
-    }
-    for node in &mut placed.nodes {
-        let share =
-            i128::from(goods.cost(node.offers[0])) * i128::from(cost) / i128::from(total.max(1));
-        let limit = i64::try_from(share).unwrap_or(i64::MAX);
-        let first = node.offers[0];
-        node.offers.retain(|offer| *offer == first || goods.cost(*offer) < limit);
-    }
-    let flexible = |node: &Bought| {
-        let offers = node.offers.iter().copied();
-        flexibility::obstacle(goods, goods.offers[node.offers[0]].stall, offers).is_none()
-    };
-    placed.nodes.iter().all(flexible)
-}
-
-/// True when no node would be spot, or each may be one of enough types.
-fn has_spot_choice(goods: &Goods<'_, '_>, placed: &Placed) -> bool {
-    placed.nodes.iter().all(|node| {
-        let spot = |at: &&usize| goods.offers[**at].offering.capacity_type == CapacityType::Spot;
-        let types: BTreeSet<usize> =
-            node.offers.iter().filter(spot).map(|at| goods.offers[*at].kind).collect();
-        types.is_empty() || types.len() >= SPOT_TYPES_MIN
-    })
 }

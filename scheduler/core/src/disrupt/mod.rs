@@ -10,6 +10,7 @@ mod candidate;
 mod consolidate;
 mod relocate;
 mod replicas;
+mod scales;
 mod strewn;
 
 use std::collections::BTreeMap;
@@ -26,8 +27,8 @@ use crate::vocabulary::ids::PoolName;
 use crate::vocabulary::pool::DisruptionReason;
 use allowance::Allowance;
 use candidate::Candidate;
-use consolidate::Stakes;
 use relocate::Relocation;
+use scales::Stakes;
 
 /// What disruption works on.
 pub(crate) struct Context<'g, 'm, 'a> {
@@ -64,7 +65,7 @@ pub(crate) fn add(context: Context<'_, '_, '_>, plan: &mut Plan) {
     let kept = |host: usize| !buffers::on_host(model, context.scene, host).is_empty();
     let ending = candidates.iter().filter(|c| c.ends() && !kept(c.host)).map(|c| c.host).collect();
     let ripening = candidates.iter().filter(|c| c.ripens()).map(|c| c.host).collect();
-    let stakes = consolidate::stakes(model, &candidates);
+    let stakes = scales::stakes(model, &candidates);
     let mut disruptor = Disruptor { context, allowance, ending, ripening, stakes, plan };
     disruptor.trim_replicas(&candidates);
     disruptor.replace(&candidates, DisruptionReason::Expired);

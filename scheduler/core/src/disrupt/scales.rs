@@ -1,0 +1,147 @@
+//! What a replacement is weighed by.
+//!
+//! Invariant: what pays saves something at the dearest offering that is left on each list, and saves no less because of
+//! how it is put: emptying a node is weighed the same whether its pods were to be moved or it was to be replaced.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::candidate::Candidate;
+use crate::pack::vector::float;
+use crate::plan::flexibility;
+use crate::plan::goods::Goods;
+use crate::plan::model::Model;
+use crate::plan::place::{Bought, Placed};
+use crate::vocabulary::catalogue::CapacityType;
+use crate::vocabulary::ids::PoolName;
+
+/// A spot node is replaced by spot nodes when the launch may choose among this many types, so that
+/// what is launched lies inside the list and is not replaced again at once; or else when that saves
+/// half its cost, which cannot happen to the same pods many times over.
+const SPOT_TYPES_MIN: usize = 15;
+/// A replacement saves at least one part in so many of what goes. Less is not worth moving pods for, however long
+/// they have rested: it would mostly be fees, and prices of spot change by more within the hour.
+const SAVING_SHARE: i64 = 50;
+
+/// What is at stake in a pool.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Stakes {
+    /// What its nodes cost, in micro-dollars per hour.
+    pub(super) cost: f64,
+    /// What moving all of their pods would cost, in pods of average standing.
+    pub(super) moves: f64,
+}
+
+/// What is at stake in each pool.
+pub(super) fn stakes(model: &Model<'_>, all: &[Candidate<'_>]) -> BTreeMap<PoolName, Stakes> {
+    let mut stakes: BTreeMap<PoolName, Stakes> = BTreeMap::new();
+    for candidate in all {
+        let of_pool = stakes.entry(candidate.pool.name.clone()).or_default();
+        of_pool.cost += float(model.hosts[candidate.host].cost.unwrap_or(0));
+        of_pool.moves += candidate.move_cost;
+    }
+    stakes
+}
+
+/// What a replacement is weighed by.
+pub(super) struct Scales<'c, 'a> {
+    /// Nodes that would stay without it.
+    pub(super) stay: &'c [&'c Candidate<'a>],
+    /// What these cost, in micro-dollars per hour.
+    pub(super) cost: i64,
+    /// What it is to save unless their pods have waited as long as any, in micro-dollars per hour.
+    pub(super) least: f64,
+    /// Most nodes that may be bought.
+    pub(super) most_nodes: i64,
+    /// True when other nodes could be emptied onto these instead.
+    pub(super) emptied: bool,
+    /// True when each of these may be emptied onto others.
+    pub(super) may_empty: bool,
+    /// True when it is one spot node that goes.
+    pub(super) single_spot: bool,
+}
+
+impl Scales<'_, '_> {
+    /// True when what would be bought is worth it. Drops offers that would eat the saving.
+    pub(super) fn pays(&self, goods: &Goods<'_, '_>, placed: &mut Placed) -> bool {
+        let nodes: i64 = placed.nodes.iter().map(|node| node.copies).sum();
+        let planned = planned_cost(goods, placed);
+        let saving = self.cost - planned;
+        let halves = 2 * planned <= self.cost;
+        let fair = float(saving) >= self.least;
+        nodes <= self.most_nodes
+            && (nodes > 0 || self.may_empty)
+            && saving.saturating_mul(SAVING_SHARE) >= self.cost
+            && (halves || !self.emptied)
+            && self.stay.iter().all(|candidate| self.has_paid(candidate, saving))
+            && (fair || self.stay.iter().all(|candidate| candidate.has_paid_anything()))
+            && keep_cheaper(goods, placed, self.cost)
+            && (!self.single_spot || halves || has_spot_choice(goods, placed))
+    }
+
+    /// Beside pods that are moved at once, those that have not been moved yet do not wait: they would be where the others
+    /// came to, and none of them moved again for long.
+    fn has_paid(&self, candidate: &Candidate<'_>, saving: i64) -> bool {
+        candidate.has_paid(saving, self.cost) || (self.emptied && !candidate.has_been_moved())
+    }
+}
+
+/// Hosts in place of which a node with the same load would be bought that costs no less.
+pub(super) fn bought_again(
+    goods: &Goods<'_, '_>,
+    placed: &Placed,
+    gone: &[(usize, BTreeMap<usize, i64>, i64)],
+) -> BTreeSet<usize> {
+    let mut bought: Vec<(BTreeMap<usize, i64>, i64, i64)> = Vec::new();
+    for node in &placed.nodes {
+        let mut load = BTreeMap::new();
+        node.load.iter().for_each(|(shape, count)| *load.entry(*shape).or_default() += count);
+        bought.push((load, goods.cost(node.offers[0]), node.copies));
+    }
+    let mut again = BTreeSet::new();
+    for (host, load, cost) in gone {
+        let same = bought
+            .iter_mut()
+            .find(|(other, price, left)| *left > 0 && other == load && price >= cost);
+        if let Some((_, _, left)) = same {
+            *left -= 1;
+            again.insert(*host);
+        }
+    }
+    again
+}
+
+/// What the replacement costs at its planned offers, in micro-dollars per hour.
+fn planned_cost(goods: &Goods<'_, '_>, placed: &Placed) -> i64 {
+    placed.nodes.iter().map(|node| goods.cost(node.offers[0]) * node.copies).sum()
+}
+
+/// Drops offers that would eat the saving. Each node may exceed its planned cost by its share of it. True
+/// when something is saved and what remains is as flexible as `minValues` asks for.
+fn keep_cheaper(goods: &Goods<'_, '_>, placed: &mut Placed, cost: i64) -> bool {
+    let total = planned_cost(goods, placed);
+    if total >= cost {
+        return false;
+    }
+    for node in &mut placed.nodes {
+        let share =
+            i128::from(goods.cost(node.offers[0])) * i128::from(cost) / i128::from(total.max(1));
+        let limit = i64::try_from(share).unwrap_or(i64::MAX);
+        let first = node.offers[0];
+        node.offers.retain(|offer| *offer == first || goods.cost(*offer) < limit);
+    }
+    let flexible = |node: &Bought| {
+        let offers = node.offers.iter().copied();
+        flexibility::obstacle(goods, goods.offers[node.offers[0]].stall, offers).is_none()
+    };
+    placed.nodes.iter().all(flexible)
+}
+
+/// True when no node would be spot, or each may be one of enough types.
+fn has_spot_choice(goods: &Goods<'_, '_>, placed: &Placed) -> bool {
+    placed.nodes.iter().all(|node| {
+        let spot = |at: &&usize| goods.offers[**at].offering.capacity_type == CapacityType::Spot;
+        let types: BTreeSet<usize> =
+            node.offers.iter().filter(spot).map(|at| goods.offers[*at].kind).collect();
+        types.is_empty() || types.len() >= SPOT_TYPES_MIN
+    })
+}
