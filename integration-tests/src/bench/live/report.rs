@@ -97,7 +97,8 @@ it has asked nothing of AWS for 3 s but for messages; there is no pod to warm it
 above 2, WhenEmptyOrUnderutilized, consolidateAfter 0s, a budget of 10 %.
 - Times are read from watches of the cluster and from the region's own record; CreateFleet is counted from the \
 first pod on. Settled is the last change of a pod, node, claim or instance, when none has followed for 30 s (45 s \
-in `w2`, whose nodes stay for 30 s); it is given up 180 s after all pods run.
+in `w2`, whose nodes stay for 30 s; 100 s in `hundred` and `perf-basic`, longer than Longshore leaves pods where they \
+came first); it is given up 240 s after all pods run.
 - Nodes are instances that are pending or running, and $/h is what they cost together at the region's prices, \
 spot at spot prices.
 - Writes are creates, updates, patches and deletes of anything but Leases and Events, refused ones included, by \

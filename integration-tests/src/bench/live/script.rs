@@ -21,7 +21,7 @@ use super::world::World;
 use crate::stage::hands;
 
 /// A cluster that has not settled so long after its pods run is left.
-pub const SETTLE_LIMIT: Duration = Duration::from_secs(180);
+pub const SETTLE_LIMIT: Duration = Duration::from_secs(240);
 
 /// A phase as it was played.
 #[derive(Clone, Debug, Deserialize, Serialize)]
