@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::candidate::Candidate;
 use super::relocate::{Relocation, wanted};
-use super::scales::{self, Scales};
+use super::scales::{self, Scales, Stakes};
 use super::strewn::Strewn;
 use super::{Context, Disruptor};
 use crate::pack::vector::float;
@@ -30,6 +30,9 @@ const FAIR_SHARE: f64 = 4.0;
 /// The same for a node that is emptied onto others, or its pods wait as long as for a replacement that saves a half: a
 /// burst is not stirred again at once for a node that is a small part of what it cost.
 const FAIR_SHARE_EMPTIED: f64 = 2.0;
+/// While its pods are those that it was bought for, it is also at least one part in so many of what its pool costs, or
+/// they wait as long: a large burst is not stirred again at once for one node of it.
+const BURST_SHARE: f64 = 50.0;
 
 impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
     /// Removes what saves money.
@@ -63,17 +66,16 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
         gone.iter().filter_map(|candidate| self.cost(candidate)).sum()
     }
 
-    /// The part of what the pool of these nodes costs that their pods are of its pods, in micro-dollars per hour.
-    fn share_of(&self, gone: &[&Candidate<'a>]) -> f64 {
-        let of_pool = self.stakes.get(&gone[0].pool.name);
-        let moved: f64 = gone.iter().map(|candidate| candidate.move_cost).sum();
-        of_pool.map_or(0.0, |all| all.cost * moved / all.moves)
+    fn stakes_of(&self, candidate: &Candidate<'a>) -> Stakes {
+        self.stakes.get(&candidate.pool.name).copied().unwrap_or_default()
     }
 
     /// True when what a node costs is worth moving its pods now, were there room on others.
     fn pays_to_empty(&self, candidate: &Candidate<'a>) -> bool {
-        let least = self.share_of(&[candidate]) / FAIR_SHARE_EMPTIED;
-        float(self.cost_of(&[candidate])) >= least || candidate.has_paid(1, 2)
+        let of_pool = self.stakes_of(candidate);
+        let fair = of_pool.share(&[candidate]) / FAIR_SHARE_EMPTIED;
+        let burst = if candidate.has_been_moved() { 0.0 } else { of_pool.cost / BURST_SHARE };
+        float(self.cost_of(&[candidate])) >= fair.max(burst) || candidate.has_paid(1, 2)
     }
 
     fn delete(&mut self, order: &[&Candidate<'a>], strewn: &mut Strewn<'g, 'm, 'a>) {
@@ -214,7 +216,7 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
         let scales = Scales {
             stay,
             cost: self.cost_of(stay),
-            least: self.share_of(stay) / FAIR_SHARE,
+            least: self.stakes_of(stay[0]).share(stay) / FAIR_SHARE,
             may_empty: stay.iter().all(|candidate| self.pays_to_empty(candidate)),
             most_nodes: i64::try_from(gone.len()).map_or(i64::MAX, |gone| (gone - 1).max(1)),
             emptied,

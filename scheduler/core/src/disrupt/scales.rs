@@ -28,7 +28,15 @@ pub(super) struct Stakes {
     /// What its nodes cost, in micro-dollars per hour.
     pub(super) cost: f64,
     /// What moving all of their pods would cost, in pods of average standing.
-    pub(super) moves: f64,
+    moves: f64,
+}
+
+impl Stakes {
+    /// The part of what the pool costs that the pods of some of its nodes are of its pods, in micro-dollars per hour.
+    pub(super) fn share(&self, nodes: &[&Candidate<'_>]) -> f64 {
+        let moved: f64 = nodes.iter().map(|candidate| candidate.move_cost).sum();
+        self.cost * moved / self.moves.max(1.0)
+    }
 }
 
 /// What is at stake in each pool.
