@@ -23,15 +23,13 @@ const DELETE_TRIALS_MAX: usize = 1_000;
 const REPLACE_TRIALS_MAX: usize = 50;
 /// Most nodes replaced by one decision.
 const TOGETHER_MAX: usize = 64;
-/// A replacement saves of its pool's cost at least one part in so many of the share that it moves of the pool's pods
-/// (weighed as Karpenter does for its policy Balanced, which asks for a half), or its pods wait as long as any: many are
-/// not moved for a little each time that a fleet changes, and one that has long been quiet is bettered all the same.
-const FAIR_SHARE: f64 = 4.0;
-/// The same for a node that is emptied onto others, or its pods wait as long as for a replacement that saves a half: a
-/// burst is not stirred again at once for a node that is a small part of what it cost.
-const FAIR_SHARE_EMPTIED: f64 = 2.0;
-/// While its pods are those that it was bought for, it is also at least one part in so many of what its pool costs, or
-/// they wait as long: a large burst is not stirred again at once for one node of it.
+/// What goes saves of its pool's cost at least one part in so many of the share that it moves of the pool's pods, as
+/// Karpenter's policy Balanced has it, or its pods wait as long as any: many are not moved for a little each time that a
+/// fleet changes, and one that has long been quiet is bettered all the same.
+const FAIR_SHARE: f64 = 2.0;
+/// A node that is emptied while its pods are those that it was bought for is at least one part in so many of what its pool
+/// costs, or they wait as long as for a replacement that saves a half: a large burst is not stirred again at once for one
+/// node of it.
 const BURST_SHARE: f64 = 50.0;
 
 impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
@@ -70,12 +68,13 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
         self.stakes.get(&candidate.pool.name).copied().unwrap_or_default()
     }
 
-    /// True when what a node costs is worth moving its pods now, were there room on others.
+    /// True when what a node costs is worth moving its pods now, were there room on others; so it is when nobody knows.
     fn pays_to_empty(&self, candidate: &Candidate<'a>) -> bool {
+        let Some(cost) = self.cost(candidate).map(float) else { return true };
         let of_pool = self.stakes_of(candidate);
-        let fair = of_pool.share(&[candidate]) / FAIR_SHARE_EMPTIED;
-        let burst = if candidate.has_been_moved() { 0.0 } else { of_pool.cost / BURST_SHARE };
-        float(self.cost_of(&[candidate])) >= fair.max(burst) || candidate.has_paid(1, 2)
+        let fair = cost * FAIR_SHARE >= of_pool.share(&[candidate]);
+        let part = cost * BURST_SHARE >= of_pool.cost || candidate.has_been_moved();
+        (fair || candidate.has_paid_anything()) && (part || candidate.has_paid(1, 2))
     }
 
     fn delete(&mut self, order: &[&Candidate<'a>], strewn: &mut Strewn<'g, 'm, 'a>) {
