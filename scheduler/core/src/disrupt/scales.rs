@@ -1,7 +1,7 @@
 //! What a replacement is weighed by.
 //!
-//! Invariant: what pays saves something at the dearest offering that is left on each list, and saves no less because of
-//! how it is put: emptying a node is weighed the same whether its pods were to be moved or it was to be replaced.
+//! Invariant: what pays saves something even at the dearest offering that is left on each list. One that buys nothing is held
+//! to what is asked of a node that is emptied onto others: it is the same move.
 
 use std::collections::{BTreeMap, BTreeSet};
 
