@@ -1,7 +1,8 @@
 //! Consolidation: nodes whose pods fit elsewhere go; others are replaced when that is cheaper.
 //!
 //! Invariant: a replacement costs less than what it replaces even when every node of it is bought at
-//! the dearest offering on its list. Unlike Karpenter's, a move may replace m nodes by n, with n < m.
+//! the dearest offering on its list. Unlike Karpenter's, a move may replace m nodes by n, with n < m; or by
+//! as many, when one of the m could be emptied onto the others and what is bought costs half of those.
 
 use std::collections::BTreeSet;
 
@@ -215,9 +216,10 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
         let scales = Scales {
             stay,
             cost: self.cost_of(stay),
-            least: self.stakes_of(stay[0]).share(stay) / FAIR_SHARE,
+            freed: self.cost_of(gone),
+            least: self.stakes_of(gone[0]).share(gone) / FAIR_SHARE,
             may_empty: stay.iter().all(|candidate| self.pays_to_empty(candidate)),
-            most_nodes: i64::try_from(gone.len()).map_or(i64::MAX, |gone| (gone - 1).max(1)),
+            most_nodes: if emptied { gone.len() } else { stay.len().max(2) - 1 },
             emptied,
             single_spot: gone.len() == 1 && self.is_spot(gone[0]),
         };

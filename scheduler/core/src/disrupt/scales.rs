@@ -56,10 +56,12 @@ pub(super) struct Scales<'c, 'a> {
     pub(super) stay: &'c [&'c Candidate<'a>],
     /// What these cost, in micro-dollars per hour.
     pub(super) cost: i64,
-    /// What it is to save unless their pods have waited as long as any, in micro-dollars per hour.
+    /// What all that go cost, in micro-dollars per hour.
+    pub(super) freed: i64,
+    /// What is to be saved of that unless their pods have waited as long as any, in micro-dollars per hour.
     pub(super) least: f64,
     /// Most nodes that may be bought.
-    pub(super) most_nodes: i64,
+    pub(super) most_nodes: usize,
     /// True when other nodes could be emptied onto these instead.
     pub(super) emptied: bool,
     /// True when each of these may be emptied onto others.
@@ -75,8 +77,8 @@ impl Scales<'_, '_> {
         let planned = planned_cost(goods, placed);
         let saving = self.cost - planned;
         let halves = 2 * planned <= self.cost;
-        let fair = float(saving) >= self.least;
-        nodes <= self.most_nodes
+        let fair = float(self.freed - planned) >= self.least;
+        usize::try_from(nodes).is_ok_and(|nodes| nodes <= self.most_nodes)
             && (nodes > 0 || self.may_empty)
             && saving.saturating_mul(SAVING_SHARE) >= self.cost
             && (halves || !self.emptied)
