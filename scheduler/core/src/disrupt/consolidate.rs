@@ -2,7 +2,7 @@
 //!
 //! Invariant: a replacement costs less than what it replaces even when every node of it is bought at
 //! the dearest offering on its list. Unlike Karpenter's, a move may replace m nodes by n, with n < m; or by
-//! as many, when one of the m could be emptied onto the others and what is bought costs half of those.
+//! as many, when some of the m could be emptied onto the others and what is bought costs half of what would be left.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::relocate::{Relocation, wanted};
 use super::scales::{self, Scales, Stakes};
 use super::strewn::Strewn;
 use super::{Context, Disruptor};
-use crate::pack::vector::float;
+use crate::pack::vector::{self, float};
 use crate::plan::place::Placed;
 use crate::vocabulary::catalogue::CapacityType;
 use crate::vocabulary::ids::PoolName;
@@ -65,6 +65,29 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
         gone.iter().filter_map(|candidate| self.cost(candidate)).sum()
     }
 
+    /// What would be left of nodes whose pods came to as few of them as hold all: the cheapest first, each filled.
+    fn filled<'c>(&self, gone: &[&'c Candidate<'a>]) -> Vec<&'c Candidate<'a>> {
+        let Context { model, ref scene, .. } = self.context;
+        let mut wanted = wanted(model, gone);
+        let mut order = gone.to_vec();
+        order.sort_by_key(|candidate| self.cost(candidate));
+        order.retain(|candidate| {
+            let mut room = scene.rooms[candidate.host].clone();
+            for (shape, count) in candidate.load() {
+                vector::add(&mut room, &model.requests[shape], count);
+            }
+            let mut stays = false;
+            for (shape, left) in wanted.iter_mut().enumerate().filter(|(_, left)| **left > 0) {
+                let count = vector::copies(&model.requests[shape], &room).min(*left);
+                vector::add(&mut room, &model.requests[shape], -count);
+                *left -= count;
+                stays |= count > 0;
+            }
+            stays
+        });
+        order
+    }
+
     fn stakes_of(&self, candidate: &Candidate<'a>) -> Stakes {
         self.stakes.get(&candidate.pool.name).copied().unwrap_or_default()
     }
@@ -85,12 +108,8 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
             if !may_go || !self.pays_to_empty(candidate) {
                 continue;
             }
-            let takers = self.takers(candidate);
-            if takers.is_empty() {
-                continue;
-            }
             if trials < REPLACE_TRIALS_MAX
-                && let Some(gone) = self.with_takers(candidate, &takers, order)
+                && let Some(gone) = self.with_roomy(candidate, order, strewn)
             {
                 trials += 1;
                 if let Trial::Taken = self.trial(&gone, true, strewn) {
@@ -105,29 +124,21 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
         }
     }
 
-    /// Hosts that would take the pods of a node. None when others find no room.
-    fn takers(&mut self, candidate: &Candidate<'a>) -> BTreeSet<usize> {
-        let mut takers = BTreeSet::new();
-        let look = |placed: &mut Placed| {
-            takers.extend(placed.hosts.iter().map(|there| there.host));
-            false
-        };
-        self.relocation(&[candidate]).onto_hosts_if(look);
-        takers
-    }
-
-    /// A node and those that would take its pods, when all of them may be replaced together.
-    fn with_takers<'c>(
+    /// A node and all of its pool that have room for one of its pods, when they may be replaced together.
+    fn with_roomy<'c>(
         &self,
         candidate: &'c Candidate<'a>,
-        takers: &BTreeSet<usize>,
         order: &[&'c Candidate<'a>],
+        strewn: &mut Strewn<'g, 'm, 'a>,
     ) -> Option<Vec<&'c Candidate<'a>>> {
+        let pods = wanted(self.context.model, &[candidate]);
         let of_pool = order.iter().copied().filter(|other| other.pool.name == candidate.pool.name);
-        let theirs = of_pool.filter(|other| takers.contains(&other.host));
-        let all: Vec<_> = std::iter::once(candidate).chain(theirs).collect();
-        let together = self.within_budget(&all, all.len());
-        (together.len() == takers.len() + 1).then_some(together)
+        let roomy = of_pool.filter(|other| strewn.has_room(other.host, &pods));
+        let others = roomy.filter(|other| other.host != candidate.host);
+        let all: Vec<_> = std::iter::once(candidate).chain(others).take(TOGETHER_MAX + 1).collect();
+        let few = (2..=TOGETHER_MAX).contains(&all.len());
+        let together = few.then(|| self.within_budget(&all, all.len()));
+        together.filter(|together| together.len() == all.len())
     }
 
     /// Replaces many nodes of one pool by fewer: half as many in each further attempt.
@@ -199,23 +210,26 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
         }
     }
 
-    /// Replaces nodes when that pays. When the first can be `emptied` onto the others, it would go for nothing: all of
-    /// their pods come to new nodes, which cost less than those others.
+    /// Replaces nodes when that pays. When some of them could be `emptied` onto others of them, those would go for
+    /// nothing: all of their pods come to new nodes, which cost less than what would be left.
     fn trial(
         &mut self,
         gone: &[&Candidate<'a>],
         emptied: bool,
         strewn: &mut Strewn<'g, 'm, 'a>,
     ) -> Trial {
-        let stay = &gone[usize::from(emptied)..];
+        let stay = if emptied { self.filled(gone) } else { gone.to_vec() };
+        if emptied && stay.len() == gone.len() {
+            return Trial::Refused;
+        }
         let Context { goods, .. } = self.context;
         let hosts = &self.context.model.hosts;
         let each = gone.iter().filter_map(|it| Some((it.host, it.load(), hosts[it.host].cost?)));
         let each: Vec<_> = each.collect();
         let mut again = BTreeSet::new();
         let scales = Scales {
-            stay,
-            cost: self.cost_of(stay),
+            stay: &stay,
+            cost: self.cost_of(&stay),
             freed: self.cost_of(gone),
             least: self.stakes_of(gone[0]).share(gone) / FAIR_SHARE,
             may_empty: stay.iter().all(|candidate| self.pays_to_empty(candidate)),

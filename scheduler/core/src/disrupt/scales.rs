@@ -62,7 +62,7 @@ pub(super) struct Scales<'c, 'a> {
     pub(super) least: f64,
     /// Most nodes that may be bought.
     pub(super) most_nodes: usize,
-    /// True when other nodes could be emptied onto these instead.
+    /// True when the others could be emptied onto these instead.
     pub(super) emptied: bool,
     /// True when each of these may be emptied onto others.
     pub(super) may_empty: bool,

@@ -1,7 +1,8 @@
 //! Where pods that are moved may end: they are born anew, and kube-scheduler binds them without a plan.
 //!
 //! Invariant: what is taken fits whether the small pods are bound first or the large ones, each where
-//! kube-scheduler's default scores are best; places that only a plan would find are not counted on.
+//! kube-scheduler's default scores are best; places that only a plan would find are not counted on, and nothing is
+//! bought to stay empty because pods find more room elsewhere.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -35,6 +36,8 @@ pub(super) struct Strewn<'g, 'm, 'a> {
 struct Place {
     /// What it is bought as; none for a host.
     offer: Option<usize>,
+    /// True when it is bought for pods that are moved.
+    awaits: bool,
     open: bool,
     room: Vector,
     /// Its room were it empty.
@@ -51,7 +54,7 @@ impl<'g, 'm, 'a> Strewn<'g, 'm, 'a> {
                 vector::add(&mut size, &model.requests[*shape], *count);
             }
             let open = scene.open[at] && host.fit && host.node.is_some();
-            Place { offer: None, open, room: scene.rooms[at].clone(), size }
+            Place { offer: None, awaits: false, open, room: scene.rooms[at].clone(), size }
         };
         let names = model.dims.names();
         let scored = SCORED.map(|scored| names.iter().position(|name| name == scored));
@@ -60,20 +63,21 @@ impl<'g, 'm, 'a> Strewn<'g, 'm, 'a> {
     }
 
     /// Takes the pods of nodes that go, so many of each shape, to the nodes that stay and to those that are
-    /// bought. False, with nothing taken, when one of them may be left without a place.
+    /// bought. False, with nothing taken, when one of them may be left without a place, or what is bought for them
+    /// without any of them.
     pub(super) fn takes(&mut self, gone: &[usize], wanted: &[i64], placed: &Placed) -> bool {
         let model = self.model;
         let (known, mut closed) = (self.places.len(), gone.to_vec());
         closed.retain(|host| self.places[*host].open);
         closed.iter().for_each(|host| self.places[*host].open = false);
-        self.add_as_planned(placed);
+        self.add_as_planned(wanted, placed);
         let mut free: Vec<(usize, i64)> = wanted.iter().copied().enumerate().collect();
         free.retain(|(shape, count)| *count > 0 && model.topology.is_plain(*shape));
         free.sort_by_key(|(shape, _)| Reverse(self.extent(*shape)));
         let led = self.put.len();
-        let fits = free.iter().all(|pods| self.strew(*pods)) && {
+        let fits = self.strew_all(free.iter()) && {
             self.take_back(led);
-            free.iter().rev().all(|pods| self.strew(*pods))
+            self.strew_all(free.iter().rev())
         };
         if !fits {
             self.take_back(0);
@@ -84,19 +88,32 @@ impl<'g, 'm, 'a> Strewn<'g, 'm, 'a> {
         fits
     }
 
+    /// True when a node has room for one of these pods, so many of each shape.
+    pub(super) fn has_room(&mut self, host: usize, wanted: &[i64]) -> bool {
+        let model = self.model;
+        self.places[host].open
+            && wanted.iter().enumerate().any(|(shape, count)| {
+                *count > 0
+                    && vector::fits(&model.requests[shape], &self.places[host].room)
+                    && self.admitted(shape)[host]
+            })
+    }
+
     /// Adds the nodes that are bought, and puts pods that rules about other pods lead to their places where they are
     /// planned.
-    fn add_as_planned(&mut self, placed: &Placed) {
+    fn add_as_planned(&mut self, wanted: &[i64], placed: &Placed) {
         let model = self.model;
         for there in placed.hosts.iter().filter(|there| !model.topology.is_plain(there.shape)) {
             self.put((there.host, there.shape, there.count));
         }
         for node in &placed.nodes {
             let size = self.goods.room(node.offers[0]).to_vec();
+            let awaits = node.load.iter().any(|(shape, _)| wanted[*shape] > 0);
             for _ in 0..node.copies {
                 let (at, offer) = (self.places.len(), Some(node.offers[0]));
                 self.places.push(Place {
                     offer,
+                    awaits,
                     open: true,
                     room: size.clone(),
                     size: size.clone(),
@@ -126,6 +143,13 @@ impl<'g, 'm, 'a> Strewn<'g, 'm, 'a> {
     /// How large a pod is beside others, for their order alone: by CPU, then by memory.
     fn extent(&self, shape: usize) -> [i64; 2] {
         SCORED.map(|name| self.model.shapes[shape].requests.get(name))
+    }
+
+    /// Puts pods where kube-scheduler would, in this order. False when one finds no place, or one that awaits them is
+    /// left empty.
+    fn strew_all<'p>(&mut self, mut pods: impl Iterator<Item = &'p (usize, i64)>) -> bool {
+        pods.all(|pods| self.strew(*pods))
+            && self.places.iter().all(|place| !place.awaits || place.room != place.size)
     }
 
     /// Puts pods of a shape one by one where kube-scheduler would. False when one finds no place.
