@@ -7,10 +7,12 @@ mod parts;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use longshore_core::answer::Plan;
 use longshore_core::catalogue::Catalogue;
 use longshore_core::check;
 use longshore_core::ids::CatalogueId;
-use longshore_core::plan::{Effort, Plan, PlanInput, overlaid};
+use longshore_core::offers::overlaid;
+use longshore_core::question::{Effort, PlanInput};
 use longshore_core::world::view::{Change, ClusterView};
 use longshore_proto::planning::v1 as planning;
 use longshore_proto::types::v1;
@@ -55,7 +57,7 @@ pub struct Question {
 pub fn compute(question: &Question) -> Result<planning::ComputePlanResponse, WireError> {
     let started = tokio::time::Instant::now();
     let input = input(question)?;
-    let plan = longshore_core::plan::plan(&input);
+    let plan = longshore_core::plan(&input);
     let plan_micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
     let violations = check::check(&plan, &input);
     Ok(planning::ComputePlanResponse {
@@ -203,7 +205,7 @@ fn grouped(placements: Vec<v1::Placement>) -> Vec<v1::Placement> {
     joined
 }
 
-fn unplaced(core: &longshore_core::plan::Unplaced) -> v1::Unplaced {
+fn unplaced(core: &longshore_core::answer::Unplaced) -> v1::Unplaced {
     let mut wire = wire::plan::unplaced(core);
     wire.pods.retain(|pod| !is_counted(pod));
     wire

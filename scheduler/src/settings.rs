@@ -10,7 +10,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use longshore_core::plan::{MinValuesPolicy, Objective, PlanInput, WISH_PREMIUM_PERCENT};
+use longshore_core::offers::Objective;
+use longshore_core::question::{MinValuesPolicy, PlanInput, WISH_PREMIUM_PERCENT};
 
 /// Most interruptions of an instance in a million hours: one an hour.
 pub const INTERRUPTIONS_MAX: i64 = 1_000_000;

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result};
 use k8s_openapi::api::core::v1::Node;
+use longshore_core::answer::{Candidate, NewNode};
 use longshore_core::capacity_group::CapacityGroup;
-use longshore_core::plan::{Candidate, NewNode};
 use longshore_core::resources::Resources as Amounts;
 use longshore_proto::cluster::v1::{CreateClaim, RecordLaunch};
 use longshore_proto::types::v1::{Catalogue, InstanceType, NodeClaim, Resources};

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use longshore_core::ids::{PodUid, ShapeId};
-use longshore_core::plan::PlanInput;
+use longshore_core::question::PlanInput;
 use longshore_core::requirements::Requirements;
 use longshore_core::taint::untolerated;
 use longshore_core::world::shape::PodShape;

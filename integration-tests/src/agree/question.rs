@@ -7,8 +7,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, anyhow};
+use longshore_core::answer::{Plan, Target};
 use longshore_core::check;
-use longshore_core::plan::{Plan, PlanInput, Target, plan};
+use longshore_core::plan;
+use longshore_core::question::PlanInput;
 use longshore_core::world::pod::Pod;
 use longshore_manifests::{inventory, manifest, neutral};
 use longshore_proto::types::v1::{CapacityType, Catalogue, Offering};

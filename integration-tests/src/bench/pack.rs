@@ -6,9 +6,11 @@ use std::io::Write as _;
 use std::time::Instant;
 
 use anyhow::Result;
+use longshore_core::answer::Plan;
 use longshore_core::bound::BoundKind;
 use longshore_core::check;
-use longshore_core::plan::{Plan, PlanInput, plan};
+use longshore_core::plan;
+use longshore_core::question::PlanInput;
 
 use super::allocated::allocated;
 use super::args::PackArgs;

@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use longshore_core::answer::{Candidate, NewNode, Placement, Plan, Target, Unplaced};
 use longshore_core::catalogue::CapacityType;
 use longshore_core::ids::PodUid;
-use longshore_core::plan::{Candidate, NewNode, Placement, Plan, PlanInput, Target, Unplaced};
+use longshore_core::question::PlanInput;
 use longshore_core::reason::{Obstacle, Reason};
 use serde::Deserialize;
 

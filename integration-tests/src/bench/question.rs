@@ -3,7 +3,7 @@
 //! Invariant: the way of `longshore plan`: the same readers, the scheduler's own translation.
 
 use anyhow::Result;
-use longshore_core::plan::PlanInput;
+use longshore_core::question::PlanInput;
 use longshore_manifests::{inventory, manifest, neutral};
 use longshore_proto::types::v1::object::Kind;
 use longshore_proto::types::v1::{Catalogue, DaemonSet, Object, PodCount, PodShape};

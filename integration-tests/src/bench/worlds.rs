@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use anyhow::{Result, anyhow};
 use longshore_core::ids::ObjectKey;
 use longshore_core::labels;
-use longshore_core::plan::PlanInput;
+use longshore_core::question::PlanInput;
 use longshore_core::resources::Resources;
 use longshore_core::world::claim::NodeClaim;
 use longshore_core::world::node::Node;

@@ -2,6 +2,10 @@
 //!
 //! Invariant: a bound is only reported after the integer check in `certificate` has accepted it.
 
+pub(crate) mod price_sets;
+pub(crate) mod proof;
+pub(crate) mod total;
+
 use std::collections::BTreeMap;
 
 use crate::certificate::{self, PodClass, PricedRoom, SharedRoom};

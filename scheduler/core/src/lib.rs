@@ -7,18 +7,26 @@
 //! Read in this order: [`vocabulary`] (the words), [`world`] (the facts), [`plan`] (the straight line
 //! from facts to decisions), then `pack` and `disrupt`. [`check`] and [`certificate`] trust none of it.
 
+pub mod answer;
 pub mod bound;
 pub mod certificate;
 pub mod check;
 mod disrupt;
+pub mod explain;
+mod model;
+pub mod offers;
 mod pack;
-pub mod plan;
+mod place;
+mod plan;
+pub mod question;
 pub mod reason;
+mod topology;
 pub mod vocabulary;
 pub mod world;
 
 use longshore_planted as planted;
 
+pub use plan::plan;
 pub use vocabulary::{
     capacity_group, catalogue, ids, labels, overlay, pool, requirement, requirements, resources,
     selector, taint,

@@ -3,7 +3,7 @@
 //! Invariant: `Provisioning` is true exactly when the newest plan finds room for all of a buffer on nodes
 //! that are in service. Whether a buffer can be read at all is the watcher's to say.
 
-use longshore_core::plan::{Buffered, Plan};
+use longshore_core::answer::{Buffered, Plan};
 use longshore_proto::cluster::v1::directive::Action;
 use longshore_proto::cluster::v1::{Condition, SetConditions};
 use longshore_proto::types::v1::{ObjectKind, ObjectRef};

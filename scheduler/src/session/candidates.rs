@@ -5,7 +5,7 @@
 //! that the plan saw, overlays included, and whoever buys looks at their order only.
 
 use longshore_core::catalogue::Catalogue;
-use longshore_core::plan::{LaunchQuery, Objective, launch_candidates};
+use longshore_core::offers::{LaunchQuery, Objective, launch_candidates};
 use longshore_proto::cluster::v1::RecordLaunchFailure;
 use longshore_proto::limits::CANDIDATES_MAX;
 use longshore_proto::types::v1;

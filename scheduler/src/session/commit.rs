@@ -10,7 +10,7 @@ use std::hash::{Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-use longshore_core::plan::{Disruption, NewNode, Plan, Target, Unplaced};
+use longshore_core::answer::{Disruption, NewNode, Plan, Target, Unplaced};
 use longshore_core::vocabulary::ids::{ClaimName, NodeName, PodUid};
 use longshore_core::vocabulary::pool::DisruptionReason;
 use longshore_proto::cluster::v1 as cluster;

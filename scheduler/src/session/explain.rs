@@ -1,7 +1,9 @@
 //! What the newest plan does with one pod, for people.
 
+use longshore_core::answer::Target;
+use longshore_core::explain::Asked;
 use longshore_core::ids::PodUid;
-use longshore_core::plan::{Asked, PlanInput, Target};
+use longshore_core::question::PlanInput;
 use longshore_core::world::pod::Pod;
 use longshore_proto::planning::v1::{self as wire_planning, ExplainPodResponse};
 use longshore_proto::reason::Reason;
@@ -47,7 +49,7 @@ pub fn pod(
 /// twice: not for the session's own loop.
 #[must_use]
 pub fn choice(input: &PlanInput, pod: &PodUid) -> Option<v1::Explanation> {
-    let plan = longshore_core::plan::plan(input);
+    let plan = longshore_core::plan(input);
     wire::explanation::of(input, &plan, (pod.as_str(), Asked::Pod(pod)))
 }
 

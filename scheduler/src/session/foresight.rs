@@ -7,7 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use longshore_core::plan::{Placement, Plan, PlanInput, Target};
+use longshore_core::answer::{Placement, Plan, Target};
+use longshore_core::question::PlanInput;
 use longshore_core::vocabulary::ids::{ObjectKey, PodUid, ShapeId};
 use longshore_core::world::pod::Pod;
 use longshore_core::world::view::{Change, ClusterView, World};
@@ -94,14 +95,14 @@ impl Foresight {
 pub fn plan(input: PlanInput, coming: &Coming) -> (PlanInput, Plan) {
     let here = Arc::clone(&input.world);
     let input = PlanInput { world: with(&here, coming, input.now_ms), ..input };
-    let plan = longshore_core::plan::plan(&input);
+    let plan = longshore_core::plan(&input);
     let unplaced = unplaced(&plan);
     if coming.is_empty() || unplaced == 0 {
         return (input, plan);
     }
     // What a limit leaves is for those that are here.
     let plain = PlanInput { world: here, ..input.clone() };
-    let fewer = longshore_core::plan::plan(&plain);
+    let fewer = longshore_core::plan(&plain);
     if self::unplaced(&fewer) < unplaced { (plain, fewer) } else { (input, plan) }
 }
 
@@ -161,7 +162,7 @@ pub fn strip(plan: &mut Plan, world: &World) -> Kept {
 
 #[cfg(test)]
 mod tests {
-    use longshore_core::plan::{NewNode, Unplaced};
+    use longshore_core::answer::{NewNode, Unplaced};
     use longshore_core::reason::{Obstacle, Reason};
     use longshore_core::world::shape::PodShape;
 

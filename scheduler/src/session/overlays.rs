@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use longshore_core::catalogue::Catalogue;
 use longshore_core::ids::{CatalogueId, OverlayName, PoolName};
+use longshore_core::offers::{Overlaid, overlaid};
 use longshore_core::overlay::NodeOverlay;
-use longshore_core::plan::{Overlaid, overlaid};
 use longshore_core::pool::NodePool;
 use longshore_core::world::view::World;
 use longshore_proto::cluster::v1::directive::Action;

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use longshore_core::answer::Target;
 use longshore_core::catalogue::Catalogue;
-use longshore_core::plan::{Effort, Objective, PlanInput, Target};
+use longshore_core::offers::Objective;
+use longshore_core::question::{Effort, PlanInput};
 use longshore_core::reason::Obstacle;
 use longshore_core::vocabulary::ids::{
     CatalogueId, ClaimName, OverlayName, PodUid, PoolName, ShapeId,
@@ -352,7 +354,7 @@ fn plan_span(state: &ClusterState, plan_id: &str, traceparents: &[String]) -> Sp
 
 #[cfg(test)]
 mod tests {
-    use longshore_core::plan::Plan;
+    use longshore_core::answer::Plan;
 
     use super::*;
 

@@ -5,8 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use longshore_core::answer::Plan;
 use longshore_core::check::{self, Violation};
-use longshore_core::plan::{Plan, PlanInput};
+use longshore_core::question::PlanInput;
 use longshore_core::reason::Obstacle;
 use longshore_core::vocabulary::ids::{ClaimName, NodeName, PoolName};
 use longshore_core::vocabulary::taint::DISRUPTED;
@@ -49,14 +50,14 @@ pub fn propose(input: PlanInput, coming: &Coming, plan_id: String, span: Span) -
     if planted::is("S16") && !violations.is_empty() {
         return None;
     }
-    let certain = longshore_core::plan::certain(&plan, &input);
+    let certain = longshore_core::answer::certain(&plan, &input);
     let kept = foresight::strip(&mut plan, &input.world);
     span.record("refused", violations.len());
     span.record("placed", plan.placements.len());
     span.record("launches", plan.launches.len());
     span.record("unplaced", plan.unplaced.len());
     span.record("disruptions", plan.disruptions.len());
-    let closed = longshore_core::plan::closed_pools(&input);
+    let closed = longshore_core::offers::closed_pools(&input);
     let tainted = tainted(&input.world);
     let (plan, opening, span) = (Arc::new(plan), input.opening, span.clone());
     Some(Proposal { plan_id, plan, closed, opening, tainted, certain, kept, span })

@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use longshore_core::answer::{Plan, Target};
 use longshore_core::ids::{ClaimName, NodeName, PodUid};
-use longshore_core::plan::{Plan, Target};
 use longshore_core::vocabulary::pool::DisruptionReason;
 use longshore_core::world::claim::NodeClaim;
 use longshore_core::world::pod::Pod;
@@ -120,8 +120,8 @@ impl Bench<'_> {
 
 #[cfg(test)]
 mod tests {
+    use longshore_core::answer::Unplaced;
     use longshore_core::ids::ObjectKey;
-    use longshore_core::plan::Unplaced;
     use longshore_core::reason::{Obstacle, Reason};
     use longshore_core::selector::LabelSelector;
     use longshore_core::world::budget::DisruptionBudget;

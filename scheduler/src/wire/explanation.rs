@@ -1,9 +1,9 @@
 //! Explanations on their way out: why pods go where they go, and what one more would cost.
 
+use longshore_core::answer::{Candidate, Plan, Target};
+use longshore_core::explain::{Asked, Choice, OneMore, Purchase, choices, one_more};
 use longshore_core::ids::PodUid;
-use longshore_core::plan::{
-    Asked, Candidate, Choice, OneMore, Plan, PlanInput, Purchase, Target, choices, one_more,
-};
+use longshore_core::question::PlanInput;
 use longshore_proto::types::v1;
 
 use super::plan::{candidate, reason};

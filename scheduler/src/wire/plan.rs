@@ -1,7 +1,7 @@
 //! Plans on their way out: nodes, placements, reasons and the bound.
 
+use longshore_core::answer::{Candidate, NewNode, Plan, Target, Unplaced};
 use longshore_core::bound::{BoundKind, LowerBound, ResourcePrices};
-use longshore_core::plan::{Candidate, NewNode, Plan, Target, Unplaced};
 use longshore_core::reason::Reason;
 use longshore_proto::types::v1;
 

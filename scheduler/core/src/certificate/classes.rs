@@ -3,8 +3,8 @@
 //! Invariant: integers decide; floating point only chooses the order of the search and the weights of
 //! the resources, and no choice can make a wrong bound pass.
 
-use super::{CertificateError, NANO_PER_MICRO, covers};
 use crate::bound::LowerBound;
+use crate::certificate::{CertificateError, NANO_PER_MICRO, covers};
 use crate::vocabulary::ids::ShapeId;
 
 /// Equal pods, for the purpose of a bound.

@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use super::classes::{values, worth};
-use super::{CertificateError, NANO_PER_MICRO, PodClass, SharedRoom, covers};
 use crate::bound::{LowerBound, units};
+use crate::certificate::classes::{values, worth};
+use crate::certificate::{CertificateError, NANO_PER_MICRO, PodClass, SharedRoom, covers};
 
 /// Prices are compared as multiples of this part of a nano-dollar: the largest unit divides it.
 const PARTS: i128 = 1 << 20;

@@ -5,17 +5,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use super::{Findings, Part, Rule, cost};
+use crate::answer::Plan;
 use crate::bound::{BoundKind, LowerBound};
 use crate::certificate::{self, CertificateError, PodClass, PricedRoom, SharedRoom};
-use crate::plan::{Plan, PlanInput};
+use crate::check::{Findings, Part, Rule, cost};
+use crate::question::PlanInput;
 use crate::vocabulary::catalogue::{Catalogue, InstanceType, Offering};
 use crate::vocabulary::ids::{ClaimName, ReservationId, ShapeId};
-use crate::vocabulary::labels;
 use crate::vocabulary::pool::NodePool;
 use crate::vocabulary::requirements::Requirements;
 use crate::vocabulary::resources::{Resources, total};
-use crate::vocabulary::sold;
+use crate::vocabulary::{labels, sold};
 use crate::world::drawn::{self, drawn};
 use crate::world::node::Node;
 use crate::world::shape::PodShape;

@@ -7,8 +7,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::Part;
-use super::nodes::{NodeAfter, Nodes};
+use crate::check::Part;
+use crate::check::nodes::{NodeAfter, Nodes};
 use crate::vocabulary::ids::ShapeId;
 use crate::vocabulary::labels::HOSTNAME;
 use crate::world::shape::PodShape;

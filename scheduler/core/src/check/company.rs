@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::census::Census;
-use super::{Findings, Rule};
+use crate::check::census::Census;
+use crate::check::{Findings, Rule};
 use crate::world::shape::PodShape;
 
 /// A shape with required affinity, and where it has found company so far.

@@ -3,7 +3,7 @@
 //! Invariant: whole numbers only, in pico-dollars per hour, in which nothing has to be rounded before the
 //! end.
 
-use crate::plan::PlanInput;
+use crate::question::PlanInput;
 use crate::vocabulary::catalogue::{CapacityType, InstanceType, Offering};
 
 /// Pico-dollars in a micro-dollar; interruptions are counted in a million hours.

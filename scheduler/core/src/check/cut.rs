@@ -5,10 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Part, Violation, check};
+use crate::answer::{Placement, Plan, Target, Unplaced};
 use crate::bound::LowerBound;
-use crate::plan::{Placement, Plan, PlanInput, Target, Unplaced};
+use crate::check::{Part, Violation, check};
 use crate::planted;
+use crate::question::PlanInput;
 use crate::reason::{Obstacle, Reason};
 use crate::vocabulary::ids::PodUid;
 use crate::vocabulary::pool::DisruptionReason;

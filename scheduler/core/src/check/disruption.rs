@@ -6,9 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Findings, Part, Rule, cost};
-use crate::plan::{Disruption, Plan, PlanInput};
+use crate::answer::{Disruption, Plan};
+use crate::check::{Findings, Part, Rule, cost};
 use crate::planted;
+use crate::question::PlanInput;
 use crate::vocabulary::ids::{NodeName, PodUid, PoolName};
 use crate::vocabulary::pool::{ConsolidationPolicy, DisruptionReason};
 use crate::vocabulary::resources::total;

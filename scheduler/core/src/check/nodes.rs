@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::{Findings, Part, Rule, cost};
-use crate::plan::{
-    CANDIDATES_MAX, Candidate, MinValuesPolicy, NewNode, Placement, Plan, PlanInput, Target,
-};
+use crate::answer::{Candidate, NewNode, Placement, Plan, Target};
+use crate::check::{Findings, Part, Rule, cost};
+use crate::offers::CANDIDATES_MAX;
+use crate::question::{MinValuesPolicy, PlanInput};
 use crate::vocabulary::capacity_group::CapacityGroup;
 use crate::vocabulary::catalogue::{CapacityType, InstanceType, Offering};
 use crate::vocabulary::ids::PodUid;

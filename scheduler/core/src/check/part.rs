@@ -3,7 +3,7 @@
 //! Invariant: without these parts the rule holds, as far as the rule alone can tell. What is not named is
 //! not to blame.
 
-use crate::plan::Target;
+use crate::answer::Target;
 use crate::vocabulary::ids::{PodUid, ShapeId};
 
 /// A part of a plan.

@@ -2,8 +2,8 @@
 //!
 //! Invariant: a node is judged with all its pods on it and the DaemonSet pods still to come.
 
-use super::nodes::{Form, NodeAfter, Nodes};
-use super::{Findings, Part, Rule};
+use crate::check::nodes::{Form, NodeAfter, Nodes};
+use crate::check::{Findings, Part, Rule};
 use crate::vocabulary::requirements::Requirements;
 use crate::vocabulary::resources::Resources;
 use crate::world::shape::PodShape;

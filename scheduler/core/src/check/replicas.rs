@@ -5,8 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{Findings, Part, Rule};
-use crate::plan::{NewNode, Plan, PlanInput};
+use crate::answer::{NewNode, Plan};
+use crate::check::{Findings, Part, Rule};
+use crate::question::PlanInput;
 use crate::vocabulary::ids::{ClaimName, PoolName};
 use crate::vocabulary::pool::DisruptionReason;
 use crate::world::claim::NodeClaim;

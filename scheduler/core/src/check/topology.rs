@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::census::{Census, Count};
-use super::nodes::{Form, NodeAfter};
-use super::{Findings, Part, Rule};
+use crate::check::census::{Census, Count};
+use crate::check::nodes::{Form, NodeAfter};
+use crate::check::{Findings, Part, Rule};
 use crate::vocabulary::labels::{HOSTNAME, Labels};
 use crate::world::shape::{PodAffinityTerm, PodShape, TopologySpread};
 

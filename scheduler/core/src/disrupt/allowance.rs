@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::candidate::Candidate;
-use crate::plan::model::Model;
+use crate::disrupt::candidate::Candidate;
+use crate::model::Model;
 use crate::vocabulary::ids::PoolName;
 use crate::vocabulary::pool::DisruptionReason;
 

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::plan::hosts::Host;
-use crate::plan::model::Model;
+use crate::model::Model;
+use crate::model::existing::Host;
 use crate::planted;
 use crate::vocabulary::ids::ClaimName;
 use crate::vocabulary::pool::{ConsolidationPolicy, DisruptionReason, NodePool};

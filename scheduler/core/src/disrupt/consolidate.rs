@@ -6,13 +6,13 @@
 
 use std::collections::BTreeSet;
 
-use super::candidate::Candidate;
-use super::relocate::{Relocation, wanted};
-use super::scales::{self, Scales, Stakes};
-use super::strewn::Strewn;
-use super::{Context, Disruptor};
-use crate::pack::vector::{self, float};
-use crate::plan::place::Placed;
+use crate::disrupt::candidate::Candidate;
+use crate::disrupt::relocate::{Relocation, wanted};
+use crate::disrupt::scales::{self, Scales, Stakes};
+use crate::disrupt::strewn::Strewn;
+use crate::disrupt::{Context, Disruptor};
+use crate::pack::problem::vector::{self, float};
+use crate::place::Placed;
 use crate::vocabulary::catalogue::CapacityType;
 use crate::vocabulary::ids::PoolName;
 use crate::vocabulary::labels::CAPACITY_TYPE;

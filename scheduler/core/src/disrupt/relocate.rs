@@ -2,16 +2,15 @@
 //!
 //! Invariant: a trial that is not taken leaves the scene exactly as it was.
 
-use super::Context;
-use super::candidate::Candidate;
-use crate::pack::ledger::Budget;
-use crate::plan::Effort;
-use crate::plan::buffers;
-use crate::plan::model::Model;
-use crate::plan::place::{Placed, Placer};
-use crate::plan::rows::Given;
-use crate::plan::scene::{OnHost, Scene};
-use crate::plan::wishes::Wishes;
+use crate::disrupt::Context;
+use crate::disrupt::candidate::Candidate;
+use crate::model::Model;
+use crate::pack::problem::limits::Budget;
+use crate::place::state::{OnHost, Scene};
+use crate::place::{Placed, Placer, buffers};
+use crate::question::Effort;
+use crate::topology::preferences::Wishes;
+use crate::topology::split_shapes::Given;
 use crate::world::topology::{Group, GroupRule, GroupSpec};
 
 /// Nodes taken out of the scene, with what it takes to put them back.

@@ -6,17 +6,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Disruptor;
-use super::candidate::Candidate;
-use crate::pack::vector::{self, Vector};
-use crate::plan::assemble::node_of;
-use crate::plan::candidates::{CANDIDATES_MAX, candidate};
-use crate::plan::goods;
-use crate::plan::hosts::Host;
-use crate::plan::market::{Stall, node_labels};
-use crate::plan::substitutes::COST_FACTOR_MAX;
-use crate::plan::{self, Candidate as Offered, Disruption, MinValuesPolicy, NewNode, flexibility};
+use crate::answer::{Candidate as Offered, Disruption, NewNode, Target};
+use crate::disrupt::Disruptor;
+use crate::disrupt::candidate::Candidate;
+use crate::model::existing::Host;
+use crate::offers::candidates::{CANDIDATES_MAX, candidate};
+use crate::offers::market::{Stall, node_labels};
+use crate::offers::substitutes::COST_FACTOR_MAX;
+use crate::offers::{min_values, priced};
+use crate::pack::problem::vector::{self, Vector};
+use crate::place::assemble::node_of;
 use crate::planted;
+use crate::question::MinValuesPolicy;
 use crate::reason::Obstacle;
 use crate::vocabulary::catalogue::{InstanceType, Offering};
 use crate::vocabulary::ids::Zone;
@@ -68,7 +69,7 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
             else {
                 continue;
             };
-            let mut budget = goods::limit(model, stall);
+            let mut budget = priced::limit(model, stall);
             let mut zones = self.zones(stall);
             for host in staying {
                 let zone = model.hosts[host].label(ZONE).and_then(|zone| zones.get_mut(zone));
@@ -101,7 +102,7 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
             };
             let drawn = self.plan.launches.iter().filter(names).count();
             let drawn = i64::try_from(drawn).unwrap_or(i64::MAX);
-            goods::held(self.context.model, &reservation.id) + drawn < reservation.remaining
+            priced::held(self.context.model, &reservation.id) + drawn < reservation.remaining
         })
     }
 
@@ -142,7 +143,7 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
         &self,
         host: usize,
         known: &BTreeMap<usize, &Candidate<'a>>,
-    ) -> ([bool; 4], f64, plan::Target) {
+    ) -> ([bool; 4], f64, Target) {
         let known = known.get(&host);
         let here = &self.context.model.hosts[host];
         let launched = here.claim.as_ref().is_some_and(|claim| !claim.provider_id.is_empty());
@@ -225,7 +226,7 @@ impl InZone {
         let may_be = |kind: &&&InstanceType| {
             node.candidates.iter().any(|candidate| candidate.instance_type == kind.name)
         };
-        let each = stall.types.iter().filter(may_be).map(|kind| goods::charge(stall, kind));
+        let each = stall.types.iter().filter(may_be).map(|kind| priced::charge(stall, kind));
         let charge =
             each.reduce(|most, each| most.iter().zip(each).map(|(a, b)| *a.max(&b)).collect());
         Some(Self { charge: charge.unwrap_or_default(), node, nodes: 0 })
@@ -261,7 +262,7 @@ fn node(stall: &Stall<'_>, mut offers: Vec<Replica<'_>>, strict: bool) -> Option
         let labels = offers.iter().map(|it| node_labels(it.instance, it.offering));
         labels.filter_map(|labels| labels.get(key).map(|value| (*value).to_owned())).collect()
     };
-    let mut demands = flexibility::demands(&stall.requirements);
+    let mut demands = min_values::demands(&stall.requirements);
     if strict && !planted::is("S16f") && demands.any(|(key, least)| kept(key).len() < least) {
         return None;
     }

@@ -5,12 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::candidate::Candidate;
-use crate::pack::vector::float;
-use crate::plan::flexibility;
-use crate::plan::goods::Goods;
-use crate::plan::model::Model;
-use crate::plan::place::{Bought, Placed};
+use crate::disrupt::candidate::Candidate;
+use crate::model::Model;
+use crate::offers::min_values;
+use crate::offers::priced::Goods;
+use crate::pack::problem::vector::float;
+use crate::place::{Bought, Placed};
 use crate::vocabulary::catalogue::CapacityType;
 use crate::vocabulary::ids::PoolName;
 
@@ -141,7 +141,7 @@ fn keep_cheaper(goods: &Goods<'_, '_>, placed: &mut Placed, cost: i64) -> bool {
     }
     let flexible = |node: &Bought| {
         let offers = node.offers.iter().copied();
-        flexibility::obstacle(goods, goods.offers[node.offers[0]].stall, offers).is_none()
+        min_values::obstacle(goods, goods.offers[node.offers[0]].stall, offers).is_none()
     };
     placed.nodes.iter().all(flexible)
 }

@@ -8,12 +8,12 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::Context;
-use crate::pack::vector::{self, Vector, float};
-use crate::plan::goods::Goods;
-use crate::plan::hosts::Host;
-use crate::plan::model::Model;
-use crate::plan::place::Placed;
+use crate::disrupt::Context;
+use crate::model::Model;
+use crate::model::existing::Host;
+use crate::offers::priced::Goods;
+use crate::pack::problem::vector::{self, Vector, float};
+use crate::place::Placed;
 
 /// Resources that kube-scheduler's default scores look at.
 const SCORED: [&str; 2] = ["cpu", "memory"];

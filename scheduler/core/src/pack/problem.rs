@@ -2,9 +2,15 @@
 //!
 //! Invariant: immutable while it is solved; all indexes refer to its own lists.
 
-use super::ledger::Budget;
-use super::rules::{NodeRules, NodeState};
-use super::vector::Vector;
+pub(crate) mod dominance;
+pub(crate) mod item_table;
+pub(crate) mod limits;
+pub(crate) mod rules;
+pub(crate) mod vector;
+
+use crate::pack::problem::limits::Budget;
+use crate::pack::problem::rules::{NodeRules, NodeState};
+use crate::pack::problem::vector::Vector;
 use crate::vocabulary::resources::total;
 
 /// Equal pods that wait for a place.
@@ -90,7 +96,7 @@ impl Problem {
     pub(crate) fn weight(&self, load: &[(usize, i64)]) -> Vector {
         let mut sum = vec![0; self.bins.first().map_or(0, |bin| bin.room.len())];
         for (row, count) in load {
-            super::vector::add(&mut sum, &self.rows[*row].request, *count);
+            crate::pack::problem::vector::add(&mut sum, &self.rows[*row].request, *count);
         }
         sum
     }

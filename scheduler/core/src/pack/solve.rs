@@ -3,22 +3,20 @@
 //! Invariant: NodePool weights come first, then the number of pods placed, then the price. Every way starts
 //! from the same rows and the best is kept; more effort tries more ways, most often for a lower price.
 
-use super::columns::{Bounds, Generator};
-use super::company;
-use super::deal;
-use super::dive::{self, Dive};
-use super::greedy::{self, Solution, Task};
-use super::improve::{self, Patience};
-use super::insert::{Habit, Nodes};
-use super::ledger::Ledger;
-use super::part::{Enough, Part};
-use super::pattern::Care;
-use super::prices;
-use super::problem::{Packed, Problem};
-use super::shelf::Shelf;
-use super::tail;
-use super::vector::float;
-use crate::plan::Effort;
+use crate::pack::column_generation::columns::{Bounds, Generator};
+use crate::pack::column_generation::dive::{self, Dive};
+use crate::pack::heuristics::greedy::{self, Solution, Task};
+use crate::pack::heuristics::improve::{self, Patience};
+use crate::pack::heuristics::insert::{Habit, Nodes};
+use crate::pack::heuristics::part::{Enough, Part};
+use crate::pack::heuristics::{company, tail, vector_fit};
+use crate::pack::knapsack::pattern::Care;
+use crate::pack::lp::prices;
+use crate::pack::problem::item_table::Shelf;
+use crate::pack::problem::limits::Ledger;
+use crate::pack::problem::vector::float;
+use crate::pack::problem::{Packed, Problem};
+use crate::question::Effort;
 
 /// Largest number of pods that are also packed one by one.
 const ONE_BY_ONE_MAX: i64 = 256;
@@ -170,7 +168,7 @@ impl Solver<'_> {
     /// where fewer nodes do, it buys mostly fractions, and is only asked for the best plan there is.
     fn attempts(&self, task: Task<'_>, outcome: &Outcome) -> Vec<Attempt> {
         let mut values = task.values.to_vec();
-        let dealt = deal::pack(task, &outcome.left, &outcome.ledger);
+        let dealt = vector_fit::pack(task, &outcome.left, &outcome.ledger);
         let kinds = greedy::kinds(&outcome.left);
         let enough = match self.effort {
             Effort::Greedy => FAIR,

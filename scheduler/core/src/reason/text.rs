@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use super::{ClosestOffering, ClosestType, Obstacle, RuledOut, TopologyRule};
+use crate::reason::{ClosestOffering, ClosestType, Obstacle, RuledOut, TopologyRule};
 use crate::vocabulary::labels::NODE_POOL;
 use crate::vocabulary::requirement::Requirement;
 use crate::vocabulary::resources::display_amount;

@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::capacity_group::CapacityGroup;
-use super::ids::{CatalogueId, InstanceTypeName, ReservationId, Zone, ZoneId};
-use super::labels::{INSTANCE_FAMILY, Labels};
-use super::resources::Resources;
+use crate::vocabulary::capacity_group::CapacityGroup;
+use crate::vocabulary::ids::{CatalogueId, InstanceTypeName, ReservationId, Zone, ZoneId};
+use crate::vocabulary::labels::{INSTANCE_FAMILY, Labels};
+use crate::vocabulary::resources::Resources;
 
 /// Highest price of an instance, in micro-dollars per hour: a hundred thousand dollars an hour. Millions of
 /// nodes at ten times as much, which is what weights can make of it, still sum up to less than an `i64` holds.

@@ -6,9 +6,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::catalogue::PRICE_MAX;
-use super::ids::OverlayName;
-use super::requirements::Requirements;
+use crate::vocabulary::catalogue::PRICE_MAX;
+use crate::vocabulary::ids::OverlayName;
+use crate::vocabulary::requirements::Requirements;
 
 /// A NodeOverlay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

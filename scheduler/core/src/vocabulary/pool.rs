@@ -4,11 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::ids::{CatalogueId, PoolName, Zone};
-use super::labels::{Labels, NODE_POOL};
-use super::requirement::Requirement;
-use super::requirements::Requirements;
-use super::taint::Taint;
+use crate::vocabulary::ids::{CatalogueId, PoolName, Zone};
+use crate::vocabulary::labels::{Labels, NODE_POOL};
+use crate::vocabulary::requirement::Requirement;
+use crate::vocabulary::requirements::Requirements;
+use crate::vocabulary::taint::Taint;
 
 /// Most nodes that a pool may ask to be kept. More is taken for a slip of the pen, and the pool makes none.
 pub const REPLICAS_MAX: i64 = 100_000;

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::labels::{Labels, canonical, is_well_known};
-use super::requirement::Requirement;
+use crate::vocabulary::labels::{Labels, canonical, is_well_known};
+use crate::vocabulary::requirement::Requirement;
 
 /// Requirements by label key, all of which must hold. Empty means no constraint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -2,8 +2,8 @@
 //!
 //! Invariant: an empty selector selects everything; "selects nothing" is an absent selector.
 
-use super::labels::Labels;
-use super::requirement::Requirement;
+use crate::vocabulary::labels::Labels;
+use crate::vocabulary::requirement::Requirement;
 
 /// Selects objects by their labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::catalogue::{Catalogue, InstanceType, Offering};
-use super::labels;
-use super::requirements::Requirements;
 use crate::planted;
+use crate::vocabulary::catalogue::{Catalogue, InstanceType, Offering};
+use crate::vocabulary::labels;
+use crate::vocabulary::requirements::Requirements;
 
 /// Keys that an offering decides.
 pub const OFFERING_KEYS: [&str; 7] = [

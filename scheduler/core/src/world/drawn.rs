@@ -5,13 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use super::claim::NodeClaim;
-use super::node::Node;
 use crate::vocabulary::catalogue::{Catalogue, InstanceType};
 use crate::vocabulary::ids::InstanceTypeName;
 use crate::vocabulary::labels::INSTANCE_TYPE;
 use crate::vocabulary::resources::{Resources, total};
 use crate::vocabulary::sold;
+use crate::world::claim::NodeClaim;
+use crate::world::node::Node;
 
 /// The hardware that a claim stands for, given its node when it has one and what its pool buys from.
 #[must_use]

@@ -7,17 +7,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::budget::{DaemonSet, DisruptionBudget};
-use super::buffer::CapacityBuffer;
-use super::claim::NodeClaim;
-use super::node::Node;
-use super::pod::Pod;
-use super::shape::PodShape;
 use crate::vocabulary::ids::{
     ClaimName, NodeName, ObjectKey, OverlayName, PodUid, PoolName, ShapeId,
 };
 use crate::vocabulary::overlay::NodeOverlay;
 use crate::vocabulary::pool::NodePool;
+use crate::world::budget::{DaemonSet, DisruptionBudget};
+use crate::world::buffer::CapacityBuffer;
+use crate::world::claim::NodeClaim;
+use crate::world::node::Node;
+use crate::world::pod::Pod;
+use crate::world::shape::PodShape;
 
 /// One step from a view to the next.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use longshore_core::bound::BoundKind;
 use longshore_core::certificate::{self, PricedRoom};
 use longshore_core::check::{Rule, check};
-use longshore_core::plan::plan;
+use longshore_core::plan;
 use longshore_core::resources::Resources;
 
 use super::random::Random;

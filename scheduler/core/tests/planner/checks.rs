@@ -2,13 +2,14 @@
 //!
 //! Invariant: each planted mistake is the only one of its plan.
 
+use longshore_core::answer::{Candidate, Plan, Target};
 use longshore_core::capacity_group::CapacityGroup;
 use longshore_core::check::{Rule, check};
+use longshore_core::explain::explain_pod;
 use longshore_core::labels;
-use longshore_core::plan::{
-    Candidate, LaunchQuery, MinValuesPolicy, Plan, PlanInput, Target, closed_pools, explain_pod,
-    launch_candidates, plan,
-};
+use longshore_core::offers::{LaunchQuery, closed_pools, launch_candidates};
+use longshore_core::plan;
+use longshore_core::question::{MinValuesPolicy, PlanInput};
 use longshore_core::reason::Obstacle;
 
 use super::random::Random;
@@ -95,7 +96,7 @@ fn a_launch_is_checked_against_pool_taints_limits_and_catalogue() {
     let bare = wrong.unplaced.remove(0).pods.remove(0);
     wrong.launches[0].pods.insert(0, bare.clone());
     let target = Target::New(0);
-    wrong.placements.push(longshore_core::plan::Placement { pod: bare, target });
+    wrong.placements.push(longshore_core::answer::Placement { pod: bare, target });
     assert!(rules(&wrong).contains(&Rule::Taints));
 }
 

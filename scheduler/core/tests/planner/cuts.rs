@@ -4,10 +4,12 @@
 
 use std::collections::BTreeSet;
 
+use longshore_core::answer::{Placement, Plan, Target};
 use longshore_core::bound::LowerBound;
 use longshore_core::check::{Rule, check, cut};
 use longshore_core::ids::PodUid;
-use longshore_core::plan::{Placement, Plan, PlanInput, Target, plan};
+use longshore_core::plan;
+use longshore_core::question::PlanInput;
 
 use super::checks::anything;
 use super::random::Random;
@@ -131,7 +133,7 @@ fn launches_over_a_limit_go_from_the_last() {
     let mut wrong = answer.clone();
     let own = wrong.launches.iter().position(|launch| launch.pool.as_str() == "small").unwrap();
     let more = wrong.launches[own].clone();
-    let standing = longshore_core::plan::NewNode { pods: Vec::new(), standing: true, ..more };
+    let standing = longshore_core::answer::NewNode { pods: Vec::new(), standing: true, ..more };
     wrong.launches.push(standing);
     let (left, found) = cut(wrong, &input);
     assert!(found.iter().any(|violation| violation.rule == Rule::Limits), "{found:?}");
@@ -188,7 +190,7 @@ fn whatever_is_spoilt_what_is_left_passes_and_was_in_the_plan() {
             assert!(wrong.placements.contains(placement), "round {round}\n{text}");
         }
         for launch in &left.launches {
-            let known = |other: &longshore_core::plan::NewNode| {
+            let known = |other: &longshore_core::answer::NewNode| {
                 other.candidates == launch.candidates && other.requests == launch.requests
             };
             assert!(wrong.launches.iter().any(known), "round {round}\n{text}");

@@ -7,10 +7,11 @@ use std::fmt::Write;
 use std::path::Path;
 
 use expect_test::expect_file;
+use longshore_core::answer::{Candidate, Plan, Target};
+use longshore_core::explain::{Asked, By, Choice, OneMore, choices, one_more};
 use longshore_core::ids::ShapeId;
-use longshore_core::plan::{
-    Asked, By, Candidate, Choice, OneMore, Plan, PlanInput, Target, choices, one_more, plan,
-};
+use longshore_core::plan;
+use longshore_core::question::PlanInput;
 
 use super::render::dollars;
 use super::scenario;

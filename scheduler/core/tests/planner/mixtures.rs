@@ -4,8 +4,10 @@
 
 use std::fmt::Write;
 
+use longshore_core::answer::Plan;
 use longshore_core::check::{Rule, check};
-use longshore_core::plan::{Plan, PlanInput, plan};
+use longshore_core::plan;
+use longshore_core::question::PlanInput;
 
 use super::random::Random;
 use super::scenario;

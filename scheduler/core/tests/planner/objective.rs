@@ -2,13 +2,14 @@
 //!
 //! Invariant: weights decide, prices are told; what weighs nothing changes nothing.
 
+use longshore_core::answer::{NewNode, Plan};
 use longshore_core::capacity_group::CapacityGroup;
 use longshore_core::catalogue::{CapacityType, InstanceType, Offering};
 use longshore_core::check::{Rule, check};
 use longshore_core::labels;
-use longshore_core::plan::{
-    LaunchQuery, NewNode, Objective, Plan, PlanInput, launch_candidates, plan,
-};
+use longshore_core::offers::{LaunchQuery, Objective, launch_candidates};
+use longshore_core::plan;
+use longshore_core::question::PlanInput;
 use longshore_core::requirements::Requirements;
 use longshore_core::resources::Resources;
 

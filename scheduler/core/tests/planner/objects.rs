@@ -2,8 +2,9 @@
 //!
 //! Invariant: whatever is not understood fails the test.
 
+use longshore_core::offers::Objective;
 use longshore_core::overlay::{NodeOverlay, PriceChange};
-use longshore_core::plan::{Objective, PlanInput};
+use longshore_core::question::PlanInput;
 use longshore_core::world::buffer::CapacityBuffer;
 use longshore_core::world::pod::PodKey;
 

@@ -1,6 +1,6 @@
 //! Whether pods need to be told their nodes.
 
-use longshore_core::plan::plan;
+use longshore_core::plan;
 
 use super::scenario;
 

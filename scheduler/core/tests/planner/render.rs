@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use longshore_core::plan::{NewNode, Placement, Plan, PlanInput, Target};
+use longshore_core::answer::{NewNode, Placement, Plan, Target};
+use longshore_core::question::PlanInput;
 
 pub fn render(plan: &Plan, input: &PlanInput) -> String {
     let mut text = String::new();

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use expect_test::expect_file;
 use longshore_core::check::check;
-use longshore_core::plan::plan;
+use longshore_core::plan;
 
 use super::random::Random;
 use super::{render, scenario};

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use longshore_core::check::{check, cut};
-use longshore_core::plan::plan;
+use longshore_core::plan;
 
 use super::random::Random;
 use super::scenario;

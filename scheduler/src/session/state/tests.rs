@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use longshore_core::answer::Plan;
 use longshore_core::ids::CatalogueId;
-use longshore_core::plan::{Plan, PlanInput, plan};
+use longshore_core::plan;
+use longshore_core::question::PlanInput;
 use longshore_proto::capacity::v1 as capacity;
 use longshore_proto::cluster::v1 as cluster;
 use longshore_proto::cluster::v1::sync_request::Message;

@@ -6,8 +6,9 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use super::{Form, NodeAfter, form, settle};
-use crate::plan::{PlanInput, Target};
+use crate::answer::Target;
+use crate::check::nodes::{Form, NodeAfter, form, settle};
+use crate::question::PlanInput;
 use crate::vocabulary::catalogue::{Catalogue, InstanceType, Offering};
 use crate::vocabulary::sold;
 use crate::world::claim::NodeClaim;

@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use super::group::{GroupRule, GroupSpec, NodeFilter, ShapeSet};
 use crate::vocabulary::selector::LabelSelector;
 use crate::world::shape::{Namespaces, PodAffinityTerm, PodShape, TopologySpread};
+use crate::world::topology::group::{GroupRule, GroupSpec, NodeFilter, ShapeSet};
 
 /// Weight of a spread that is only wished for; preferred terms have 1 to 100.
 const SPREAD_WISH_WEIGHT: i64 = 100;

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use crate::pack::rules::Tally;
+use crate::pack::problem::rules::Tally;
 use crate::reason::TopologyRule;
 use crate::vocabulary::requirements::Requirements;
 use crate::vocabulary::taint::Toleration;

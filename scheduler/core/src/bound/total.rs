@@ -1,0 +1,93 @@
+//! What a plan costs, and the proof of how little it could cost.
+//!
+//! Invariant: the bound is about exactly the pods that the launches carry and exactly the offers that
+//! are available; constraints are dropped, never added, so it can only be too low.
+
+use crate::answer::{NewNode, Plan};
+use crate::bound::{self, LowerBound, proof};
+use crate::certificate::PricedRoom;
+use crate::model::Model;
+use crate::offers::priced::Goods;
+use crate::pack::lp::prices;
+use crate::pack::problem::vector::{self, Vector};
+use crate::vocabulary::resources::Resources;
+
+/// Adds prices, cost, bound and gap; `launched` counts the pods of each shape on launches.
+pub(crate) fn add(model: &Model<'_>, goods: &Goods<'_, '_>, launched: &[i64], plan: &mut Plan) {
+    plan.launch_price_micro_usd_per_hour = plan.launches.iter().map(NewNode::price).sum();
+    plan.launch_cost_micro_usd_per_hour = plan.launches.iter().map(NewNode::cost).sum();
+    let gone = |host: &crate::model::existing::Host<'_>| {
+        let name = host.node.map(|node| &node.name);
+        host.leaving
+            || plan.disruptions.iter().any(|d| name.is_some_and(|name| d.nodes.contains(name)))
+    };
+    let staying = model.hosts.iter().filter(|host| !gone(host));
+    let fleet: i64 = staying.filter_map(|host| host.price).sum();
+    plan.fleet_price_micro_usd_per_hour = fleet + plan.launch_price_micro_usd_per_hour;
+    plan.bound = lower_bound(model, goods, launched);
+    // Nodes that no pod waits for are no part of what the bound speaks of.
+    let for_pods: i64 = plan.launches.iter().filter(|node| !node.standing).map(NewNode::cost).sum();
+    if is_wide(for_pods, &plan.bound)
+        && let Some(by_values) = proof::by_values(model, goods, launched, plan)
+        && by_values.cost_micro_usd_per_hour > plan.bound.cost_micro_usd_per_hour
+    {
+        plan.bound = by_values;
+    }
+    let bound = i128::from(plan.bound.cost_micro_usd_per_hour);
+    let over = i128::from(for_pods) - bound;
+    let ppm = (over * 1_000_000).checked_div(bound).unwrap_or(0);
+    plan.gap_ppm = i64::try_from(ppm).unwrap_or(i64::MAX);
+}
+
+/// True when the gap leaves something worth proving.
+fn is_wide(cost: i64, bound: &LowerBound) -> bool {
+    i128::from(cost) * 1_000 > i128::from(bound.cost_micro_usd_per_hour) * 1_001
+}
+
+fn lower_bound(model: &Model<'_>, goods: &Goods<'_, '_>, launched: &[i64]) -> LowerBound {
+    let demand = demand(model, launched);
+    if demand.iter().all(|amount| *amount == 0) {
+        return LowerBound::default();
+    }
+    let mut rooms: Vec<(i64, &Vector)> =
+        (0..goods.offers.len()).map(|at| (goods.cost(at), goods.most_room(at))).collect();
+    rooms.sort_unstable();
+    let line = pareto(&rooms).into_iter().map(|(price, room)| (price, room.as_slice()));
+    let prices = prices::of(&demand, line);
+    let names = model.dims.names();
+    let prices: Vec<(String, f64)> = names.iter().cloned().zip(prices).collect();
+    let named = |amounts: &[i64]| {
+        let mut named = Resources::default();
+        for (name, amount) in names.iter().zip(amounts) {
+            named.set(name, *amount);
+        }
+        named
+    };
+    rooms.dedup();
+    let offers: Vec<PricedRoom> = rooms
+        .iter()
+        .map(|(price, room)| PricedRoom { room: named(room), price_micro_usd_per_hour: *price })
+        .collect();
+    bound::from_prices(&prices, &named(&demand), &offers)
+}
+
+/// Requests in all of a number of pods of each shape.
+fn demand(model: &Model<'_>, counts: &[i64]) -> Vector {
+    let mut demand = vec![0; model.dims.names().len()];
+    for (shape, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+        vector::add(&mut demand, &model.requests[shape], *count);
+    }
+    demand
+}
+
+/// Of offers in order of price, those that no cheaper one matches in every resource.
+fn pareto<'r>(rooms: &[(i64, &'r Vector)]) -> Vec<(i64, &'r Vector)> {
+    let mut kept: Vec<(i64, &Vector)> = Vec::new();
+    for (price, room) in rooms {
+        // The latest first: the same type in another zone comes right after.
+        if !kept.iter().rev().any(|(_, other)| vector::fits(room, other)) {
+            kept.push((*price, room));
+        }
+    }
+    kept
+}

@@ -1,0 +1,199 @@
+//! Disruption: which nodes go, why, and where their pods go instead.
+//!
+//! Invariant: everything is decided against one scene, so that no two decisions use the same room, and
+//! every decision holds budgets, disruption budgets and do-not-disrupt, except that nodes which a pool's
+//! replicas leave no place for go at once. Order: interrupted (no choice), those, expired and drifted
+//! (replaced at any price), empty, then what saves money; at last what replicas lack.
+
+mod allowance;
+mod candidate;
+mod consolidate;
+mod relocate;
+mod replicas;
+mod scales;
+mod strewn;
+
+use std::collections::BTreeMap;
+
+use crate::answer::{Disruption, Plan};
+use crate::model::Model;
+use crate::model::existing::Host;
+use crate::offers::priced::Goods;
+use crate::place::assemble::{self, Queue};
+use crate::place::state::Scene;
+use crate::place::{Placed, buffers};
+use crate::question::Effort;
+use crate::vocabulary::ids::PoolName;
+use crate::vocabulary::pool::DisruptionReason;
+use allowance::Allowance;
+use candidate::Candidate;
+use relocate::Relocation;
+use scales::Stakes;
+
+/// What disruption works on.
+pub(crate) struct Context<'g, 'm, 'a> {
+    /// The world.
+    pub(crate) model: &'m Model<'a>,
+    /// What can be bought.
+    pub(crate) goods: &'g Goods<'m, 'a>,
+    /// What is left.
+    pub(crate) scene: &'g mut Scene,
+    /// How hard to try.
+    pub(crate) effort: Effort,
+    /// Pods on launches, by shape.
+    pub(crate) launched: &'g mut [i64],
+}
+
+/// When pods wait no longer for a node of ours that is not ready, or that shows its taint after it was opened.
+fn given_up_ms(host: &Host<'_>) -> impl Iterator<Item = i64> {
+    let ours = host.claim.as_ref().zip(host.node);
+    let opened = ours.and_then(|(claim, node)| node.opened_until_ms(claim.initialized_ms?));
+    let late = ours.and_then(|(_, node)| node.late_from_ms());
+    opened.into_iter().chain(late)
+}
+
+/// Adds disruptions, their replacements and the time to wake to a plan whose pods are placed.
+pub(crate) fn add(context: Context<'_, '_, '_>, plan: &mut Plan) {
+    let model = context.model;
+    interrupted(model, plan);
+    let candidates = candidate::all(model);
+    let given_up = model.hosts.iter().flat_map(given_up_ms);
+    let given_up = given_up.filter(|at_ms| *at_ms > model.input.now_ms);
+    let ripe = candidates.iter().filter_map(|candidate| candidate.wake_ms);
+    plan.wake_ms = ripe.chain(given_up).min();
+    let allowance = Allowance::new(model);
+    let kept = |host: usize| !buffers::on_host(model, context.scene, host).is_empty();
+    let ending = candidates.iter().filter(|c| c.ends() && !kept(c.host)).map(|c| c.host).collect();
+    let ripening = candidates.iter().filter(|c| c.ripens()).map(|c| c.host).collect();
+    let stakes = scales::stakes(model, &candidates);
+    let mut disruptor = Disruptor { context, allowance, ending, ripening, stakes, plan };
+    disruptor.trim_replicas(&candidates);
+    disruptor.replace(&candidates, DisruptionReason::Expired);
+    disruptor.replace(&candidates, DisruptionReason::Drifted);
+    if model.input.consolidates {
+        disruptor.empty(&candidates);
+        disruptor.consolidate(&candidates);
+    }
+    disruptor.add_replicas(&candidates);
+}
+
+/// Interrupted nodes go at once. Their pods are placed already, as pods of leaving nodes.
+fn interrupted(model: &Model<'_>, plan: &mut Plan) {
+    for host in &model.hosts {
+        let (Some(node), Some(claim)) = (host.node, &host.claim) else { continue };
+        if !host.is_interrupted(model.input) || claim.deleting || claim.disrupted.is_some() {
+            continue;
+        }
+        let here = |pod: &crate::ids::PodUid| {
+            let pod = model.input.world.pods.get(pod);
+            pod.is_some_and(|pod| pod.node.as_ref() == Some(&node.name))
+        };
+        let moves = plan.placements.iter().filter(|placement| here(&placement.pod));
+        plan.disruptions.push(Disruption {
+            claims: vec![claim.name.clone()],
+            nodes: vec![node.name.clone()],
+            reason: DisruptionReason::Interrupted,
+            replacements: Vec::new(),
+            moves: moves.cloned().collect(),
+            saving_micro_usd_per_hour: host.price.unwrap_or(0),
+        });
+    }
+}
+
+/// Takes nodes out of service while a plan grows.
+struct Disruptor<'c, 'g, 'm, 'a> {
+    context: Context<'g, 'm, 'a>,
+    allowance: Allowance,
+    /// Hosts that are empty and will go.
+    ending: Vec<usize>,
+    /// Hosts with pods that have not been quiet for long enough.
+    ripening: Vec<usize>,
+    /// What moves are weighed against, by pool.
+    stakes: BTreeMap<PoolName, Stakes>,
+    plan: &'c mut Plan,
+}
+
+impl<'a> Disruptor<'_, '_, '_, 'a> {
+    /// Replaces nodes that must go, whatever it costs, one at a time.
+    fn replace(&mut self, candidates: &[Candidate<'a>], reason: DisruptionReason) {
+        for candidate in candidates.iter().filter(|candidate| candidate.must_go == Some(reason)) {
+            if !self.may_go(candidate, reason) {
+                continue;
+            }
+            let relocation = Relocation::of(&mut self.context, &[candidate]);
+            // What a pool with replicas needs besides its other nodes is added to it, not bought.
+            let stays = candidate.pool.replicas.is_some();
+            let placed = if stays { relocation.onto_hosts() } else { relocation.anywhere() };
+            if let Some(placed) = placed {
+                self.commit(&[candidate], reason, &placed);
+            }
+        }
+    }
+
+    /// Deletes nodes on which nothing runs that counts.
+    fn empty(&mut self, candidates: &[Candidate<'a>]) {
+        for candidate in candidates.iter().filter(|c| c.may_end()) {
+            if !self.may_go(candidate, DisruptionReason::Empty) {
+                continue;
+            }
+            if buffers::on_host(self.context.model, self.context.scene, candidate.host).is_empty() {
+                self.context.scene.open[candidate.host] = false;
+                self.commit(&[candidate], DisruptionReason::Empty, &Placed::default());
+                continue;
+            }
+            // Room that a buffer has there must be had on other nodes.
+            if let Some(placed) = Relocation::of(&mut self.context, &[candidate]).onto_hosts() {
+                self.commit(&[candidate], DisruptionReason::Empty, &placed);
+            }
+        }
+    }
+
+    /// True when nothing holds the node: not this plan, not a budget, not a pod.
+    fn may_go(&self, candidate: &Candidate<'_>, reason: DisruptionReason) -> bool {
+        self.is_untouched(candidate)
+            && !candidate.is_blocked(reason)
+            && self.allowance.admits(self.context.model, &[candidate], reason)
+    }
+
+    /// True when this plan neither removes the node already nor counts on it.
+    fn is_untouched(&self, candidate: &Candidate<'_>) -> bool {
+        let Context { model, scene, .. } = &self.context;
+        scene.open[candidate.host] && buffers::has_host_alone(model, scene, candidate.host)
+    }
+
+    /// Writes a decision into the plan.
+    fn commit(&mut self, gone: &[&Candidate<'a>], reason: DisruptionReason, placed: &Placed) {
+        let Context { model, goods, .. } = self.context;
+        self.allowance.spend(gone);
+        placed.count_launched(self.context.launched);
+        let mut pods = vec![Vec::new(); model.shapes.len()];
+        for (shape, pod) in gone.iter().flat_map(|candidate| &candidate.pods) {
+            pods[*shape].push(*pod);
+        }
+        pods.iter_mut().for_each(|pods| pods.sort_by(|a, b| a.uid.cmp(&b.uid)));
+        let mut queue = Queue::new(model, &pods);
+        let first = self.plan.launches.len();
+        let mut moves = assemble::placements(model, &placed.hosts, &mut queue);
+        let (launches, new) = assemble::launches(model, goods, &placed.nodes, &mut queue, first);
+        moves.extend(new);
+        moves.sort_unstable();
+        let spent: i64 = launches.iter().map(|node| node.price()).sum();
+        self.plan.launches.extend(launches);
+        assemble::list_pods(&moves, &mut self.plan.launches);
+        // What only buffers wait for comes after the nodes of pods, here as in the rest of the plan.
+        let new = &mut self.plan.launches[first..];
+        for node in new {
+            node.standing = node.pods.is_empty();
+            node.replacement = true;
+        }
+        let freed: i64 = gone.iter().filter_map(|c| model.hosts[c.host].price).sum();
+        self.plan.disruptions.push(Disruption {
+            claims: gone.iter().map(|candidate| candidate.claim.name.clone()).collect(),
+            nodes: gone.iter().map(|candidate| candidate.node.name.clone()).collect(),
+            reason,
+            replacements: (first..self.plan.launches.len()).collect(),
+            moves,
+            saving_micro_usd_per_hour: freed - spent,
+        });
+    }
+}

@@ -1,0 +1,13 @@
+//! Why: what keeps a pod off a new node, what narrowed its choice, and what one more would cost.
+//!
+//! Invariant: works from question and answer; nothing here bears on what is planned.
+
+pub(crate) mod choices;
+pub(crate) mod near_miss;
+pub(crate) mod obstacles;
+pub(crate) mod pod;
+
+pub use choices::{
+    Asked, By, Choice, Company, Narrowing, OneMore, Purchase, ResourceShare, choices, one_more,
+};
+pub use pod::{PodAnswer, explain_pod, explain_shape};

@@ -1,0 +1,346 @@
+//! Hosts: nodes that exist and claims whose node is still coming, with the room they have.
+//!
+//! Invariant: a host's room already subtracts what runs there and the DaemonSet pods still to come.
+//! Pods of hosts that are leaving are demand, not load; pods of all other hosts are counted in the
+//! topology, whether or not the host takes new ones.
+
+mod in_flight;
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use in_flight::{narrow, possible, room_of, settled};
+
+use crate::answer::Target;
+use crate::model::Model;
+use crate::model::outlook::Outlook;
+use crate::pack::problem::rules::NodeState;
+use crate::pack::problem::vector::{self, Vector};
+use crate::planted;
+use crate::question::PlanInput;
+use crate::vocabulary::catalogue::{CapacityType, Catalogue, InstanceType, Offering};
+use crate::vocabulary::labels;
+use crate::vocabulary::requirement::Requirement;
+use crate::vocabulary::requirements::Requirements;
+use crate::vocabulary::resources::Resources;
+use crate::vocabulary::taint::{Taint, untolerated};
+use crate::world::claim::NodeClaim;
+use crate::world::drawn::drawn;
+use crate::world::node::Node;
+use crate::world::pod::Pod;
+use crate::world::shape::PodShape;
+use crate::world::topology::{GroupSpec, NodeFilter};
+
+/// A place that pods may be on already.
+#[derive(Clone, Debug)]
+pub(crate) struct Host<'a> {
+    /// How placements name it.
+    pub(crate) target: Target,
+    /// Its node, when there is one.
+    pub(crate) node: Option<&'a Node>,
+    /// Its claim, when it is ours.
+    pub(crate) claim: Option<Arc<NodeClaim>>,
+    /// What its labels are or may become.
+    pub(crate) outlook: Outlook<'a>,
+    /// Taints that count now.
+    pub(crate) taints: Vec<Taint>,
+    /// True when new pods may be placed there.
+    pub(crate) open: bool,
+    /// True when nothing keeps pods away but what we take off ourselves: it has room now, others will.
+    pub(crate) fit: bool,
+    /// True when it is on its way out, so that its pods are to be placed elsewhere.
+    pub(crate) leaving: bool,
+    /// What is free.
+    pub(crate) room: Vector,
+    /// What it holds of the node rules.
+    pub(crate) state: NodeState,
+    /// What it holds of the node wishes.
+    pub(crate) wish_state: NodeState,
+    /// Pods that stay, by shape.
+    pub(crate) pods: BTreeMap<usize, i64>,
+    /// Those among them that are ending, by shape.
+    ending: BTreeMap<usize, i64>,
+    /// Price, when known, in micro-dollars per hour.
+    pub(crate) price: Option<i64>,
+    /// What it costs by the objective, when known, in micro-dollars per hour.
+    pub(crate) cost: Option<i64>,
+    /// What limits count: the largest it can turn out to be.
+    pub(crate) capacity: Resources,
+}
+
+impl Host<'_> {
+    /// The value of a label, when it is certain.
+    pub(crate) fn label(&self, key: &str) -> Option<&str> {
+        self.outlook.label(key)
+    }
+
+    /// True when it has the label, whatever its value; the name of a node to come is as good as known.
+    fn has_label(&self, key: &str) -> bool {
+        key == labels::HOSTNAME || self.outlook.has(key)
+    }
+
+    /// True when its instance is about to be taken away.
+    pub(crate) fn is_interrupted(&self, input: &PlanInput) -> bool {
+        let announced = |node: &Node| {
+            let instance = node.provider_id.rsplit('/').next().unwrap_or_default();
+            input.interrupted_instances.contains(instance)
+        };
+        self.node.is_some_and(announced) || self.claim.as_ref().is_some_and(|c| c.interrupted)
+    }
+
+    /// True when a spread rule looks at this node.
+    pub(crate) fn counts_for(&self, filter: &NodeFilter) -> bool {
+        let alternatives = filter.alternatives.as_ref();
+        let tolerations = filter.tolerations.as_ref();
+        alternatives.is_none_or(|all| all.iter().any(|wanted| self.outlook.meets(wanted)))
+            && tolerations.is_none_or(|t| untolerated(&self.taints, t).is_none())
+            && filter.keys.iter().all(|key| self.has_label(key))
+    }
+
+    /// True when a spread rule may look at this node, as far as it is known yet.
+    pub(crate) fn may_count_for(&self, filter: &NodeFilter) -> bool {
+        let open = NodeFilter { alternatives: None, ..filter.clone() };
+        let alternatives = filter.alternatives.as_ref();
+        self.counts_for(&open)
+            && alternatives.is_none_or(|all| all.iter().any(|wanted| self.outlook.may_meet(wanted)))
+    }
+
+    /// True when pods of the shape may run there as far as labels and taints say.
+    pub(crate) fn admits(&self, shape: &PodShape, alternatives: &[Requirements]) -> bool {
+        alternatives.iter().any(|wanted| self.outlook.meets(wanted))
+            && untolerated(&self.taints, &shape.tolerations).is_none()
+    }
+}
+
+/// All hosts; pods of leaving ones are added to the demand, all others are counted.
+pub(crate) fn all<'a>(model: &mut Model<'a>) -> Vec<Host<'a>> {
+    let input = model.input;
+    let mut hosts: Vec<Host<'a>> =
+        input.world.nodes.values().map(|node| of_node(model, node)).collect();
+    let registered: BTreeSet<_> = model.claim_of.values().map(|claim| claim.name.clone()).collect();
+    let coming = input.world.claims.values().filter(|claim| !registered.contains(&claim.name));
+    let coming = of_claims(model, coming);
+    hosts.extend(coming);
+    for host in &mut hosts {
+        settle_pods(model, host);
+        count(model, host);
+    }
+    // In service before fit before coming; within these the least room first, so that nearly empty
+    // nodes stay empty.
+    hosts.sort_by_cached_key(|host| {
+        let settling = host.claim.as_ref().is_some_and(|claim| claim.initialized_ms.is_none());
+        (!host.fit, settling, host.room.clone(), host.target.clone())
+    });
+    hosts
+}
+
+fn of_node<'a>(model: &Model<'a>, node: &'a Node) -> Host<'a> {
+    let claim = model.claim_of.get(&node.name).cloned();
+    let settling = claim.as_ref().filter(|claim| model.input.is_settling(claim, node));
+    let mut labels = Cow::Borrowed(&node.labels);
+    let mut taints = node.taints.clone();
+    let mut fit = true;
+    if let Some(claim) = settling {
+        labels.to_mut().extend(claim.labels.clone());
+        labels.to_mut().extend(settled());
+        let starting = |taint: &Taint| claim.startup_taints.iter().any(|t| t.same_as(taint));
+        let passing = |taint: &Taint| Taint::is_passing_key(&taint.key) || starting(taint);
+        let now = node.ready && !node.taints.iter().any(passing);
+        fit = now || model.input.opening.contains(&claim.name);
+        taints.extend(claim.taints.iter().filter(|t| !node.taints.contains(t)).cloned());
+        taints.retain(|taint| !taint.is_ephemeral() && !starting(taint));
+    }
+    if !labels.contains_key(labels::HOSTNAME) {
+        labels.to_mut().insert(labels::HOSTNAME.to_owned(), node.name.to_string());
+    }
+    let leaving = node.deleting || claim.as_ref().is_some_and(|claim| claim.is_leaving());
+    let awaited =
+        |claim: &&Arc<NodeClaim>| model.input.may_wait_for(claim, node) || planted::is("S18");
+    let usable = node.ready || settling.filter(awaited).is_some();
+    // What the claim was made for comes too, though nobody but an overlay may have foreseen it.
+    let foreseen = settling.map(|claim| claim.allocatable.larger(&claim.requests));
+    let foreseen = foreseen.as_ref().unwrap_or(&node.allocatable);
+    let mut host = Host {
+        target: Target::Node(node.name.clone()),
+        node: Some(node),
+        outlook: Outlook::of(labels),
+        taints,
+        open: usable && !node.cordoned && !leaving && !node.is_fargate(),
+        fit,
+        leaving: leaving && !node.is_fargate(),
+        room: model.dims.room(&node.allocatable.larger(foreseen)),
+        state: NodeState::default(),
+        wish_state: NodeState::default(),
+        pods: BTreeMap::new(),
+        ending: BTreeMap::new(),
+        price: None,
+        cost: None,
+        capacity: capacity_of(model, node, claim.as_deref()),
+        claim,
+    };
+    if host.is_interrupted(model.input) && !node.is_fargate() {
+        (host.open, host.leaving) = (false, true);
+    }
+    (host.cost, host.price) = worth_of(model, &host).unzip();
+    host
+}
+
+/// What limits count for a node of ours.
+fn capacity_of(model: &Model<'_>, node: &Node, claim: Option<&NodeClaim>) -> Resources {
+    if planted::is("S16b") {
+        return node.allocatable.clone();
+    }
+    let drawn = |claim| drawn(claim, Some(node), catalogue_of(model, claim));
+    claim.map(drawn).unwrap_or_default()
+}
+
+/// Claims that are not registered. Of those that may become the same only the first is worked out.
+fn of_claims<'a, 'c>(
+    model: &Model<'a>,
+    claims: impl Iterator<Item = &'c Arc<NodeClaim>>,
+) -> Vec<Host<'a>> {
+    let mut hosts: Vec<Host<'a>> = Vec::new();
+    let mut kinds: Vec<usize> = Vec::new();
+    for claim in claims {
+        let same = |at: &&usize| {
+            hosts[**at].claim.as_ref().is_some_and(|other| claim.may_become_the_same(other))
+        };
+        let host = kinds.iter().find(same).map(|at| Host {
+            target: Target::Claim(claim.name.clone()),
+            open: !claim.is_leaving(),
+            leaving: claim.is_leaving(),
+            claim: Some(Arc::clone(claim)),
+            ..hosts[*at].clone()
+        });
+        hosts.push(host.unwrap_or_else(|| {
+            kinds.push(hosts.len());
+            of_claim(model, claim)
+        }));
+    }
+    hosts
+}
+
+fn of_claim<'a>(model: &Model<'a>, claim: &Arc<NodeClaim>) -> Host<'a> {
+    let catalogue = catalogue_of(model, claim);
+    let objective = &model.input.objective;
+    let possible = catalogue.map(|c| possible(claim, c, objective)).unwrap_or_default();
+    let worth = |(instance, offering): &(&InstanceType, &Offering)| {
+        (objective.cost(instance, offering), offering.price_micro_usd_per_hour)
+    };
+    let (cost, price) = possible.iter().map(worth).min().unzip();
+    let mut offers = claim.requirements.and(&Requirements::from_labels(&claim.labels));
+    narrow(&mut offers, &possible);
+    settled().iter().for_each(|(key, value)| offers.add(key, Requirement::equals(value)));
+    let room = room_of(model, claim, &possible, &offers);
+    Host {
+        target: Target::Claim(claim.name.clone()),
+        node: None,
+        outlook: Outlook::Open(offers),
+        taints: claim.taints.clone(),
+        open: !claim.is_leaving(),
+        fit: false,
+        leaving: claim.is_leaving(),
+        room: model.dims.room(&room),
+        state: NodeState::default(),
+        wish_state: NodeState::default(),
+        pods: BTreeMap::new(),
+        ending: BTreeMap::new(),
+        price,
+        cost,
+        capacity: drawn(claim, None, catalogue),
+        claim: Some(Arc::clone(claim)),
+    }
+}
+
+fn catalogue_of<'a>(model: &Model<'a>, claim: &NodeClaim) -> Option<&'a Catalogue> {
+    model.input.catalogue_of(model.input.world.pools.get(&claim.pool)?)
+}
+
+/// Cost and price of the offering that a node of ours runs on.
+fn worth_of(model: &Model<'_>, host: &Host<'_>) -> Option<(i64, i64)> {
+    let claim = host.claim.as_ref()?;
+    let catalogue = catalogue_of(model, claim)?;
+    let kind = claim.instance_type.as_ref().map(|name| name.as_str());
+    let zone =
+        claim.zone.as_ref().map(|zone| zone.as_str()).or_else(|| host.label(labels::ZONE))?;
+    let bought = host.label(labels::CAPACITY_TYPE).and_then(CapacityType::from_label);
+    let kind = kind.or_else(|| host.label(labels::INSTANCE_TYPE))?;
+    let offering = catalogue.offering(kind, zone, claim.capacity_type.or(bought)?)?;
+    let cost = model.input.objective.cost(catalogue.types.get(kind)?, offering);
+    Some((cost, offering.price_micro_usd_per_hour))
+}
+
+/// Subtracts what runs on the host, or hands it over to the demand when the host is leaving.
+fn settle_pods<'a>(model: &mut Model<'a>, host: &mut Host<'a>) {
+    let mut daemons_here: BTreeSet<(&str, &str)> = BTreeSet::new();
+    if let Some(node) = host.node {
+        for pod in model.input.world.pods_on(&node.name) {
+            let Some(shape) = model.shape_of(pod) else { continue };
+            let kind = model.shapes[shape];
+            if kind.is_daemon {
+                daemons_here.insert((&kind.namespace, &kind.owner));
+            }
+            if host.leaving && must_move(model, host, pod, shape) {
+                model.demand[shape].push(pod);
+            } else {
+                *host.pods.entry(shape).or_default() += 1;
+                *host.ending.entry(shape).or_default() += i64::from(pod.deleting);
+                vector::add(&mut host.room, &model.requests[shape], -1);
+            }
+        }
+    }
+    for daemon in &model.daemons {
+        let kind = model.shapes[*daemon];
+        let here = daemons_here.contains(&(kind.namespace.as_str(), kind.owner.as_str()));
+        if !here && host.admits(kind, &model.alternatives[*daemon]) {
+            let free = host.room.clone();
+            vector::add(&mut host.room, &model.requests[*daemon], -1);
+            raise_to_zero(&mut host.room, &free);
+        }
+    }
+}
+
+/// DaemonSet pods to come never make the room negative; what already runs may have.
+fn raise_to_zero(room: &mut [i64], before: &[i64]) {
+    for (now, before) in room.iter_mut().zip(before) {
+        *now = (*now).max((*before).min(0));
+    }
+}
+
+/// Whether a pod of a leaving host needs another place now. One that refuses eviction keeps its node
+/// for as long as the node can choose.
+fn must_move(model: &Model<'_>, host: &Host<'_>, pod: &Pod, shape: usize) -> bool {
+    let kind = model.shapes[shape];
+    // A StatefulSet makes its pod again under the same name once the old one is gone.
+    let returns = kind.owner.starts_with("StatefulSet/");
+    if model.stays_with_node(shape) || (pod.deleting && !returns) {
+        return false;
+    }
+    let blocked = || {
+        let budgets = model.input.world.budgets.values();
+        pod.do_not_disrupt.in_force(model.input.now_ms)
+            || budgets.into_iter().any(|b| b.fully_blocking && b.covers(kind))
+    };
+    host.is_interrupted(model.input) || !blocked()
+}
+
+/// Counts what stays in the topology.
+fn count(model: &mut Model<'_>, host: &mut Host<'_>) {
+    let topology = &mut model.topology;
+    for (shape, count) in &host.pods {
+        topology.node_rules.record(*shape, *count, &mut host.state);
+        topology.node_wishes.record(*shape, *count, &mut host.wish_state);
+    }
+    for (shape, count) in &host.pods {
+        let place: &Host<'_> = host;
+        let ending = place.ending.get(shape).copied().unwrap_or(0);
+        let group = |spec: &GroupSpec| {
+            // A spread does not count pods that are ending; affinity and anti-affinity do.
+            let count = if spec.rule.is_spread() { count - ending } else { *count };
+            let domain = place.label(&spec.key).filter(|_| place.counts_for(&spec.filter));
+            domain.map(|domain| (domain, count))
+        };
+        topology.record(*shape, group);
+    }
+}

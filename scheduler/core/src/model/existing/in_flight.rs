@@ -1,0 +1,116 @@
+//! What a claim may turn into, and what of that is certain.
+//!
+//! Invariant: a room is what every possible outcome has, each without the DaemonSets that would run on it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::Model;
+use crate::offers::candidates::{LaunchQuery, launch_candidates};
+use crate::offers::market::node_labels;
+use crate::offers::objective::Objective;
+use crate::planted;
+use crate::vocabulary::catalogue::{Catalogue, InstanceType, Offering};
+use crate::vocabulary::labels::{self, Labels};
+use crate::vocabulary::requirement::Requirement;
+use crate::vocabulary::requirements::Requirements;
+use crate::vocabulary::resources::Resources;
+use crate::vocabulary::taint::untolerated;
+use crate::world::claim::NodeClaim;
+
+/// What is certain of a claim's room: before launch what every candidate has, without the DaemonSets that would
+/// run on that one and not on all.
+pub(super) fn room_of(
+    model: &Model<'_>,
+    claim: &NodeClaim,
+    possible: &[(&InstanceType, &Offering)],
+    offers: &Requirements,
+) -> Resources {
+    let known = !claim.allocatable.is_zero();
+    let certain = |wanted: &Requirements| wanted.cover(offers);
+    let open = |wanted: &Requirements| wanted.conflict_with_offer(offers).is_none();
+    let open: Vec<usize> = model
+        .daemons
+        .iter()
+        .copied()
+        .filter(|daemon| {
+            let alternatives = &model.alternatives[*daemon];
+            !alternatives.iter().any(certain)
+                && alternatives.iter().any(open)
+                && untolerated(&claim.taints, &model.shapes[*daemon].tolerations).is_none()
+        })
+        .collect();
+    let each = possible.iter().map(|(instance, offering)| {
+        let own = if known { claim.allocatable.clone() } else { instance.allocatable() };
+        let own = own.raised_to(&claim.requests);
+        if open.is_empty() || planted::is("S16e") {
+            return own;
+        }
+        let mut labels = claim.labels.clone();
+        labels.extend(settled());
+        let sold = node_labels(instance, offering).into_iter();
+        labels.extend(sold.map(|(key, value)| (key.to_owned(), value.to_owned())));
+        let runs = |daemon: &&usize| {
+            model.alternatives[**daemon].iter().any(|wanted| wanted.allow(&labels))
+        };
+        let running = open.iter().filter(runs).map(|daemon| &model.shapes[*daemon].requests);
+        running.fold(own, |room, requests| room.minus(requests))
+    });
+    let least = each.reduce(|a, b| a.smaller(&b)).map(|least| least.at_least_zero());
+    least.unwrap_or_else(|| claim.allocatable.raised_to(&claim.requests))
+}
+
+/// Labels that each node of ours will have once it may take pods.
+pub(super) fn settled() -> Labels {
+    if planted::is("S16d") {
+        return Labels::new();
+    }
+    [labels::REGISTERED, labels::INITIALIZED].map(|key| (key.to_owned(), "true".to_owned())).into()
+}
+
+/// What a claim may turn into: what was launched, or every candidate it still has.
+pub(super) fn possible<'c>(
+    claim: &NodeClaim,
+    catalogue: &'c Catalogue,
+    objective: &Objective,
+) -> Vec<(&'c InstanceType, &'c Offering)> {
+    if let Some(instance) = claim.instance_type.as_ref().and_then(|n| catalogue.types.get(n)) {
+        let zone = claim.zone.as_ref();
+        let offering = instance.offerings.iter().find(|o| {
+            zone.is_none_or(|zone| *zone == o.zone)
+                && claim.capacity_type.is_none_or(|kind| kind == o.capacity_type)
+        });
+        return offering.map(|offering| (instance, offering)).into_iter().collect();
+    }
+    let query = LaunchQuery {
+        requirements: &claim.requirements,
+        requests: &claim.requests,
+        zones: None,
+        max_price_micro_usd_per_hour: claim.max_price_micro_usd_per_hour,
+        objective,
+    };
+    let candidates = launch_candidates(query, catalogue);
+    let find = |c: &crate::answer::Candidate| {
+        let instance = catalogue.types.get(&c.instance_type)?;
+        let offering =
+            catalogue.offering(c.instance_type.as_str(), c.zone.as_str(), c.capacity_type)?;
+        Some((instance, offering))
+    };
+    candidates.iter().filter_map(find).collect()
+}
+
+/// Narrows each label to the values that the possible outcomes share among them.
+pub(super) fn narrow(offers: &mut Requirements, possible: &[(&InstanceType, &Offering)]) {
+    let mut values: BTreeMap<&str, (usize, BTreeSet<&str>)> = BTreeMap::new();
+    for (instance, offering) in possible {
+        for (key, value) in node_labels(instance, offering) {
+            let (seen, set) = values.entry(key).or_default();
+            *seen += 1;
+            set.insert(value);
+        }
+    }
+    for (key, (seen, set)) in values {
+        if seen == possible.len() {
+            offers.add(key, Requirement::one_of(set));
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! What can be bought: every offering of every pool, priced, with what it leaves for pods.
+//!
+//! Invariant: nothing here looks at which pods wait; it says what any pod could get.
+
+pub(crate) mod candidates;
+pub(crate) mod closed;
+pub(crate) mod market;
+pub(crate) mod min_values;
+pub(crate) mod objective;
+pub(crate) mod overlay;
+pub(crate) mod priced;
+pub(crate) mod substitutes;
+
+pub use candidates::{CANDIDATES_MAX, LaunchQuery, launch_candidates};
+pub use closed::closed_pools;
+pub use objective::Objective;
+pub use overlay::{Overlaid, overlaid};

@@ -1,0 +1,323 @@
+//! Every offer with what it leaves for pods, what it draws on limits, and who may use it.
+//!
+//! Invariant: answers about requirements are computed once for each distinct question and kept for the
+//! plan; an offer admits a question exactly when flavour, type and offering all do.
+
+mod daemon_sets;
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use daemon_sets::DaemonSets;
+
+use crate::model::Model;
+use crate::offers::market::{Offer, Stall, offering_admits};
+use crate::offers::min_values::{self, Share};
+use crate::pack::problem::limits::Budget;
+use crate::pack::problem::rules::NodeState;
+use crate::pack::problem::vector::Vector;
+use crate::planted;
+use crate::topology::domains::Places;
+use crate::vocabulary::capacity_group::CapacityGroup;
+use crate::vocabulary::catalogue::{InstanceType, Offering};
+use crate::vocabulary::ids::ReservationId;
+use crate::vocabulary::labels::{HOSTNAME, RESERVATION_ID};
+use crate::vocabulary::requirements::Requirements;
+use crate::vocabulary::resources::{Resources, total};
+use crate::vocabulary::taint::{Toleration, untolerated};
+use crate::world::claim::NodeClaim;
+use crate::world::drawn;
+use crate::world::topology::NodeFilter;
+
+/// The market with everything that does not depend on what is being packed.
+pub(crate) struct Goods<'m, 'a> {
+    model: &'m Model<'a>,
+    /// All offers.
+    pub(crate) offers: Vec<Offer<'a>>,
+    /// Facts of each offer.
+    pub(crate) facts: Vec<Facts>,
+    /// Node-rule states that offers start with.
+    pub(crate) starts: Vec<NodeState>,
+    /// Limits of each stall, then reservations.
+    pub(crate) budgets: Vec<Budget>,
+    kinds: Vec<&'a Offering>,
+    /// Labels of capacity groups that pods look at.
+    pub(crate) group_keys: BTreeSet<&'static str>,
+    known: RefCell<BTreeMap<Question, Rc<Answer>>>,
+    /// What topology keys tell apart.
+    pub(crate) places: Places,
+    /// What `minValues` leaves of each offer.
+    pub(crate) flexible: Vec<Option<Rc<Share>>>,
+    by_cost: OnceCell<Vec<usize>>,
+    sizes: RefCell<BTreeMap<(usize, Requirements), Rc<Sizes<'a>>>>,
+}
+
+/// Types of a pool with what they have for pods and DaemonSets.
+#[derive(Debug, Default)]
+pub(crate) struct Sizes<'a> {
+    /// The types, in order of name.
+    pub(crate) types: Vec<(&'a InstanceType, Resources)>,
+    /// Of each resource what the largest of them has.
+    pub(crate) most: Resources,
+}
+
+/// Facts of one offer.
+#[derive(Clone, Debug)]
+pub(crate) struct Facts {
+    /// What it costs, in micro-dollars per hour.
+    pub(crate) cost: i64,
+    /// What pods may use.
+    pub(crate) room: Vector,
+    /// The same without DaemonSets that labels keep away which the pool leaves open: what a proof may count on;
+    /// none when there are no such.
+    pub(crate) most_room: Option<Vector>,
+    /// What it draws on the limits of its pool.
+    pub(crate) charge: Vector,
+    /// Reservation it draws on, as an index of the budgets.
+    pub(crate) reservation: Option<usize>,
+    /// Index of the state it starts with.
+    pub(crate) start: usize,
+    /// Index of its offering's kind: zone, capacity type, reservation, and capacity group where pods look at it.
+    pub(crate) kind: usize,
+    /// Requests of its DaemonSets, as shapes.
+    pub(crate) daemons: Rc<Vec<usize>>,
+    /// False when they request more than there is, of whatever resource: then no pod may use anything.
+    pub(crate) daemons_fit: bool,
+}
+
+/// Tolerates whatever there is.
+const ALL_TAINTS: Toleration =
+    Toleration { key: String::new(), exists: true, value: String::new(), effect: None };
+
+type Question = (Requirements, Vec<Toleration>);
+
+/// Which flavours, types and kinds of offering admit a question.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    stalls: Vec<(Vec<bool>, Vec<bool>)>,
+    kinds: Vec<bool>,
+}
+
+impl Answer {
+    fn admits(&self, offer: &Offer<'_>, kind: usize) -> bool {
+        let (flavours, types) = &self.stalls[offer.stall];
+        self.kinds[kind] && types[offer.kind] && flavours[offer.flavour]
+    }
+}
+
+impl<'m, 'a> Goods<'m, 'a> {
+    /// Lays out the market.
+    pub(crate) fn new(model: &'m Model<'a>) -> Self {
+        let offers = model.market.offers();
+        let mut goods = Self {
+            model,
+            facts: Vec::with_capacity(offers.len()),
+            offers,
+            starts: Vec::new(),
+            budgets: model.market.stalls.iter().map(|stall| limit(model, stall)).collect(),
+            kinds: Vec::new(),
+            group_keys: group_keys(model),
+            known: RefCell::default(),
+            places: Places::default(),
+            flexible: Vec::new(),
+            by_cost: OnceCell::new(),
+            sizes: RefCell::default(),
+        };
+        goods.add_facts();
+        goods.flexible = min_values::shares(&goods, |_| true);
+        goods
+    }
+
+    /// All offers, those of least cost first; of equal ones the cheaper, then in the order of pools, types and
+    /// offerings.
+    pub(crate) fn by_cost(&self) -> &[usize] {
+        self.by_cost.get_or_init(|| {
+            let mut order: Vec<usize> = (0..self.offers.len()).collect();
+            order.sort_unstable_by_key(|at| self.rank(*at));
+            order
+        })
+    }
+
+    /// Place of an offer among all.
+    pub(crate) fn rank(&self, offer: usize) -> impl Ord + use<> {
+        (self.cost(offer), self.offers[offer].offering.price_micro_usd_per_hour, offer)
+    }
+
+    /// Types of a stall that its pool and these requirements allow.
+    pub(crate) fn sizes(&self, stall: usize, wanted: &Requirements) -> Rc<Sizes<'a>> {
+        let question = (stall, wanted.clone());
+        if let Some(known) = self.sizes.borrow().get(&question) {
+            return Rc::clone(known);
+        }
+        let shop = &self.model.market.stalls[stall];
+        let allowed = shop.types.iter().copied().filter(|kind| shop.type_admits(kind, wanted));
+        let types: Vec<_> = allowed.map(|kind| (kind, kind.allocatable())).collect();
+        let most = types.iter().fold(Resources::default(), |most, (_, room)| most.larger(room));
+        let sizes = Rc::new(Sizes { types, most });
+        self.sizes.borrow_mut().insert(question, Rc::clone(&sizes));
+        sizes
+    }
+
+    /// Who admits these requirements together with these tolerations.
+    pub(crate) fn ask(&self, wanted: &Requirements, tolerations: &[Toleration]) -> Rc<Answer> {
+        let question = (wanted.clone(), tolerations.to_vec());
+        if let Some(known) = self.known.borrow().get(&question) {
+            return Rc::clone(known);
+        }
+        let answer = Rc::new(self.answer(wanted, tolerations));
+        self.known.borrow_mut().insert(question, Rc::clone(&answer));
+        answer
+    }
+
+    /// Answers for each alternative of a shape.
+    pub(crate) fn ask_all(&self, shape: usize, alternatives: &[Requirements]) -> Vec<Rc<Answer>> {
+        let tolerations = &self.model.shapes[shape].tolerations;
+        alternatives.iter().map(|wanted| self.ask(wanted, tolerations)).collect()
+    }
+
+    /// True when some answer admits the offer.
+    pub(crate) fn admits(&self, answers: &[Rc<Answer>], offer: usize) -> bool {
+        let kind = self.facts[offer].kind;
+        answers.iter().any(|answer| answer.admits(&self.offers[offer], kind))
+    }
+
+    /// Value of a label on the node of an offer.
+    pub(crate) fn label(&self, offer: usize, key: &str) -> Option<&str> {
+        let offer = &self.offers[offer];
+        self.model.market.stalls[offer.stall].label(offer, key)
+    }
+
+    /// True when a spread rule looks at the node of an offer.
+    pub(crate) fn counts_for(&self, offer: usize, filter: &NodeFilter) -> bool {
+        let pool = self.model.market.stalls[self.offers[offer].stall].pool;
+        let admits = |all: &Vec<Requirements>| {
+            let answers: Vec<_> =
+                all.iter().map(|wanted| self.ask(wanted, &[ALL_TAINTS])).collect();
+            self.admits(&answers, offer)
+        };
+        filter.alternatives.as_ref().is_none_or(admits)
+            && filter.tolerations.as_ref().is_none_or(|t| untolerated(&pool.taints, t).is_none())
+            && filter.keys.iter().all(|key| key == HOSTNAME || self.label(offer, key).is_some())
+    }
+
+    /// What pods may use of an offer: no more than all the types that `minValues` keeps open have.
+    pub(crate) fn room(&self, offer: usize) -> &[i64] {
+        self.flexible[offer].as_ref().map_or(&self.facts[offer].room, |share| &share.room)
+    }
+
+    /// The most that pods may use of an offer, whatever is made of the labels that its pool leaves open.
+    pub(crate) fn most_room(&self, offer: usize) -> &Vector {
+        let facts = &self.facts[offer];
+        facts.most_room.as_ref().filter(|_| !planted::is("S16g")).unwrap_or(&facts.room)
+    }
+
+    /// What an offer draws on the limits of its pool, at most.
+    pub(crate) fn charge(&self, offer: usize) -> &[i64] {
+        self.flexible[offer].as_ref().map_or(&self.facts[offer].charge, |share| &share.charge)
+    }
+
+    /// What an offer costs by the objective, in micro-dollars per hour.
+    pub(crate) fn cost(&self, offer: usize) -> i64 {
+        self.facts[offer].cost
+    }
+
+    /// The world.
+    pub(crate) fn model(&self) -> &'m Model<'a> {
+        self.model
+    }
+
+    fn answer(&self, wanted: &Requirements, tolerations: &[Toleration]) -> Answer {
+        let stalls = self.model.market.stalls.iter().map(|stall| {
+            let tolerated = untolerated(&stall.pool.taints, tolerations).is_none();
+            let flavours = 0..stall.flavours.len();
+            let types = stall.types.iter();
+            (
+                flavours.map(|f| tolerated && stall.flavour_admits(f, wanted)).collect(),
+                types.map(|instance| stall.type_admits(instance, wanted)).collect(),
+            )
+        });
+        let kinds = self.kinds.iter().map(|offering| offering_admits(offering, wanted));
+        Answer { stalls: stalls.collect(), kinds: kinds.collect() }
+    }
+
+    fn add_facts(&mut self) {
+        let mut kinds = BTreeMap::new();
+        let mut reservations = BTreeMap::new();
+        let mut kind_of = Vec::with_capacity(self.offers.len());
+        let grouped = !self.group_keys.is_empty();
+        for offer in &self.offers {
+            let Offering { zone, zone_id, capacity_type, reservation, group, .. } = offer.offering;
+            let id = reservation.as_ref().map(|reservation| &reservation.id);
+            let group = grouped.then_some(group);
+            let next = self.kinds.len();
+            let kind = *kinds.entry((zone, zone_id, *capacity_type, id, group)).or_insert(next);
+            if kind == next {
+                self.kinds.push(offer.offering);
+            }
+            let budget = reservation.as_ref().map(|reservation| {
+                *reservations.entry(&reservation.id).or_insert_with(|| {
+                    let left = reservation.remaining - held(self.model, &reservation.id);
+                    self.budgets.push(Budget { left: vec![left.max(0)] });
+                    self.budgets.len() - 1
+                })
+            });
+            kind_of.push((kind, budget));
+        }
+        let mut daemons = DaemonSets::new(self);
+        for (offer, (kind, reservation)) in kind_of.into_iter().enumerate() {
+            let facts = daemons.facts(self, offer, kind, reservation);
+            self.facts.push(facts);
+        }
+        self.starts = daemons.starts;
+    }
+}
+
+/// Labels of capacity groups that some pods look at.
+fn group_keys(model: &Model<'_>) -> BTreeSet<&'static str> {
+    let shapes = model.shapes.iter().zip(&model.alternatives);
+    let keys = shapes.flat_map(|(shape, alternatives)| {
+        let wanted = alternatives.iter().flat_map(Requirements::iter).map(|(key, _)| key);
+        shape.topology_keys().into_iter().chain(wanted)
+    });
+    keys.filter_map(CapacityGroup::key).collect()
+}
+
+/// Instances of a reservation that claims not launched yet will draw.
+pub(crate) fn held(model: &Model<'_>, id: &ReservationId) -> i64 {
+    let draws = |claim: &NodeClaim| {
+        let wanted = claim.requirements.get(RESERVATION_ID);
+        claim.provider_id.is_empty() && wanted.is_some_and(|ids| ids.allows(Some(id.as_str())))
+    };
+    let claims = model.input.world.claims.values();
+    i64::try_from(claims.filter(|claim| draws(claim)).count()).unwrap_or(i64::MAX)
+}
+
+/// What a node of a type draws on the limits of its pool, in order of resource name.
+pub(crate) fn charge(stall: &Stall<'_>, instance: &InstanceType) -> Vector {
+    let each = stall.pool.limits.keys().map(|name| match name.as_str() {
+        "nodes" => 1,
+        name => instance.capacity.get(name),
+    });
+    each.collect()
+}
+
+/// What the pool's limits still allow, in order of resource name.
+pub(crate) fn limit(model: &Model<'_>, stall: &Stall<'_>) -> Budget {
+    let used = |name: &str| used(model, stall, name);
+    let limits = stall.pool.limits.iter();
+    Budget { left: limits.map(|(name, limit)| limit.saturating_sub(used(name)).max(0)).collect() }
+}
+
+/// What a pool's nodes, claims and instances without a claim already draw on a limit.
+pub(crate) fn used(model: &Model<'_>, stall: &Stall<'_>, name: &str) -> i64 {
+    let owned = |host: &&crate::model::existing::Host<'_>| {
+        host.claim.as_ref().is_some_and(|claim| claim.pool == stall.pool.name)
+    };
+    let hosts = model.hosts.iter().filter(owned);
+    let claimed = hosts.map(|host| if name == "nodes" { 1 } else { host.capacity.get(name) });
+    let unclaimed = model.input.unclaimed.get(&stall.pool.name);
+    let catalogue = model.input.catalogue_of(stall.pool);
+    let unclaimed = catalogue.map_or(0, |catalogue| drawn::unclaimed(unclaimed, catalogue, name));
+    total([total(claimed), unclaimed])
+}

@@ -1,0 +1,65 @@
+//! Substitutes: what else may be bought for a planned node when the cheapest is sold out.
+//!
+//! Invariant: a substitute carries the same pods, satisfies the same rules, and draws no more on any
+//! limit than the planned offer, so limits hold whatever the market gives.
+
+use std::collections::BTreeSet;
+
+use crate::model::Model;
+use crate::offers::candidates::CANDIDATES_MAX;
+use crate::offers::min_values;
+use crate::offers::priced::Goods;
+use crate::pack::problem::{Packed, Problem, vector};
+use crate::question::MinValuesPolicy;
+
+/// A substitute may cost at most this many times what the planned one does; beyond it, waiting for the next
+/// plan, which knows what is sold out, is the better answer.
+pub(crate) const COST_FACTOR_MAX: i64 = 2;
+
+/// Offers for equal nodes, least cost first; the planned one is among them. None when `minValues` cannot be
+/// kept and the policy is strict.
+pub(crate) fn offers(
+    goods: &Goods<'_, '_>,
+    model: &Model<'_>,
+    problem: &Problem,
+    packed: &Packed,
+) -> Option<Vec<usize>> {
+    let planned = &problem.bins[packed.bin];
+    let weight = problem.weight(&packed.load);
+    let here = &goods.offers[packed.bin];
+    let carries = |at: &usize| {
+        let (offer, bin, facts) = (&goods.offers[*at], &problem.bins[*at], &goods.facts[*at]);
+        offer.stall == here.stall
+            && offer.flavour == here.flavour
+            && bin.start == planned.start
+            && min_values::may_replace(goods, *at, packed.bin)
+            && vector::fits(&weight, &facts.room)
+            && facts.charge.iter().zip(&planned.charge).all(|(other, most)| other <= most)
+            && packed.load.iter().all(|(row, _)| problem.admits[bin.group][*row])
+    };
+    let demands: Vec<_> =
+        min_values::demands(&model.market.stalls[here.stall].requirements).collect();
+    let most = planned.price.saturating_mul(COST_FACTOR_MAX);
+    let fine = |at: &usize| goods.cost(*at) <= most;
+    let all = goods.by_cost().iter().copied().filter(carries);
+    // Where no demand asks for dearer ones, the first will do.
+    let all: Vec<usize> = match demands.is_empty() {
+        true => all.take_while(fine).take(CANDIDATES_MAX).collect(),
+        false => all.collect(),
+    };
+    let mut chosen = BTreeSet::from([packed.bin]);
+    let label = |at: usize, key: &str| goods.label(at, key);
+    let kept = min_values::keep(demands.into_iter(), &all, label, (&mut chosen, CANDIDATES_MAX));
+    if !kept && model.input.min_values == MinValuesPolicy::Strict {
+        return None;
+    }
+    for at in all.iter().filter(|at| fine(at)) {
+        if chosen.len() >= CANDIDATES_MAX {
+            break;
+        }
+        chosen.insert(*at);
+    }
+    let mut offers: Vec<usize> = chosen.into_iter().collect();
+    offers.sort_unstable_by_key(|at| goods.rank(*at));
+    Some(offers)
+}

@@ -1,0 +1,275 @@
+//! Column generation: fractions of patterns first, whole nodes after (Gilmore and Gomory, 1961).
+//!
+//! Invariant: patterns are feasible nodes, so whatever the programme says, what is bought is valid.
+
+use std::collections::BTreeSet;
+
+use crate::pack::column_generation::covering::Cover;
+use crate::pack::column_generation::stability_centre::Centre;
+use crate::pack::heuristics::greedy::Task;
+use crate::pack::knapsack::pattern::{self, Care, Pattern, Supply};
+use crate::pack::problem::item_table::{Item, Lanes, Shelf};
+use crate::pack::problem::limits::Ledger;
+use crate::pack::problem::vector::float;
+use crate::pack::problem::{Bin, Load, Packed, Problem};
+
+/// How much work the programme may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// Most rounds of solving and looking for patterns.
+    pub(crate) rounds: usize,
+    /// Work on the programme, in multiplications, after which no further round begins.
+    pub(crate) work: u64,
+    /// When a few rounds together lower the price by less than this share, the work ends.
+    pub(crate) gain_min: f64,
+    /// How hard each bin is searched.
+    pub(crate) care: Care,
+}
+
+/// Most pivots between two rounds of looking for patterns.
+const PIVOTS_MAX: usize = 400;
+/// A pattern must be worth this much more than its price to be worth adding.
+const IMPROVEMENT: f64 = 1.0 + 1e-6;
+/// Patterns after which one round of looking ends.
+const COLUMNS_EACH_ROUND: usize = 40;
+/// Rounds after which all bins are looked at again, not only those that were promising.
+const ROUNDS_EACH_SWEEP: usize = 6;
+/// A bin whose best pattern was worth less than this share of its price is not promising.
+const PROMISING: f64 = 0.985;
+/// Rounds that together must lower the price by enough; single ones may change values only.
+const ROUNDS_WITHOUT_GAIN: usize = 10;
+/// How much the best proved values count when patterns are looked for.
+const CENTRE_WEIGHT: f64 = 0.4;
+/// A pod that stays without a node costs this many times what it would cost on a node of its own kind.
+const PENALTY: f64 = 1e3;
+
+/// The programme over the patterns found so far.
+#[derive(Clone, Debug)]
+pub(crate) struct Generator<'a> {
+    problem: &'a Problem,
+    shelves: Vec<&'a Shelf>,
+    /// What runs out first on each shelf, as far as searches have shown.
+    weights: Vec<Lanes>,
+    /// What each shelf's best pattern was worth for its price when it was last looked at.
+    worth: Vec<f64>,
+    centre: Centre,
+    /// Rows of the problem that are rows of the programme.
+    rows: Vec<usize>,
+    /// The other way round.
+    index: Vec<Option<usize>>,
+    limits: Limits,
+    /// The programme.
+    pub(crate) cover: Cover,
+    /// A pattern for each of its columns.
+    pub(crate) patterns: Vec<Packed>,
+    known: BTreeSet<(usize, Load)>,
+}
+
+/// Limits of pools and reservations as rows of the programme, each scaled to what is left of it.
+#[derive(Clone, Debug)]
+struct Limits {
+    /// First row of each budget.
+    first: Vec<usize>,
+    left: Vec<i64>,
+}
+
+impl<'a> Generator<'a> {
+    /// The programme for what is left, with one pattern of each row alone; none when nothing that is
+    /// left fits anywhere.
+    pub(crate) fn new(task: Task<'a>, left: &[i64], ledger: &Ledger) -> Option<Self> {
+        let problem = task.problem;
+        let sold = |shelf: &&Shelf| ledger.copies(&problem.bins[shelf.bin]) > 0;
+        let shelves: Vec<&Shelf> = task.shelves.iter().filter(sold).collect();
+        let alone = alone(problem, &shelves);
+        let rows: Vec<usize> =
+            (0..left.len()).filter(|row| left[*row] > 0 && alone[*row].is_some()).collect();
+        if rows.is_empty() {
+            return None;
+        }
+        let mut index = vec![None; left.len()];
+        rows.iter().enumerate().for_each(|(at, row)| index[*row] = Some(at));
+        let limits = Limits::of(ledger);
+        let demands: Vec<f64> = rows.iter().map(|row| float(left[*row])).collect();
+        let penalties: Vec<f64> = rows
+            .iter()
+            .filter_map(|row| alone[*row].map(|(price, ..)| price * PENALTY + 1.0))
+            .collect();
+        let proved = rows.iter().map(|row| float(left[*row]) * task.values[*row]).sum();
+        let mut generator = Self {
+            problem,
+            worth: vec![f64::INFINITY; shelves.len()],
+            centre: Centre::new(task.values.to_vec(), proved),
+            weights: shelves.iter().map(|shelf| shelf.even()).collect(),
+            shelves,
+            cover: Cover::new(&demands, &penalties, &limits.right()),
+            rows,
+            index,
+            limits,
+            patterns: Vec::new(),
+            known: BTreeSet::new(),
+        };
+        for row in generator.rows.clone() {
+            if let Some((_, bin, most)) = alone[row] {
+                generator.add(bin, vec![(row, most.min(left[row]))]);
+            }
+        }
+        Some(generator)
+    }
+
+    /// Adds a pattern unless it is known.
+    pub(crate) fn add(&mut self, bin: usize, load: Load) -> bool {
+        if !self.known.insert((bin, load.clone())) {
+            return false;
+        }
+        let kind = &self.problem.bins[bin];
+        let rows = load.iter().filter_map(|(row, count)| Some((self.index[*row]?, float(*count))));
+        let mut entries: Vec<(usize, f64)> = rows.collect();
+        let first = self.rows.len();
+        entries.extend(self.limits.draws(kind).map(|(at, share)| (first + at, share)));
+        self.cover.add(float(kind.price), entries);
+        self.patterns.push(Packed { bin, load, copies: 1 });
+        true
+    }
+
+    /// Solves, looks for patterns that the values show to be worth more than they cost, and so on.
+    pub(crate) fn generate(&mut self, left: &[i64], bounds: Bounds) {
+        let begun = self.cover.work();
+        self.cover.improve(PIVOTS_MAX);
+        let mut prices = [f64::INFINITY; ROUNDS_WITHOUT_GAIN];
+        for round in 0..bounds.rounds {
+            let all = round % ROUNDS_EACH_SWEEP == 0;
+            if self.look(left, bounds.care, all) == 0
+                && (all || self.look(left, bounds.care, true) == 0)
+            {
+                return;
+            }
+            self.cover.improve(PIVOTS_MAX);
+            let price = self.cover.price();
+            let before = &mut prices[round % ROUNDS_WITHOUT_GAIN];
+            let spent = self.cover.work() - begun > bounds.work;
+            if spent || price > *before * (1.0 - bounds.gain_min) {
+                return;
+            }
+            *before = price;
+        }
+    }
+
+    /// Value of one pod of each row of the problem at the programme's prices.
+    pub(crate) fn values(&self) -> Vec<f64> {
+        let duals = self.cover.duals();
+        self.index.iter().map(|at| at.map_or(0.0, |at| duals[at].max(0.0))).collect()
+    }
+
+    /// Sets what is still to be covered and allowed.
+    pub(crate) fn shrink(&mut self, left: &[i64], ledger: &Ledger) {
+        let demands: Vec<f64> = self.rows.iter().map(|row| float(left[*row])).collect();
+        let limits = self.limits.remaining(ledger);
+        self.cover.demand(&demands, &limits, PIVOTS_MAX);
+    }
+
+    /// Looks for patterns at values between the programme's and the best proved ones; when that finds
+    /// none, at the programme's own.
+    fn look(&mut self, left: &[i64], care: Care, all: bool) -> usize {
+        let own = self.values();
+        for weight in [CENTRE_WEIGHT, 0.0] {
+            let values = self.centre.between(&own, weight);
+            let (found, most) = self.sweep(left, &values, care, all);
+            if all {
+                let rows = self.rows.iter();
+                let worth = rows.map(|row| float(left[*row]) * values[*row]).sum();
+                self.centre.offer(&values, worth, most);
+            }
+            let mut found: Vec<(f64, Packed)> = found
+                .into_iter()
+                .map(|packed| (self.worth_of(&packed, &own), packed))
+                .filter(|(worth, _)| *worth > IMPROVEMENT)
+                .collect();
+            found.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.bin.cmp(&b.1.bin)));
+            found.truncate(COLUMNS_EACH_ROUND);
+            let added = found.into_iter().filter(|(_, p)| self.add(p.bin, p.load.clone())).count();
+            if added > 0 {
+                return added;
+            }
+        }
+        0
+    }
+
+    /// The best pattern of each bin, and the most that any is worth for its price.
+    fn sweep(&mut self, left: &[i64], values: &[f64], care: Care, all: bool) -> (Vec<Packed>, f64) {
+        let (mut patterns, mut most) = (Vec::new(), 0.0_f64);
+        for at in 0..self.shelves.len() {
+            if !all && self.worth[at] < PROMISING {
+                continue;
+            }
+            let price = self.price_of(self.shelves[at].bin);
+            let supply = Supply { left, values };
+            let care = Care { least: price, ..care };
+            let (shelf, weights) = (self.shelves[at], &mut self.weights[at]);
+            let found = pattern::search(self.problem, shelf, supply, weights, care);
+            let Some(Pattern { bin, load, value, upper, .. }) = found else { continue };
+            self.worth[at] = value / price;
+            most = most.max(upper / price);
+            patterns.push(Packed { bin, load, copies: 1 });
+        }
+        (patterns, most)
+    }
+
+    /// What a pattern is worth for its price.
+    fn worth_of(&self, packed: &Packed, values: &[f64]) -> f64 {
+        let worth: f64 = packed.load.iter().map(|(row, n)| values[*row] * float(*n)).sum();
+        worth / self.price_of(packed.bin)
+    }
+
+    /// Price of a bin and of what it draws on limits.
+    fn price_of(&self, bin: usize) -> f64 {
+        let kind = &self.problem.bins[bin];
+        let duals = &self.cover.duals()[self.rows.len()..];
+        let drawn: f64 = self.limits.draws(kind).map(|(at, share)| duals[at] * share).sum();
+        (float(kind.price) - drawn).max(1.0)
+    }
+}
+
+/// For each row the bin on which pods of it alone are cheapest: price of a pod, bin, pods.
+fn alone(problem: &Problem, shelves: &[&Shelf]) -> Vec<Option<(f64, usize, i64)>> {
+    let mut best: Vec<Option<(f64, usize, i64)>> = vec![None; problem.rows.len()];
+    for shelf in shelves {
+        let price = float(problem.bins[shelf.bin].price);
+        for Item { row, most, .. } in shelf.items.iter().copied() {
+            let most = most.min(problem.rows[row].count.max(1));
+            let each = price / float(most);
+            if best[row].is_none_or(|(known, ..)| each < known) {
+                best[row] = Some((each, shelf.bin, most));
+            }
+        }
+    }
+    best
+}
+
+impl Limits {
+    fn of(ledger: &Ledger) -> Self {
+        let mut limits = Self { first: Vec::new(), left: Vec::new() };
+        for budget in ledger.budgets() {
+            limits.first.push(limits.left.len());
+            limits.left.extend(&budget.left);
+        }
+        limits
+    }
+
+    /// Rows that one bin draws on, each with its share of what was left in the beginning.
+    fn draws<'b>(&'b self, bin: &'b Bin) -> impl Iterator<Item = (usize, f64)> + 'b {
+        let first = self.first[bin.budget];
+        let pool = bin.charge.iter().enumerate().map(move |(at, amount)| (first + at, *amount));
+        let reservation = bin.reservation.map(|budget| (self.first[budget], 1));
+        let all = pool.chain(reservation).filter(|(_, amount)| *amount > 0);
+        all.map(|(at, amount)| (at, float(amount) / float(self.left[at].max(1))))
+    }
+
+    fn right(&self) -> Vec<f64> {
+        self.left.iter().map(|left| f64::from(u8::from(*left > 0))).collect()
+    }
+
+    fn remaining(&self, ledger: &Ledger) -> Vec<f64> {
+        let now = ledger.budgets().iter().flat_map(|budget| &budget.left);
+        now.zip(&self.left).map(|(now, before)| float(*now) / float((*before).max(1))).collect()
+    }
+}

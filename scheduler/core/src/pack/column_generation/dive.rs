@@ -1,0 +1,120 @@
+//! Diving: whole nodes out of the programme's fractions, a part at a time.
+//!
+//! Invariant: nothing is bought beyond what is left or allowed; the programme is solved again after
+//! each part, so that what is bought later makes up for what rounding did before.
+
+use crate::pack::column_generation::columns::{Bounds, Generator};
+use crate::pack::heuristics::greedy::{self, Solution, Task};
+use crate::pack::problem::Packed;
+use crate::pack::problem::limits::Ledger;
+
+/// How fractions are rounded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dive {
+    /// A fraction of at least this much is rounded up, largest first.
+    pub(crate) round_up: f64,
+    /// Share of the fractional nodes that one step rounds up at most; one at least.
+    pub(crate) share: f64,
+    /// The greedy packs the rest once the programme buys no more than this many nodes for it.
+    pub(crate) tail_nodes: f64,
+    /// Work on new patterns after each step.
+    pub(crate) bounds: Bounds,
+}
+
+/// Packs what is left by rounding the programme's optimum step by step.
+pub(crate) fn pack(
+    task: Task<'_>,
+    mut generator: Generator<'_>,
+    mut left: Vec<i64>,
+    ledger: &mut Ledger,
+    dive: Dive,
+) -> Solution {
+    let mut packed = Vec::new();
+    while !greedy::is_done(&left) {
+        let bought = generator.cover.bought();
+        let before = packed.len();
+        for (at, times) in &bought {
+            let copies = floor(*times + 1e-6);
+            packed.extend(take(task, &generator.patterns[*at], copies, &mut left, ledger));
+        }
+        let nodes: f64 = bought.iter().map(|(_, times)| times - times.floor()).sum();
+        if nodes <= dive.tail_nodes {
+            break;
+        }
+        for at in upwards(&bought, dive) {
+            let pattern = trimmed(&generator.patterns[at], &left);
+            packed.extend(take(task, &pattern, 1, &mut left, ledger));
+        }
+        if packed.len() == before {
+            break;
+        }
+        generator.shrink(&left, ledger);
+        generator.generate(&left, dive.bounds);
+    }
+    let values = mixed(&generator.values(), task.values);
+    let by_rows = finish(Task { values: &values, ..task }, &left, ledger);
+    let by_resources = finish(task, &left, ledger);
+    let price = |(solution, _): &(Solution, Ledger)| {
+        (solution.left.iter().sum::<i64>(), task.problem.price(&solution.packed))
+    };
+    let (end, spent) = if price(&by_rows) <= price(&by_resources) { by_rows } else { by_resources };
+    *ledger = spent;
+    packed.extend(end.packed);
+    Solution { packed, left: end.left }
+}
+
+/// Rows that the programme values at nothing still have a price in resources.
+fn mixed(values: &[f64], resources: &[f64]) -> Vec<f64> {
+    values.iter().zip(resources).map(|(pi, y)| pi.max(y * 1e-3)).collect()
+}
+
+fn finish(task: Task<'_>, rest: &[i64], ledger: &Ledger) -> (Solution, Ledger) {
+    let mut ledger = ledger.clone();
+    let solution = greedy::pack(task, rest.to_vec(), &mut ledger);
+    (solution, ledger)
+}
+
+/// Patterns to buy once more than their whole part: those with the largest fractions.
+fn upwards(bought: &[(usize, f64)], dive: Dive) -> Vec<usize> {
+    let mut fractions: Vec<(f64, usize)> = bought
+        .iter()
+        .map(|(at, times)| ((times + 1e-6).fract() - 1e-6, *at))
+        .filter(|(fraction, _)| *fraction > 1e-6)
+        .collect();
+    fractions.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    let most = fractions.iter().map(|(fraction, _)| fraction).sum::<f64>() * dive.share;
+    let large = fractions.iter().filter(|(fraction, _)| *fraction >= dive.round_up).count();
+    let most = usize::try_from(floor(most)).unwrap_or(0).min(large).max(1);
+    fractions.into_iter().take(most).map(|(_, at)| at).collect()
+}
+
+/// A pattern without the pods that are no longer left.
+fn trimmed(pattern: &Packed, left: &[i64]) -> Packed {
+    let load = pattern.load.iter().map(|(row, count)| (*row, left[*row].min(*count)));
+    Packed { load: load.filter(|(_, count)| *count > 0).collect(), ..pattern.clone() }
+}
+
+/// Buys a pattern as often as wanted, left and allowed.
+fn take(
+    task: Task<'_>,
+    pattern: &Packed,
+    copies: i64,
+    left: &mut [i64],
+    ledger: &mut Ledger,
+) -> Option<Packed> {
+    let bin = &task.problem.bins[pattern.bin];
+    let fits = pattern.load.iter().map(|(row, count)| left[*row] / count).min().unwrap_or(0);
+    let copies = copies.min(fits).min(ledger.copies(bin));
+    (copies > 0).then(|| {
+        let bought = Packed { copies, ..pattern.clone() };
+        greedy::take(&bought, left);
+        ledger.charge(bin, copies);
+        bought
+    })
+}
+
+/// The integer part of a number of nodes.
+#[expect(clippy::cast_possible_truncation, reason = "saturates; counts of nodes are small")]
+fn floor(times: f64) -> i64 {
+    times.floor() as i64
+}

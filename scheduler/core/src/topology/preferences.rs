@@ -1,0 +1,129 @@
+//! Wishes: preferred node affinity, soft taints, and wishes about other pods.
+//!
+//! Invariant: a wish is a penalty, never a condition. A node that pods have named by preferred node
+//! affinity, or that a soft taint does not keep them from, is bought whenever it can be; a domain that a
+//! wish about other pods would choose is taken while its nodes cost little more than elsewhere. Pods
+//! that find no place with their wishes are placed without them.
+
+use crate::model::Model;
+use crate::topology::split_shapes::Allotter;
+use crate::vocabulary::labels::NODE_POOL;
+use crate::vocabulary::requirement::{Operator, Requirement};
+use crate::vocabulary::requirements::Requirements;
+use crate::vocabulary::taint::{TaintEffect, Toleration};
+use crate::world::shape::PodShape;
+
+/// Which wishes are tried; each is given up after the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Wishes {
+    /// All.
+    All,
+    /// Those about nodes; not those about other pods.
+    Nodes,
+    /// That of nodes not to get pods which do not tolerate their soft taints.
+    Taints,
+    /// None.
+    None,
+}
+
+impl Wishes {
+    /// All that can be given up.
+    pub(crate) const KINDS: [Self; 3] = [Self::All, Self::Nodes, Self::Taints];
+
+    /// What is tried next.
+    pub(crate) fn next(self) -> Option<Self> {
+        match self {
+            Self::All => Some(Self::Nodes),
+            Self::Nodes => Some(Self::Taints),
+            Self::Taints => Some(Self::None),
+            Self::None => None,
+        }
+    }
+
+    /// True when the shape has wishes of the kind that is given up after this.
+    pub(crate) fn any(self, model: &Model<'_>, shape: usize) -> bool {
+        match self {
+            Self::All => model.topology.groups_of(shape).any(|group| group.spec.wish.is_some()),
+            Self::Nodes => !model.shapes[shape].preferred_node_terms.is_empty(),
+            Self::Taints => soft_taints(model, model.shapes[shape]).is_some(),
+            Self::None => false,
+        }
+    }
+
+    /// True while wishes about other pods are tried.
+    pub(crate) fn of_pods(self) -> bool {
+        self == Self::All
+    }
+}
+
+/// Alternatives narrowed by wishes about nodes, the strongest first, as long as something can be had
+/// for them.
+pub(super) fn narrowed(
+    allotter: &Allotter<'_, '_, '_>,
+    shape: usize,
+    plain: &[Requirements],
+) -> Vec<Requirements> {
+    let mut wanted = plain.to_vec();
+    for term in terms(allotter, shape) {
+        let narrowed: Vec<Requirements> = wanted
+            .iter()
+            .map(|alternative| alternative.and(&term))
+            .filter(|alternative| !alternative.is_contradictory())
+            .collect();
+        if can_be_met(allotter, shape, &narrowed) {
+            wanted = narrowed;
+        }
+    }
+    wanted
+}
+
+/// Wishes about nodes, strongest first.
+fn terms(allotter: &Allotter<'_, '_, '_>, shape: usize) -> Vec<Requirements> {
+    let kind = allotter.model.shapes[shape];
+    let mut terms = Vec::new();
+    if allotter.wishes <= Wishes::Taints {
+        terms.extend(soft_taints(allotter.model, kind));
+    }
+    if allotter.wishes <= Wishes::Nodes {
+        let mut preferred: Vec<_> = kind.preferred_node_terms.iter().collect();
+        preferred.sort_by_key(|term| std::cmp::Reverse(term.weight));
+        terms.extend(preferred.into_iter().map(|term| term.requirements.clone()));
+    }
+    terms
+}
+
+/// The wish for a pool without soft taints, when some pool has one that the shape does not tolerate.
+fn soft_taints(model: &Model<'_>, kind: &PodShape) -> Option<Requirements> {
+    let soft = |tolerations: &[Toleration], pool: &crate::pool::NodePool| {
+        pool.taints.iter().any(|taint| {
+            taint.effect == TaintEffect::PreferNoSchedule
+                && !tolerations.iter().any(|toleration| toleration.covers(taint))
+        })
+    };
+    let stalls = model.market.stalls.iter();
+    let shunned = stalls.filter(|stall| soft(&kind.tolerations, stall.pool));
+    let names: Vec<&str> = shunned.map(|stall| stall.pool.name.as_str()).collect();
+    if names.is_empty() {
+        return None;
+    }
+    let others = Requirement::new(Operator::NotIn, names).ok()?;
+    Some([(NODE_POOL.to_owned(), others)].into_iter().collect())
+}
+
+/// True when a node can be bought, or a host has room, where all of this holds.
+fn can_be_met(
+    allotter: &Allotter<'_, '_, '_>,
+    shape: usize,
+    alternatives: &[Requirements],
+) -> bool {
+    if alternatives.is_empty() {
+        return false;
+    }
+    let (model, goods) = (allotter.model, allotter.goods);
+    let request = &model.requests[shape];
+    let places = goods.places.of(goods, shape, alternatives, NODE_POOL);
+    places.iter().any(|place| {
+        (allotter.buy && place.cost(goods, request).is_some())
+            || allotter.room(place, request, 1) > 0
+    })
+}
