@@ -2,7 +2,10 @@
 //!
 //! Invariant: all lists are in a documented order that depends on content only.
 
+pub(crate) mod any_order;
+pub(crate) mod assemble;
 mod certain;
+pub(crate) mod opening;
 
 use std::collections::BTreeMap;
 

@@ -2,13 +2,14 @@
 //!
 //! Invariant: a bound is only reported after the integer check in `certificate` has accepted it.
 
+pub mod certificate;
 pub(crate) mod price_sets;
 pub(crate) mod proof;
 pub(crate) mod total;
 
 use std::collections::BTreeMap;
 
-use crate::certificate::{self, PodClass, PricedRoom, SharedRoom};
+use crate::bound::certificate::{PodClass, PricedRoom, SharedRoom};
 use crate::vocabulary::ids::ShapeId;
 use crate::vocabulary::resources::Resources;
 use crate::world::shape::PodShape;

@@ -12,7 +12,6 @@ mod cost;
 mod cut;
 mod disruption;
 mod nodes;
-mod part;
 mod predicates;
 mod replicas;
 mod topology;
@@ -23,8 +22,8 @@ use crate::answer::Plan;
 use crate::question::PlanInput;
 use census::Census;
 pub use cut::cut;
+pub use cut::part::Part;
 use nodes::Nodes;
-pub use part::Part;
 
 /// Something wrong with a plan.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -15,11 +15,11 @@ mod strewn;
 
 use std::collections::BTreeMap;
 
+use crate::answer::assemble::{self, Queue};
 use crate::answer::{Disruption, Plan};
 use crate::model::Model;
 use crate::model::existing::Host;
 use crate::offers::priced::Goods;
-use crate::place::assemble::{self, Queue};
 use crate::place::state::Scene;
 use crate::place::{Placed, buffers};
 use crate::question::Effort;

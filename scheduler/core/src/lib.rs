@@ -9,7 +9,6 @@
 
 pub mod answer;
 pub mod bound;
-pub mod certificate;
 pub mod check;
 mod disrupt;
 pub mod explain;
@@ -26,8 +25,8 @@ pub mod world;
 
 use longshore_planted as planted;
 
+pub use bound::certificate;
 pub use plan::plan;
-pub use vocabulary::{
-    capacity_group, catalogue, ids, labels, overlay, pool, requirement, requirements, resources,
-    selector, taint,
-};
+pub use vocabulary::catalogue::capacity_group;
+pub use vocabulary::requirements::{requirement, selector};
+pub use vocabulary::{catalogue, ids, labels, overlay, pool, requirements, resources, taint};

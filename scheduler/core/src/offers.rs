@@ -5,7 +5,6 @@
 pub(crate) mod candidates;
 pub(crate) mod closed;
 pub(crate) mod market;
-pub(crate) mod min_values;
 pub(crate) mod objective;
 pub(crate) mod overlay;
 pub(crate) mod priced;

@@ -2,13 +2,11 @@
 //!
 //! Invariant: every wanted pod ends on a host, on a new node or among the unplaced, exactly once.
 
-pub(crate) mod any_order;
-pub(crate) mod assemble;
 pub(crate) mod buffers;
 pub(crate) mod existing;
 pub(crate) mod one_by_one;
-pub(crate) mod opening;
 pub(crate) mod priority;
+pub(crate) mod repair;
 pub(crate) mod retry;
 pub(crate) mod sequence;
 pub(crate) mod state;
@@ -17,17 +15,17 @@ use std::rc::Rc;
 
 use crate::model::Model;
 use crate::offers::market::Offer;
-use crate::offers::min_values::{self, Share};
 use crate::offers::priced::Goods;
+use crate::offers::priced::min_values::{self, Share};
 use crate::pack::problem::dominance::skylines;
 use crate::pack::problem::{Bin, Packed, Problem, Row, scarce};
 use crate::pack::solve;
 use crate::place::state::{OnHost, Scene};
 use crate::question::Effort;
 use crate::reason::Obstacle;
+use crate::topology::affinity_cycles;
 use crate::topology::preferences::Wishes;
 use crate::topology::split_shapes::{Allotter, Given, Refused, RowSpec};
-use crate::topology::{affinity_cycles, repair};
 
 /// Where everything goes.
 #[derive(Debug, Default)]

@@ -3,15 +3,17 @@
 //! Invariant: a plan is complete. Every pod to place is in `placements` or in `unplaced`; every
 //! launch names its closed set of offerings; every disruption names where its pods go.
 
+use crate::answer::any_order;
+use crate::answer::assemble::{self, Queue};
+use crate::answer::opening;
 use crate::answer::{Plan, Unplaced};
 use crate::bound::total;
 use crate::disrupt;
 use crate::explain::obstacles::Explainer;
 use crate::model::Model;
 use crate::offers::priced::Goods;
-use crate::place::assemble::{self, Queue};
 use crate::place::state::Scene;
-use crate::place::{Placed, Placer, any_order, buffers, opening};
+use crate::place::{Placed, Placer, buffers};
 use crate::question::PlanInput;
 use crate::reason::Obstacle;
 use crate::topology::density;

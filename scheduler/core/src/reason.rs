@@ -8,7 +8,7 @@ use std::fmt;
 
 use crate::vocabulary::catalogue::CapacityType;
 use crate::vocabulary::ids::{InstanceTypeName, Zone};
-use crate::vocabulary::requirement::Requirement;
+use crate::vocabulary::requirements::requirement::Requirement;
 use crate::vocabulary::taint::Taint;
 
 /// One node of the tree.

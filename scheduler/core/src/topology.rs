@@ -5,9 +5,7 @@
 pub(crate) mod affinity_cycles;
 pub(crate) mod binding_rules;
 pub(crate) mod density;
-pub(crate) mod domains;
 pub(crate) mod preferences;
-pub(crate) mod repair;
 pub(crate) mod split;
 pub(crate) mod split_shapes;
 pub(crate) mod water_fill;

@@ -1,6 +1,6 @@
 //! Catalogues, offerings and candidates on the wire and in the planner.
 
-use longshore_core::vocabulary::capacity_group::CapacityGroup;
+use longshore_core::vocabulary::catalogue::capacity_group::CapacityGroup;
 use longshore_core::vocabulary::catalogue::{
     CapacityType, Catalogue, InstanceType, Offering, PRICE_MAX, Reservation,
 };

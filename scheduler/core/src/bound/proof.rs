@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use crate::answer::{NewNode, Plan};
+use crate::bound::certificate::{PodClass, SharedRoom};
 use crate::bound::price_sets::{self, Group, Pods};
 use crate::bound::{self, LowerBound};
-use crate::certificate::{PodClass, SharedRoom};
 use crate::model::Model;
 use crate::offers::priced::Goods;
 use crate::pack::column_generation::dual_values::{self, Patience};

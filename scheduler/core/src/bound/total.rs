@@ -4,8 +4,8 @@
 //! are available; constraints are dropped, never added, so it can only be too low.
 
 use crate::answer::{NewNode, Plan};
+use crate::bound::certificate::PricedRoom;
 use crate::bound::{self, LowerBound, proof};
-use crate::certificate::PricedRoom;
 use crate::model::Model;
 use crate::offers::priced::Goods;
 use crate::pack::lp::prices;

@@ -3,6 +3,8 @@
 //! Invariant: what comes out passes the check. Only what a violation names goes, with what cannot be without
 //! it: a node without pods, a disruption without a place for each of its pods. Runs only after a refusal.
 
+pub(crate) mod part;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::answer::{Placement, Plan, Target, Unplaced};

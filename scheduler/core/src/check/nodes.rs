@@ -13,7 +13,7 @@ use crate::answer::{Candidate, NewNode, Placement, Plan, Target};
 use crate::check::{Findings, Part, Rule, cost};
 use crate::offers::CANDIDATES_MAX;
 use crate::question::{MinValuesPolicy, PlanInput};
-use crate::vocabulary::capacity_group::CapacityGroup;
+use crate::vocabulary::catalogue::capacity_group::CapacityGroup;
 use crate::vocabulary::catalogue::{CapacityType, InstanceType, Offering};
 use crate::vocabulary::ids::PodUid;
 use crate::vocabulary::labels::{self, Labels};

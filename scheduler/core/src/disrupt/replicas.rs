@@ -6,16 +6,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::answer::assemble::node_of;
 use crate::answer::{Candidate as Offered, Disruption, NewNode, Target};
 use crate::disrupt::Disruptor;
 use crate::disrupt::candidate::Candidate;
 use crate::model::existing::Host;
 use crate::offers::candidates::{CANDIDATES_MAX, candidate};
 use crate::offers::market::{Stall, node_labels};
+use crate::offers::priced::{self, min_values};
 use crate::offers::substitutes::COST_FACTOR_MAX;
-use crate::offers::{min_values, priced};
 use crate::pack::problem::vector::{self, Vector};
-use crate::place::assemble::node_of;
 use crate::planted;
 use crate::question::MinValuesPolicy;
 use crate::reason::Obstacle;

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::disrupt::candidate::Candidate;
 use crate::model::Model;
-use crate::offers::min_values;
 use crate::offers::priced::Goods;
+use crate::offers::priced::min_values;
 use crate::pack::problem::vector::float;
 use crate::place::{Bought, Placed};
 use crate::vocabulary::catalogue::CapacityType;

@@ -16,8 +16,8 @@ use crate::offers::priced::Goods;
 use crate::question::PlanInput;
 use crate::reason::Reason;
 use crate::vocabulary::ids::{PodUid, PoolName, ShapeId};
-use crate::vocabulary::requirement::Requirement;
 use crate::vocabulary::requirements::Requirements;
+use crate::vocabulary::requirements::requirement::Requirement;
 use crate::vocabulary::resources::Resources;
 
 pub use one_more::one_more;

@@ -6,8 +6,8 @@ use crate::offers::market::{Stall, type_label};
 use crate::reason::{ClosestOffering, ClosestType, Obstacle, RuledOut};
 use crate::vocabulary::catalogue::{InstanceType, Offering};
 use crate::vocabulary::labels::{CAPACITY_TYPE, ZONE};
-use crate::vocabulary::requirement::Requirement;
 use crate::vocabulary::requirements::Requirements;
+use crate::vocabulary::requirements::requirement::Requirement;
 use crate::world::shape::PodShape;
 
 /// The requirement that rules out every type of the pool, or most of them, and the type that misses

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use crate::explain::near_miss::{contradiction, no_offering, no_type};
 use crate::model::Model;
 use crate::offers::market::FLAVOURS_MAX;
-use crate::offers::min_values;
+use crate::offers::priced::min_values;
 use crate::offers::priced::{Goods, Sizes, used};
 use crate::pack::problem::vector;
 use crate::place::state::Scene;

@@ -6,8 +6,8 @@
 use std::borrow::Cow;
 
 use crate::vocabulary::labels::{Labels, canonical};
-use crate::vocabulary::requirement::Requirement;
 use crate::vocabulary::requirements::Requirements;
+use crate::vocabulary::requirements::requirement::Requirement;
 
 /// Labels of a host.
 #[derive(Clone, Debug)]
@@ -86,7 +86,7 @@ impl<'a> Outlook<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vocabulary::requirement::Operator;
+    use crate::vocabulary::requirements::requirement::Operator;
 
     #[test]
     fn known_labels_answer_as_their_equalities_do() {

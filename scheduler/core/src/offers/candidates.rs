@@ -6,14 +6,14 @@ use std::collections::BTreeSet;
 
 use crate::answer::Candidate;
 use crate::offers::market::{node_labels, offering_admits};
-use crate::offers::min_values;
 use crate::offers::objective::Objective;
+use crate::offers::priced::min_values;
+use crate::vocabulary::catalogue::sold;
 use crate::vocabulary::catalogue::{Catalogue, InstanceType, Offering};
 use crate::vocabulary::ids::Zone;
 use crate::vocabulary::labels::is_well_known;
 use crate::vocabulary::requirements::Requirements;
 use crate::vocabulary::resources::Resources;
-use crate::vocabulary::sold;
 
 /// Most candidates of a launch; what one fleet request takes.
 pub const CANDIDATES_MAX: usize = 60;

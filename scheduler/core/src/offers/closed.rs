@@ -7,12 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::explain::near_miss::{no_offering, no_type};
 use crate::offers::market::{Market, Stall};
-use crate::offers::min_values;
+use crate::offers::priced::min_values;
 use crate::question::{MinValuesPolicy, PlanInput};
 use crate::reason::Obstacle;
+use crate::vocabulary::catalogue::sold;
 use crate::vocabulary::ids::PoolName;
 use crate::vocabulary::requirements::Requirements;
-use crate::vocabulary::sold;
 
 /// The obstacle of every pool that can make no node.
 #[must_use]

@@ -8,12 +8,14 @@ use std::collections::BTreeSet;
 use crate::planted;
 use crate::question::PlanInput;
 use crate::reason::Obstacle;
+pub(crate) use crate::vocabulary::catalogue::sold::{
+    OFFERING_KEYS, node_labels, offering_label, type_label,
+};
 use crate::vocabulary::catalogue::{Catalogue, InstanceType, Offering};
 use crate::vocabulary::labels::{self, Labels};
 use crate::vocabulary::pool::{NodePool, REPLICAS_MAX};
-use crate::vocabulary::requirement::Requirement;
 use crate::vocabulary::requirements::Requirements;
-pub(crate) use crate::vocabulary::sold::{OFFERING_KEYS, node_labels, offering_label, type_label};
+use crate::vocabulary::requirements::requirement::Requirement;
 use crate::world::shape::PodShape;
 
 /// Most flavours of one pool; further combinations stay unplaced with their reason.

@@ -4,6 +4,8 @@
 //! plan; an offer admits a question exactly when flavour, type and offering all do.
 
 mod daemon_sets;
+pub(crate) mod domains;
+pub(crate) mod min_values;
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,13 +15,13 @@ use daemon_sets::DaemonSets;
 
 use crate::model::Model;
 use crate::offers::market::{Offer, Stall, offering_admits};
-use crate::offers::min_values::{self, Share};
+use crate::offers::priced::domains::Places;
+use crate::offers::priced::min_values::Share;
 use crate::pack::problem::limits::Budget;
 use crate::pack::problem::rules::NodeState;
 use crate::pack::problem::vector::Vector;
 use crate::planted;
-use crate::topology::domains::Places;
-use crate::vocabulary::capacity_group::CapacityGroup;
+use crate::vocabulary::catalogue::capacity_group::CapacityGroup;
 use crate::vocabulary::catalogue::{InstanceType, Offering};
 use crate::vocabulary::ids::ReservationId;
 use crate::vocabulary::labels::{HOSTNAME, RESERVATION_ID};

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 
 use crate::model::Model;
 use crate::offers::candidates::CANDIDATES_MAX;
-use crate::offers::min_values;
 use crate::offers::priced::Goods;
+use crate::offers::priced::min_values;
 use crate::pack::problem::{Packed, Problem, vector};
 use crate::question::MinValuesPolicy;
 

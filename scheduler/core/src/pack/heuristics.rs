@@ -9,4 +9,5 @@ pub(crate) mod insert;
 pub(crate) mod max_heap;
 pub(crate) mod part;
 pub(crate) mod tail;
+pub(crate) mod task;
 pub(crate) mod vector_fit;

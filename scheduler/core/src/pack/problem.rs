@@ -8,7 +8,7 @@ pub(crate) mod limits;
 pub(crate) mod rules;
 pub(crate) mod vector;
 
-use crate::pack::problem::limits::Budget;
+use crate::pack::problem::limits::{Budget, Ledger};
 use crate::pack::problem::rules::{NodeRules, NodeState};
 use crate::pack::problem::vector::Vector;
 use crate::vocabulary::resources::total;
@@ -122,4 +122,14 @@ pub(crate) fn scarce(bins: &[Bin], rows: &[Row], budgets: &[Budget]) -> Vec<bool
         scarce[bin.budget] |= runs_out;
     }
     scarce
+}
+
+/// What was bought, what is left, and what the limits still allow.
+pub(crate) struct Outcome {
+    /// Nodes to buy.
+    pub(crate) packed: Vec<Packed>,
+    /// Pods of each row without a place.
+    pub(crate) left: Vec<i64>,
+    /// Limits after buying.
+    pub(crate) ledger: Ledger,
 }

@@ -5,17 +5,18 @@
 
 use crate::pack::column_generation::columns::{Bounds, Generator};
 use crate::pack::column_generation::dive::{self, Dive};
-use crate::pack::heuristics::greedy::{self, Solution, Task};
+use crate::pack::heuristics::greedy;
 use crate::pack::heuristics::improve::{self, Patience};
 use crate::pack::heuristics::insert::{Habit, Nodes};
 use crate::pack::heuristics::part::{Enough, Part};
+use crate::pack::heuristics::task::{self, Solution, Task};
 use crate::pack::heuristics::{company, tail, vector_fit};
 use crate::pack::knapsack::pattern::Care;
 use crate::pack::lp::prices;
 use crate::pack::problem::item_table::Shelf;
 use crate::pack::problem::limits::Ledger;
 use crate::pack::problem::vector::float;
-use crate::pack::problem::{Packed, Problem};
+use crate::pack::problem::{Outcome, Problem};
 use crate::question::Effort;
 
 /// Largest number of pods that are also packed one by one.
@@ -80,16 +81,6 @@ const CLOSE: f64 = 1.0 + 2e-3;
 /// The same when the first good plan will do.
 const FAIR: f64 = 1.0 + 1e-2;
 
-/// What was bought, what is left, and what the limits still allow.
-pub(crate) struct Outcome {
-    /// Nodes to buy.
-    pub(crate) packed: Vec<Packed>,
-    /// Pods of each row without a place.
-    pub(crate) left: Vec<i64>,
-    /// Limits after buying.
-    pub(crate) ledger: Ledger,
-}
-
 /// Packs all rows. `begun` says which node rules have members on existing nodes.
 pub(crate) fn solve(problem: &Problem, effort: Effort, begun: &[bool]) -> Outcome {
     let mut outcome =
@@ -136,14 +127,14 @@ type Attempt = (Solution, Ledger);
 
 impl Solver<'_> {
     fn tier(&mut self, bins: &[usize], outcome: &mut Outcome) {
-        if greedy::is_done(&outcome.left) || bins.is_empty() {
+        if task::is_done(&outcome.left) || bins.is_empty() {
             return;
         }
         let mut enough = Enough::new(self.problem, &outcome.left);
         let bins = bins.iter().copied().filter(|bin| enough.needs(*bin));
         let shelves: Vec<Shelf> = bins.map(|bin| Shelf::new(self.problem, bin)).collect();
         let hopeless = set_aside(&shelves, &mut outcome.left);
-        if !greedy::is_done(&outcome.left) {
+        if !task::is_done(&outcome.left) {
             self.pack(&Part::keep(self.problem, shelves, &outcome.left), outcome);
         }
         outcome.left.iter_mut().zip(hopeless).for_each(|(left, more)| *left += more);
@@ -169,7 +160,7 @@ impl Solver<'_> {
     fn attempts(&self, task: Task<'_>, outcome: &Outcome) -> Vec<Attempt> {
         let mut values = task.values.to_vec();
         let dealt = vector_fit::pack(task, &outcome.left, &outcome.ledger);
-        let kinds = greedy::kinds(&outcome.left);
+        let kinds = task::kinds(&outcome.left);
         let enough = match self.effort {
             Effort::Greedy => FAIR,
             Effort::Default | Effort::Max => CLOSE,
@@ -181,7 +172,7 @@ impl Solver<'_> {
             attempts.sort_by_key(|(solution, _)| self.score(solution));
         }
         let close = self.is_within(CLOSE, task, outcome, &attempts[0]);
-        let most = greedy::nodes(&attempts[0].0.packed).max(KINDS_FEW);
+        let most = task::nodes(&attempts[0].0.packed).max(KINDS_FEW);
         let repeats = self.effort == Effort::Max || kinds <= most;
         if let Some(search) = self.search(task).filter(|_| repeats && !close)
             && let Some(mut generator) = Generator::new(task, &outcome.left, &outcome.ledger)
@@ -235,7 +226,7 @@ impl Solver<'_> {
     ) -> bool {
         let worth: f64 = outcome.left.iter().zip(task.values).map(|(n, y)| float(*n) * y).sum();
         let price = float(self.problem.price(&solution.packed));
-        self.effort < Effort::Max && greedy::is_done(&solution.left) && price <= worth * factor
+        self.effort < Effort::Max && task::is_done(&solution.left) && price <= worth * factor
     }
 
     fn sized(
@@ -274,7 +265,7 @@ impl Solver<'_> {
 
     /// Pods left first, then the price, then the number of nodes.
     fn score(&self, solution: &Solution) -> (i64, i64, i64) {
-        let nodes = greedy::nodes(&solution.packed);
+        let nodes = task::nodes(&solution.packed);
         (solution.left.iter().sum(), self.problem.price(&solution.packed), nodes)
     }
 }

@@ -144,9 +144,9 @@ pub(crate) fn has_host_alone(model: &Model<'_>, scene: &Scene, host: usize) -> b
 /// Launches that stand for buffers, spelt out without pods.
 pub(crate) fn launches(model: &Model<'_>, goods: &Goods<'_, '_>, room: &Room, plan: &mut Plan) {
     let mut nobody =
-        crate::place::assemble::Queue::new(model, &vec![Vec::new(); model.shapes.len()]);
+        crate::answer::assemble::Queue::new(model, &vec![Vec::new(); model.shapes.len()]);
     let bought = &room.placed.nodes;
-    let (nodes, _) = crate::place::assemble::launches(model, goods, bought, &mut nobody, 0);
+    let (nodes, _) = crate::answer::assemble::launches(model, goods, bought, &mut nobody, 0);
     let standing = |node| crate::answer::NewNode { standing: true, ..node };
     plan.launches.extend(nodes.into_iter().map(standing));
 }

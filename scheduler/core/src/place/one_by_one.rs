@@ -5,12 +5,12 @@
 use crate::pack::problem::Packed;
 use crate::pack::problem::limits::Ledger;
 use crate::pack::solve;
+use crate::place::repair;
 use crate::place::sequence::{Drafted, Manner, Sequence};
 use crate::place::state::Scene;
 use crate::place::{Placed, Placer, without_circles};
 use crate::question::Effort;
 use crate::reason::Obstacle;
-use crate::topology::repair;
 use crate::topology::split_shapes::{Refused, RowSpec};
 
 impl Placer<'_, '_, '_> {

@@ -6,11 +6,11 @@
 use std::rc::Rc;
 
 use crate::pack::problem::vector;
+use crate::place::repair;
 use crate::place::sequence::{Drafted, Grown, Manner, Sequence};
 use crate::place::state::Scene;
 use crate::place::{Bought, Placed, Placer, without_circles};
 use crate::question::Effort;
-use crate::topology::repair;
 use crate::topology::split_shapes::Refused;
 use crate::world::topology::{Group, GroupSpec};
 

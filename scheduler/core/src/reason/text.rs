@@ -6,7 +6,7 @@ use std::fmt;
 
 use crate::reason::{ClosestOffering, ClosestType, Obstacle, RuledOut, TopologyRule};
 use crate::vocabulary::labels::NODE_POOL;
-use crate::vocabulary::requirement::Requirement;
+use crate::vocabulary::requirements::requirement::Requirement;
 use crate::vocabulary::resources::display_amount;
 
 impl fmt::Display for Obstacle {

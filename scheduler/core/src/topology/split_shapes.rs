@@ -4,16 +4,18 @@
 //! is packed afterwards can no longer break one. Pods that no domain may take are refused with the
 //! rule that stood in the way.
 
+mod narrowed;
+
 use crate::model::Model;
 use crate::offers::priced::Goods;
+use crate::offers::priced::domains::Place;
 use crate::pack::problem::vector::{self, Vector};
 use crate::reason::{Obstacle, TopologyRule};
 use crate::topology::binding_rules::{are_waiting, is_live, widen};
-use crate::topology::domains::Place;
-use crate::topology::preferences::{self, Wishes};
+use crate::topology::preferences::Wishes;
 use crate::topology::split::{Domain, Split};
-use crate::vocabulary::requirement::Requirement;
 use crate::vocabulary::requirements::Requirements;
+use crate::vocabulary::requirements::requirement::Requirement;
 use crate::world::topology::{Group, GroupRule, Topology};
 
 /// Topology keys with domains.
@@ -157,7 +159,7 @@ impl Allotter<'_, '_, '_> {
         rows: &mut Vec<RowSpec>,
     ) -> Vec<Refused> {
         let allowed = self.model.alternatives[shape].clone();
-        let alternatives = preferences::narrowed(self, shape, &allowed);
+        let alternatives = narrowed::narrowed(self, shape, &allowed);
         let nobody = self.topology.companies(shape).all(Group::is_unbegun);
         self.may_begin = nobody;
         let mut refused = Vec::new();

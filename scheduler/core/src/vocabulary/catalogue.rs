@@ -3,10 +3,13 @@
 //! Invariant: types are kept by name and offerings by (zone, capacity type, reservation), so a
 //! catalogue does not depend on the order in which its parts arrived.
 
+pub mod capacity_group;
+pub mod sold;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::vocabulary::capacity_group::CapacityGroup;
+use crate::vocabulary::catalogue::capacity_group::CapacityGroup;
 use crate::vocabulary::ids::{CatalogueId, InstanceTypeName, ReservationId, Zone, ZoneId};
 use crate::vocabulary::labels::{INSTANCE_FAMILY, Labels};
 use crate::vocabulary::resources::Resources;

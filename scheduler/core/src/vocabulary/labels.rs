@@ -4,7 +4,9 @@
 
 use std::collections::BTreeMap;
 
-pub use crate::vocabulary::capacity_group::{CAPACITY_EIGHTH, CAPACITY_HALF, CAPACITY_QUARTER};
+pub use crate::vocabulary::catalogue::capacity_group::{
+    CAPACITY_EIGHTH, CAPACITY_HALF, CAPACITY_QUARTER,
+};
 
 /// Label key to value.
 pub type Labels = BTreeMap<String, String>;

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::vocabulary::ids::{CatalogueId, PoolName, Zone};
 use crate::vocabulary::labels::{Labels, NODE_POOL};
-use crate::vocabulary::requirement::Requirement;
 use crate::vocabulary::requirements::Requirements;
+use crate::vocabulary::requirements::requirement::Requirement;
 use crate::vocabulary::taint::Taint;
 
 /// Most nodes that a pool may ask to be kept. More is taken for a slip of the pen, and the pool makes none.

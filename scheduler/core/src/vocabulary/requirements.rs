@@ -2,11 +2,14 @@
 //!
 //! Invariant: adding a requirement only narrows; the result does not depend on the order.
 
+pub mod requirement;
+pub mod selector;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::vocabulary::labels::{Labels, canonical, is_well_known};
-use crate::vocabulary::requirement::Requirement;
+use crate::vocabulary::requirements::requirement::Requirement;
 
 /// Requirements by label key, all of which must hold. Empty means no constraint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -3,7 +3,7 @@
 //! Invariant: a pod covered by two disruption budgets cannot be evicted, as in the eviction API.
 
 use crate::vocabulary::ids::{ObjectKey, ShapeId};
-use crate::vocabulary::selector::LabelSelector;
+use crate::vocabulary::requirements::selector::LabelSelector;
 use crate::world::shape::PodShape;
 
 /// A DaemonSet: its pod's requests weigh on every node it would run on.

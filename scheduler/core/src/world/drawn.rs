@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 
+use crate::vocabulary::catalogue::sold;
 use crate::vocabulary::catalogue::{Catalogue, InstanceType};
 use crate::vocabulary::ids::InstanceTypeName;
 use crate::vocabulary::labels::INSTANCE_TYPE;
 use crate::vocabulary::resources::{Resources, total};
-use crate::vocabulary::sold;
 use crate::world::claim::NodeClaim;
 use crate::world::node::Node;
 

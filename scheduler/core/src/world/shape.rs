@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use crate::vocabulary::ids::ShapeId;
 use crate::vocabulary::labels::{Labels, NODE_POOL};
 use crate::vocabulary::requirements::Requirements;
+use crate::vocabulary::requirements::selector::LabelSelector;
 use crate::vocabulary::resources::Resources;
-use crate::vocabulary::selector::LabelSelector;
 use crate::vocabulary::taint::Toleration;
 
 /// What a pod needs of a node and of its neighbours.

@@ -2,7 +2,7 @@
 //!
 //! Invariant: each property is one word and one value; what is not understood fails the test.
 
-use longshore_core::vocabulary::selector::LabelSelector;
+use longshore_core::vocabulary::requirements::selector::LabelSelector;
 use longshore_core::world::shape::{
     HostPort, Namespaces, PodAffinityTerm, PodShape, PreferredTerm, TopologySpread,
 };

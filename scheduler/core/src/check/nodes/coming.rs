@@ -9,8 +9,8 @@ use std::rc::Rc;
 use crate::answer::Target;
 use crate::check::nodes::{Form, NodeAfter, form, settle};
 use crate::question::PlanInput;
+use crate::vocabulary::catalogue::sold;
 use crate::vocabulary::catalogue::{Catalogue, InstanceType, Offering};
-use crate::vocabulary::sold;
 use crate::world::claim::NodeClaim;
 
 /// The claims as nodes.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use crate::pack::column_generation::covering::Cover;
 use crate::pack::column_generation::stability_centre::Centre;
-use crate::pack::heuristics::greedy::Task;
+use crate::pack::heuristics::task::Task;
 use crate::pack::knapsack::pattern::{self, Care, Pattern, Supply};
 use crate::pack::problem::item_table::{Item, Lanes, Shelf};
 use crate::pack::problem::limits::Ledger;

@@ -4,7 +4,8 @@
 //! each part, so that what is bought later makes up for what rounding did before.
 
 use crate::pack::column_generation::columns::{Bounds, Generator};
-use crate::pack::heuristics::greedy::{self, Solution, Task};
+use crate::pack::heuristics::greedy;
+use crate::pack::heuristics::task::{self, Solution, Task};
 use crate::pack::problem::Packed;
 use crate::pack::problem::limits::Ledger;
 
@@ -30,7 +31,7 @@ pub(crate) fn pack(
     dive: Dive,
 ) -> Solution {
     let mut packed = Vec::new();
-    while !greedy::is_done(&left) {
+    while !task::is_done(&left) {
         let bought = generator.cover.bought();
         let before = packed.len();
         for (at, times) in &bought {
@@ -107,7 +108,7 @@ fn take(
     let copies = copies.min(fits).min(ledger.copies(bin));
     (copies > 0).then(|| {
         let bought = Packed { copies, ..pattern.clone() };
-        greedy::take(&bought, left);
+        task::take(&bought, left);
         ledger.charge(bin, copies);
         bought
     })

@@ -3,10 +3,10 @@
 //! Invariant: a node opened here grows until its company has room; what room is then left is offered
 //! to all other rows before anything else is bought.
 
-use crate::pack::heuristics::greedy::Task;
 use crate::pack::heuristics::insert::{Habit, Nodes};
+use crate::pack::heuristics::task::Task;
+use crate::pack::problem::Outcome;
 use crate::pack::problem::{Packed, Problem};
-use crate::pack::solve::Outcome;
 
 /// Seats all rows that need company; none when there are no such rows.
 pub(crate) fn seat(

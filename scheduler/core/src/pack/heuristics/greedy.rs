@@ -9,33 +9,12 @@ use std::collections::BinaryHeap;
 use crate::pack::heuristics::max_heap::Next;
 use crate::pack::heuristics::part::Part;
 use crate::pack::heuristics::tail;
+use crate::pack::heuristics::task::{Solution, Task, is_done, nodes, take};
 use crate::pack::knapsack::pattern::{self, Care, Pattern, Supply};
+use crate::pack::problem::Packed;
 use crate::pack::problem::item_table::{Lanes, Shelf};
 use crate::pack::problem::limits::Ledger;
 use crate::pack::problem::vector::float;
-use crate::pack::problem::{Packed, Problem};
-
-/// A solution and what it leaves.
-#[derive(Clone, Debug)]
-pub(crate) struct Solution {
-    /// Nodes to buy.
-    pub(crate) packed: Vec<Packed>,
-    /// Pods of each row without a place.
-    pub(crate) left: Vec<i64>,
-}
-
-/// What a greedy works with.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Task<'a> {
-    /// The problem.
-    pub(crate) problem: &'a Problem,
-    /// Bins to choose from.
-    pub(crate) bins: &'a [usize],
-    /// The same with the rows that fit them, in the same order.
-    pub(crate) shelves: &'a [Shelf],
-    /// Value of one pod of each row.
-    pub(crate) values: &'a [f64],
-}
 
 /// What is known of the best pattern of a bin.
 #[derive(Debug)]
@@ -189,26 +168,4 @@ impl Task<'_> {
         let copies = rows.min(ledger.copies(&self.problem.bins[*bin]));
         (copies > 0).then(|| Packed { bin: *bin, load: load.clone(), copies })
     }
-}
-
-/// Number of nodes.
-pub(crate) fn nodes(packed: &[Packed]) -> i64 {
-    packed.iter().map(|packed| packed.copies).sum()
-}
-
-/// Subtracts the pods of equal nodes from what is left.
-pub(crate) fn take(packed: &Packed, left: &mut [i64]) {
-    for (row, count) in &packed.load {
-        left[*row] -= count * packed.copies;
-    }
-}
-
-/// Rows of which something is left.
-pub(crate) fn kinds(left: &[i64]) -> i64 {
-    i64::try_from(left.iter().filter(|count| **count > 0).count()).unwrap_or(i64::MAX)
-}
-
-/// True when nothing is left.
-pub(crate) fn is_done(left: &[i64]) -> bool {
-    left.iter().all(|count| *count == 0)
 }

@@ -4,8 +4,9 @@
 //! Invariant: every step leaves a valid solution that is no dearer. The choice of nodes is random but
 //! seeded by the problem alone, so equal problems give equal solutions.
 
-use crate::pack::heuristics::greedy::{self, Solution, Task};
+use crate::pack::heuristics::greedy;
 use crate::pack::heuristics::tail;
+use crate::pack::heuristics::task::{self, Solution, Task};
 use crate::pack::problem::limits::Ledger;
 use crate::pack::problem::vector::float;
 use crate::pack::problem::{Packed, Problem};
@@ -108,7 +109,7 @@ fn renew(task: Task<'_>, chosen: &[usize], solution: &mut Solution, ledger: &mut
     }
     let mut renewed = greedy::pack_below(task, left, &mut after, old);
     tail::right_size(task.problem, &mut renewed.packed, &mut after);
-    if !greedy::is_done(&renewed.left) || task.problem.price(&renewed.packed) >= old {
+    if !task::is_done(&renewed.left) || task.problem.price(&renewed.packed) >= old {
         return false;
     }
     for at in chosen {

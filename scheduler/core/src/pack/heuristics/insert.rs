@@ -3,8 +3,8 @@
 //!
 //! Invariant: every node stays valid after every pod; growing keeps its tier, so NodePool weights hold.
 
-use crate::pack::heuristics::greedy::Solution;
 use crate::pack::heuristics::tail::Fit;
+use crate::pack::heuristics::task::Solution;
 use crate::pack::problem::limits::Ledger;
 use crate::pack::problem::rules::NodeState;
 use crate::pack::problem::vector::{self, Vector};

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use crate::pack::heuristics::greedy::Task;
+use crate::pack::heuristics::task::Task;
 use crate::pack::problem::Problem;
 use crate::pack::problem::item_table::Shelf;
 use crate::pack::problem::vector::{self, Vector};

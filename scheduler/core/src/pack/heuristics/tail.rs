@@ -2,7 +2,7 @@
 //!
 //! Invariant: never makes a solution dearer and never moves a pod to a node that refuses it.
 
-use crate::pack::heuristics::greedy::{Task, take};
+use crate::pack::heuristics::task::{Task, take};
 use crate::pack::knapsack::pattern::{self, Care, Supply};
 use crate::pack::problem::item_table::Shelf;
 use crate::pack::problem::limits::Ledger;

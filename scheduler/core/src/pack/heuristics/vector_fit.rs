@@ -7,8 +7,9 @@
 use std::collections::{BTreeMap, BinaryHeap};
 
 use crate::pack::column_generation::covering::Cover;
-use crate::pack::heuristics::greedy::{self, Solution, Task};
+use crate::pack::heuristics::greedy;
 use crate::pack::heuristics::max_heap::Next;
+use crate::pack::heuristics::task::{Solution, Task};
 use crate::pack::problem::item_table::{Lanes, Shelf};
 use crate::pack::problem::limits::Ledger;
 use crate::pack::problem::rules::NodeState;

@@ -2,7 +2,7 @@
 //!
 //! Invariant: when it is complete, no pattern of the bin that takes free items only is worth more.
 
-use crate::pack::knapsack::pattern::Ranked;
+use crate::pack::problem::item_table::Ranked;
 use crate::pack::problem::vector::{self, float};
 use crate::pack::problem::{Load, Problem};
 

@@ -2,7 +2,7 @@
 //!
 //! Invariant: a filling fits its bin, obeys the node rules, and takes no more of a row than is left.
 
-use crate::pack::knapsack::pattern::Ranked;
+use crate::pack::problem::item_table::Ranked;
 use crate::pack::problem::item_table::{Lanes, Shelf};
 use crate::pack::problem::rules::NodeState;
 use crate::pack::problem::vector::{self, float};

@@ -5,7 +5,7 @@
 
 use crate::pack::knapsack::exact::Exact;
 use crate::pack::knapsack::filling;
-use crate::pack::problem::item_table::{Item, Lanes, Shelf};
+use crate::pack::problem::item_table::{Item, Lanes, Ranked, Shelf};
 use crate::pack::problem::vector::float;
 use crate::pack::problem::{Load, Problem};
 
@@ -42,21 +42,6 @@ pub(crate) struct Care {
     pub(crate) steps: usize,
     /// Where no pattern can be worth more than this, the first found will do.
     pub(crate) least: f64,
-}
-
-/// An item of a shelf of which something is left.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ranked {
-    /// The row.
-    pub(crate) row: usize,
-    /// Most pods of it that may be taken.
-    pub(crate) most: i64,
-    /// Value of one pod.
-    pub(crate) value: f64,
-    /// Weighted share of the bin that one pod takes.
-    pub(crate) size: f64,
-    /// What one pod takes.
-    pub(crate) shares: Lanes,
 }
 
 /// The best pattern that is found; none when nothing that is left fits. `weights` are a guess of what

@@ -113,3 +113,18 @@ impl Shelf {
         weights
     }
 }
+
+/// An item of a shelf of which something is left.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ranked {
+    /// The row.
+    pub(crate) row: usize,
+    /// Most pods of it that may be taken.
+    pub(crate) most: i64,
+    /// Value of one pod.
+    pub(crate) value: f64,
+    /// Weighted share of the bin that one pod takes.
+    pub(crate) size: f64,
+    /// What one pod takes.
+    pub(crate) shares: Lanes,
+}

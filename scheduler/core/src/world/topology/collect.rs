@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::vocabulary::selector::LabelSelector;
+use crate::vocabulary::requirements::selector::LabelSelector;
 use crate::world::shape::{Namespaces, PodAffinityTerm, PodShape, TopologySpread};
 use crate::world::topology::group::{GroupRule, GroupSpec, NodeFilter, ShapeSet};
 

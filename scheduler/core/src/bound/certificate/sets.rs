@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::bound::certificate::classes::{values, worth};
+use crate::bound::certificate::{CertificateError, NANO_PER_MICRO, PodClass, SharedRoom, covers};
 use crate::bound::{LowerBound, units};
-use crate::certificate::classes::{values, worth};
-use crate::certificate::{CertificateError, NANO_PER_MICRO, PodClass, SharedRoom, covers};
 
 /// Prices are compared as multiples of this part of a nano-dollar: the largest unit divides it.
 const PARTS: i128 = 1 << 20;

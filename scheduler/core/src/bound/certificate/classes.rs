@@ -4,7 +4,7 @@
 //! the resources, and no choice can make a wrong bound pass.
 
 use crate::bound::LowerBound;
-use crate::certificate::{CertificateError, NANO_PER_MICRO, covers};
+use crate::bound::certificate::{CertificateError, NANO_PER_MICRO, covers};
 use crate::vocabulary::ids::ShapeId;
 
 /// Equal pods, for the purpose of a bound.

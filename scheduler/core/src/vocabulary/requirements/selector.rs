@@ -3,7 +3,7 @@
 //! Invariant: an empty selector selects everything; "selects nothing" is an absent selector.
 
 use crate::vocabulary::labels::Labels;
-use crate::vocabulary::requirement::Requirement;
+use crate::vocabulary::requirements::requirement::Requirement;
 
 /// Selects objects by their labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -14,7 +14,7 @@ use crate::offers::priced::Goods;
 use crate::place::Bought;
 use crate::place::state::OnHost;
 use crate::vocabulary::labels::{CAPACITY_TYPE, INSTANCE_TYPE, RESERVATION_ID, ZONE};
-use crate::vocabulary::requirement::Requirement;
+use crate::vocabulary::requirements::requirement::Requirement;
 use crate::vocabulary::resources::Resources;
 use crate::world::pod::Pod;
 

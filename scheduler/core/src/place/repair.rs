@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::Model;
-use crate::offers::min_values;
 use crate::offers::priced::Goods;
+use crate::offers::priced::min_values;
 use crate::pack::problem::vector;
 use crate::place::state::{OnHost, Scene};
 use crate::place::{Bought, Placed};
