@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use longshore_core::offers::Objective;
-use longshore_core::question::{MinValuesPolicy, PlanInput, WISH_PREMIUM_PERCENT};
+use longshore_core::question::{MinValuesPolicy, PlanInput, PREFERENCE_PREMIUM_PERCENT};
 
 /// Most interruptions of an instance in a million hours: one an hour.
 pub const INTERRUPTIONS_MAX: i64 = 1_000_000;
@@ -125,7 +125,7 @@ impl SettingsArgs {
                 Some(MinValues::BestEffort) => MinValuesPolicy::BestEffort,
                 Some(MinValues::Strict) | None => MinValuesPolicy::Strict,
             },
-            wish_premium_percent: self.wish_premium.unwrap_or(WISH_PREMIUM_PERCENT),
+            wish_premium_percent: self.wish_premium.unwrap_or(PREFERENCE_PREMIUM_PERCENT),
             burst_max: self.burst_max_ms.map_or(BURST_MAX, Duration::from_millis),
         }
     }
@@ -138,7 +138,7 @@ impl Settings {
         PlanInput {
             objective: self.objective.clone(),
             min_values: self.min_values,
-            wish_premium_percent: self.wish_premium_percent,
+            preference_premium_percent: self.wish_premium_percent,
             ..input
         }
     }

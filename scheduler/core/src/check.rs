@@ -5,9 +5,9 @@
 //! labels something sold has, what a claim draws on limits, whom pods may wait for), so a mistake in its
 //! decisions is not repeated here. A violation names the part of the plan that it is about; [`cut`] takes it out.
 
+pub(crate) mod affinity;
 mod capacity;
 mod census;
-mod company;
 mod cost;
 mod cut;
 mod disruption;
@@ -89,7 +89,7 @@ pub fn check(plan: &Plan, input: &PlanInput) -> Vec<Violation> {
     predicates::check(&nodes, &mut findings);
     let census = Census::of(&nodes);
     topology::check(&census, &mut findings);
-    company::check(&census, &mut findings);
+    affinity::check(&census, &mut findings);
     capacity::check(plan, input, &mut findings);
     disruption::check(plan, input, &mut findings);
     replicas::check(plan, input, &mut findings);

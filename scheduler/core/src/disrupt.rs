@@ -1,6 +1,6 @@
 //! Disruption: which nodes go, why, and where their pods go instead.
 //!
-//! Invariant: everything is decided against one scene, so that no two decisions use the same room, and
+//! Invariant: everything is decided against one plan state, so that no two decisions use the same room, and
 //! every decision holds budgets, disruption budgets and do-not-disrupt, except that nodes which a pool's
 //! replicas leave no place for go at once. Order: interrupted (no choice), those, expired and drifted
 //! (replaced at any price), empty, then what saves money; at last what replicas lack.
@@ -8,19 +8,19 @@
 mod allowance;
 mod candidate;
 mod consolidate;
+mod rebinding;
 mod relocate;
 mod replicas;
 mod scales;
-mod strewn;
 
 use std::collections::BTreeMap;
 
 use crate::answer::assemble::{self, Queue};
 use crate::answer::{Disruption, Plan};
 use crate::model::Model;
-use crate::model::existing::Host;
-use crate::offers::priced::Goods;
-use crate::place::state::Scene;
+use crate::model::existing::ExistingNode;
+use crate::offers::priced::PricedOffers;
+use crate::place::state::PlanState;
 use crate::place::{Placed, buffers};
 use crate::question::Effort;
 use crate::vocabulary::ids::PoolName;
@@ -35,9 +35,9 @@ pub(crate) struct Context<'g, 'm, 'a> {
     /// The world.
     pub(crate) model: &'m Model<'a>,
     /// What can be bought.
-    pub(crate) goods: &'g Goods<'m, 'a>,
+    pub(crate) priced: &'g PricedOffers<'m, 'a>,
     /// What is left.
-    pub(crate) scene: &'g mut Scene,
+    pub(crate) state: &'g mut PlanState,
     /// How hard to try.
     pub(crate) effort: Effort,
     /// Pods on launches, by shape.
@@ -45,8 +45,8 @@ pub(crate) struct Context<'g, 'm, 'a> {
 }
 
 /// When pods wait no longer for a node of ours that is not ready, or that shows its taint after it was opened.
-fn given_up_ms(host: &Host<'_>) -> impl Iterator<Item = i64> {
-    let ours = host.claim.as_ref().zip(host.node);
+fn given_up_ms(existing: &ExistingNode<'_>) -> impl Iterator<Item = i64> {
+    let ours = existing.claim.as_ref().zip(existing.node);
     let opened = ours.and_then(|(claim, node)| node.opened_until_ms(claim.initialized_ms?));
     let late = ours.and_then(|(_, node)| node.late_from_ms());
     opened.into_iter().chain(late)
@@ -57,14 +57,15 @@ pub(crate) fn add(context: Context<'_, '_, '_>, plan: &mut Plan) {
     let model = context.model;
     interrupted(model, plan);
     let candidates = candidate::all(model);
-    let given_up = model.hosts.iter().flat_map(given_up_ms);
+    let given_up = model.existing_nodes.iter().flat_map(given_up_ms);
     let given_up = given_up.filter(|at_ms| *at_ms > model.input.now_ms);
     let ripe = candidates.iter().filter_map(|candidate| candidate.wake_ms);
     plan.wake_ms = ripe.chain(given_up).min();
     let allowance = Allowance::new(model);
-    let kept = |host: usize| !buffers::on_host(model, context.scene, host).is_empty();
-    let ending = candidates.iter().filter(|c| c.ends() && !kept(c.host)).map(|c| c.host).collect();
-    let ripening = candidates.iter().filter(|c| c.ripens()).map(|c| c.host).collect();
+    let kept = |existing: usize| !buffers::on_existing(model, context.state, existing).is_empty();
+    let ending =
+        candidates.iter().filter(|c| c.ends() && !kept(c.existing)).map(|c| c.existing).collect();
+    let ripening = candidates.iter().filter(|c| c.ripens()).map(|c| c.existing).collect();
     let stakes = scales::stakes(model, &candidates);
     let mut disruptor = Disruptor { context, allowance, ending, ripening, stakes, plan };
     disruptor.trim_replicas(&candidates);
@@ -79,9 +80,9 @@ pub(crate) fn add(context: Context<'_, '_, '_>, plan: &mut Plan) {
 
 /// Interrupted nodes go at once. Their pods are placed already, as pods of leaving nodes.
 fn interrupted(model: &Model<'_>, plan: &mut Plan) {
-    for host in &model.hosts {
-        let (Some(node), Some(claim)) = (host.node, &host.claim) else { continue };
-        if !host.is_interrupted(model.input) || claim.deleting || claim.disrupted.is_some() {
+    for existing in &model.existing_nodes {
+        let (Some(node), Some(claim)) = (existing.node, &existing.claim) else { continue };
+        if !existing.is_interrupted(model.input) || claim.deleting || claim.disrupted.is_some() {
             continue;
         }
         let here = |pod: &crate::ids::PodUid| {
@@ -95,7 +96,7 @@ fn interrupted(model: &Model<'_>, plan: &mut Plan) {
             reason: DisruptionReason::Interrupted,
             replacements: Vec::new(),
             moves: moves.cloned().collect(),
-            saving_micro_usd_per_hour: host.price.unwrap_or(0),
+            saving_micro_usd_per_hour: existing.price.unwrap_or(0),
         });
     }
 }
@@ -104,9 +105,9 @@ fn interrupted(model: &Model<'_>, plan: &mut Plan) {
 struct Disruptor<'c, 'g, 'm, 'a> {
     context: Context<'g, 'm, 'a>,
     allowance: Allowance,
-    /// Hosts that are empty and will go.
+    /// Existing nodes that are empty and will go.
     ending: Vec<usize>,
-    /// Hosts with pods that have not been quiet for long enough.
+    /// Existing nodes with pods that have not been quiet for long enough.
     ripening: Vec<usize>,
     /// What moves are weighed against, by pool.
     stakes: BTreeMap<PoolName, Stakes>,
@@ -123,7 +124,7 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
             let relocation = Relocation::of(&mut self.context, &[candidate]);
             // What a pool with replicas needs besides its other nodes is added to it, not bought.
             let stays = candidate.pool.replicas.is_some();
-            let placed = if stays { relocation.onto_hosts() } else { relocation.anywhere() };
+            let placed = if stays { relocation.onto_existing() } else { relocation.anywhere() };
             if let Some(placed) = placed {
                 self.commit(&[candidate], reason, &placed);
             }
@@ -136,13 +137,15 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
             if !self.may_go(candidate, DisruptionReason::Empty) {
                 continue;
             }
-            if buffers::on_host(self.context.model, self.context.scene, candidate.host).is_empty() {
-                self.context.scene.open[candidate.host] = false;
+            if buffers::on_existing(self.context.model, self.context.state, candidate.existing)
+                .is_empty()
+            {
+                self.context.state.open[candidate.existing] = false;
                 self.commit(&[candidate], DisruptionReason::Empty, &Placed::default());
                 continue;
             }
             // Room that a buffer has there must be had on other nodes.
-            if let Some(placed) = Relocation::of(&mut self.context, &[candidate]).onto_hosts() {
+            if let Some(placed) = Relocation::of(&mut self.context, &[candidate]).onto_existing() {
                 self.commit(&[candidate], DisruptionReason::Empty, &placed);
             }
         }
@@ -157,13 +160,14 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
 
     /// True when this plan neither removes the node already nor counts on it.
     fn is_untouched(&self, candidate: &Candidate<'_>) -> bool {
-        let Context { model, scene, .. } = &self.context;
-        scene.open[candidate.host] && buffers::has_host_alone(model, scene, candidate.host)
+        let Context { model, state, .. } = &self.context;
+        state.open[candidate.existing]
+            && buffers::has_existing_alone(model, state, candidate.existing)
     }
 
     /// Writes a decision into the plan.
     fn commit(&mut self, gone: &[&Candidate<'a>], reason: DisruptionReason, placed: &Placed) {
-        let Context { model, goods, .. } = self.context;
+        let Context { model, priced, .. } = self.context;
         self.allowance.spend(gone);
         placed.count_launched(self.context.launched);
         let mut pods = vec![Vec::new(); model.shapes.len()];
@@ -173,8 +177,8 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
         pods.iter_mut().for_each(|pods| pods.sort_by(|a, b| a.uid.cmp(&b.uid)));
         let mut queue = Queue::new(model, &pods);
         let first = self.plan.launches.len();
-        let mut moves = assemble::placements(model, &placed.hosts, &mut queue);
-        let (launches, new) = assemble::launches(model, goods, &placed.nodes, &mut queue, first);
+        let mut moves = assemble::placements(model, &placed.existing_nodes, &mut queue);
+        let (launches, new) = assemble::launches(model, priced, &placed.nodes, &mut queue, first);
         moves.extend(new);
         moves.sort_unstable();
         let spent: i64 = launches.iter().map(|node| node.price()).sum();
@@ -186,7 +190,7 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
             node.standing = node.pods.is_empty();
             node.replacement = true;
         }
-        let freed: i64 = gone.iter().filter_map(|c| model.hosts[c.host].price).sum();
+        let freed: i64 = gone.iter().filter_map(|c| model.existing_nodes[c.existing].price).sum();
         self.plan.disruptions.push(Disruption {
             claims: gone.iter().map(|candidate| candidate.claim.name.clone()).collect(),
             nodes: gone.iter().map(|candidate| candidate.node.name.clone()).collect(),

@@ -8,6 +8,6 @@ pub(crate) mod obstacles;
 pub(crate) mod pod;
 
 pub use choices::{
-    Asked, By, Choice, Company, Narrowing, OneMore, Purchase, ResourceShare, choices, one_more,
+    Asked, By, Choice, Narrowing, Neighbour, OneMore, Purchase, ResourceShare, choices, one_more,
 };
 pub use pod::{PodAnswer, explain_pod, explain_shape};

@@ -1,16 +1,16 @@
 //! The world with names resolved to indexes: what every later step of a plan reads.
 //!
 //! Invariant: built once for each plan, from the input alone; shapes are numbered in order of id and
-//! hosts in order of preference.
+//! existing nodes in order of preference.
 
 pub(crate) mod existing;
-pub(crate) mod outlook;
+pub(crate) mod possible_labels;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::answer::NewNode;
-use crate::model::existing::Host;
+use crate::model::existing::ExistingNode;
 use crate::offers::market::Market;
 use crate::pack::problem::vector::{Dims, Vector};
 use crate::planted;
@@ -41,7 +41,7 @@ pub(crate) struct Model<'a> {
     /// Pods to place, by shape, in order of UID.
     pub(crate) demand: Vec<Vec<&'a Arc<Pod>>>,
     /// Existing and coming nodes.
-    pub(crate) hosts: Vec<Host<'a>>,
+    pub(crate) existing_nodes: Vec<ExistingNode<'a>>,
     /// What can be bought.
     pub(crate) market: Market<'a>,
     /// Rules between pods, with everything that stays counted.
@@ -74,7 +74,7 @@ impl<'a> Model<'a> {
             alternatives: shapes.iter().map(|shape| shape.node_alternatives()).collect(),
             requests: shapes.iter().map(|shape| dims.vector(&shape.requests)).collect(),
             demand: vec![Vec::new(); shapes.len()],
-            hosts: Vec::new(),
+            existing_nodes: Vec::new(),
             market: Market { stalls: Vec::new(), tiers: 0 },
             topology: Topology::of(&shapes, heights),
             daemons: daemons.into_iter().collect(),
@@ -86,7 +86,7 @@ impl<'a> Model<'a> {
         };
         model.add_pending();
         let waiting: Vec<usize> = model.demand.iter().map(Vec::len).collect();
-        model.hosts = existing::all(&mut model);
+        model.existing_nodes = existing::all(&mut model);
         model.sort_demand(&waiting);
         let buyers: Vec<&PodShape> = model.buyers().map(|shape| model.shapes[shape]).collect();
         model.market = Market::open(input, &buyers);
@@ -99,7 +99,7 @@ impl<'a> Model<'a> {
     }
 
     /// Node or claim that a waiting pod is nominated to or was planned for.
-    pub(crate) fn wish(&self, pod: &'a Pod) -> Option<&'a str> {
+    pub(crate) fn preference(&self, pod: &'a Pod) -> Option<&'a str> {
         let planned = || self.input.earlier.get(&pod.uid).map(String::as_str);
         pod.nominated_node.as_ref().map(NodeName::as_str).or_else(planned)
     }
@@ -127,7 +127,7 @@ impl<'a> Model<'a> {
 
     /// Shapes that may need a node: those with pods to place and those that may have to move.
     fn buyers(&self) -> impl Iterator<Item = usize> {
-        let moving = self.hosts.iter().flat_map(|host| host.pods.keys().copied());
+        let moving = self.existing_nodes.iter().flat_map(|existing| existing.pods.keys().copied());
         let waiting = (0..self.shapes.len()).filter(|shape| !self.demand[*shape].is_empty());
         let all: BTreeSet<usize> =
             moving.chain(waiting).chain(self.buffered.keys().copied()).collect();
@@ -146,7 +146,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Puts pods in order of UID. Those that wait are, `waiting` of each shape; those of leaving hosts came
+    /// Puts pods in order of UID. Those that wait are, `waiting` of each shape; those of leaving existing nodes came
     /// after them.
     fn sort_demand(&mut self, waiting: &[usize]) {
         let all = self.demand.iter_mut().zip(waiting);

@@ -1,4 +1,4 @@
-//! Packing: rows of equal pods onto bins that can be bought, as cheaply as can be found.
+//! Packing: classes of equal pods onto bins that can be bought, as cheaply as can be found.
 //!
 //! Invariant: this module knows counts, vectors and prices only. Names, labels and selectors have been
 //! resolved to numbers before; the work grows with kinds of pod and of bin, not with pods.

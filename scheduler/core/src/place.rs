@@ -1,6 +1,6 @@
-//! Placing: rows onto hosts first, then onto new nodes, then once more without preferences.
+//! Placing: classes onto existing nodes first, then onto new nodes, then once more without preferences.
 //!
-//! Invariant: every wanted pod ends on a host, on a new node or among the unplaced, exactly once.
+//! Invariant: every wanted pod ends on an existing node, on a new node or among the unplaced, exactly once.
 
 pub(crate) mod buffers;
 pub(crate) mod existing;
@@ -15,23 +15,23 @@ use std::rc::Rc;
 
 use crate::model::Model;
 use crate::offers::market::Offer;
-use crate::offers::priced::Goods;
+use crate::offers::priced::PricedOffers;
 use crate::offers::priced::min_values::{self, Share};
 use crate::pack::problem::dominance::skylines;
-use crate::pack::problem::{Bin, Packed, Problem, Row, scarce};
+use crate::pack::problem::{Bin, ItemClass, Packed, Problem, scarce};
 use crate::pack::solve;
-use crate::place::state::{OnHost, Scene};
+use crate::place::state::{OnExisting, PlanState};
 use crate::question::Effort;
 use crate::reason::Obstacle;
 use crate::topology::affinity_cycles;
-use crate::topology::preferences::Wishes;
-use crate::topology::split_shapes::{Allotter, Given, Refused, RowSpec};
+use crate::topology::preferences::Preferences;
+use crate::topology::split_shapes::{Assigned, ClassSpec, Refused, TopologySplitter};
 
 /// Where everything goes.
 #[derive(Debug, Default)]
 pub(crate) struct Placed {
-    /// Pods on hosts.
-    pub(crate) hosts: Vec<OnHost>,
+    /// Pods on existing nodes.
+    pub(crate) existing_nodes: Vec<OnExisting>,
     /// Nodes to buy.
     pub(crate) nodes: Vec<Bought>,
     /// Pods without a place.
@@ -57,7 +57,7 @@ pub(crate) struct Counted {
     /// Their shape.
     pub(crate) shape: usize,
     /// The domains.
-    pub(crate) given: Given,
+    pub(crate) assigned: Assigned,
     /// How many.
     pub(crate) count: i64,
 }
@@ -65,7 +65,7 @@ pub(crate) struct Counted {
 impl Placed {
     /// Adds what was placed, and what was not, after this.
     pub(crate) fn add(&mut self, later: Self) {
-        self.hosts.extend(later.hosts);
+        self.existing_nodes.extend(later.existing_nodes);
         self.nodes.extend(later.nodes);
         self.unplaced.extend(later.unplaced);
     }
@@ -92,7 +92,7 @@ pub(crate) struct Placer<'g, 'm, 'a> {
     /// The world.
     pub(crate) model: &'m Model<'a>,
     /// What can be bought.
-    pub(crate) goods: &'g Goods<'m, 'a>,
+    pub(crate) priced: &'g PricedOffers<'m, 'a>,
     /// How hard to try.
     pub(crate) effort: Effort,
     /// Whether nodes may be bought.
@@ -100,25 +100,30 @@ pub(crate) struct Placer<'g, 'm, 'a> {
 }
 
 impl Placer<'_, '_, '_> {
-    /// Places all that is wanted, priorities aside; these wishes are given up one kind after the other by
+    /// Places all that is wanted, priorities aside; these preferences are given up one kind after the other by
     /// pods that find no place.
-    pub(crate) fn together(&self, scene: &mut Scene, wanted: &[i64], wishes: Wishes) -> Placed {
+    pub(crate) fn together(
+        &self,
+        state: &mut PlanState,
+        wanted: &[i64],
+        preferences: Preferences,
+    ) -> Placed {
         let mut placed = Placed::default();
-        self.add(scene, wanted, wishes, &mut placed);
+        self.add(state, wanted, preferences, &mut placed);
         placed
     }
 
     /// Places more, after what has been placed already.
     pub(crate) fn add(
         &self,
-        scene: &mut Scene,
+        state: &mut PlanState,
         wanted: &[i64],
-        wishes: Wishes,
+        preferences: Preferences,
         placed: &mut Placed,
     ) {
-        self.pass(scene, wanted, wishes, placed);
-        let mut given_up = wishes;
-        while let Some(wishes) = given_up.next() {
+        self.pass(state, wanted, preferences, placed);
+        let mut given_up = preferences;
+        while let Some(preferences) = given_up.next() {
             let mut again = vec![0; wanted.len()];
             placed.unplaced.retain(|refused| {
                 let wished = given_up.any(self.model, refused.shape);
@@ -126,57 +131,71 @@ impl Placer<'_, '_, '_> {
                 !wished
             });
             if again.iter().any(|count| *count > 0) {
-                self.pass(scene, &again, wishes, placed);
+                self.pass(state, &again, preferences, placed);
             }
-            given_up = wishes;
+            given_up = preferences;
         }
     }
 
-    fn pass(&self, scene: &mut Scene, wanted: &[i64], wishes: Wishes, placed: &mut Placed) {
-        let Self { model, goods, buy, .. } = *self;
-        let wanted = &without_circles(model, scene, wanted, placed);
-        let Scene { topology, rooms, open, .. } = scene;
+    fn pass(
+        &self,
+        state: &mut PlanState,
+        wanted: &[i64],
+        preferences: Preferences,
+        placed: &mut Placed,
+    ) {
+        let Self { model, priced, buy, .. } = *self;
+        let wanted = &without_circles(model, state, wanted, placed);
+        let PlanState { topology, rooms, open, .. } = state;
         let rooms = rooms.iter().zip(open).map(|(room, open)| open.then_some(room)).collect();
-        let mut allotter =
-            Allotter { model, goods, topology, rooms, wanted, wishes, buy, may_begin: false };
-        let (mut rows, refused) = allotter.allot();
+        let mut allotter = TopologySplitter {
+            model,
+            priced,
+            topology,
+            rooms,
+            wanted,
+            preferences,
+            buy,
+            may_begin: false,
+        };
+        let (mut classes, refused) = allotter.split_all();
         placed.unplaced.extend(refused);
-        let offers = if self.buy { goods.offers.as_slice() } else { &[] };
-        let mut problem = self.problem(&rows, scene, offers);
-        self.fill_hosts(scene, &mut rows, &problem, placed);
-        for (row, spec) in problem.rows.iter_mut().zip(&rows) {
-            row.count = spec.count;
+        let offers = if self.buy { priced.all.as_slice() } else { &[] };
+        let mut problem = self.problem(&classes, state, offers);
+        self.fill_existing(state, &mut classes, &problem, placed);
+        for (class, spec) in problem.classes.iter_mut().zip(&classes) {
+            class.count = spec.count;
         }
-        let left = self.buy_nodes(scene, &mut problem, &rows, placed);
-        for (row, count) in rows.iter().zip(left).filter(|(_, count)| *count > 0) {
-            scene.uncount(row.shape, &row.given, count);
-            let company = model.topology.node_rules.needs_company(row.shape);
+        let left = self.buy_nodes(state, &mut problem, &classes, placed);
+        for (class, count) in classes.iter().zip(left).filter(|(_, count)| *count > 0) {
+            state.uncount(class.shape, &class.assigned, count);
+            let company = model.topology.node_rules.needs_affinity(class.shape);
             let alone = Obstacle::lonely();
             let obstacle = if company { alone } else { Obstacle::NoPoolAdmits };
-            placed.unplaced.push(Refused { shape: row.shape, count, obstacle });
+            placed.unplaced.push(Refused { shape: class.shape, count, obstacle });
         }
-        repair::to_rules(model, goods, scene, placed);
+        repair::to_rules(model, priced, state, placed);
     }
 
-    /// Buys nodes for what hosts have no room for, and returns how many pods of each row are left. Rows
+    /// Buys nodes for what existing nodes have no room for, and returns how many pods of each class are left. Rows
     /// that together would leave `minValues` unmet are packed once more, each by itself.
     fn buy_nodes(
         &self,
-        scene: &mut Scene,
+        state: &mut PlanState,
         problem: &mut Problem,
-        rows: &[RowSpec],
+        classes: &[ClassSpec],
         placed: &mut Placed,
     ) -> Vec<i64> {
-        let (mut left, inflexible) = self.buy_all(scene, (problem, rows), placed);
-        for row in (0..rows.len()).filter(|row| inflexible[*row] > 0) {
-            let answers = self.goods.ask_all(rows[row].shape, &rows[row].alternatives);
-            let counts = |offer| self.goods.admits(&answers, offer);
-            self.keep_flexible(problem, &min_values::shares(self.goods, counts));
-            problem.rows.iter_mut().for_each(|row| row.count = 0);
-            problem.rows[row].count = inflexible[row];
-            problem.budgets.clone_from(&scene.budgets);
-            let (rest, refused) = self.buy_all(scene, (problem, rows), placed);
-            left[row] += rest[row] + refused[row];
+        let (mut left, inflexible) = self.buy_all(state, (problem, classes), placed);
+        for class in (0..classes.len()).filter(|class| inflexible[*class] > 0) {
+            let answers = self.priced.ask_all(classes[class].shape, &classes[class].alternatives);
+            let counts = |offer| self.priced.admits(&answers, offer);
+            self.keep_flexible(problem, &min_values::shares(self.priced, counts));
+            problem.classes.iter_mut().for_each(|class| class.count = 0);
+            problem.classes[class].count = inflexible[class];
+            problem.limit_sets.clone_from(&state.limit_sets);
+            let (rest, refused) = self.buy_all(state, (problem, classes), placed);
+            left[class] += rest[class] + refused[class];
         }
         left
     }
@@ -185,25 +204,25 @@ impl Placer<'_, '_, '_> {
     /// which too few types remained.
     fn buy_all(
         &self,
-        scene: &mut Scene,
-        (problem, rows): (&Problem, &[RowSpec]),
+        state: &mut PlanState,
+        (problem, classes): (&Problem, &[ClassSpec]),
         placed: &mut Placed,
     ) -> (Vec<i64>, Vec<i64>) {
-        let mut outcome = solve::solve(problem, self.effort, &scene.begun);
-        let mut inflexible = vec![0; problem.rows.len()];
+        let mut outcome = solve::solve(problem, self.effort, &state.occupied);
+        let mut inflexible = vec![0; problem.classes.len()];
         for packed in &outcome.packed {
-            let Some(bought) = self.bought((problem, rows), packed) else {
-                packed.load.iter().for_each(|(row, n)| inflexible[*row] += n * packed.copies);
-                outcome.ledger.charge(&problem.bins[packed.bin], -packed.copies);
+            let Some(bought) = self.bought((problem, classes), packed) else {
+                packed.load.iter().for_each(|(class, n)| inflexible[*class] += n * packed.copies);
+                outcome.limits_left.charge(&problem.bins[packed.bin], -packed.copies);
                 continue;
             };
             placed.nodes.push(bought);
-            for (row, _) in &packed.load {
-                let shape = problem.rows[*row].shape;
-                self.model.topology.node_rules.mark_begun(shape, &mut scene.begun);
+            for (class, _) in &packed.load {
+                let shape = problem.classes[*class].shape;
+                self.model.topology.node_rules.mark_begun(shape, &mut state.occupied);
             }
         }
-        scene.budgets = outcome.ledger.budgets().to_vec();
+        state.limit_sets = outcome.limits_left.limit_sets().to_vec();
         (outcome.left, inflexible)
     }
 
@@ -218,35 +237,35 @@ impl Placer<'_, '_, '_> {
             }
         }
         problem.skyline = skylines(&problem.bins, self.model.market.tiers);
-        problem.scarce = scarce(&problem.bins, &problem.rows, &problem.budgets);
+        problem.scarce = scarce(&problem.bins, &problem.classes, &problem.limit_sets);
     }
 
-    /// Bins of all offers, and for each group of them whether it admits each row.
-    fn bins(&self, rows: &[RowSpec], offers: &[Offer<'_>]) -> (Vec<Bin>, Vec<Vec<bool>>) {
-        let Self { model, goods, .. } = *self;
-        // Many rows ask the same of a node: each question is put to each offer once.
+    /// Bins of all offers, and for each group of them whether it admits each class.
+    fn bins(&self, classes: &[ClassSpec], offers: &[Offer<'_>]) -> (Vec<Bin>, Vec<Vec<bool>>) {
+        let Self { model, priced, .. } = *self;
+        // Many classes ask the same of a node: each question is put to each offer once.
         let mut questions = indexmap::IndexMap::new();
-        let ask = |row: &RowSpec| {
-            let answers = goods.ask_all(row.shape, &row.alternatives);
-            let admits = |offer| goods.admits(&answers, offer);
-            let closed = min_values::closed_to(goods, &model.requests[row.shape], admits);
+        let ask = |class: &ClassSpec| {
+            let answers = priced.ask_all(class.shape, &class.alternatives);
+            let admits = |offer| priced.admits(&answers, offer);
+            let closed = min_values::closed_to(priced, &model.requests[class.shape], admits);
             let same: Vec<_> = answers.iter().map(Rc::as_ptr).collect();
             questions.insert_full((same, closed), answers).0
         };
-        let asked: Vec<usize> = rows.iter().map(ask).collect();
+        let asked: Vec<usize> = classes.iter().map(ask).collect();
         let mut groups = indexmap::IndexSet::new();
         let bin = |(at, offer): (usize, &Offer<'_>)| {
             let all = questions.iter();
-            let admits =
-                all.map(|((_, shut), answers)| !shut[offer.stall] && goods.admits(answers, at));
+            let admits = all
+                .map(|((_, shut), answers)| !shut[offer.pool_offers] && priced.admits(answers, at));
             let admits: Vec<bool> = admits.collect();
-            let facts = &goods.facts[at];
+            let facts = &priced.facts[at];
             Bin {
-                price: goods.cost(at),
+                price: priced.cost(at),
                 room: facts.room.clone(),
                 group: groups.insert_full(admits).0,
-                tier: model.market.stalls[offer.stall].tier,
-                budget: offer.stall,
+                tier: model.market.stalls[offer.pool_offers].tier,
+                limit_set: offer.pool_offers,
                 charge: facts.charge.clone(),
                 reservation: facts.reservation,
                 start: facts.start,
@@ -257,48 +276,53 @@ impl Placer<'_, '_, '_> {
         (bins, groups.iter().map(by_row).collect())
     }
 
-    pub(super) fn problem(&self, rows: &[RowSpec], scene: &Scene, offers: &[Offer<'_>]) -> Problem {
-        let Self { model, goods, .. } = *self;
-        let (bins, admits) = self.bins(rows, offers);
-        let row = |spec: &RowSpec| Row {
+    pub(super) fn problem(
+        &self,
+        classes: &[ClassSpec],
+        state: &PlanState,
+        offers: &[Offer<'_>],
+    ) -> Problem {
+        let Self { model, priced, .. } = *self;
+        let (bins, admits) = self.bins(classes, offers);
+        let class = |spec: &ClassSpec| ItemClass {
             shape: spec.shape,
             request: model.requests[spec.shape].clone(),
             count: spec.count,
         };
-        let rows: Vec<Row> = rows.iter().map(row).collect();
+        let classes: Vec<ItemClass> = classes.iter().map(class).collect();
         let mut problem = Problem {
-            scarce: scarce(&bins, &rows, &scene.budgets),
-            rows,
+            scarce: scarce(&bins, &classes, &state.limit_sets),
+            classes,
             skyline: skylines(&bins, model.market.tiers),
             bins,
             admits,
-            budgets: scene.budgets.clone(),
+            limit_sets: state.limit_sets.clone(),
             rules: model.topology.node_rules.clone(),
-            starts: goods.starts.clone(),
+            starts: priced.starts.clone(),
         };
-        self.keep_flexible(&mut problem, &goods.flexible);
+        self.keep_flexible(&mut problem, &priced.flexible);
         problem
     }
 
     /// The nodes as they are launched; none when too few types would remain for them.
     pub(super) fn bought(
         &self,
-        (problem, rows): (&Problem, &[RowSpec]),
+        (problem, classes): (&Problem, &[ClassSpec]),
         packed: &Packed,
     ) -> Option<Bought> {
-        let offers = crate::offers::substitutes::offers(self.goods, self.model, problem, packed)?;
-        let shape = |row: usize| problem.rows[row].shape;
+        let offers = crate::offers::substitutes::offers(self.priced, self.model, problem, packed)?;
+        let shape = |class: usize| problem.classes[class].shape;
         let mut load: Vec<(usize, i64)> = Vec::new();
-        for (row, count) in &packed.load {
-            match load.iter_mut().find(|(known, _)| *known == shape(*row)) {
+        for (class, count) in &packed.load {
+            match load.iter_mut().find(|(known, _)| *known == shape(*class)) {
                 Some((_, sum)) => *sum += count,
-                None => load.push((shape(*row), *count)),
+                None => load.push((shape(*class), *count)),
             }
         }
         load.sort_unstable();
-        let counted = packed.load.iter().map(|(row, count)| Counted {
-            shape: shape(*row),
-            given: rows[*row].given.clone(),
+        let counted = packed.load.iter().map(|(class, count)| Counted {
+            shape: shape(*class),
+            assigned: classes[*class].assigned.clone(),
             count: *count,
         });
         Some(Bought { offers, load, copies: packed.copies, counted: counted.collect() })
@@ -308,13 +332,14 @@ impl Placer<'_, '_, '_> {
 /// What is wanted without pods that wait for each other; those are refused.
 pub(super) fn without_circles(
     model: &Model<'_>,
-    scene: &Scene,
+    state: &PlanState,
     wanted: &[i64],
     placed: &mut Placed,
 ) -> Vec<i64> {
-    let hopeless = affinity_cycles::hopeless(model, &scene.topology, wanted, &scene.begun);
+    let without_offer =
+        affinity_cycles::without_offer(model, &state.topology, wanted, &state.occupied);
     let mut rest = wanted.to_vec();
-    for (shape, obstacle) in hopeless.into_iter().enumerate() {
+    for (shape, obstacle) in without_offer.into_iter().enumerate() {
         let Some(obstacle) = obstacle else { continue };
         let count = std::mem::take(&mut rest[shape]);
         placed.unplaced.push(Refused { shape, count, obstacle });

@@ -11,8 +11,8 @@ use crate::bound::total;
 use crate::disrupt;
 use crate::explain::obstacles::Explainer;
 use crate::model::Model;
-use crate::offers::priced::Goods;
-use crate::place::state::Scene;
+use crate::offers::priced::PricedOffers;
+use crate::place::state::PlanState;
 use crate::place::{Placed, Placer, buffers};
 use crate::question::PlanInput;
 use crate::reason::Obstacle;
@@ -28,31 +28,31 @@ pub fn plan(input: &PlanInput) -> Plan {
 /// The plan with spreads over hosts of these heights.
 fn plan_at(input: &PlanInput, heights: &Heights) -> Plan {
     let model = Model::with(input, heights);
-    let goods = Goods::new(&model);
-    let mut scene = Scene::new(&model, &goods);
-    let placer = Placer { model: &model, goods: &goods, effort: input.effort, buy: true };
-    let mut placed = placer.place(&mut scene, &schedulable(&model));
-    placer.glean(&mut scene, &mut placed);
-    let room = buffers::place(&placer, &mut scene, &mut placed);
+    let priced = PricedOffers::new(&model);
+    let mut state = PlanState::new(&model, &priced);
+    let placer = Placer { model: &model, priced: &priced, effort: input.effort, buy: true };
+    let mut placed = placer.place(&mut state, &schedulable(&model));
+    placer.glean(&mut state, &mut placed);
+    let room = buffers::place(&placer, &mut state, &mut placed);
     let mut plan = Plan::default();
-    let explainer = Explainer { model: &model, goods: &goods, scene: &scene };
+    let explainer = Explainer { model: &model, priced: &priced, state: &state };
     answer_pods(&explainer, &placed, &mut plan);
     buffers::answer(&explainer, &room, &mut plan);
-    buffers::launches(&model, &goods, &room, &mut plan);
+    buffers::launches(&model, &priced, &room, &mut plan);
     let mut launched = vec![0; model.shapes.len()];
     placed.count_launched(&mut launched);
     let context = disrupt::Context {
         model: &model,
-        goods: &goods,
-        scene: &mut scene,
+        priced: &priced,
+        state: &mut state,
         effort: input.effort,
         launched: &mut launched,
     };
     disrupt::add(context, &mut plan);
     buffers::forget(&model, &mut launched);
-    plan.turns = opening::turns(&model, &scene, &plan.unplaced);
+    plan.turns = opening::turns(&model, &state, &plan.unplaced);
     plan.any_order = any_order::any_order(&model);
-    total::add(&model, &goods, &launched, &mut plan);
+    total::add(&model, &priced, &launched, &mut plan);
     plan
 }
 
@@ -67,10 +67,10 @@ fn schedulable(model: &Model<'_>) -> Vec<i64> {
 
 /// Names every pod's place, or the reason why it has none.
 fn answer_pods(explainer: &Explainer<'_, '_, '_>, placed: &Placed, plan: &mut Plan) {
-    let (model, goods) = (explainer.model, explainer.goods);
+    let (model, priced) = (explainer.model, explainer.priced);
     let mut queue = Queue::new(model, &model.demand);
-    plan.placements = assemble::placements(model, &placed.hosts, &mut queue);
-    let (launches, new) = assemble::launches(model, goods, &placed.nodes, &mut queue, 0);
+    plan.placements = assemble::placements(model, &placed.existing_nodes, &mut queue);
+    let (launches, new) = assemble::launches(model, priced, &placed.nodes, &mut queue, 0);
     plan.launches = launches;
     plan.placements.extend(new);
     assemble::sort(&mut plan.placements);

@@ -46,16 +46,16 @@ pub struct PlanInput {
     pub effort: Effort,
     /// What happens when `minValues` of a pool cannot be kept.
     pub min_values: MinValuesPolicy,
-    /// What pods wish of other pods (ScheduleAnyway spreads, preferred affinity and anti-affinity over
+    /// What pods preference of other pods (ScheduleAnyway spreads, preferred affinity and anti-affinity over
     /// zones and the like) may make a node cost this much more than the cheapest, in percent.
-    pub wish_premium_percent: i64,
+    pub preference_premium_percent: i64,
     /// What is minimised.
     pub objective: Objective,
 }
 
-/// Default of [`PlanInput::wish_premium_percent`]: spot prices of one type differ by as much between
+/// Default of [`PlanInput::preference_premium_percent`]: spot prices of one type differ by as much between
 /// zones from day to day.
-pub const WISH_PREMIUM_PERCENT: i64 = 10;
+pub const PREFERENCE_PREMIUM_PERCENT: i64 = 10;
 
 impl Default for PlanInput {
     fn default() -> Self {
@@ -72,7 +72,7 @@ impl Default for PlanInput {
             now_ms: 0,
             effort: Effort::default(),
             min_values: MinValuesPolicy::default(),
-            wish_premium_percent: WISH_PREMIUM_PERCENT,
+            preference_premium_percent: PREFERENCE_PREMIUM_PERCENT,
             objective: Objective::default(),
         }
     }

@@ -87,7 +87,7 @@ fn purchase(purchase: &Purchase) -> v1::Purchase {
 }
 
 fn more(more: &OneMore) -> v1::OneMore {
-    let host = more.host.as_ref().and_then(Target::name);
+    let host = more.existing.as_ref().and_then(Target::name);
     v1::OneMore {
         price_micro_usd_per_hour: more.price_micro_usd_per_hour,
         host: host.unwrap_or_default().to_owned(),

@@ -24,9 +24,9 @@ fn may_be_bound(model: &Model<'_>, shape: usize) -> bool {
     !model.stays_with_node(shape) && model.shapes[shape].unschedulable.is_none()
 }
 
-/// True when no rule and no wish about other pods, or about ports, touches the shape.
+/// True when no rule and no preference about other pods, or about ports, touches the shape.
 fn is_free(model: &Model<'_>, shape: usize) -> bool {
-    model.topology.is_plain(shape) && model.topology.node_wishes.is_free(shape)
+    model.topology.is_plain(shape) && model.topology.node_preferences.is_free(shape)
 }
 
 fn is_like(model: &Model<'_>, one: usize, other: usize) -> bool {

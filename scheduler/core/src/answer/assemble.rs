@@ -9,10 +9,10 @@ use std::sync::Arc;
 use crate::answer::{Candidate, NewNode, Placement, Target};
 use crate::model::Model;
 use crate::offers::candidates::candidate;
-use crate::offers::market::{Stall, written_labels};
-use crate::offers::priced::Goods;
+use crate::offers::market::{PoolOffers, written_labels};
+use crate::offers::priced::PricedOffers;
 use crate::place::Bought;
-use crate::place::state::OnHost;
+use crate::place::state::OnExisting;
 use crate::vocabulary::labels::{CAPACITY_TYPE, INSTANCE_TYPE, RESERVATION_ID, ZONE};
 use crate::vocabulary::requirements::requirement::Requirement;
 use crate::vocabulary::resources::Resources;
@@ -38,36 +38,36 @@ impl<'a> Queue<'a> {
         Self { shapes: pods.iter().map(|pods| ShapeQueue::new(model, pods)).collect() }
     }
 
-    /// The next pods of a shape, those wanted on the node or claim `host` first, those wanted on
+    /// The next pods of a shape, those wanted on the node or claim `existing` first, those wanted on
     /// another one last.
     pub(crate) fn take(
         &mut self,
         shape: usize,
         count: i64,
-        host: Option<&str>,
+        existing: Option<&str>,
     ) -> Vec<&'a Arc<Pod>> {
-        (0..count).map_while(|_| self.shapes[shape].take(host)).collect()
+        (0..count).map_while(|_| self.shapes[shape].take(existing)).collect()
     }
 }
 
 impl<'a> ShapeQueue<'a> {
     fn new(model: &Model<'a>, pods: &[&'a Arc<Pod>]) -> Self {
-        let wishes: Vec<Option<&str>> = pods.iter().map(|pod| model.wish(pod)).collect();
+        let preferences: Vec<Option<&str>> = pods.iter().map(|pod| model.preference(pod)).collect();
         let mut wanted: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-        for (at, host) in wishes.iter().enumerate().rev() {
-            if let Some(host) = host {
-                wanted.entry(host).or_default().push(at);
+        for (at, existing) in preferences.iter().enumerate().rev() {
+            if let Some(existing) = existing {
+                wanted.entry(existing).or_default().push(at);
             }
         }
-        // Pods without a wish come first when somebody else's pods are handed out.
+        // Pods without a preference come first when somebody else's pods are handed out.
         let all = 0..pods.len();
-        let (mut order, others): (Vec<usize>, _) = all.partition(|at| wishes[*at].is_none());
+        let (mut order, others): (Vec<usize>, _) = all.partition(|at| preferences[*at].is_none());
         order.extend::<Vec<usize>>(others);
         Self { pods: pods.iter().copied().map(Some).collect(), order, next: 0, wanted }
     }
 
-    fn take(&mut self, host: Option<&str>) -> Option<&'a Arc<Pod>> {
-        if let Some(waiting) = host.and_then(|host| self.wanted.get_mut(host)) {
+    fn take(&mut self, existing: Option<&str>) -> Option<&'a Arc<Pod>> {
+        if let Some(waiting) = existing.and_then(|existing| self.wanted.get_mut(existing)) {
             while let Some(at) = waiting.pop() {
                 if let Some(pod) = self.pods[at].take() {
                     return Some(pod);
@@ -84,10 +84,10 @@ impl<'a> ShapeQueue<'a> {
     }
 }
 
-/// Names the pods on hosts.
+/// Names the pods on existing nodes.
 pub(crate) fn placements(
     model: &Model<'_>,
-    there: &[OnHost],
+    there: &[OnExisting],
     queue: &mut Queue<'_>,
 ) -> Vec<Placement> {
     let mut placements = Vec::new();
@@ -95,8 +95,8 @@ pub(crate) fn placements(
         let placed = |pod: &Arc<Pod>| Placement { pod: pod.uid.clone(), target: target.clone() };
         placements.extend(pods.into_iter().map(placed));
     };
-    for OnHost { host, shape, count, .. } in there {
-        let target = &model.hosts[*host].target;
+    for OnExisting { existing, shape, count, .. } in there {
+        let target = &model.existing_nodes[*existing].target;
         put(queue.take(*shape, *count, target.name()), target);
     }
     placements
@@ -123,14 +123,14 @@ pub(crate) fn sort(placements: &mut Vec<Placement>) {
 /// start at `first`.
 pub(crate) fn launches(
     model: &Model<'_>,
-    goods: &Goods<'_, '_>,
+    priced: &PricedOffers<'_, '_>,
     bought: &[Bought],
     queue: &mut Queue<'_>,
     first: usize,
 ) -> (Vec<NewNode>, Vec<Placement>) {
     let (mut nodes, mut placements) = (Vec::new(), Vec::new());
     for group in bought {
-        let Some(template) = new_node(model, goods, group) else { continue };
+        let Some(template) = new_node(model, priced, group) else { continue };
         for _ in 0..group.copies {
             let target = Target::New(first + nodes.len());
             let place = |pod: &Arc<Pod>| Placement { pod: pod.uid.clone(), target: target.clone() };
@@ -153,30 +153,29 @@ pub(crate) fn list_pods(placements: &[Placement], nodes: &mut [NewNode]) {
 }
 
 /// A node as its launch describes it, without pods.
-fn new_node(model: &Model<'_>, goods: &Goods<'_, '_>, group: &Bought) -> Option<NewNode> {
+fn new_node(model: &Model<'_>, priced: &PricedOffers<'_, '_>, group: &Bought) -> Option<NewNode> {
     let planned = *group.offers.first()?;
-    let offer = &goods.offers[planned];
-    let stall = &model.market.stalls[offer.stall];
+    let offer = &priced.all[planned];
+    let pool_offers = &model.market.stalls[offer.pool_offers];
     let candidates: Vec<_> = group
         .offers
         .iter()
         .map(|at| {
-            let offer = &goods.offers[*at];
-            candidate(&model.input.objective, stall.types[offer.kind], offer.offering)
+            let offer = &priced.all[*at];
+            candidate(&model.input.objective, pool_offers.types[offer.kind], offer.offering)
         })
         .collect();
-    let requests = requests(model, goods, planned, &group.load);
-    let mut node = node_of(stall, offer.flavour, candidates, requests)?;
+    let requests = requests(model, priced, planned, &group.load);
+    let mut node = node_of(pool_offers, offer.flavour, candidates, requests)?;
     // Types and zones apart could be combined to candidates of other groups when the list is made anew.
-    for key in &goods.group_keys {
-        let value = goods.label(planned, key);
-        let common = group.offers.iter().all(|at| goods.label(*at, key) == value);
+    for key in &priced.group_keys {
+        let value = priced.label(planned, key);
+        let common = group.offers.iter().all(|at| priced.label(*at, key) == value);
         if let Some(value) = value.filter(|_| common) {
             node.requirements.add(key, Requirement::equals(value));
         }
     }
-    let reservations =
-        group.offers.iter().map(|at| goods.offers[*at].offering.reservation.as_ref());
+    let reservations = group.offers.iter().map(|at| priced.all[*at].offering.reservation.as_ref());
     if let Some(all) = reservations.collect::<Option<Vec<_>>>() {
         let ids = all.into_iter().map(|reservation| reservation.id.as_str());
         node.requirements.add(RESERVATION_ID, Requirement::one_of(ids));
@@ -186,13 +185,13 @@ fn new_node(model: &Model<'_>, goods: &Goods<'_, '_>, group: &Bought) -> Option<
 
 /// A node of a pool, without pods, that may become any of the candidates.
 pub(crate) fn node_of(
-    stall: &Stall<'_>,
+    pool_offers: &PoolOffers<'_>,
     flavour: usize,
     candidates: Vec<Candidate>,
     requests: Resources,
 ) -> Option<NewNode> {
-    let labels = written_labels(&stall.flavours[flavour]);
-    let mut requirements = stall.pool.requirements.clone();
+    let labels = written_labels(&pool_offers.flavours[flavour]);
+    let mut requirements = pool_offers.pool.requirements.clone();
     for (key, value) in &labels {
         requirements.add(key, Requirement::equals(value));
     }
@@ -202,7 +201,7 @@ pub(crate) fn node_of(
     requirements.add(INSTANCE_TYPE, Requirement::one_of(values(|c| c.instance_type.as_str())));
     requirements.add(ZONE, Requirement::one_of(values(|c| c.zone.as_str())));
     requirements.add(CAPACITY_TYPE, Requirement::one_of(values(|c| c.capacity_type.label())));
-    let pool = stall.pool;
+    let pool = pool_offers.pool;
     Some(NewNode {
         pool: pool.name.clone(),
         node_class: pool.node_class.clone(),
@@ -226,11 +225,11 @@ pub(crate) fn node_of(
 /// What a node carries: its pods and its DaemonSets.
 fn requests(
     model: &Model<'_>,
-    goods: &Goods<'_, '_>,
+    priced: &PricedOffers<'_, '_>,
     planned: usize,
     load: &[(usize, i64)],
 ) -> Resources {
-    let daemons = goods.facts[planned].daemons.iter().map(|shape| (*shape, 1));
+    let daemons = priced.facts[planned].daemons.iter().map(|shape| (*shape, 1));
     let all = load.iter().copied().chain(daemons);
     let each = all.map(|(shape, count)| model.shapes[shape].requests.times(count));
     each.fold(Resources::default(), |sum, amount| sum.plus(&amount))

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::answer::Unplaced;
 use crate::model::Model;
 use crate::pack::problem::vector::{self, Vector};
-use crate::place::state::Scene;
+use crate::place::state::PlanState;
 use crate::vocabulary::ids::ClaimName;
 
 /// A node that may open.
@@ -26,11 +26,11 @@ struct Side {
 /// The turn in which each fit node opens, from 0.
 pub(crate) fn turns(
     model: &Model<'_>,
-    scene: &Scene,
+    state: &PlanState,
     unplaced: &[Unplaced],
 ) -> BTreeMap<ClaimName, i64> {
     let homeless = unplaced.iter().filter_map(|refused| model.index_of(&refused.shape)).collect();
-    let sides = sides(model, scene, &homeless);
+    let sides = sides(model, state, &homeless);
     let mut left: Vec<&Side> = sides.iter().collect();
     let mut turns = BTreeMap::new();
     for turn in 0.. {
@@ -44,20 +44,20 @@ pub(crate) fn turns(
     turns
 }
 
-fn sides(model: &Model<'_>, scene: &Scene, homeless: &BTreeSet<usize>) -> Vec<Side> {
-    let coming = model.hosts.iter().enumerate().filter_map(|(at, host)| {
-        let claim = host.claim.as_ref().filter(|claim| claim.initialized_ms.is_none())?;
-        (host.fit && scene.open[at]).then(|| (at, claim.name.clone()))
+fn sides(model: &Model<'_>, state: &PlanState, homeless: &BTreeSet<usize>) -> Vec<Side> {
+    let coming = model.existing_nodes.iter().enumerate().filter_map(|(at, existing)| {
+        let claim = existing.claim.as_ref().filter(|claim| claim.initialized_ms.is_none())?;
+        (existing.fit && state.open[at]).then(|| (at, claim.name.clone()))
     });
     let coming: Vec<(usize, ClaimName)> = coming.collect();
     // Pods of buffers are no pods to be drawn.
     let held = |at: usize| {
-        let added = scene.added[at].keys().copied();
+        let added = state.added[at].keys().copied();
         added.filter(|shape| !model.buffered.contains_key(shape))
     };
     let wanted: BTreeSet<usize> = coming.iter().flat_map(|(at, _)| held(*at)).collect();
     let side = |(at, claim): (usize, ClaimName)| {
-        let mut rooms = Rooms { model, scene, host: at, known: BTreeMap::new() };
+        let mut rooms = Rooms { model, state, existing: at, known: BTreeMap::new() };
         Side {
             claim,
             holds: held(at).collect(),
@@ -68,23 +68,23 @@ fn sides(model: &Model<'_>, scene: &Scene, homeless: &BTreeSet<usize>) -> Vec<Si
     coming.into_iter().map(side).collect()
 }
 
-/// What pods of each priority find free on a host besides the pods that are planned there: nominations hold
+/// What pods of each priority find free on an existing node besides the pods that are planned there: nominations hold
 /// nothing back from pods of higher priority.
 struct Rooms<'m, 's, 'a> {
     model: &'m Model<'a>,
-    scene: &'s Scene,
-    host: usize,
+    state: &'s PlanState,
+    existing: usize,
     known: BTreeMap<i32, Vector>,
 }
 
 impl Rooms<'_, '_, '_> {
     /// True when a pod of the shape would be bound there.
     fn take(&mut self, shape: usize) -> bool {
-        let Self { model, scene, host, .. } = *self;
+        let Self { model, state, existing, .. } = *self;
         let priority = model.shapes[shape].priority;
         let room = self.known.entry(priority).or_insert_with(|| {
-            let mut room = scene.rooms[host].clone();
-            let added = scene.added[host].iter();
+            let mut room = state.rooms[existing].clone();
+            let added = state.added[existing].iter();
             for (other, count) in
                 added.filter(|(other, _)| model.shapes[**other].priority < priority)
             {
@@ -93,7 +93,8 @@ impl Rooms<'_, '_, '_> {
             room
         });
         vector::fits(&model.requests[shape], room)
-            && model.hosts[host].admits(model.shapes[shape], &model.alternatives[shape])
+            && model.existing_nodes[existing]
+                .admits(model.shapes[shape], &model.alternatives[shape])
     }
 }
 

@@ -12,12 +12,12 @@ use crate::bound::certificate::{PodClass, SharedRoom};
 use crate::bound::price_sets::{self, Group, Pods};
 use crate::bound::{self, LowerBound};
 use crate::model::Model;
-use crate::offers::priced::Goods;
-use crate::pack::column_generation::dual_values::{self, Patience};
+use crate::offers::priced::PricedOffers;
+use crate::pack::column_generation::dual_values::{self, ImproveEffort};
 use crate::pack::problem::dominance::skylines;
-use crate::pack::problem::limits::Budget;
+use crate::pack::problem::limits::LimitSet;
 use crate::pack::problem::rules::{NodeRules, NodeState};
-use crate::pack::problem::{Bin, Load, Problem, Row, vector};
+use crate::pack::problem::{Bin, ItemClass, Load, Problem, vector};
 use crate::question::Effort;
 
 /// Most classes for which values are sought one by one; the programme is dense.
@@ -25,17 +25,23 @@ const CLASSES_MAX: usize = 256;
 /// Most groups of rooms that admit the same pods for which prices are sought.
 const GROUPS_MAX: usize = 12;
 /// Work when a plan is due.
-const DEFAULT_PATIENCE: Patience =
-    Patience { rounds: 24, work: 10_000_000, above: 0, barren: 5, steps: 200, gain_min: 1e-4 };
+const DEFAULT_PATIENCE: ImproveEffort =
+    ImproveEffort { rounds: 24, work: 10_000_000, above: 0, barren: 5, steps: 200, gain_min: 1e-4 };
 /// Work when quality counts more.
-const MAX_PATIENCE: Patience =
-    Patience { rounds: 400, work: u64::MAX, above: 0, barren: 400, steps: 5_000, gain_min: 1e-6 };
+const MAX_PATIENCE: ImproveEffort = ImproveEffort {
+    rounds: 400,
+    work: u64::MAX,
+    above: 0,
+    barren: 400,
+    steps: 5_000,
+    gain_min: 1e-6,
+};
 
 /// The bound that values of pods prove; none when it says no more than is known, or when the check refuses
 /// it.
 pub(super) fn by_values(
     model: &Model<'_>,
-    goods: &Goods<'_, '_>,
+    priced: &PricedOffers<'_, '_>,
     launched: &[i64],
     plan: &Plan,
 ) -> Option<LowerBound> {
@@ -49,7 +55,7 @@ pub(super) fn by_values(
         count: launched[*shape],
     };
     let classes: Vec<PodClass> = shapes.iter().map(class).collect();
-    let rooms = rooms(model, goods, &shapes);
+    let rooms = rooms(model, priced, &shapes);
     if shapes.len() > CLASSES_MAX {
         return by_price_sets(model.dims.names(), &classes, &rooms);
     }
@@ -65,7 +71,7 @@ fn by_classes(
     let effort = model.input.effort;
     let problem = problem(classes, rooms);
     let patience = if effort == Effort::Max { MAX_PATIENCE } else { DEFAULT_PATIENCE };
-    let patience = Patience { above: plan.bound.cost_micro_usd_per_hour, ..patience };
+    let patience = ImproveEffort { above: plan.bound.cost_micro_usd_per_hour, ..patience };
     let values = dual_values::of_rows(&problem, planned(model, shapes, &plan.launches), patience)?;
     bound::from_values(&values, classes, rooms)
 }
@@ -111,30 +117,30 @@ fn planned(model: &Model<'_>, shapes: &[usize], nodes: &[NewNode]) -> BTreeSet<(
 
 /// Everything on offer, once for each price, room and set of classes that it admits, in order of price. Labels
 /// that a pool leaves open keep nobody apart here.
-fn rooms(model: &Model<'_>, goods: &Goods<'_, '_>, shapes: &[usize]) -> Vec<SharedRoom> {
+fn rooms(model: &Model<'_>, priced: &PricedOffers<'_, '_>, shapes: &[usize]) -> Vec<SharedRoom> {
     // Many shapes ask the same of a node: each question is put to each offer once.
     let mut questions = indexmap::IndexMap::new();
     let ask = |shape: &usize| {
-        let answers = goods.ask_all(*shape, &model.shapes[*shape].node_alternatives());
+        let answers = priced.ask_all(*shape, &model.shapes[*shape].node_alternatives());
         let same: Vec<_> = answers.iter().map(Rc::as_ptr).collect();
         questions.insert_full(same, answers).0
     };
     let asked: Vec<usize> = shapes.iter().map(ask).collect();
     let mut sold: BTreeMap<(usize, usize, usize), SharedRoom> = BTreeMap::new();
-    for (at, offer) in goods.offers.iter().enumerate() {
-        let facts = &goods.facts[at];
+    for (at, offer) in priced.all.iter().enumerate() {
+        let facts = &priced.facts[at];
         let room =
-            sold.entry((offer.stall, offer.kind, facts.kind)).or_insert_with(|| SharedRoom {
-                price_micro_usd_per_hour: goods.cost(at),
-                room: goods.most_room(at).clone(),
+            sold.entry((offer.pool_offers, offer.kind, facts.kind)).or_insert_with(|| SharedRoom {
+                price_micro_usd_per_hour: priced.cost(at),
+                room: priced.most_room(at).clone(),
                 admits: vec![false; questions.len()],
             });
         room.room
             .iter_mut()
-            .zip(goods.most_room(at))
+            .zip(priced.most_room(at))
             .for_each(|(most, here)| *most = (*most).max(*here));
         for (admits, answers) in room.admits.iter_mut().zip(questions.values()) {
-            *admits |= goods.admits(answers, at);
+            *admits |= priced.admits(answers, at);
         }
     }
     let by_class = |room: SharedRoom| SharedRoom {
@@ -153,23 +159,23 @@ fn problem(classes: &[PodClass], rooms: &[SharedRoom]) -> Problem {
         room: room.room.clone(),
         group: groups.insert_full(room.admits.clone()).0,
         tier: 0,
-        budget: 0,
+        limit_set: 0,
         charge: Vec::new(),
         reservation: None,
         start: 0,
     };
     let bins: Vec<Bin> = rooms.iter().map(bin).collect();
-    let row = |(shape, class): (usize, &PodClass)| Row {
+    let class = |(shape, class): (usize, &PodClass)| ItemClass {
         shape,
         request: class.request.clone(),
         count: class.count,
     };
     Problem {
-        rows: classes.iter().enumerate().map(row).collect(),
+        classes: classes.iter().enumerate().map(class).collect(),
         skyline: skylines(&bins, 1),
         bins,
         admits: groups.into_iter().collect(),
-        budgets: vec![Budget::default()],
+        limit_sets: vec![LimitSet::default()],
         scarce: vec![false],
         rules: NodeRules::new(Vec::new(), classes.len()),
         starts: vec![NodeState::default()],

@@ -7,28 +7,33 @@ use crate::answer::{NewNode, Plan};
 use crate::bound::certificate::PricedRoom;
 use crate::bound::{self, LowerBound, proof};
 use crate::model::Model;
-use crate::offers::priced::Goods;
+use crate::offers::priced::PricedOffers;
 use crate::pack::lp::prices;
 use crate::pack::problem::vector::{self, Vector};
 use crate::vocabulary::resources::Resources;
 
 /// Adds prices, cost, bound and gap; `launched` counts the pods of each shape on launches.
-pub(crate) fn add(model: &Model<'_>, goods: &Goods<'_, '_>, launched: &[i64], plan: &mut Plan) {
+pub(crate) fn add(
+    model: &Model<'_>,
+    priced: &PricedOffers<'_, '_>,
+    launched: &[i64],
+    plan: &mut Plan,
+) {
     plan.launch_price_micro_usd_per_hour = plan.launches.iter().map(NewNode::price).sum();
     plan.launch_cost_micro_usd_per_hour = plan.launches.iter().map(NewNode::cost).sum();
-    let gone = |host: &crate::model::existing::Host<'_>| {
-        let name = host.node.map(|node| &node.name);
-        host.leaving
+    let gone = |existing: &crate::model::existing::ExistingNode<'_>| {
+        let name = existing.node.map(|node| &node.name);
+        existing.leaving
             || plan.disruptions.iter().any(|d| name.is_some_and(|name| d.nodes.contains(name)))
     };
-    let staying = model.hosts.iter().filter(|host| !gone(host));
-    let fleet: i64 = staying.filter_map(|host| host.price).sum();
+    let staying = model.existing_nodes.iter().filter(|existing| !gone(existing));
+    let fleet: i64 = staying.filter_map(|existing| existing.price).sum();
     plan.fleet_price_micro_usd_per_hour = fleet + plan.launch_price_micro_usd_per_hour;
-    plan.bound = lower_bound(model, goods, launched);
+    plan.bound = lower_bound(model, priced, launched);
     // Nodes that no pod waits for are no part of what the bound speaks of.
     let for_pods: i64 = plan.launches.iter().filter(|node| !node.standing).map(NewNode::cost).sum();
     if is_wide(for_pods, &plan.bound)
-        && let Some(by_values) = proof::by_values(model, goods, launched, plan)
+        && let Some(by_values) = proof::by_values(model, priced, launched, plan)
         && by_values.cost_micro_usd_per_hour > plan.bound.cost_micro_usd_per_hour
     {
         plan.bound = by_values;
@@ -44,13 +49,13 @@ fn is_wide(cost: i64, bound: &LowerBound) -> bool {
     i128::from(cost) * 1_000 > i128::from(bound.cost_micro_usd_per_hour) * 1_001
 }
 
-fn lower_bound(model: &Model<'_>, goods: &Goods<'_, '_>, launched: &[i64]) -> LowerBound {
+fn lower_bound(model: &Model<'_>, priced: &PricedOffers<'_, '_>, launched: &[i64]) -> LowerBound {
     let demand = demand(model, launched);
     if demand.iter().all(|amount| *amount == 0) {
         return LowerBound::default();
     }
     let mut rooms: Vec<(i64, &Vector)> =
-        (0..goods.offers.len()).map(|at| (goods.cost(at), goods.most_room(at))).collect();
+        (0..priced.all.len()).map(|at| (priced.cost(at), priced.most_room(at))).collect();
     rooms.sort_unstable();
     let line = pareto(&rooms).into_iter().map(|(price, room)| (price, room.as_slice()));
     let prices = prices::of(&demand, line);

@@ -319,8 +319,8 @@ fn flexible(index: usize, pool: &NodePool, forms: &[Form], findings: &mut Findin
     for (key, wanted) in pool.requirements.iter() {
         let least = wanted.min_values.unwrap_or(0);
         let values: BTreeSet<_> = forms.iter().filter_map(|form| form.labels.get(key)).collect();
-        let enough = least < 2 || u32::try_from(values.len()).is_ok_and(|kept| kept >= least);
-        findings.require(enough, Rule::MinValues, || {
+        let cheaper = least < 2 || u32::try_from(values.len()).is_ok_and(|kept| kept >= least);
+        findings.require(cheaper, Rule::MinValues, || {
             let detail =
                 format!("launch {index} keeps {} values of {key}, not {least}", values.len());
             (vec![Part::Launch(index)], detail)

@@ -92,8 +92,8 @@ fn ports(node: &NodeAfter<'_>, findings: &mut Findings) {
                 let detail =
                     format!("pods {uid} and {other} on {} share port {}", node.name, port.port);
                 // Of two that the plan brings the later in order goes.
-                let guest = if node.arrived.contains(**other) { other } else { uid };
-                (vec![Part::Pod((**guest).clone())], detail)
+                let arrival = if node.arrived.contains(**other) { other } else { uid };
+                (vec![Part::Pod((**arrival).clone())], detail)
             });
         }
     }

@@ -1,7 +1,7 @@
 //! Rules between pods that a count decides: spread and anti-affinity.
 //!
 //! Invariant: a node that could end up in several domains counts in each of them where that is worse.
-//! Wishes are not checked.
+//! Preferences are not checked.
 
 use std::collections::{BTreeMap, BTreeSet};
 

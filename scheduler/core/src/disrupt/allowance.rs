@@ -31,12 +31,12 @@ impl Allowance {
     /// Counts what is disturbed before the plan.
     pub(crate) fn new(model: &Model<'_>) -> Self {
         let mut nodes: BTreeMap<PoolName, Count> = BTreeMap::new();
-        for host in &model.hosts {
-            let (Some(node), Some(claim)) = (host.node, &host.claim) else { continue };
+        for existing in &model.existing_nodes {
+            let (Some(node), Some(claim)) = (existing.node, &existing.claim) else { continue };
             if claim.initialized_ms.is_some() {
                 let count = nodes.entry(claim.pool.clone()).or_default();
                 count.total += 1;
-                count.disturbed += i64::from(host.leaving || !node.ready);
+                count.disturbed += i64::from(existing.leaving || !node.ready);
             }
         }
         let budgets: Vec<_> = model.input.world.budgets.values().collect();

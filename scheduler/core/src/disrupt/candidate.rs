@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::model::Model;
-use crate::model::existing::Host;
+use crate::model::existing::ExistingNode;
 use crate::planted;
 use crate::vocabulary::ids::ClaimName;
 use crate::vocabulary::pool::{ConsolidationPolicy, DisruptionReason, NodePool};
@@ -62,8 +62,8 @@ fn payback_ms(claim: &NodeClaim, placed_ms: i64) -> (i64, i64) {
 /// A node that could go.
 #[derive(Debug)]
 pub(crate) struct Candidate<'a> {
-    /// Index of its host.
-    pub(crate) host: usize,
+    /// Index of its existing node.
+    pub(crate) existing: usize,
     /// Its node.
     pub(crate) node: &'a Node,
     /// Its claim.
@@ -90,7 +90,7 @@ pub(crate) struct Candidate<'a> {
 }
 
 impl Candidate<'_> {
-    /// True when do-not-disrupt holds the node. Expiry and drift override pods' wishes when the claim
+    /// True when do-not-disrupt holds the node. Expiry and drift override pods' preferences when the claim
     /// bounds its drain, since then the pods' time is limited anyway.
     pub(crate) fn is_blocked(&self, reason: DisruptionReason) -> bool {
         let forced = matches!(reason, DisruptionReason::Expired | DisruptionReason::Drifted);
@@ -155,9 +155,9 @@ impl Candidate<'_> {
 
 /// All candidates, in order of claim name.
 pub(crate) fn all<'a>(model: &Model<'a>) -> Vec<Candidate<'a>> {
-    let hosts = model.hosts.iter().enumerate();
+    let existing_nodes = model.existing_nodes.iter().enumerate();
     let mut all: Vec<Candidate<'a>> =
-        hosts.filter_map(|(index, host)| candidate(model, index, host)).collect();
+        existing_nodes.filter_map(|(index, existing)| candidate(model, index, existing)).collect();
     let awaited = awaited(model);
     all.retain(|candidate| !awaited.contains(&candidate.claim.name) || planted::is("S31"));
     ripen_together(&mut all);
@@ -185,15 +185,19 @@ fn ripen_together(all: &mut [Candidate<'_>]) {
     }
 }
 
-fn candidate<'a>(model: &Model<'a>, index: usize, host: &Host<'a>) -> Option<Candidate<'a>> {
-    let (node, claim) = (host.node?, Arc::clone(host.claim.as_ref()?));
+fn candidate<'a>(
+    model: &Model<'a>,
+    index: usize,
+    existing: &ExistingNode<'a>,
+) -> Option<Candidate<'a>> {
+    let (node, claim) = (existing.node?, Arc::clone(existing.claim.as_ref()?));
     let pool: &'a NodePool = model.input.world.pools.get(&claim.pool)?;
-    if host.leaving || node.is_fargate() || claim.initialized_ms.is_none() {
+    if existing.leaving || node.is_fargate() || claim.initialized_ms.is_none() {
         return None;
     }
     let now_ms = model.input.now_ms;
     let mut candidate = Candidate {
-        host: index,
+        existing: index,
         node,
         pool,
         pods: Vec::new(),

@@ -7,9 +7,9 @@
 use std::collections::BTreeSet;
 
 use crate::disrupt::candidate::Candidate;
+use crate::disrupt::rebinding::Rebinding;
 use crate::disrupt::relocate::{Relocation, wanted};
 use crate::disrupt::scales::{self, Scales, Stakes};
-use crate::disrupt::strewn::Strewn;
 use crate::disrupt::{Context, Disruptor};
 use crate::pack::problem::vector::{self, float};
 use crate::place::Placed;
@@ -39,17 +39,17 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
         let mut order: Vec<&Candidate<'a>> =
             candidates.iter().filter(|c| c.may_consolidate()).collect();
         order.sort_by(|a, b| self.yield_of(b).total_cmp(&self.yield_of(a)));
-        let mut strewn = Strewn::new(&self.context);
-        self.delete(&order, &mut strewn);
+        let mut rebinding = Rebinding::new(&self.context);
+        self.delete(&order, &mut rebinding);
         order.retain(|candidate| candidate.may_be_replaced());
         let pools: BTreeSet<&PoolName> =
             order.iter().map(|candidate| &candidate.pool.name).collect();
         for pool in pools {
             let of_pool: Vec<&Candidate<'a>> =
                 order.iter().copied().filter(|c| c.pool.name == *pool).collect();
-            self.replace_together(&of_pool, &mut strewn);
+            self.replace_together(&of_pool, &mut rebinding);
         }
-        self.replace_singly(&order, &mut strewn);
+        self.replace_singly(&order, &mut rebinding);
     }
 
     /// Cost an hour for each unit of disturbance.
@@ -58,7 +58,7 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
     }
 
     fn cost(&self, candidate: &Candidate<'_>) -> Option<i64> {
-        self.context.model.hosts[candidate.host].cost
+        self.context.model.existing_nodes[candidate.existing].cost
     }
 
     fn cost_of(&self, gone: &[&Candidate<'a>]) -> i64 {
@@ -67,12 +67,12 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
 
     /// What would be left of nodes whose pods came to as few of them as hold all: the cheapest first, each filled.
     fn filled<'c>(&self, gone: &[&'c Candidate<'a>]) -> Vec<&'c Candidate<'a>> {
-        let Context { model, ref scene, .. } = self.context;
+        let Context { model, ref state, .. } = self.context;
         let mut wanted = wanted(model, gone);
         let mut order = gone.to_vec();
         order.sort_by_key(|candidate| self.cost(candidate));
         order.retain(|candidate| {
-            let mut room = scene.rooms[candidate.host].clone();
+            let mut room = state.rooms[candidate.existing].clone();
             for (shape, count) in candidate.load() {
                 vector::add(&mut room, &model.requests[shape], count);
             }
@@ -101,7 +101,7 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
         (fair || candidate.has_paid_anything()) && (part || candidate.has_paid(1, 2))
     }
 
-    fn delete(&mut self, order: &[&Candidate<'a>], strewn: &mut Strewn<'g, 'm, 'a>) {
+    fn delete(&mut self, order: &[&Candidate<'a>], rebinding: &mut Rebinding<'g, 'm, 'a>) {
         let mut trials = 0;
         for candidate in order.iter().take(DELETE_TRIALS_MAX) {
             let may_go = self.may_go(candidate, DisruptionReason::Underutilized);
@@ -109,16 +109,17 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
                 continue;
             }
             if trials < REPLACE_TRIALS_MAX
-                && let Some(gone) = self.with_roomy(candidate, order, strewn)
+                && let Some(gone) = self.with_roomy(candidate, order, rebinding)
             {
                 trials += 1;
-                if let Trial::Taken = self.trial(&gone, true, strewn) {
+                if let Trial::Taken = self.trial(&gone, true, rebinding) {
                     continue;
                 }
             }
             let pods = wanted(self.context.model, &[candidate]);
-            let stands = |placed: &mut Placed| strewn.takes(&[candidate.host], &pods, placed);
-            if let Some(placed) = self.relocation(&[candidate]).onto_hosts_if(stands) {
+            let stands =
+                |placed: &mut Placed| rebinding.takes(&[candidate.existing], &pods, placed);
+            if let Some(placed) = self.relocation(&[candidate]).onto_existing_if(stands) {
                 self.commit(&[candidate], DisruptionReason::Underutilized, &placed);
             }
         }
@@ -129,12 +130,12 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
         &self,
         candidate: &'c Candidate<'a>,
         order: &[&'c Candidate<'a>],
-        strewn: &mut Strewn<'g, 'm, 'a>,
+        rebinding: &mut Rebinding<'g, 'm, 'a>,
     ) -> Option<Vec<&'c Candidate<'a>>> {
         let pods = wanted(self.context.model, &[candidate]);
         let of_pool = order.iter().copied().filter(|other| other.pool.name == candidate.pool.name);
-        let roomy = of_pool.filter(|other| strewn.has_room(other.host, &pods));
-        let others = roomy.filter(|other| other.host != candidate.host);
+        let roomy = of_pool.filter(|other| rebinding.has_room(other.existing, &pods));
+        let others = roomy.filter(|other| other.existing != candidate.existing);
         let all: Vec<_> = std::iter::once(candidate).chain(others).take(TOGETHER_MAX + 1).collect();
         let few = (2..=TOGETHER_MAX).contains(&all.len());
         let together = few.then(|| self.within_budget(&all, all.len()));
@@ -142,20 +143,24 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
     }
 
     /// Replaces many nodes of one pool by fewer: half as many in each further attempt.
-    fn replace_together(&mut self, order: &[&Candidate<'a>], strewn: &mut Strewn<'g, 'm, 'a>) {
+    fn replace_together(
+        &mut self,
+        order: &[&Candidate<'a>],
+        rebinding: &mut Rebinding<'g, 'm, 'a>,
+    ) {
         let mut size = TOGETHER_MAX;
         while size >= 2 {
             let together = self.within_budget(order, size);
             if together.len() < 2 {
                 return;
             }
-            if !self.replace_if_cheaper(&together, strewn) {
+            if !self.replace_if_cheaper(&together, rebinding) {
                 size = size.min(together.len()) / 2;
             }
         }
     }
 
-    fn replace_singly(&mut self, order: &[&Candidate<'a>], strewn: &mut Strewn<'g, 'm, 'a>) {
+    fn replace_singly(&mut self, order: &[&Candidate<'a>], rebinding: &mut Rebinding<'g, 'm, 'a>) {
         let mut trials = 0;
         for candidate in order {
             if trials == REPLACE_TRIALS_MAX {
@@ -165,7 +170,7 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
                 && self.may_go(candidate, DisruptionReason::Underutilized)
             {
                 trials += 1;
-                self.replace_if_cheaper(&[candidate], strewn);
+                self.replace_if_cheaper(&[candidate], rebinding);
             }
         }
     }
@@ -196,15 +201,15 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
     fn replace_if_cheaper(
         &mut self,
         gone: &[&Candidate<'a>],
-        strewn: &mut Strewn<'g, 'm, 'a>,
+        rebinding: &mut Rebinding<'g, 'm, 'a>,
     ) -> bool {
         let mut gone = gone.to_vec();
         loop {
-            match self.trial(&gone, false, strewn) {
+            match self.trial(&gone, false, rebinding) {
                 Trial::Taken => return true,
                 Trial::Refused => return false,
                 Trial::Without(again) => {
-                    gone.retain(|candidate| !again.contains(&candidate.host));
+                    gone.retain(|candidate| !again.contains(&candidate.existing));
                 }
             }
         }
@@ -216,15 +221,17 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
         &mut self,
         gone: &[&Candidate<'a>],
         emptied: bool,
-        strewn: &mut Strewn<'g, 'm, 'a>,
+        rebinding: &mut Rebinding<'g, 'm, 'a>,
     ) -> Trial {
         let stay = if emptied { self.filled(gone) } else { gone.to_vec() };
         if emptied && stay.len() == gone.len() {
             return Trial::Refused;
         }
-        let Context { goods, .. } = self.context;
-        let hosts = &self.context.model.hosts;
-        let each = gone.iter().filter_map(|it| Some((it.host, it.load(), hosts[it.host].cost?)));
+        let Context { priced, .. } = self.context;
+        let existing_nodes = &self.context.model.existing_nodes;
+        let each = gone
+            .iter()
+            .filter_map(|it| Some((it.existing, it.load(), existing_nodes[it.existing].cost?)));
         let each: Vec<_> = each.collect();
         let mut again = BTreeSet::new();
         let scales = Scales {
@@ -237,15 +244,15 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
             emptied,
             single_spot: gone.len() == 1 && self.is_spot(gone[0]),
         };
-        let left: Vec<usize> = gone.iter().map(|candidate| candidate.host).collect();
+        let left: Vec<usize> = gone.iter().map(|candidate| candidate.existing).collect();
         let pods = wanted(self.context.model, gone);
         let accept = |placed: &mut Placed| {
-            let worth = scales.pays(goods, placed);
+            let worth = scales.pays(priced, placed);
             again =
-                if worth { scales::bought_again(goods, placed, &each) } else { BTreeSet::new() };
-            worth && again.is_empty() && strewn.takes(&left, &pods, placed)
+                if worth { scales::bought_again(priced, placed, &each) } else { BTreeSet::new() };
+            worth && again.is_empty() && rebinding.takes(&left, &pods, placed)
         };
-        let kept_off = if emptied { 0..hosts.len() } else { 0..0 };
+        let kept_off = if emptied { 0..existing_nodes.len() } else { 0..0 };
         match self.relocation(gone).avoiding(kept_off).if_worth(accept) {
             Some(placed) => {
                 self.commit(gone, DisruptionReason::Underutilized, &placed);
@@ -262,14 +269,14 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
     fn relocation(&mut self, gone: &[&Candidate<'a>]) -> Relocation<'_, 'g, 'm, 'a> {
         let cost = self.cost_of(gone);
         let Self { context, ending, ripening, .. } = self;
-        let hosts = &context.model.hosts;
-        let dear = |host: &usize| hosts[*host].cost.is_none_or(|own| own >= cost);
+        let existing_nodes = &context.model.existing_nodes;
+        let dear = |existing: &usize| existing_nodes[*existing].cost.is_none_or(|own| own >= cost);
         let ending = ending.iter().copied().filter(dear);
         Relocation::of(context, gone).avoiding(ending.chain(ripening.iter().copied()))
     }
 
     fn is_spot(&self, candidate: &Candidate<'_>) -> bool {
-        let bought = self.context.model.hosts[candidate.host].label(CAPACITY_TYPE);
+        let bought = self.context.model.existing_nodes[candidate.existing].label(CAPACITY_TYPE);
         bought.and_then(CapacityType::from_label) == Some(CapacityType::Spot)
     }
 }
@@ -280,6 +287,6 @@ enum Trial {
     Taken,
     /// They are not.
     Refused,
-    /// It would pay, but for nothing do these hosts go: others carry what they save.
+    /// It would pay, but for nothing do these existing nodes go: others carry what they save.
     Without(BTreeSet<usize>),
 }

@@ -10,9 +10,9 @@ use crate::answer::assemble::node_of;
 use crate::answer::{Candidate as Offered, Disruption, NewNode, Target};
 use crate::disrupt::Disruptor;
 use crate::disrupt::candidate::Candidate;
-use crate::model::existing::Host;
+use crate::model::existing::ExistingNode;
 use crate::offers::candidates::{CANDIDATES_MAX, candidate};
-use crate::offers::market::{Stall, node_labels};
+use crate::offers::market::{PoolOffers, node_labels};
 use crate::offers::priced::{self, min_values};
 use crate::offers::substitutes::COST_FACTOR_MAX;
 use crate::pack::problem::vector::{self, Vector};
@@ -40,14 +40,15 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
             if excess == 0 {
                 continue;
             }
-            let known = candidates.iter().map(|candidate| (candidate.host, candidate)).collect();
+            let known =
+                candidates.iter().map(|candidate| (candidate.existing, candidate)).collect();
             staying.sort_by(|a, b| {
                 let (a, b) = (self.order(*a, &known), self.order(*b, &known));
                 a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.cmp(&b.2))
             });
-            staying.retain(|host| self.context.scene.added[*host].is_empty());
-            for host in staying.into_iter().take(excess) {
-                self.drop_host(host);
+            staying.retain(|existing| self.context.state.added[*existing].is_empty());
+            for existing in staying.into_iter().take(excess) {
+                self.drop_existing(existing);
             }
         }
     }
@@ -65,19 +66,22 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
             let missing = wanted.saturating_sub(there);
             // Those beyond come with the next plans, of which each finds more nodes there.
             let missing = if planted::is("S27") { missing } else { missing.min(turn) };
-            let Some(stall) = model.market.stalls.iter().find(|stall| stall.pool.name == pool.name)
+            let Some(pool_offers) =
+                model.market.stalls.iter().find(|pool_offers| pool_offers.pool.name == pool.name)
             else {
                 continue;
             };
-            let mut budget = priced::limit(model, stall);
-            let mut zones = self.zones(stall);
-            for host in staying {
-                let zone = model.hosts[host].label(ZONE).and_then(|zone| zones.get_mut(zone));
+            let mut budget = priced::limit(model, pool_offers);
+            let mut zones = self.zones(pool_offers);
+            for existing in staying {
+                let zone =
+                    model.existing_nodes[existing].label(ZONE).and_then(|zone| zones.get_mut(zone));
                 zone.into_iter().for_each(|zone| zone.nodes += 1);
             }
             for _ in 0..missing {
                 let within = zones.values_mut().filter(|it| {
-                    vector::fits(&it.charge, &budget.left) && self.has_reservations(stall, &it.node)
+                    vector::fits(&it.charge, &budget.left)
+                        && self.has_reservations(pool_offers, &it.node)
                 });
                 let next = within.min_by_key(|zone| (zone.nodes, zone.cost()));
                 let Some(zone) = next else { break };
@@ -90,9 +94,9 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
     }
 
     /// True when something is left of each reservation that the node would name.
-    fn has_reservations(&self, stall: &Stall<'_>, node: &NewNode) -> bool {
+    fn has_reservations(&self, pool_offers: &PoolOffers<'_>, node: &NewNode) -> bool {
         let Some(wanted) = node.requirements.get(RESERVATION_ID) else { return true };
-        let offerings = stall.types.iter().flat_map(|kind| &kind.offerings);
+        let offerings = pool_offers.types.iter().flat_map(|kind| &kind.offerings);
         let named = offerings.filter_map(|offering| offering.reservation.as_ref());
         let mut named = named.filter(|it| wanted.allows(Some(it.id.as_str())));
         named.all(|reservation| {
@@ -113,15 +117,15 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
         named.collect()
     }
 
-    /// Hosts of the pool that neither are on their way out nor are sent there by this plan, in order.
+    /// Existing nodes of the pool that neither are on their way out nor are sent there by this plan, in order.
     fn staying(&self, pool: &NodePool) -> Vec<usize> {
         let gone: BTreeSet<_> = self.plan.disruptions.iter().flat_map(|d| &d.claims).collect();
-        let stays = |host: &Host<'_>| {
-            let claim = host.claim.as_ref().filter(|claim| claim.pool == pool.name);
-            !host.leaving && claim.is_some_and(|claim| !gone.contains(&claim.name))
+        let stays = |existing: &ExistingNode<'_>| {
+            let claim = existing.claim.as_ref().filter(|claim| claim.pool == pool.name);
+            !existing.leaving && claim.is_some_and(|claim| !gone.contains(&claim.name))
         };
-        let hosts = self.context.model.hosts.iter().enumerate();
-        hosts.filter(|(_, host)| stays(host)).map(|(at, _)| at).collect()
+        let existing_nodes = self.context.model.existing_nodes.iter().enumerate();
+        existing_nodes.filter(|(_, existing)| stays(existing)).map(|(at, _)| at).collect()
     }
 
     /// Nodes of the pool that must be replaced and may be, as many at once as its budgets allow.
@@ -129,7 +133,7 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
         let staying = self.staying(pool);
         let must_go = |candidate: &&Candidate<'a>| {
             candidate.must_go.is_some_and(|reason| !candidate.is_blocked(reason))
-                && staying.binary_search(&candidate.host).is_ok()
+                && staying.binary_search(&candidate.existing).is_ok()
         };
         let count = candidates.iter().filter(must_go).count();
         let total = i64::try_from(staying.len()).unwrap_or(i64::MAX);
@@ -141,11 +145,11 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
     /// what moving its pods costs, then by name.
     fn order(
         &self,
-        host: usize,
+        existing: usize,
         known: &BTreeMap<usize, &Candidate<'a>>,
     ) -> ([bool; 4], f64, Target) {
-        let known = known.get(&host);
-        let here = &self.context.model.hosts[host];
+        let known = known.get(&existing);
+        let here = &self.context.model.existing_nodes[existing];
         let launched = here.claim.as_ref().is_some_and(|claim| !claim.provider_id.is_empty());
         let full = known.is_some_and(|candidate| !candidate.pods.is_empty());
         let refused = known.is_some_and(|candidate| candidate.refused);
@@ -154,30 +158,32 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
         ([launched, full, refused, lasting], cost, here.target.clone())
     }
 
-    fn drop_host(&mut self, at: usize) {
-        self.context.scene.open[at] = false;
-        let host = &self.context.model.hosts[at];
-        let Some(claim) = &host.claim else { return };
+    fn drop_existing(&mut self, at: usize) {
+        self.context.state.open[at] = false;
+        let existing = &self.context.model.existing_nodes[at];
+        let Some(claim) = &existing.claim else { return };
         self.plan.disruptions.push(Disruption {
             claims: vec![claim.name.clone()],
-            nodes: host.node.iter().map(|node| node.name.clone()).collect(),
+            nodes: existing.node.iter().map(|node| node.name.clone()).collect(),
             reason: DisruptionReason::Excess,
             replacements: Vec::new(),
             moves: Vec::new(),
-            saving_micro_usd_per_hour: host.price.unwrap_or(0),
+            saving_micro_usd_per_hour: existing.price.unwrap_or(0),
         });
     }
 
     /// The node that the pool would launch in each zone that has something on offer.
-    fn zones(&self, stall: &Stall<'_>) -> BTreeMap<Zone, InZone> {
+    fn zones(&self, pool_offers: &PoolOffers<'_>) -> BTreeMap<Zone, InZone> {
         let mut offers: BTreeMap<Zone, Vec<Replica<'_>>> = BTreeMap::new();
-        if stall.closed != Some(Obstacle::FixedReplicas) {
+        if pool_offers.closed != Some(Obstacle::FixedReplicas) {
             return BTreeMap::new();
         }
         let objective = &self.context.model.input.objective;
-        for instance in &stall.types {
-            for offering in instance.offerings.iter().filter(|o| o.available && stall.sells(o)) {
-                let daemons = self.daemons(stall, instance, offering);
+        for instance in &pool_offers.types {
+            for offering in
+                instance.offerings.iter().filter(|o| o.available && pool_offers.sells(o))
+            {
+                let daemons = self.daemons(pool_offers, instance, offering);
                 if daemons.fits_in(&instance.allocatable()) {
                     let candidate = candidate(objective, instance, offering);
                     let replica = Replica { candidate, instance, offering, daemons };
@@ -186,24 +192,24 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
             }
         }
         let strict = self.context.model.input.min_values == MinValuesPolicy::Strict;
-        let in_zone = |(zone, offers)| Some((zone, InZone::of(stall, offers, strict)?));
+        let in_zone = |(zone, offers)| Some((zone, InZone::of(pool_offers, offers, strict)?));
         offers.into_iter().filter_map(in_zone).collect()
     }
 
     /// What DaemonSets request on a node of this type and offering.
     fn daemons(
         &self,
-        stall: &Stall<'_>,
+        pool_offers: &PoolOffers<'_>,
         instance: &InstanceType,
         offering: &Offering,
     ) -> Resources {
-        let mut labels: Labels = stall.pool.labels.clone();
-        labels.extend(stall.flavours[0].clone());
+        let mut labels: Labels = pool_offers.pool.labels.clone();
+        labels.extend(pool_offers.flavours[0].clone());
         let own = node_labels(instance, offering).into_iter();
         labels.extend(own.map(|(key, value)| (key.to_owned(), value.to_owned())));
         let shapes = self.context.model.daemons.iter().map(|at| self.context.model.shapes[*at]);
         let running = shapes.filter(|shape| {
-            untolerated(&stall.pool.taints, &shape.tolerations).is_none()
+            untolerated(&pool_offers.pool.taints, &shape.tolerations).is_none()
                 && shape.node_alternatives().iter().any(|wanted| wanted.allow(&labels))
         });
         running.fold(Resources::default(), |sum, shape| sum.plus(&shape.requests))
@@ -221,12 +227,13 @@ struct InZone {
 }
 
 impl InZone {
-    fn of(stall: &Stall<'_>, offers: Vec<Replica<'_>>, strict: bool) -> Option<Self> {
-        let node = node(stall, offers, strict)?;
+    fn of(pool_offers: &PoolOffers<'_>, offers: Vec<Replica<'_>>, strict: bool) -> Option<Self> {
+        let node = node(pool_offers, offers, strict)?;
         let may_be = |kind: &&&InstanceType| {
             node.candidates.iter().any(|candidate| candidate.instance_type == kind.name)
         };
-        let each = stall.types.iter().filter(may_be).map(|kind| priced::charge(stall, kind));
+        let each =
+            pool_offers.types.iter().filter(may_be).map(|kind| priced::charge(pool_offers, kind));
         let charge =
             each.reduce(|most, each| most.iter().zip(each).map(|(a, b)| *a.max(&b)).collect());
         Some(Self { charge: charge.unwrap_or_default(), node, nodes: 0 })
@@ -248,11 +255,16 @@ struct Replica<'a> {
 
 /// A replica among what one zone offers: that of least cost, or what costs not much more. A pool that wants
 /// choice keeps all of it.
-fn node(stall: &Stall<'_>, mut offers: Vec<Replica<'_>>, strict: bool) -> Option<NewNode> {
+fn node(
+    pool_offers: &PoolOffers<'_>,
+    mut offers: Vec<Replica<'_>>,
+    strict: bool,
+) -> Option<NewNode> {
     offers.sort_by(|a, b| a.candidate.cmp(&b.candidate));
     let least = offers.first()?.candidate.cost_micro_usd_per_hour;
     let most = least.saturating_mul(COST_FACTOR_MAX);
-    let choice = stall.pool.requirements.iter().any(|(_, wanted)| wanted.min_values.is_some());
+    let choice =
+        pool_offers.pool.requirements.iter().any(|(_, wanted)| wanted.min_values.is_some());
     offers.retain(|replica| choice || replica.candidate.cost_micro_usd_per_hour <= most);
     // Every candidate has to carry what is requested: what runs on the planned one.
     let requests = offers.first()?.daemons.clone();
@@ -262,11 +274,11 @@ fn node(stall: &Stall<'_>, mut offers: Vec<Replica<'_>>, strict: bool) -> Option
         let labels = offers.iter().map(|it| node_labels(it.instance, it.offering));
         labels.filter_map(|labels| labels.get(key).map(|value| (*value).to_owned())).collect()
     };
-    let mut demands = min_values::demands(&stall.requirements);
+    let mut demands = min_values::demands(&pool_offers.requirements);
     if strict && !planted::is("S16f") && demands.any(|(key, least)| kept(key).len() < least) {
         return None;
     }
     let candidates = offers.into_iter().map(|replica| replica.candidate);
-    let node = node_of(stall, 0, candidates.collect(), requests)?;
+    let node = node_of(pool_offers, 0, candidates.collect(), requests)?;
     Some(NewNode { standing: true, ..node })
 }

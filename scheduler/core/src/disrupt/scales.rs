@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::disrupt::candidate::Candidate;
 use crate::model::Model;
-use crate::offers::priced::Goods;
+use crate::offers::priced::PricedOffers;
 use crate::offers::priced::min_values;
 use crate::pack::problem::vector::float;
 use crate::place::{Bought, Placed};
@@ -44,7 +44,7 @@ pub(super) fn stakes(model: &Model<'_>, all: &[Candidate<'_>]) -> BTreeMap<PoolN
     let mut stakes: BTreeMap<PoolName, Stakes> = BTreeMap::new();
     for candidate in all {
         let of_pool = stakes.entry(candidate.pool.name.clone()).or_default();
-        of_pool.cost += float(model.hosts[candidate.host].cost.unwrap_or(0));
+        of_pool.cost += float(model.existing_nodes[candidate.existing].cost.unwrap_or(0));
         of_pool.moves += candidate.move_cost;
     }
     stakes
@@ -72,9 +72,9 @@ pub(super) struct Scales<'c, 'a> {
 
 impl Scales<'_, '_> {
     /// True when what would be bought is worth it. Drops offers that would eat the saving.
-    pub(super) fn pays(&self, goods: &Goods<'_, '_>, placed: &mut Placed) -> bool {
+    pub(super) fn pays(&self, priced: &PricedOffers<'_, '_>, placed: &mut Placed) -> bool {
         let nodes: i64 = placed.nodes.iter().map(|node| node.copies).sum();
-        let planned = planned_cost(goods, placed);
+        let planned = planned_cost(priced, placed);
         let saving = self.cost - planned;
         let halves = 2 * planned <= self.cost;
         let fair = float(self.freed - planned) >= self.least;
@@ -84,8 +84,8 @@ impl Scales<'_, '_> {
             && (halves || !self.emptied)
             && self.stay.iter().all(|candidate| self.has_paid(candidate, saving))
             && (fair || self.stay.iter().all(|candidate| candidate.has_paid_anything()))
-            && keep_cheaper(goods, placed, self.cost)
-            && (!self.single_spot || halves || has_spot_choice(goods, placed))
+            && keep_cheaper(priced, placed, self.cost)
+            && (!self.single_spot || halves || has_spot_choice(priced, placed))
     }
 
     /// Beside pods that are moved at once, those that have not been moved yet do not wait: they would be where the others
@@ -95,9 +95,9 @@ impl Scales<'_, '_> {
     }
 }
 
-/// Hosts in place of which a node with the same load would be bought that costs no less.
+/// Existing nodes in place of which a node with the same load would be bought that costs no less.
 pub(super) fn bought_again(
-    goods: &Goods<'_, '_>,
+    priced: &PricedOffers<'_, '_>,
     placed: &Placed,
     gone: &[(usize, BTreeMap<usize, i64>, i64)],
 ) -> BTreeSet<usize> {
@@ -105,53 +105,53 @@ pub(super) fn bought_again(
     for node in &placed.nodes {
         let mut load = BTreeMap::new();
         node.load.iter().for_each(|(shape, count)| *load.entry(*shape).or_default() += count);
-        bought.push((load, goods.cost(node.offers[0]), node.copies));
+        bought.push((load, priced.cost(node.offers[0]), node.copies));
     }
     let mut again = BTreeSet::new();
-    for (host, load, cost) in gone {
+    for (existing, load, cost) in gone {
         let same = bought
             .iter_mut()
             .find(|(other, price, left)| *left > 0 && other == load && price >= cost);
         if let Some((_, _, left)) = same {
             *left -= 1;
-            again.insert(*host);
+            again.insert(*existing);
         }
     }
     again
 }
 
 /// What the replacement costs at its planned offers, in micro-dollars per hour.
-fn planned_cost(goods: &Goods<'_, '_>, placed: &Placed) -> i64 {
-    placed.nodes.iter().map(|node| goods.cost(node.offers[0]) * node.copies).sum()
+fn planned_cost(priced: &PricedOffers<'_, '_>, placed: &Placed) -> i64 {
+    placed.nodes.iter().map(|node| priced.cost(node.offers[0]) * node.copies).sum()
 }
 
 /// Drops offers that would eat the saving. Each node may exceed its planned cost by its share of it. True
 /// when something is saved and what remains is as flexible as `minValues` asks for.
-fn keep_cheaper(goods: &Goods<'_, '_>, placed: &mut Placed, cost: i64) -> bool {
-    let total = planned_cost(goods, placed);
+fn keep_cheaper(priced: &PricedOffers<'_, '_>, placed: &mut Placed, cost: i64) -> bool {
+    let total = planned_cost(priced, placed);
     if total >= cost {
         return false;
     }
     for node in &mut placed.nodes {
         let share =
-            i128::from(goods.cost(node.offers[0])) * i128::from(cost) / i128::from(total.max(1));
+            i128::from(priced.cost(node.offers[0])) * i128::from(cost) / i128::from(total.max(1));
         let limit = i64::try_from(share).unwrap_or(i64::MAX);
         let first = node.offers[0];
-        node.offers.retain(|offer| *offer == first || goods.cost(*offer) < limit);
+        node.offers.retain(|offer| *offer == first || priced.cost(*offer) < limit);
     }
     let flexible = |node: &Bought| {
         let offers = node.offers.iter().copied();
-        min_values::obstacle(goods, goods.offers[node.offers[0]].stall, offers).is_none()
+        min_values::obstacle(priced, priced.all[node.offers[0]].pool_offers, offers).is_none()
     };
     placed.nodes.iter().all(flexible)
 }
 
 /// True when no node would be spot, or each may be one of enough types.
-fn has_spot_choice(goods: &Goods<'_, '_>, placed: &Placed) -> bool {
+fn has_spot_choice(priced: &PricedOffers<'_, '_>, placed: &Placed) -> bool {
     placed.nodes.iter().all(|node| {
-        let spot = |at: &&usize| goods.offers[**at].offering.capacity_type == CapacityType::Spot;
+        let spot = |at: &&usize| priced.all[**at].offering.capacity_type == CapacityType::Spot;
         let types: BTreeSet<usize> =
-            node.offers.iter().filter(spot).map(|at| goods.offers[*at].kind).collect();
+            node.offers.iter().filter(spot).map(|at| priced.all[*at].kind).collect();
         types.is_empty() || types.len() >= SPOT_TYPES_MIN
     })
 }

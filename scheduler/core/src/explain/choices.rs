@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::answer::{Candidate, Plan, Target};
 use crate::model::Model;
-use crate::offers::priced::Goods;
+use crate::offers::priced::PricedOffers;
 use crate::question::PlanInput;
 use crate::reason::Reason;
 use crate::vocabulary::ids::{PodUid, PoolName, ShapeId};
@@ -47,7 +47,7 @@ pub struct Choice {
     /// What one pod takes of each resource that it requests, the largest part first.
     pub shares: Vec<ResourceShare>,
     /// Other pods on each node.
-    pub company: Vec<Company>,
+    pub company: Vec<Neighbour>,
     /// Price of each node; none when it is not known.
     pub node_price_micro_usd_per_hour: Option<i64>,
     /// One pod's part of that, when it is split by the largest share that each pod takes.
@@ -69,7 +69,7 @@ pub struct ResourceShare {
 
 /// Other pods on a node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Company {
+pub struct Neighbour {
     /// Their namespace.
     pub namespace: String,
     /// Their owner as `Kind/name`, or their shape where nobody owns them.
@@ -135,7 +135,7 @@ pub enum By {
         /// The preference.
         wanted: Requirements,
     },
-    /// A rule or wish about other pods: the domain it left or chose.
+    /// A rule or preference about other pods: the domain it left or chose.
     Topology {
         /// Label key.
         key: String,
@@ -148,7 +148,7 @@ pub enum By {
         weight: i32,
     },
     /// All pods that share the node: room for them and what they want of nodes.
-    Company {
+    Neighbour {
         /// How many pods.
         pods: usize,
     },
@@ -162,7 +162,7 @@ pub struct OneMore {
     /// What all nodes together cost more; less than nothing where more pods pack better.
     pub price_micro_usd_per_hour: i64,
     /// Node or claim that has room for it, when nothing is bought or dropped for it.
-    pub host: Option<Target>,
+    pub existing: Option<Target>,
     /// Nodes launched besides, each as its cheapest candidate.
     pub added: Vec<Candidate>,
     /// Nodes no longer launched.
@@ -178,8 +178,8 @@ pub fn choices(input: &PlanInput, plan: &Plan, asked: Asked<'_>) -> Vec<Choice> 
     let Some(shape) = asked.shape(input) else { return Vec::new() };
     let model = Model::new(input);
     let Some(shape) = model.index_of(shape) else { return Vec::new() };
-    let goods = Goods::new(&model);
-    let teller = Teller { model: &model, goods: &goods, plan, asked, shape };
+    let priced = PricedOffers::new(&model);
+    let teller = Teller { model: &model, priced: &priced, plan, asked, shape };
     let mut choices: Vec<Choice> =
         teller.groups().iter().filter_map(|group| teller.choice(group)).collect();
     choices.sort_by_key(|choice| std::cmp::Reverse(choice.pods));
@@ -205,7 +205,7 @@ impl<'a> Asked<'a> {
 /// Tells about one plan.
 struct Teller<'t, 'm, 'a> {
     model: &'m Model<'a>,
-    goods: &'t Goods<'m, 'a>,
+    priced: &'t PricedOffers<'m, 'a>,
     plan: &'t Plan,
     asked: Asked<'t>,
     shape: usize,
@@ -269,9 +269,10 @@ impl Teller<'_, '_, '_> {
         let there = self.there(&group.target);
         let kind = self.model.shapes[self.shape];
         let alternatives = &self.model.alternatives[self.shape];
-        let admits =
-            |host: &&crate::model::existing::Host<'_>| host.open && host.admits(kind, alternatives);
-        let admitting = self.model.hosts.iter().filter(admits).count();
+        let admits = |existing: &&crate::model::existing::ExistingNode<'_>| {
+            existing.open && existing.admits(kind, alternatives)
+        };
+        let admitting = self.model.existing_nodes.iter().filter(admits).count();
         let price = there.price;
         Some(Choice {
             target: group.target.clone(),

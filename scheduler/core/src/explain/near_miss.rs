@@ -2,7 +2,7 @@
 //!
 //! Invariant: what is named exists, in the catalogue or in the pod, so that somebody can go and change it.
 
-use crate::offers::market::{Stall, type_label};
+use crate::offers::market::{PoolOffers, type_label};
 use crate::reason::{ClosestOffering, ClosestType, Obstacle, RuledOut};
 use crate::vocabulary::catalogue::{InstanceType, Offering};
 use crate::vocabulary::labels::{CAPACITY_TYPE, ZONE};
@@ -12,8 +12,8 @@ use crate::world::shape::PodShape;
 
 /// The requirement that rules out every type of the pool, or most of them, and the type that misses
 /// fewest.
-pub(crate) fn no_type(stall: &Stall<'_>, wanted: &Requirements) -> Obstacle {
-    let both = stall.requirements.and(wanted);
+pub(crate) fn no_type(pool_offers: &PoolOffers<'_>, wanted: &Requirements) -> Obstacle {
+    let both = pool_offers.requirements.and(wanted);
     let each: Vec<(&str, &Requirement, Requirements)> = both
         .iter()
         .map(|(key, wanted)| {
@@ -21,15 +21,19 @@ pub(crate) fn no_type(stall: &Stall<'_>, wanted: &Requirements) -> Obstacle {
         })
         .collect();
     let rules_out = |(_, _, only): &&(&str, &Requirement, Requirements)| {
-        stall.all_types.iter().filter(|instance| !stall.type_admits(instance, only)).count()
+        pool_offers
+            .all_types
+            .iter()
+            .filter(|instance| !pool_offers.type_admits(instance, only))
+            .count()
     };
     let worst = each.iter().max_by_key(rules_out);
     let (key, wanted) = worst.map_or_else(
         || (String::new(), Requirement::exists()),
         |(key, wanted, _)| ((*key).to_owned(), (*wanted).clone()),
     );
-    let closest = stall.all_types.iter().filter_map(|instance| {
-        let mut missed = each.iter().filter(|(.., only)| !stall.type_admits(instance, only));
+    let closest = pool_offers.all_types.iter().filter_map(|instance| {
+        let mut missed = each.iter().filter(|(.., only)| !pool_offers.type_admits(instance, only));
         let (key, ..) = missed.next()?;
         Some(ClosestType {
             instance_type: instance.name.clone(),
@@ -44,17 +48,17 @@ pub(crate) fn no_type(stall: &Stall<'_>, wanted: &Requirements) -> Obstacle {
 /// Nothing of `types` types can be bought for whoever wants that; `large` are those among them that would hold
 /// the pod.
 pub(crate) fn no_offering<'a>(
-    stall: &Stall<'_>,
+    pool_offers: &PoolOffers<'_>,
     wanted: &Requirements,
     types: usize,
     large: impl Iterator<Item = &'a InstanceType>,
 ) -> Obstacle {
-    let wanted = stall.requirements.and(wanted);
+    let wanted = pool_offers.requirements.and(wanted);
     let sold = large.flat_map(|kind| {
         let available = kind.offerings.iter().filter(|offering| offering.available);
         available.map(move |offering| (&kind.name, offering))
     });
-    let missing = sold.map(|(name, it)| (ruled_out_by(stall, &wanted, it), name, it));
+    let missing = sold.map(|(name, it)| (ruled_out_by(pool_offers, &wanted, it), name, it));
     let closest = missing.min_by_key(|(missed, name, it)| {
         let kind = (*name, &it.zone, it.capacity_type);
         (missed.len(), missed.contains(&RuledOut::Subnet), it.price_micro_usd_per_hour, kind)
@@ -68,9 +72,13 @@ pub(crate) fn no_offering<'a>(
     Obstacle::NoOffering { types, closest }
 }
 
-fn ruled_out_by(stall: &Stall<'_>, wanted: &Requirements, offering: &Offering) -> Vec<RuledOut> {
+fn ruled_out_by(
+    pool_offers: &PoolOffers<'_>,
+    wanted: &Requirements,
+    offering: &Offering,
+) -> Vec<RuledOut> {
     let allows = |key: &str, value: &str| wanted.get(key).is_none_or(|r| r.allows(Some(value)));
-    let subnets = stall.pool.zones.as_ref();
+    let subnets = pool_offers.pool.zones.as_ref();
     let has_subnet = subnets.is_none_or(|zones| zones.contains(&offering.zone));
     let by = [
         (RuledOut::Zone, !allows(ZONE, offering.zone.as_str())),

@@ -9,9 +9,9 @@ use crate::explain::near_miss::{contradiction, no_offering, no_type};
 use crate::model::Model;
 use crate::offers::market::FLAVOURS_MAX;
 use crate::offers::priced::min_values;
-use crate::offers::priced::{Goods, Sizes, used};
+use crate::offers::priced::{PricedOffers, Sizes, used};
 use crate::pack::problem::vector;
-use crate::place::state::Scene;
+use crate::place::state::PlanState;
 use crate::reason::{Obstacle, Reason};
 use crate::vocabulary::ids::InstanceTypeName;
 use crate::vocabulary::requirements::Requirements;
@@ -23,9 +23,9 @@ pub(crate) struct Explainer<'g, 'm, 'a> {
     /// The world.
     pub(crate) model: &'m Model<'a>,
     /// What can be bought.
-    pub(crate) goods: &'g Goods<'m, 'a>,
+    pub(crate) priced: &'g PricedOffers<'m, 'a>,
     /// What is left.
-    pub(crate) scene: &'g Scene,
+    pub(crate) state: &'g PlanState,
 }
 
 /// A shape and where its placing ended.
@@ -51,7 +51,7 @@ impl Explainer<'_, '_, '_> {
             return Reason::leaf(subject, Obstacle::NoPool);
         }
         let mut causes: Vec<(u8, Reason)> = (0..self.model.market.stalls.len())
-            .map(|stall| self.pool_reason(stall, Case { shape, last }, &alternatives))
+            .map(|pool_offers| self.pool_reason(pool_offers, Case { shape, last }, &alternatives))
             .collect();
         // The pool that comes closest is the one to change first.
         causes.sort_by_key(|(depth, _)| std::cmp::Reverse(*depth));
@@ -61,13 +61,13 @@ impl Explainer<'_, '_, '_> {
 
     fn pool_reason(
         &self,
-        stall: usize,
+        pool_offers: usize,
         case: Case<'_>,
         alternatives: &[Requirements],
     ) -> (u8, Reason) {
-        let pool = self.model.market.stalls[stall].pool;
+        let pool = self.model.market.stalls[pool_offers].pool;
         // The alternative that comes furthest is the one worth telling.
-        let each = alternatives.iter().map(|wanted| self.obstacle(stall, case, wanted));
+        let each = alternatives.iter().map(|wanted| self.obstacle(pool_offers, case, wanted));
         let furthest = each.max_by_key(|(depth, _)| *depth);
         let (depth, obstacle) = furthest.unwrap_or((0, Obstacle::NoPoolAdmits));
         (depth, Reason::leaf(format!("NodePool/{}", pool.name), obstacle))
@@ -75,25 +75,25 @@ impl Explainer<'_, '_, '_> {
 
     /// How far one alternative comes and what stops it there.
     fn obstacle(&self, at: usize, case: Case<'_>, wanted: &Requirements) -> (u8, Obstacle) {
-        let stall = &self.model.market.stalls[at];
+        let pool_offers = &self.model.market.stalls[at];
         let kind = self.model.shapes[case.shape];
-        if let Some(closed) = &stall.closed {
+        if let Some(closed) = &pool_offers.closed {
             return (0, closed.clone());
         }
-        if let Some(taint) = untolerated(&stall.pool.taints, &kind.tolerations) {
+        if let Some(taint) = untolerated(&pool_offers.pool.taints, &kind.tolerations) {
             return (1, Obstacle::Taint { taint: taint.clone() });
         }
-        if let Some(conflict) = wanted.conflict_with_offer(&stall.requirements) {
+        if let Some(conflict) = wanted.conflict_with_offer(&pool_offers.requirements) {
             let (key, wanted, offered) = (conflict.key, conflict.wanted, conflict.offered);
             return (2, Obstacle::Requirement { key, wanted, offered });
         }
-        if let Some((key, wanted)) = stall.undefined(wanted) {
+        if let Some((key, wanted)) = pool_offers.undefined(wanted) {
             let (key, wanted) = (key.to_owned(), wanted.clone());
             return (2, Obstacle::Requirement { key, wanted, offered: None });
         }
-        let sizes = self.goods.sizes(at, wanted);
+        let sizes = self.priced.sizes(at, wanted);
         if sizes.types.is_empty() {
-            return (3, no_type(stall, wanted));
+            return (3, no_type(pool_offers, wanted));
         }
         if let Some(large) = larger_than_all(&sizes, &kind.requests) {
             return (4, large);
@@ -109,13 +109,13 @@ impl Explainer<'_, '_, '_> {
         wanted: &Requirements,
         sizes: &Sizes<'_>,
     ) -> (u8, Obstacle) {
-        let answers = self.goods.ask_all(shape, std::slice::from_ref(wanted));
+        let answers = self.priced.ask_all(shape, std::slice::from_ref(wanted));
         let request = &self.model.requests[shape];
         let admitted = |offer: &usize| {
-            self.goods.offers[*offer].stall == at && self.goods.admits(&answers, *offer)
+            self.priced.all[*offer].pool_offers == at && self.priced.admits(&answers, *offer)
         };
-        let offers: Vec<usize> = (0..self.goods.offers.len()).filter(admitted).collect();
-        let holds = |offer: &&usize| vector::fits(request, &self.goods.facts[**offer].room);
+        let offers: Vec<usize> = (0..self.priced.all.len()).filter(admitted).collect();
+        let holds = |offer: &&usize| vector::fits(request, &self.priced.facts[**offer].room);
         let holding: Vec<usize> = offers.iter().filter(holds).copied().collect();
         if holding.is_empty() {
             let full = self.model.market.stalls[at].overflows && offers.is_empty();
@@ -124,12 +124,12 @@ impl Explainer<'_, '_, '_> {
             } else {
                 let requests = &self.model.shapes[shape].requests;
                 let large = sizes.types.iter().filter(|(_, room)| requests.fits_in(room));
-                let stall = &self.model.market.stalls[at];
-                no_offering(stall, wanted, sizes.types.len(), large.map(|(kind, _)| *kind))
+                let pool_offers = &self.model.market.stalls[at];
+                no_offering(pool_offers, wanted, sizes.types.len(), large.map(|(kind, _)| *kind))
             };
             return (5, self.daemons_in_the_way(&offers, shape).unwrap_or(none));
         }
-        if let Some(inflexible) = min_values::obstacle(self.goods, at, holding.iter().copied()) {
+        if let Some(inflexible) = min_values::obstacle(self.priced, at, holding.iter().copied()) {
             return (6, inflexible);
         }
         match self.limit(at, &holding).or_else(|| self.reservations(&holding)) {
@@ -140,34 +140,34 @@ impl Explainer<'_, '_, '_> {
 
     /// What stops a shape that only reservations would serve, when these are used up.
     fn reservations(&self, holding: &[usize]) -> Option<Obstacle> {
-        let budgets = holding.iter().map(|offer| self.goods.facts[*offer].reservation);
+        let budgets = holding.iter().map(|offer| self.priced.facts[*offer].reservation);
         let budgets: BTreeSet<usize> = budgets.collect::<Option<_>>()?;
-        let used_up = budgets.iter().all(|at| self.scene.budgets[*at].left[0] <= 0);
+        let used_up = budgets.iter().all(|at| self.state.limit_sets[*at].left[0] <= 0);
         used_up.then_some(Obstacle::Reservations { reservations: budgets.len() })
     }
 
     fn daemons_in_the_way(&self, offers: &[usize], shape: usize) -> Option<Obstacle> {
-        if !offers.is_empty() && offers.iter().all(|at| !self.goods.facts[*at].daemons_fit) {
+        if !offers.is_empty() && offers.iter().all(|at| !self.priced.facts[*at].daemons_fit) {
             return self.daemons_too_large(offers);
         }
         let requests = &self.model.shapes[shape].requests;
         let names = self.model.dims.names();
-        let largest = offers.iter().max_by_key(|offer| self.goods.facts[**offer].room.clone())?;
-        let facts = &self.goods.facts[*largest];
+        let largest = offers.iter().max_by_key(|offer| self.priced.facts[**offer].room.clone())?;
+        let facts = &self.priced.facts[*largest];
         let request = &self.model.requests[shape];
         let dim = (0..names.len()).find(|d| request[*d] > 0 && request[*d] > facts.room[*d])?;
         let mut left = Resources::default();
         left.set(&names[dim], facts.room[dim]);
-        let offer = &self.goods.offers[*largest];
-        let instance = self.model.market.stalls[offer.stall].types[offer.kind];
+        let offer = &self.priced.all[*largest];
+        let instance = self.model.market.stalls[offer.pool_offers].types[offer.kind];
         Some(too_large(&names[dim], requests, &left, &instance.name))
     }
 
     /// What stops everybody on types that do not even hold their DaemonSets.
     fn daemons_too_large(&self, offers: &[usize]) -> Option<Obstacle> {
         let of = |at: &usize| {
-            let offer = &self.goods.offers[*at];
-            let kind = self.model.market.stalls[offer.stall].types[offer.kind];
+            let offer = &self.priced.all[*at];
+            let kind = self.model.market.stalls[offer.pool_offers].types[offer.kind];
             (kind.allocatable(), kind)
         };
         let at = offers.iter().max_by_key(|at| {
@@ -175,7 +175,7 @@ impl Explainer<'_, '_, '_> {
             (room.memory_bytes, room.cpu_millis, &kind.name)
         })?;
         let (room, kind) = of(at);
-        let each = self.goods.facts[*at].daemons.iter().map(|at| &self.model.shapes[*at].requests);
+        let each = self.priced.facts[*at].daemons.iter().map(|at| &self.model.shapes[*at].requests);
         let all = each.fold(Resources::default(), |sum, requests| sum.plus(requests));
         let resource = all.first_misfit(&room)?;
         Some(Obstacle::DaemonSets {
@@ -187,16 +187,16 @@ impl Explainer<'_, '_, '_> {
     }
 
     fn limit(&self, at: usize, holding: &[usize]) -> Option<Obstacle> {
-        let stall = &self.model.market.stalls[at];
-        let left = &self.scene.budgets[at].left;
-        let fits = |offer: &usize| vector::fits(self.goods.charge(*offer), left);
+        let pool_offers = &self.model.market.stalls[at];
+        let left = &self.state.limit_sets[at].left;
+        let fits = |offer: &usize| vector::fits(self.priced.charge(*offer), left);
         if holding.iter().any(fits) {
             return None;
         }
-        let mut limits = stall.pool.limits.iter().enumerate();
+        let mut limits = pool_offers.pool.limits.iter().enumerate();
         limits.find_map(|(index, (name, limit))| {
-            let needed = holding.iter().map(|o| self.goods.charge(*o)[index]).min()?;
-            let used = limit.saturating_sub(left[index]).max(used(self.model, stall, name));
+            let needed = holding.iter().map(|o| self.priced.charge(*o)[index]).min()?;
+            let used = limit.saturating_sub(left[index]).max(used(self.model, pool_offers, name));
             (needed > left[index]).then(|| Obstacle::Limit {
                 resource: name.clone(),
                 limit: *limit,
@@ -209,8 +209,8 @@ impl Explainer<'_, '_, '_> {
 
 /// The resource that even the best type lacks, or else the one that is short on the largest type.
 fn larger_than_all(sizes: &Sizes<'_>, requests: &Resources) -> Option<Obstacle> {
-    let hopeless = requests.names().find(|name| sizes.most.get(name) < requests.get(name));
-    if let Some(resource) = hopeless {
+    let without_offer = requests.names().find(|name| sizes.most.get(name) < requests.get(name));
+    if let Some(resource) = without_offer {
         let (best, room) = sizes.types.iter().max_by_key(|(_, room)| room.get(resource))?;
         return Some(too_large(resource, requests, room, &best.name));
     }

@@ -5,8 +5,8 @@
 use crate::answer::{Plan, Target};
 use crate::explain::obstacles::Explainer;
 use crate::model::Model;
-use crate::offers::priced::Goods;
-use crate::place::state::Scene;
+use crate::offers::priced::PricedOffers;
+use crate::place::state::PlanState;
 use crate::question::PlanInput;
 use crate::reason::{Obstacle, Reason};
 use crate::vocabulary::ids::{PodUid, ShapeId};
@@ -48,9 +48,9 @@ fn opts_out(input: &PlanInput, pod: &Pod) -> bool {
 #[must_use]
 pub fn explain_shape(input: &PlanInput, shape: &ShapeId) -> Option<Reason> {
     let model = Model::new(input);
-    let goods = Goods::new(&model);
-    let scene = Scene::new(&model, &goods);
+    let priced = PricedOffers::new(&model);
+    let state = PlanState::new(&model, &priced);
     let shape = model.shapes.iter().position(|known| known.id == *shape)?;
-    let explainer = Explainer { model: &model, goods: &goods, scene: &scene };
+    let explainer = Explainer { model: &model, priced: &priced, state: &state };
     Some(explainer.reason(shape, &Obstacle::None))
 }

@@ -1,8 +1,8 @@
-//! Hosts: nodes that exist and claims whose node is still coming, with the room they have.
+//! Existing nodes: nodes that exist and claims whose node is still coming, with the room they have.
 //!
-//! Invariant: a host's room already subtracts what runs there and the DaemonSet pods still to come.
-//! Pods of hosts that are leaving are demand, not load; pods of all other hosts are counted in the
-//! topology, whether or not the host takes new ones.
+//! Invariant: an existing node's room already subtracts what runs there and the DaemonSet pods still to come.
+//! Pods of existing nodes that are leaving are demand, not load; pods of all other existing nodes are counted in the
+//! topology, whether or not the existing node takes new ones.
 
 mod in_flight;
 
@@ -14,7 +14,7 @@ use in_flight::{narrow, possible, room_of, settled};
 
 use crate::answer::Target;
 use crate::model::Model;
-use crate::model::outlook::Outlook;
+use crate::model::possible_labels::PossibleLabels;
 use crate::pack::problem::rules::NodeState;
 use crate::pack::problem::vector::{self, Vector};
 use crate::planted;
@@ -34,7 +34,7 @@ use crate::world::topology::{GroupSpec, NodeFilter};
 
 /// A place that pods may be on already.
 #[derive(Clone, Debug)]
-pub(crate) struct Host<'a> {
+pub(crate) struct ExistingNode<'a> {
     /// How placements name it.
     pub(crate) target: Target,
     /// Its node, when there is one.
@@ -42,7 +42,7 @@ pub(crate) struct Host<'a> {
     /// Its claim, when it is ours.
     pub(crate) claim: Option<Arc<NodeClaim>>,
     /// What its labels are or may become.
-    pub(crate) outlook: Outlook<'a>,
+    pub(crate) possible_labels: PossibleLabels<'a>,
     /// Taints that count now.
     pub(crate) taints: Vec<Taint>,
     /// True when new pods may be placed there.
@@ -55,8 +55,8 @@ pub(crate) struct Host<'a> {
     pub(crate) room: Vector,
     /// What it holds of the node rules.
     pub(crate) state: NodeState,
-    /// What it holds of the node wishes.
-    pub(crate) wish_state: NodeState,
+    /// What it holds of the node preferences.
+    pub(crate) preference_state: NodeState,
     /// Pods that stay, by shape.
     pub(crate) pods: BTreeMap<usize, i64>,
     /// Those among them that are ending, by shape.
@@ -69,15 +69,15 @@ pub(crate) struct Host<'a> {
     pub(crate) capacity: Resources,
 }
 
-impl Host<'_> {
+impl ExistingNode<'_> {
     /// The value of a label, when it is certain.
     pub(crate) fn label(&self, key: &str) -> Option<&str> {
-        self.outlook.label(key)
+        self.possible_labels.label(key)
     }
 
     /// True when it has the label, whatever its value; the name of a node to come is as good as known.
     fn has_label(&self, key: &str) -> bool {
-        key == labels::HOSTNAME || self.outlook.has(key)
+        key == labels::HOSTNAME || self.possible_labels.has(key)
     }
 
     /// True when its instance is about to be taken away.
@@ -93,7 +93,7 @@ impl Host<'_> {
     pub(crate) fn counts_for(&self, filter: &NodeFilter) -> bool {
         let alternatives = filter.alternatives.as_ref();
         let tolerations = filter.tolerations.as_ref();
-        alternatives.is_none_or(|all| all.iter().any(|wanted| self.outlook.meets(wanted)))
+        alternatives.is_none_or(|all| all.iter().any(|wanted| self.possible_labels.meets(wanted)))
             && tolerations.is_none_or(|t| untolerated(&self.taints, t).is_none())
             && filter.keys.iter().all(|key| self.has_label(key))
     }
@@ -103,39 +103,40 @@ impl Host<'_> {
         let open = NodeFilter { alternatives: None, ..filter.clone() };
         let alternatives = filter.alternatives.as_ref();
         self.counts_for(&open)
-            && alternatives.is_none_or(|all| all.iter().any(|wanted| self.outlook.may_meet(wanted)))
+            && alternatives
+                .is_none_or(|all| all.iter().any(|wanted| self.possible_labels.may_meet(wanted)))
     }
 
     /// True when pods of the shape may run there as far as labels and taints say.
     pub(crate) fn admits(&self, shape: &PodShape, alternatives: &[Requirements]) -> bool {
-        alternatives.iter().any(|wanted| self.outlook.meets(wanted))
+        alternatives.iter().any(|wanted| self.possible_labels.meets(wanted))
             && untolerated(&self.taints, &shape.tolerations).is_none()
     }
 }
 
-/// All hosts; pods of leaving ones are added to the demand, all others are counted.
-pub(crate) fn all<'a>(model: &mut Model<'a>) -> Vec<Host<'a>> {
+/// All existing nodes; pods of leaving ones are added to the demand, all others are counted.
+pub(crate) fn all<'a>(model: &mut Model<'a>) -> Vec<ExistingNode<'a>> {
     let input = model.input;
-    let mut hosts: Vec<Host<'a>> =
+    let mut existing_nodes: Vec<ExistingNode<'a>> =
         input.world.nodes.values().map(|node| of_node(model, node)).collect();
     let registered: BTreeSet<_> = model.claim_of.values().map(|claim| claim.name.clone()).collect();
     let coming = input.world.claims.values().filter(|claim| !registered.contains(&claim.name));
     let coming = of_claims(model, coming);
-    hosts.extend(coming);
-    for host in &mut hosts {
-        settle_pods(model, host);
-        count(model, host);
+    existing_nodes.extend(coming);
+    for existing in &mut existing_nodes {
+        settle_pods(model, existing);
+        count(model, existing);
     }
     // In service before fit before coming; within these the least room first, so that nearly empty
     // nodes stay empty.
-    hosts.sort_by_cached_key(|host| {
-        let settling = host.claim.as_ref().is_some_and(|claim| claim.initialized_ms.is_none());
-        (!host.fit, settling, host.room.clone(), host.target.clone())
+    existing_nodes.sort_by_cached_key(|existing| {
+        let settling = existing.claim.as_ref().is_some_and(|claim| claim.initialized_ms.is_none());
+        (!existing.fit, settling, existing.room.clone(), existing.target.clone())
     });
-    hosts
+    existing_nodes
 }
 
-fn of_node<'a>(model: &Model<'a>, node: &'a Node) -> Host<'a> {
+fn of_node<'a>(model: &Model<'a>, node: &'a Node) -> ExistingNode<'a> {
     let claim = model.claim_of.get(&node.name).cloned();
     let settling = claim.as_ref().filter(|claim| model.input.is_settling(claim, node));
     let mut labels = Cow::Borrowed(&node.labels);
@@ -161,17 +162,17 @@ fn of_node<'a>(model: &Model<'a>, node: &'a Node) -> Host<'a> {
     // What the claim was made for comes too, though nobody but an overlay may have foreseen it.
     let foreseen = settling.map(|claim| claim.allocatable.larger(&claim.requests));
     let foreseen = foreseen.as_ref().unwrap_or(&node.allocatable);
-    let mut host = Host {
+    let mut existing = ExistingNode {
         target: Target::Node(node.name.clone()),
         node: Some(node),
-        outlook: Outlook::of(labels),
+        possible_labels: PossibleLabels::of(labels),
         taints,
         open: usable && !node.cordoned && !leaving && !node.is_fargate(),
         fit,
         leaving: leaving && !node.is_fargate(),
         room: model.dims.room(&node.allocatable.larger(foreseen)),
         state: NodeState::default(),
-        wish_state: NodeState::default(),
+        preference_state: NodeState::default(),
         pods: BTreeMap::new(),
         ending: BTreeMap::new(),
         price: None,
@@ -179,11 +180,11 @@ fn of_node<'a>(model: &Model<'a>, node: &'a Node) -> Host<'a> {
         capacity: capacity_of(model, node, claim.as_deref()),
         claim,
     };
-    if host.is_interrupted(model.input) && !node.is_fargate() {
-        (host.open, host.leaving) = (false, true);
+    if existing.is_interrupted(model.input) && !node.is_fargate() {
+        (existing.open, existing.leaving) = (false, true);
     }
-    (host.cost, host.price) = worth_of(model, &host).unzip();
-    host
+    (existing.cost, existing.price) = worth_of(model, &existing).unzip();
+    existing
 }
 
 /// What limits count for a node of ours.
@@ -199,29 +200,32 @@ fn capacity_of(model: &Model<'_>, node: &Node, claim: Option<&NodeClaim>) -> Res
 fn of_claims<'a, 'c>(
     model: &Model<'a>,
     claims: impl Iterator<Item = &'c Arc<NodeClaim>>,
-) -> Vec<Host<'a>> {
-    let mut hosts: Vec<Host<'a>> = Vec::new();
+) -> Vec<ExistingNode<'a>> {
+    let mut existing_nodes: Vec<ExistingNode<'a>> = Vec::new();
     let mut kinds: Vec<usize> = Vec::new();
     for claim in claims {
         let same = |at: &&usize| {
-            hosts[**at].claim.as_ref().is_some_and(|other| claim.may_become_the_same(other))
+            existing_nodes[**at]
+                .claim
+                .as_ref()
+                .is_some_and(|other| claim.may_become_the_same(other))
         };
-        let host = kinds.iter().find(same).map(|at| Host {
+        let existing = kinds.iter().find(same).map(|at| ExistingNode {
             target: Target::Claim(claim.name.clone()),
             open: !claim.is_leaving(),
             leaving: claim.is_leaving(),
             claim: Some(Arc::clone(claim)),
-            ..hosts[*at].clone()
+            ..existing_nodes[*at].clone()
         });
-        hosts.push(host.unwrap_or_else(|| {
-            kinds.push(hosts.len());
+        existing_nodes.push(existing.unwrap_or_else(|| {
+            kinds.push(existing_nodes.len());
             of_claim(model, claim)
         }));
     }
-    hosts
+    existing_nodes
 }
 
-fn of_claim<'a>(model: &Model<'a>, claim: &Arc<NodeClaim>) -> Host<'a> {
+fn of_claim<'a>(model: &Model<'a>, claim: &Arc<NodeClaim>) -> ExistingNode<'a> {
     let catalogue = catalogue_of(model, claim);
     let objective = &model.input.objective;
     let possible = catalogue.map(|c| possible(claim, c, objective)).unwrap_or_default();
@@ -233,17 +237,17 @@ fn of_claim<'a>(model: &Model<'a>, claim: &Arc<NodeClaim>) -> Host<'a> {
     narrow(&mut offers, &possible);
     settled().iter().for_each(|(key, value)| offers.add(key, Requirement::equals(value)));
     let room = room_of(model, claim, &possible, &offers);
-    Host {
+    ExistingNode {
         target: Target::Claim(claim.name.clone()),
         node: None,
-        outlook: Outlook::Open(offers),
+        possible_labels: PossibleLabels::Open(offers),
         taints: claim.taints.clone(),
         open: !claim.is_leaving(),
         fit: false,
         leaving: claim.is_leaving(),
         room: model.dims.room(&room),
         state: NodeState::default(),
-        wish_state: NodeState::default(),
+        preference_state: NodeState::default(),
         pods: BTreeMap::new(),
         ending: BTreeMap::new(),
         price,
@@ -258,45 +262,45 @@ fn catalogue_of<'a>(model: &Model<'a>, claim: &NodeClaim) -> Option<&'a Catalogu
 }
 
 /// Cost and price of the offering that a node of ours runs on.
-fn worth_of(model: &Model<'_>, host: &Host<'_>) -> Option<(i64, i64)> {
-    let claim = host.claim.as_ref()?;
+fn worth_of(model: &Model<'_>, existing: &ExistingNode<'_>) -> Option<(i64, i64)> {
+    let claim = existing.claim.as_ref()?;
     let catalogue = catalogue_of(model, claim)?;
     let kind = claim.instance_type.as_ref().map(|name| name.as_str());
     let zone =
-        claim.zone.as_ref().map(|zone| zone.as_str()).or_else(|| host.label(labels::ZONE))?;
-    let bought = host.label(labels::CAPACITY_TYPE).and_then(CapacityType::from_label);
-    let kind = kind.or_else(|| host.label(labels::INSTANCE_TYPE))?;
+        claim.zone.as_ref().map(|zone| zone.as_str()).or_else(|| existing.label(labels::ZONE))?;
+    let bought = existing.label(labels::CAPACITY_TYPE).and_then(CapacityType::from_label);
+    let kind = kind.or_else(|| existing.label(labels::INSTANCE_TYPE))?;
     let offering = catalogue.offering(kind, zone, claim.capacity_type.or(bought)?)?;
     let cost = model.input.objective.cost(catalogue.types.get(kind)?, offering);
     Some((cost, offering.price_micro_usd_per_hour))
 }
 
-/// Subtracts what runs on the host, or hands it over to the demand when the host is leaving.
-fn settle_pods<'a>(model: &mut Model<'a>, host: &mut Host<'a>) {
+/// Subtracts what runs on the existing node, or hands it over to the demand when the existing node is leaving.
+fn settle_pods<'a>(model: &mut Model<'a>, existing: &mut ExistingNode<'a>) {
     let mut daemons_here: BTreeSet<(&str, &str)> = BTreeSet::new();
-    if let Some(node) = host.node {
+    if let Some(node) = existing.node {
         for pod in model.input.world.pods_on(&node.name) {
             let Some(shape) = model.shape_of(pod) else { continue };
             let kind = model.shapes[shape];
             if kind.is_daemon {
                 daemons_here.insert((&kind.namespace, &kind.owner));
             }
-            if host.leaving && must_move(model, host, pod, shape) {
+            if existing.leaving && must_move(model, existing, pod, shape) {
                 model.demand[shape].push(pod);
             } else {
-                *host.pods.entry(shape).or_default() += 1;
-                *host.ending.entry(shape).or_default() += i64::from(pod.deleting);
-                vector::add(&mut host.room, &model.requests[shape], -1);
+                *existing.pods.entry(shape).or_default() += 1;
+                *existing.ending.entry(shape).or_default() += i64::from(pod.deleting);
+                vector::add(&mut existing.room, &model.requests[shape], -1);
             }
         }
     }
     for daemon in &model.daemons {
         let kind = model.shapes[*daemon];
         let here = daemons_here.contains(&(kind.namespace.as_str(), kind.owner.as_str()));
-        if !here && host.admits(kind, &model.alternatives[*daemon]) {
-            let free = host.room.clone();
-            vector::add(&mut host.room, &model.requests[*daemon], -1);
-            raise_to_zero(&mut host.room, &free);
+        if !here && existing.admits(kind, &model.alternatives[*daemon]) {
+            let free = existing.room.clone();
+            vector::add(&mut existing.room, &model.requests[*daemon], -1);
+            raise_to_zero(&mut existing.room, &free);
         }
     }
 }
@@ -308,9 +312,9 @@ fn raise_to_zero(room: &mut [i64], before: &[i64]) {
     }
 }
 
-/// Whether a pod of a leaving host needs another place now. One that refuses eviction keeps its node
+/// Whether a pod of a leaving existing node needs another place now. One that refuses eviction keeps its node
 /// for as long as the node can choose.
-fn must_move(model: &Model<'_>, host: &Host<'_>, pod: &Pod, shape: usize) -> bool {
+fn must_move(model: &Model<'_>, existing: &ExistingNode<'_>, pod: &Pod, shape: usize) -> bool {
     let kind = model.shapes[shape];
     // A StatefulSet makes its pod again under the same name once the old one is gone.
     let returns = kind.owner.starts_with("StatefulSet/");
@@ -322,18 +326,18 @@ fn must_move(model: &Model<'_>, host: &Host<'_>, pod: &Pod, shape: usize) -> boo
         pod.do_not_disrupt.in_force(model.input.now_ms)
             || budgets.into_iter().any(|b| b.fully_blocking && b.covers(kind))
     };
-    host.is_interrupted(model.input) || !blocked()
+    existing.is_interrupted(model.input) || !blocked()
 }
 
 /// Counts what stays in the topology.
-fn count(model: &mut Model<'_>, host: &mut Host<'_>) {
+fn count(model: &mut Model<'_>, existing: &mut ExistingNode<'_>) {
     let topology = &mut model.topology;
-    for (shape, count) in &host.pods {
-        topology.node_rules.record(*shape, *count, &mut host.state);
-        topology.node_wishes.record(*shape, *count, &mut host.wish_state);
+    for (shape, count) in &existing.pods {
+        topology.node_rules.record(*shape, *count, &mut existing.state);
+        topology.node_preferences.record(*shape, *count, &mut existing.preference_state);
     }
-    for (shape, count) in &host.pods {
-        let place: &Host<'_> = host;
+    for (shape, count) in &existing.pods {
+        let place: &ExistingNode<'_> = existing;
         let ending = place.ending.get(shape).copied().unwrap_or(0);
         let group = |spec: &GroupSpec| {
             // A spread does not count pods that are ending; affinity and anti-affinity do.

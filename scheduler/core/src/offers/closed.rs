@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::explain::near_miss::{no_offering, no_type};
-use crate::offers::market::{Market, Stall};
+use crate::offers::market::{Market, PoolOffers};
 use crate::offers::priced::min_values;
 use crate::question::{MinValuesPolicy, PlanInput};
 use crate::reason::Obstacle;
@@ -19,19 +19,22 @@ use crate::vocabulary::requirements::Requirements;
 pub fn closed_pools(input: &PlanInput) -> BTreeMap<PoolName, Obstacle> {
     let market = Market::open(input, &[]);
     let strict = input.min_values == MinValuesPolicy::Strict;
-    let named = |stall: &Stall<'_>| {
-        let obstacle = obstacle(stall).or_else(|| inflexible(stall).filter(|_| strict))?;
-        Some((stall.pool.name.clone(), obstacle))
+    let named = |pool_offers: &PoolOffers<'_>| {
+        let obstacle =
+            obstacle(pool_offers).or_else(|| inflexible(pool_offers).filter(|_| strict))?;
+        Some((pool_offers.pool.name.clone(), obstacle))
     };
     market.stalls.iter().filter_map(named).collect()
 }
 
 /// What `minValues` asks for and all that the pool may buy does not have.
-fn inflexible(stall: &Stall<'_>) -> Option<Obstacle> {
-    min_values::demands(&stall.requirements).find_map(|(key, least)| {
+fn inflexible(pool_offers: &PoolOffers<'_>) -> Option<Obstacle> {
+    min_values::demands(&pool_offers.requirements).find_map(|(key, least)| {
         let mut values: BTreeSet<&str> = BTreeSet::new();
-        for instance in &stall.types {
-            for offering in instance.offerings.iter().filter(|offering| stall.allows(offering)) {
+        for instance in &pool_offers.types {
+            for offering in
+                instance.offerings.iter().filter(|offering| pool_offers.allows(offering))
+            {
                 values.extend(sold::label(instance, offering, key));
             }
         }
@@ -43,15 +46,16 @@ fn inflexible(stall: &Stall<'_>) -> Option<Obstacle> {
     })
 }
 
-fn obstacle(stall: &Stall<'_>) -> Option<Obstacle> {
-    if let Some(closed) = stall.closed.as_ref().filter(|why| **why != Obstacle::FixedReplicas) {
+fn obstacle(pool_offers: &PoolOffers<'_>) -> Option<Obstacle> {
+    if let Some(closed) = pool_offers.closed.as_ref().filter(|why| **why != Obstacle::FixedReplicas)
+    {
         return Some(closed.clone());
     }
-    if stall.types.is_empty() {
-        return Some(no_type(stall, &Requirements::new()));
+    if pool_offers.types.is_empty() {
+        return Some(no_type(pool_offers, &Requirements::new()));
     }
-    let mut offerings = stall.types.iter().flat_map(|instance| &instance.offerings);
-    let (nothing, all) = (Requirements::new(), stall.types.iter().copied());
-    let none = || no_offering(stall, &nothing, stall.types.len(), all);
-    (!offerings.any(|offering| stall.allows(offering))).then(none)
+    let mut offerings = pool_offers.types.iter().flat_map(|instance| &instance.offerings);
+    let (nothing, all) = (Requirements::new(), pool_offers.types.iter().copied());
+    let none = || no_offering(pool_offers, &nothing, pool_offers.types.len(), all);
+    (!offerings.any(|offering| pool_offers.allows(offering))).then(none)
 }

@@ -25,14 +25,14 @@ pub(crate) const FLAVOURS_MAX: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Market<'a> {
     /// Pools.
-    pub(crate) stalls: Vec<Stall<'a>>,
+    pub(crate) stalls: Vec<PoolOffers<'a>>,
     /// Number of weight tiers.
     pub(crate) tiers: usize,
 }
 
 /// One pool in the market.
 #[derive(Debug)]
-pub(crate) struct Stall<'a> {
+pub(crate) struct PoolOffers<'a> {
     /// The pool.
     pub(crate) pool: &'a NodePool,
     /// Rank of its weight, heaviest first.
@@ -54,11 +54,11 @@ pub(crate) struct Stall<'a> {
     pub(crate) overflows: bool,
 }
 
-/// Something to buy: indexes into the stall, and the offering.
+/// Something to buy: indexes into its pool's offers, and the offering.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Offer<'a> {
-    /// Index of the stall.
-    pub(crate) stall: usize,
+    /// Index of its pool's offers.
+    pub(crate) pool_offers: usize,
     /// Index of the flavour.
     pub(crate) flavour: usize,
     /// Index of the type.
@@ -74,21 +74,28 @@ impl<'a> Market<'a> {
         pools.sort_by(|a, b| b.weight.cmp(&a.weight).then(b.name.cmp(&a.name)));
         let weights: BTreeSet<i32> = pools.iter().map(|pool| pool.weight).collect();
         let tier = |pool: &NodePool| weights.iter().rev().take_while(|w| **w > pool.weight).count();
-        let stall = |pool: &&'a NodePool| {
+        let pool_offers = |pool: &&'a NodePool| {
             let catalogue = input.catalogue_of(pool);
-            Stall::new(pool, tier(pool), catalogue, shapes)
+            PoolOffers::new(pool, tier(pool), catalogue, shapes)
         };
-        Self { stalls: pools.iter().map(stall).collect(), tiers: weights.len() }
+        Self { stalls: pools.iter().map(pool_offers).collect(), tiers: weights.len() }
     }
 
     /// Everything that can be bought now.
     pub(crate) fn offers(&self) -> Vec<Offer<'a>> {
         let mut offers = Vec::new();
-        for (stall, shop) in self.stalls.iter().enumerate().filter(|(_, s)| s.closed.is_none()) {
+        for (pool_offers, shop) in
+            self.stalls.iter().enumerate().filter(|(_, s)| s.closed.is_none())
+        {
             for flavour in 0..shop.flavours.len() {
                 for (kind, instance) in shop.types.iter().enumerate() {
                     let sold = instance.offerings.iter().filter(|o| o.available && shop.sells(o));
-                    offers.extend(sold.map(|offering| Offer { stall, flavour, kind, offering }));
+                    offers.extend(sold.map(|offering| Offer {
+                        pool_offers,
+                        flavour,
+                        kind,
+                        offering,
+                    }));
                 }
             }
         }
@@ -96,7 +103,7 @@ impl<'a> Market<'a> {
     }
 }
 
-impl<'a> Stall<'a> {
+impl<'a> PoolOffers<'a> {
     fn new(
         pool: &'a NodePool,
         tier: usize,
@@ -108,7 +115,7 @@ impl<'a> Stall<'a> {
         for key in [labels::REGISTERED, labels::INITIALIZED] {
             requirements.add(key, Requirement::equals("true"));
         }
-        let mut stall = Self {
+        let mut pool_offers = Self {
             pool,
             tier,
             closed: closed(pool, catalogue, &requirements).or_else(|| pool.replicas.map(kept)),
@@ -121,12 +128,13 @@ impl<'a> Stall<'a> {
         };
         if let Some(catalogue) = catalogue {
             let types = catalogue.types.values();
-            stall.add_type_keys(types.clone());
-            stall.all_types = types.clone().collect();
-            stall.types = types.filter(|t| stall.type_admits(t, &stall.requirements)).collect();
+            pool_offers.add_type_keys(types.clone());
+            pool_offers.all_types = types.clone().collect();
+            pool_offers.types =
+                types.filter(|t| pool_offers.type_admits(t, &pool_offers.requirements)).collect();
         }
-        stall.add_flavours(shapes);
-        stall
+        pool_offers.add_flavours(shapes);
+        pool_offers
     }
 
     /// Adds the keys of the types' labels. Most types have the same: those are looked at once.

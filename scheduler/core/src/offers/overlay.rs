@@ -27,12 +27,12 @@ pub struct Overlaid {
 }
 
 /// One pool with what is on offer to it.
-struct Shelf<'w> {
+struct ItemTable<'w> {
     pool: &'w NodePool,
     catalogue: &'w Catalogue,
 }
 
-/// What an overlay matches: for each shelf, which offerings of its types, in order.
+/// What an overlay matches: for each pool, which offerings of its types, in order.
 type Hits = Vec<Vec<bool>>;
 
 /// An overlay with what it matches.
@@ -49,14 +49,14 @@ pub fn overlaid(world: &World, catalogues: &BTreeMap<CatalogueId, Arc<Catalogue>
         return overlaid;
     }
     let pools = world.pools.values();
-    let shelves: Vec<Shelf<'_>> = pools
-        .filter_map(|pool| Some(Shelf { pool, catalogue: catalogues.get(&pool.catalogue)? }))
+    let tables: Vec<ItemTable<'_>> = pools
+        .filter_map(|pool| Some(ItemTable { pool, catalogue: catalogues.get(&pool.catalogue)? }))
         .collect();
     let mut overlays: Vec<&NodeOverlay> = world.overlays.values().collect();
     overlays.sort_by_key(|overlay| overlay.rank());
     let mut effective: Vec<Reach<'_>> = Vec::new();
     for overlay in overlays {
-        let hits = shelves.iter().map(|shelf| shelf.hits(overlay)).collect();
+        let hits = tables.iter().map(|table| table.hits(overlay)).collect();
         let reach = Reach { overlay, hits };
         match effective.iter().find(|other| reach.contradicts(other)) {
             Some(other) => {
@@ -65,20 +65,23 @@ pub fn overlaid(world: &World, catalogues: &BTreeMap<CatalogueId, Arc<Catalogue>
             None => effective.push(reach),
         }
     }
-    overlaid.catalogues = changed(&shelves, &effective);
+    overlaid.catalogues = changed(&tables, &effective);
     overlaid
 }
 
-/// The catalogues of the shelves that overlays touch. Pools that they touch alike share one.
-fn changed(shelves: &[Shelf<'_>], effective: &[Reach<'_>]) -> BTreeMap<PoolName, Arc<Catalogue>> {
+/// The catalogues of the pools that overlays touch. Pools that they touch alike share one.
+fn changed(
+    tables: &[ItemTable<'_>],
+    effective: &[Reach<'_>],
+) -> BTreeMap<PoolName, Arc<Catalogue>> {
     let mut known: BTreeMap<_, Arc<Catalogue>> = BTreeMap::new();
     let mut changed = BTreeMap::new();
-    for (at, shelf) in shelves.iter().enumerate() {
+    for (at, table) in tables.iter().enumerate() {
         let touching: Vec<&Vec<bool>> = effective.iter().map(|reach| &reach.hits[at]).collect();
         if touching.iter().any(|hits| hits.contains(&true)) {
-            let alike = known.entry((&shelf.pool.catalogue, touching));
-            let catalogue = alike.or_insert_with(|| Arc::new(shelf.changed(at, effective)));
-            changed.insert(shelf.pool.name.clone(), Arc::clone(catalogue));
+            let alike = known.entry((&table.pool.catalogue, touching));
+            let catalogue = alike.or_insert_with(|| Arc::new(table.changed(at, effective)));
+            changed.insert(table.pool.name.clone(), Arc::clone(catalogue));
         }
     }
     changed
@@ -94,12 +97,12 @@ impl Reach<'_> {
     }
 
     fn meets(&self, other: &Self) -> bool {
-        let mut shelves = self.hits.iter().zip(&other.hits);
-        shelves.any(|(a, b)| a.iter().zip(b).any(|(a, b)| *a && *b))
+        let mut tables = self.hits.iter().zip(&other.hits);
+        tables.any(|(a, b)| a.iter().zip(b).any(|(a, b)| *a && *b))
     }
 }
 
-impl Shelf<'_> {
+impl ItemTable<'_> {
     /// Which offerings an overlay matches. What a type decides is looked at once for all of its own.
     fn hits(&self, overlay: &NodeOverlay) -> Vec<bool> {
         let (by_offering, by_type): (Vec<_>, Vec<_>) =
@@ -124,7 +127,7 @@ impl Shelf<'_> {
         })
     }
 
-    /// The catalogue of this shelf, the `at`th, with every overlay having had its say.
+    /// The catalogue of this pool, the `at`th, with every overlay having had its say.
     fn changed(&self, at: usize, effective: &[Reach<'_>]) -> Catalogue {
         let mut changed = self.catalogue.clone();
         let mut item = 0;

@@ -14,10 +14,10 @@ use std::rc::Rc;
 use daemon_sets::DaemonSets;
 
 use crate::model::Model;
-use crate::offers::market::{Offer, Stall, offering_admits};
+use crate::offers::market::{Offer, PoolOffers, offering_admits};
 use crate::offers::priced::domains::Places;
 use crate::offers::priced::min_values::Share;
-use crate::pack::problem::limits::Budget;
+use crate::pack::problem::limits::LimitSet;
 use crate::pack::problem::rules::NodeState;
 use crate::pack::problem::vector::Vector;
 use crate::planted;
@@ -33,16 +33,16 @@ use crate::world::drawn;
 use crate::world::topology::NodeFilter;
 
 /// The market with everything that does not depend on what is being packed.
-pub(crate) struct Goods<'m, 'a> {
+pub(crate) struct PricedOffers<'m, 'a> {
     model: &'m Model<'a>,
     /// All offers.
-    pub(crate) offers: Vec<Offer<'a>>,
+    pub(crate) all: Vec<Offer<'a>>,
     /// Facts of each offer.
     pub(crate) facts: Vec<Facts>,
     /// Node-rule states that offers start with.
     pub(crate) starts: Vec<NodeState>,
-    /// Limits of each stall, then reservations.
-    pub(crate) budgets: Vec<Budget>,
+    /// Limits of each pool, then reservations.
+    pub(crate) limit_sets: Vec<LimitSet>,
     kinds: Vec<&'a Offering>,
     /// Labels of capacity groups that pods look at.
     pub(crate) group_keys: BTreeSet<&'static str>,
@@ -76,7 +76,7 @@ pub(crate) struct Facts {
     pub(crate) most_room: Option<Vector>,
     /// What it draws on the limits of its pool.
     pub(crate) charge: Vector,
-    /// Reservation it draws on, as an index of the budgets.
+    /// Reservation it draws on, as an index of the sets of limits.
     pub(crate) reservation: Option<usize>,
     /// Index of the state it starts with.
     pub(crate) start: usize,
@@ -103,21 +103,26 @@ pub(crate) struct Answer {
 
 impl Answer {
     fn admits(&self, offer: &Offer<'_>, kind: usize) -> bool {
-        let (flavours, types) = &self.stalls[offer.stall];
+        let (flavours, types) = &self.stalls[offer.pool_offers];
         self.kinds[kind] && types[offer.kind] && flavours[offer.flavour]
     }
 }
 
-impl<'m, 'a> Goods<'m, 'a> {
+impl<'m, 'a> PricedOffers<'m, 'a> {
     /// Lays out the market.
     pub(crate) fn new(model: &'m Model<'a>) -> Self {
         let offers = model.market.offers();
-        let mut goods = Self {
+        let mut priced = Self {
             model,
             facts: Vec::with_capacity(offers.len()),
-            offers,
+            all: offers,
             starts: Vec::new(),
-            budgets: model.market.stalls.iter().map(|stall| limit(model, stall)).collect(),
+            limit_sets: model
+                .market
+                .stalls
+                .iter()
+                .map(|pool_offers| limit(model, pool_offers))
+                .collect(),
             kinds: Vec::new(),
             group_keys: group_keys(model),
             known: RefCell::default(),
@@ -126,16 +131,16 @@ impl<'m, 'a> Goods<'m, 'a> {
             by_cost: OnceCell::new(),
             sizes: RefCell::default(),
         };
-        goods.add_facts();
-        goods.flexible = min_values::shares(&goods, |_| true);
-        goods
+        priced.add_facts();
+        priced.flexible = min_values::shares(&priced, |_| true);
+        priced
     }
 
     /// All offers, those of least cost first; of equal ones the cheaper, then in the order of pools, types and
     /// offerings.
     pub(crate) fn by_cost(&self) -> &[usize] {
         self.by_cost.get_or_init(|| {
-            let mut order: Vec<usize> = (0..self.offers.len()).collect();
+            let mut order: Vec<usize> = (0..self.all.len()).collect();
             order.sort_unstable_by_key(|at| self.rank(*at));
             order
         })
@@ -143,16 +148,16 @@ impl<'m, 'a> Goods<'m, 'a> {
 
     /// Place of an offer among all.
     pub(crate) fn rank(&self, offer: usize) -> impl Ord + use<> {
-        (self.cost(offer), self.offers[offer].offering.price_micro_usd_per_hour, offer)
+        (self.cost(offer), self.all[offer].offering.price_micro_usd_per_hour, offer)
     }
 
-    /// Types of a stall that its pool and these requirements allow.
-    pub(crate) fn sizes(&self, stall: usize, wanted: &Requirements) -> Rc<Sizes<'a>> {
-        let question = (stall, wanted.clone());
+    /// Types of a pool that it and these requirements allow.
+    pub(crate) fn sizes(&self, pool_offers: usize, wanted: &Requirements) -> Rc<Sizes<'a>> {
+        let question = (pool_offers, wanted.clone());
         if let Some(known) = self.sizes.borrow().get(&question) {
             return Rc::clone(known);
         }
-        let shop = &self.model.market.stalls[stall];
+        let shop = &self.model.market.stalls[pool_offers];
         let allowed = shop.types.iter().copied().filter(|kind| shop.type_admits(kind, wanted));
         let types: Vec<_> = allowed.map(|kind| (kind, kind.allocatable())).collect();
         let most = types.iter().fold(Resources::default(), |most, (_, room)| most.larger(room));
@@ -181,18 +186,18 @@ impl<'m, 'a> Goods<'m, 'a> {
     /// True when some answer admits the offer.
     pub(crate) fn admits(&self, answers: &[Rc<Answer>], offer: usize) -> bool {
         let kind = self.facts[offer].kind;
-        answers.iter().any(|answer| answer.admits(&self.offers[offer], kind))
+        answers.iter().any(|answer| answer.admits(&self.all[offer], kind))
     }
 
     /// Value of a label on the node of an offer.
     pub(crate) fn label(&self, offer: usize, key: &str) -> Option<&str> {
-        let offer = &self.offers[offer];
-        self.model.market.stalls[offer.stall].label(offer, key)
+        let offer = &self.all[offer];
+        self.model.market.stalls[offer.pool_offers].label(offer, key)
     }
 
     /// True when a spread rule looks at the node of an offer.
     pub(crate) fn counts_for(&self, offer: usize, filter: &NodeFilter) -> bool {
-        let pool = self.model.market.stalls[self.offers[offer].stall].pool;
+        let pool = self.model.market.stalls[self.all[offer].pool_offers].pool;
         let admits = |all: &Vec<Requirements>| {
             let answers: Vec<_> =
                 all.iter().map(|wanted| self.ask(wanted, &[ALL_TAINTS])).collect();
@@ -230,13 +235,13 @@ impl<'m, 'a> Goods<'m, 'a> {
     }
 
     fn answer(&self, wanted: &Requirements, tolerations: &[Toleration]) -> Answer {
-        let stalls = self.model.market.stalls.iter().map(|stall| {
-            let tolerated = untolerated(&stall.pool.taints, tolerations).is_none();
-            let flavours = 0..stall.flavours.len();
-            let types = stall.types.iter();
+        let stalls = self.model.market.stalls.iter().map(|pool_offers| {
+            let tolerated = untolerated(&pool_offers.pool.taints, tolerations).is_none();
+            let flavours = 0..pool_offers.flavours.len();
+            let types = pool_offers.types.iter();
             (
-                flavours.map(|f| tolerated && stall.flavour_admits(f, wanted)).collect(),
-                types.map(|instance| stall.type_admits(instance, wanted)).collect(),
+                flavours.map(|f| tolerated && pool_offers.flavour_admits(f, wanted)).collect(),
+                types.map(|instance| pool_offers.type_admits(instance, wanted)).collect(),
             )
         });
         let kinds = self.kinds.iter().map(|offering| offering_admits(offering, wanted));
@@ -246,9 +251,9 @@ impl<'m, 'a> Goods<'m, 'a> {
     fn add_facts(&mut self) {
         let mut kinds = BTreeMap::new();
         let mut reservations = BTreeMap::new();
-        let mut kind_of = Vec::with_capacity(self.offers.len());
+        let mut kind_of = Vec::with_capacity(self.all.len());
         let grouped = !self.group_keys.is_empty();
-        for offer in &self.offers {
+        for offer in &self.all {
             let Offering { zone, zone_id, capacity_type, reservation, group, .. } = offer.offering;
             let id = reservation.as_ref().map(|reservation| &reservation.id);
             let group = grouped.then_some(group);
@@ -257,14 +262,14 @@ impl<'m, 'a> Goods<'m, 'a> {
             if kind == next {
                 self.kinds.push(offer.offering);
             }
-            let budget = reservation.as_ref().map(|reservation| {
+            let limit_set = reservation.as_ref().map(|reservation| {
                 *reservations.entry(&reservation.id).or_insert_with(|| {
                     let left = reservation.remaining - held(self.model, &reservation.id);
-                    self.budgets.push(Budget { left: vec![left.max(0)] });
-                    self.budgets.len() - 1
+                    self.limit_sets.push(LimitSet { left: vec![left.max(0)] });
+                    self.limit_sets.len() - 1
                 })
             });
-            kind_of.push((kind, budget));
+            kind_of.push((kind, limit_set));
         }
         let mut daemons = DaemonSets::new(self);
         for (offer, (kind, reservation)) in kind_of.into_iter().enumerate() {
@@ -296,8 +301,8 @@ pub(crate) fn held(model: &Model<'_>, id: &ReservationId) -> i64 {
 }
 
 /// What a node of a type draws on the limits of its pool, in order of resource name.
-pub(crate) fn charge(stall: &Stall<'_>, instance: &InstanceType) -> Vector {
-    let each = stall.pool.limits.keys().map(|name| match name.as_str() {
+pub(crate) fn charge(pool_offers: &PoolOffers<'_>, instance: &InstanceType) -> Vector {
+    let each = pool_offers.pool.limits.keys().map(|name| match name.as_str() {
         "nodes" => 1,
         name => instance.capacity.get(name),
     });
@@ -305,21 +310,22 @@ pub(crate) fn charge(stall: &Stall<'_>, instance: &InstanceType) -> Vector {
 }
 
 /// What the pool's limits still allow, in order of resource name.
-pub(crate) fn limit(model: &Model<'_>, stall: &Stall<'_>) -> Budget {
-    let used = |name: &str| used(model, stall, name);
-    let limits = stall.pool.limits.iter();
-    Budget { left: limits.map(|(name, limit)| limit.saturating_sub(used(name)).max(0)).collect() }
+pub(crate) fn limit(model: &Model<'_>, pool_offers: &PoolOffers<'_>) -> LimitSet {
+    let used = |name: &str| used(model, pool_offers, name);
+    let limits = pool_offers.pool.limits.iter();
+    LimitSet { left: limits.map(|(name, limit)| limit.saturating_sub(used(name)).max(0)).collect() }
 }
 
 /// What a pool's nodes, claims and instances without a claim already draw on a limit.
-pub(crate) fn used(model: &Model<'_>, stall: &Stall<'_>, name: &str) -> i64 {
-    let owned = |host: &&crate::model::existing::Host<'_>| {
-        host.claim.as_ref().is_some_and(|claim| claim.pool == stall.pool.name)
+pub(crate) fn used(model: &Model<'_>, pool_offers: &PoolOffers<'_>, name: &str) -> i64 {
+    let owned = |existing: &&crate::model::existing::ExistingNode<'_>| {
+        existing.claim.as_ref().is_some_and(|claim| claim.pool == pool_offers.pool.name)
     };
-    let hosts = model.hosts.iter().filter(owned);
-    let claimed = hosts.map(|host| if name == "nodes" { 1 } else { host.capacity.get(name) });
-    let unclaimed = model.input.unclaimed.get(&stall.pool.name);
-    let catalogue = model.input.catalogue_of(stall.pool);
+    let existing_nodes = model.existing_nodes.iter().filter(owned);
+    let claimed = existing_nodes
+        .map(|existing| if name == "nodes" { 1 } else { existing.capacity.get(name) });
+    let unclaimed = model.input.unclaimed.get(&pool_offers.pool.name);
+    let catalogue = model.input.catalogue_of(pool_offers.pool);
     let unclaimed = catalogue.map_or(0, |catalogue| drawn::unclaimed(unclaimed, catalogue, name));
     total([total(claimed), unclaimed])
 }

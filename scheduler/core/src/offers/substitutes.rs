@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use crate::model::Model;
 use crate::offers::candidates::CANDIDATES_MAX;
-use crate::offers::priced::Goods;
+use crate::offers::priced::PricedOffers;
 use crate::offers::priced::min_values;
 use crate::pack::problem::{Packed, Problem, vector};
 use crate::question::MinValuesPolicy;
@@ -19,36 +19,36 @@ pub(crate) const COST_FACTOR_MAX: i64 = 2;
 /// Offers for equal nodes, least cost first; the planned one is among them. None when `minValues` cannot be
 /// kept and the policy is strict.
 pub(crate) fn offers(
-    goods: &Goods<'_, '_>,
+    priced: &PricedOffers<'_, '_>,
     model: &Model<'_>,
     problem: &Problem,
     packed: &Packed,
 ) -> Option<Vec<usize>> {
     let planned = &problem.bins[packed.bin];
     let weight = problem.weight(&packed.load);
-    let here = &goods.offers[packed.bin];
+    let here = &priced.all[packed.bin];
     let carries = |at: &usize| {
-        let (offer, bin, facts) = (&goods.offers[*at], &problem.bins[*at], &goods.facts[*at]);
-        offer.stall == here.stall
+        let (offer, bin, facts) = (&priced.all[*at], &problem.bins[*at], &priced.facts[*at]);
+        offer.pool_offers == here.pool_offers
             && offer.flavour == here.flavour
             && bin.start == planned.start
-            && min_values::may_replace(goods, *at, packed.bin)
+            && min_values::may_replace(priced, *at, packed.bin)
             && vector::fits(&weight, &facts.room)
             && facts.charge.iter().zip(&planned.charge).all(|(other, most)| other <= most)
-            && packed.load.iter().all(|(row, _)| problem.admits[bin.group][*row])
+            && packed.load.iter().all(|(class, _)| problem.admits[bin.group][*class])
     };
     let demands: Vec<_> =
-        min_values::demands(&model.market.stalls[here.stall].requirements).collect();
+        min_values::demands(&model.market.stalls[here.pool_offers].requirements).collect();
     let most = planned.price.saturating_mul(COST_FACTOR_MAX);
-    let fine = |at: &usize| goods.cost(*at) <= most;
-    let all = goods.by_cost().iter().copied().filter(carries);
+    let fine = |at: &usize| priced.cost(*at) <= most;
+    let all = priced.by_cost().iter().copied().filter(carries);
     // Where no demand asks for dearer ones, the first will do.
     let all: Vec<usize> = match demands.is_empty() {
         true => all.take_while(fine).take(CANDIDATES_MAX).collect(),
         false => all.collect(),
     };
     let mut chosen = BTreeSet::from([packed.bin]);
-    let label = |at: usize, key: &str| goods.label(at, key);
+    let label = |at: usize, key: &str| priced.label(at, key);
     let kept = min_values::keep(demands.into_iter(), &all, label, (&mut chosen, CANDIDATES_MAX));
     if !kept && model.input.min_values == MinValuesPolicy::Strict {
         return None;
@@ -60,6 +60,6 @@ pub(crate) fn offers(
         chosen.insert(*at);
     }
     let mut offers: Vec<usize> = chosen.into_iter().collect();
-    offers.sort_unstable_by_key(|at| goods.rank(*at));
+    offers.sort_unstable_by_key(|at| priced.rank(*at));
     Some(offers)
 }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: whatever they return obeys limits and node rules.
 
-pub(crate) mod company;
+pub(crate) mod affinity;
 pub(crate) mod greedy;
 pub(crate) mod improve;
 pub(crate) mod insert;

@@ -1,6 +1,6 @@
 //! Room for the pods of capacity buffers, after all real pods have theirs.
 //!
-//! Invariant: buffers take nothing from real pods: they get room on hosts that is left, then what is left
+//! Invariant: buffers take nothing from real pods: they get room on existing nodes that is left, then what is left
 //! on nodes bought for real pods, and only then nodes of their own. None of their pods is ever named.
 
 use std::collections::BTreeMap;
@@ -8,23 +8,23 @@ use std::collections::BTreeMap;
 use crate::answer::{Buffered, Plan};
 use crate::explain::obstacles::Explainer;
 use crate::model::Model;
-use crate::offers::priced::Goods;
+use crate::offers::priced::PricedOffers;
 use crate::pack::problem::vector;
-use crate::place::state::Scene;
+use crate::place::state::PlanState;
 use crate::place::{Bought, Placed, Placer};
 use crate::reason::{Obstacle, Reason};
 
 /// Where the pods of buffers have room.
 #[derive(Debug, Default)]
 pub(crate) struct Room {
-    /// On hosts and on nodes of their own.
+    /// On existing nodes and on nodes of their own.
     pub(crate) placed: Placed,
     /// On nodes bought for real pods, by shape.
     shared: BTreeMap<usize, i64>,
 }
 
 /// Finds room for all buffers; loads of nodes bought for real pods grow by what is put there.
-pub(crate) fn place(placer: &Placer<'_, '_, '_>, scene: &mut Scene, real: &mut Placed) -> Room {
+pub(crate) fn place(placer: &Placer<'_, '_, '_>, state: &mut PlanState, real: &mut Placed) -> Room {
     let model = placer.model;
     let mut left = vec![0; model.shapes.len()];
     for (shape, count) in &model.buffered {
@@ -33,22 +33,22 @@ pub(crate) fn place(placer: &Placer<'_, '_, '_>, scene: &mut Scene, real: &mut P
     if left.iter().all(|count| *count == 0) {
         return Room::default();
     }
-    let onto_hosts = Placer { buy: false, ..*placer };
-    let mut placed = unseen(&onto_hosts, scene, &left);
+    let onto_existing = Placer { buy: false, ..*placer };
+    let mut placed = unseen(&onto_existing, state, &left);
     placed.unplaced.clear();
-    placed.hosts.iter().for_each(|there| left[there.shape] -= there.count);
+    placed.existing_nodes.iter().for_each(|there| left[there.shape] -= there.count);
     let shared = share(placer, &mut real.nodes, &mut left);
-    let bought = unseen(placer, scene, &left);
+    let bought = unseen(placer, state, &left);
     placed.add(bought);
     Room { placed, shared }
 }
 
 /// Places pods of buffers so that real pods placed later do not count them as company: what they see
 /// is what kube-scheduler sees.
-pub(crate) fn unseen(placer: &Placer<'_, '_, '_>, scene: &mut Scene, wanted: &[i64]) -> Placed {
-    let (groups, begun) = (scene.topology.groups.clone(), scene.begun.clone());
-    let placed = placer.place(scene, wanted);
-    (scene.topology.groups, scene.begun) = (groups, begun);
+pub(crate) fn unseen(placer: &Placer<'_, '_, '_>, state: &mut PlanState, wanted: &[i64]) -> Placed {
+    let (groups, occupied) = (state.topology.groups.clone(), state.occupied.clone());
+    let placed = placer.place(state, wanted);
+    (state.topology.groups, state.occupied) = (groups, occupied);
     placed
 }
 
@@ -58,18 +58,18 @@ fn share(
     nodes: &mut [Bought],
     left: &mut [i64],
 ) -> BTreeMap<usize, i64> {
-    let (model, goods) = (placer.model, placer.goods);
+    let (model, priced) = (placer.model, placer.priced);
     let mut shared = BTreeMap::new();
     let plain = |shape: &usize| model.topology.is_plain(*shape);
     for shape in model.buffered.keys().copied().filter(plain) {
-        let answers = goods.ask_all(shape, &model.shapes[shape].node_alternatives());
+        let answers = priced.ask_all(shape, &model.shapes[shape].node_alternatives());
         for node in nodes.iter_mut() {
             let each = node.offers.iter().map(|offer| {
-                let mut room = goods.facts[*offer].room.clone();
+                let mut room = priced.facts[*offer].room.clone();
                 for (shape, count) in &node.load {
                     vector::add(&mut room, &model.requests[*shape], -count);
                 }
-                let admitted = goods.admits(&answers, *offer);
+                let admitted = priced.admits(&answers, *offer);
                 if admitted { vector::copies(&model.requests[shape], &room) } else { 0 }
             });
             let count = each.min().unwrap_or(0).min(left[shape] / node.copies);
@@ -95,10 +95,11 @@ pub(crate) fn answer(explainer: &Explainer<'_, '_, '_>, room: &Room, plan: &mut 
     for buffer in model.input.world.buffers.values() {
         let Some(shape) = model.index_of(&buffer.shape) else { continue };
         let count = |in_service: bool| -> i64 {
-            let hosts = room.placed.hosts.iter().filter(|there| there.shape == shape);
-            let there = hosts.filter(|there| {
-                let host = &model.hosts[there.host];
-                (host.node.is_some() && host.fit) == in_service
+            let existing_nodes =
+                room.placed.existing_nodes.iter().filter(|there| there.shape == shape);
+            let there = existing_nodes.filter(|there| {
+                let existing = &model.existing_nodes[there.existing];
+                (existing.node.is_some() && existing.fit) == in_service
             });
             there.map(|there| there.count).sum()
         };
@@ -130,23 +131,32 @@ pub(crate) fn answer(explainer: &Explainer<'_, '_, '_>, room: &Room, plan: &mut 
     }
 }
 
-/// Pods of buffers that the scene has put on a host, by shape.
-pub(crate) fn on_host(model: &Model<'_>, scene: &Scene, host: usize) -> Vec<(usize, i64)> {
-    let added = scene.added[host].iter().map(|(shape, count)| (*shape, *count));
+/// Pods of buffers that the plan state has put on an existing node, by shape.
+pub(crate) fn on_existing(
+    model: &Model<'_>,
+    state: &PlanState,
+    existing: usize,
+) -> Vec<(usize, i64)> {
+    let added = state.added[existing].iter().map(|(shape, count)| (*shape, *count));
     added.filter(|(shape, _)| model.buffered.contains_key(shape)).collect()
 }
 
-/// True when nobody but buffers gets room on a host.
-pub(crate) fn has_host_alone(model: &Model<'_>, scene: &Scene, host: usize) -> bool {
-    scene.added[host].keys().all(|shape| model.buffered.contains_key(shape))
+/// True when nobody but buffers gets room on an existing node.
+pub(crate) fn has_existing_alone(model: &Model<'_>, state: &PlanState, existing: usize) -> bool {
+    state.added[existing].keys().all(|shape| model.buffered.contains_key(shape))
 }
 
 /// Launches that stand for buffers, spelt out without pods.
-pub(crate) fn launches(model: &Model<'_>, goods: &Goods<'_, '_>, room: &Room, plan: &mut Plan) {
+pub(crate) fn launches(
+    model: &Model<'_>,
+    priced: &PricedOffers<'_, '_>,
+    room: &Room,
+    plan: &mut Plan,
+) {
     let mut nobody =
         crate::answer::assemble::Queue::new(model, &vec![Vec::new(); model.shapes.len()]);
     let bought = &room.placed.nodes;
-    let (nodes, _) = crate::answer::assemble::launches(model, goods, bought, &mut nobody, 0);
+    let (nodes, _) = crate::answer::assemble::launches(model, priced, bought, &mut nobody, 0);
     let standing = |node| crate::answer::NewNode { standing: true, ..node };
     plan.launches.extend(nodes.into_iter().map(standing));
 }

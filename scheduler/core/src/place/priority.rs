@@ -1,72 +1,72 @@
-//! Turns: who gets what there is when not all can be placed.
+//! Priority: who gets what there is when not all can be placed.
 //!
 //! Invariant: no pod that some node could hold is left without a place for one of lower priority, or for
-//! a wish. Where everything fits, priorities change nothing.
+//! a preference. Where everything fits, priorities change nothing.
 
 use std::collections::BTreeSet;
 
 use crate::pack::problem::vector;
-use crate::place::state::Scene;
+use crate::place::state::PlanState;
 use crate::place::{Bought, Placed, Placer};
 use crate::question::Effort;
 use crate::reason::Obstacle;
-use crate::topology::preferences::Wishes;
+use crate::topology::preferences::Preferences;
 use crate::topology::split_shapes::Refused;
 use crate::vocabulary::labels::NODE_POOL;
 
 /// Most pods that are also placed one after the other.
 const SEQUENCE_PODS_MAX: i64 = 256;
-/// Most hosts that each of them may be compared with.
+/// Most existing nodes that each of them may be compared with.
 const SEQUENCE_HOSTS_MAX: usize = 256;
 
 impl Placer<'_, '_, '_> {
-    /// Places all that is wanted, as well as the scene allows: all at once, and in small worlds one after
-    /// the other too. The better is kept; a wish is given up for it where that saves more than the premium.
-    pub(crate) fn place(&self, scene: &mut Scene, wanted: &[i64]) -> Placed {
-        if !self.may_profit(scene, wanted) {
-            return self.at_once(scene, wanted);
+    /// Places all that is wanted, as well as the plan state allows: all at once, and in small worlds one after
+    /// the other too. The better is kept; a preference is given up for it where that saves more than the premium.
+    pub(crate) fn place(&self, state: &mut PlanState, wanted: &[i64]) -> Placed {
+        if !self.may_profit(state, wanted) {
+            return self.at_once(state, wanted);
         }
-        let mut after = scene.clone();
-        let best = self.at_once(scene, wanted);
+        let mut after = state.clone();
+        let best = self.at_once(state, wanted);
         if self.score(&best) == (0, 0) {
             return best;
         }
         let placed = self.one_by_one(&mut after, wanted, &best.unplaced);
-        if !self.is_better((&placed, &after), (&best, scene)) {
+        if !self.is_better((&placed, &after), (&best, state)) {
             return best;
         }
-        *scene = after;
+        *state = after;
         placed
     }
 
     /// True when one way of placing is better than another.
-    fn is_better(&self, one: (&Placed, &Scene), other: (&Placed, &Scene)) -> bool {
+    fn is_better(&self, one: (&Placed, &PlanState), other: (&Placed, &PlanState)) -> bool {
         let ((left, cost), (most, dearer)) = (self.score(one.0), self.score(other.0));
-        let premium = self.model.input.wish_premium_percent;
+        let premium = self.model.input.preference_premium_percent;
         let granted = one.1.topology.ungranted() <= other.1.topology.ungranted();
         let saves = cost.saturating_mul(100 + premium) < dearer.saturating_mul(100);
         left < most || (left == most && cost < dearer && (granted || saves))
     }
 
-    /// Places all at once. When not all can be placed, it is tried without wishes and in order of priority,
+    /// Places all at once. When not all can be placed, it is tried without preferences and in order of priority,
     /// and what leaves least is kept.
-    fn at_once(&self, scene: &mut Scene, wanted: &[i64]) -> Placed {
+    fn at_once(&self, state: &mut PlanState, wanted: &[i64]) -> Placed {
         let priorities = self.priorities(wanted);
-        let wishful = self.is_wishful(wanted);
-        if priorities.len() < 2 && !wishful {
-            return self.together(scene, wanted, Wishes::All);
+        let preferring = self.is_wishful(wanted);
+        if priorities.len() < 2 && !preferring {
+            return self.together(state, wanted, Preferences::All);
         }
-        let before = scene.clone();
-        let mut best = self.together(scene, wanted, Wishes::All);
+        let before = state.clone();
+        let mut best = self.together(state, wanted, Preferences::All);
         let (short, unfair) = (self.is_short(&best), self.is_unfair(&best));
-        let mut consider = |placed: Placed, after: Scene| {
+        let mut consider = |placed: Placed, after: PlanState| {
             if self.missing(&placed, &priorities) < self.missing(&best, &priorities) {
-                (best, *scene) = (placed, after);
+                (best, *state) = (placed, after);
             }
         };
-        if wishful && short {
+        if preferring && short {
             let mut after = before.clone();
-            let placed = self.together(&mut after, wanted, Wishes::None);
+            let placed = self.together(&mut after, wanted, Preferences::None);
             consider(placed, after);
         }
         if unfair {
@@ -77,37 +77,40 @@ impl Placer<'_, '_, '_> {
         best
     }
 
-    /// True when domains, hosts or pools are to be chosen for few pods.
-    fn may_profit(&self, scene: &Scene, wanted: &[i64]) -> bool {
-        let Self { model, goods, effort, buy } = *self;
+    /// True when domains, existing nodes or pools are to be chosen for few pods.
+    fn may_profit(&self, state: &PlanState, wanted: &[i64]) -> bool {
+        let Self { model, priced, effort, buy } = *self;
         let pods: i64 = wanted.iter().sum();
         let choice = model.market.tiers > 1
-            || scene.open.contains(&true)
-            || scene.topology.groups.iter().any(|group| group.spec.wish.is_none());
+            || state.open.contains(&true)
+            || state.topology.groups.iter().any(|group| group.spec.preference.is_none());
         let mut shapes = (0..wanted.len()).filter(|shape| wanted[*shape] > 0);
-        let of_nodes = |shape| Wishes::Nodes.any(model, shape) || Wishes::Taints.any(model, shape);
+        let of_nodes =
+            |shape| Preferences::Nodes.any(model, shape) || Preferences::Taints.any(model, shape);
         buy && choice
             && !shapes.any(of_nodes)
             && self.priorities(wanted).len() < 2
             && effort > Effort::Greedy
             && pods <= SEQUENCE_PODS_MAX
-            && model.hosts.len() <= SEQUENCE_HOSTS_MAX
-            && goods.flexible.iter().all(Option::is_none)
+            && model.existing_nodes.len() <= SEQUENCE_HOSTS_MAX
+            && priced.flexible.iter().all(Option::is_none)
     }
 
     /// Pods left, then the cost.
     fn score(&self, placed: &Placed) -> (i64, i64) {
         let left = placed.unplaced.iter().map(|refused| refused.count).sum();
         let cost = |node: &Bought| {
-            node.offers.first().map_or(0, |offer| self.goods.cost(*offer) * node.copies)
+            node.offers.first().map_or(0, |offer| self.priced.cost(*offer) * node.copies)
         };
         (left, placed.nodes.iter().map(cost).sum())
     }
 
-    /// True when some shape that is wanted has wishes.
+    /// True when some shape that is wanted has preferences.
     fn is_wishful(&self, wanted: &[i64]) -> bool {
         let mut shapes = (0..wanted.len()).filter(|shape| wanted[*shape] > 0);
-        shapes.any(|shape| Wishes::KINDS.iter().any(|wishes| wishes.any(self.model, shape)))
+        shapes.any(|shape| {
+            Preferences::KINDS.iter().any(|preferences| preferences.any(self.model, shape))
+        })
     }
 
     /// True when there was no room for a pod that some node could hold.
@@ -130,19 +133,22 @@ impl Placer<'_, '_, '_> {
     fn is_unfair(&self, placed: &Placed) -> bool {
         let priority = |shape: usize| self.model.shapes[shape].priority;
         let new = placed.nodes.iter().flat_map(|node| node.load.iter().map(|(shape, _)| *shape));
-        let served = placed.hosts.iter().map(|on| on.shape).chain(new);
+        let served = placed.existing_nodes.iter().map(|on| on.shape).chain(new);
         let Some(lowest) = served.map(priority).min() else { return false };
         let mut refused = placed.unplaced.iter().map(|refused| refused.shape);
         refused.any(|shape| priority(shape) > lowest && self.could_be_held(shape))
     }
 
     fn could_be_held(&self, shape: usize) -> bool {
-        let Self { model, goods, .. } = *self;
-        let places = goods.places.of(goods, shape, &model.alternatives[shape], NODE_POOL);
+        let Self { model, priced, .. } = *self;
+        let places = priced.places.of(priced, shape, &model.alternatives[shape], NODE_POOL);
         let request = &model.requests[shape];
         places.iter().any(|place| {
-            place.cost(goods, request).is_some()
-                || place.hosts.iter().any(|host| vector::fits(request, &model.hosts[*host].room))
+            place.cost(priced, request).is_some()
+                || place
+                    .existing_nodes
+                    .iter()
+                    .any(|existing| vector::fits(request, &model.existing_nodes[*existing].room))
         })
     }
 
@@ -157,7 +163,7 @@ impl Placer<'_, '_, '_> {
     }
 
     /// One priority after the other; at last those once more that wait for others.
-    fn in_turn(&self, scene: &mut Scene, wanted: &[i64], priorities: &[i32]) -> Placed {
+    fn in_turn(&self, state: &mut PlanState, wanted: &[i64], priorities: &[i32]) -> Placed {
         let mut all = Placed::default();
         for priority in priorities {
             let counts = wanted.iter().enumerate();
@@ -168,11 +174,11 @@ impl Placer<'_, '_, '_> {
                     },
                 )
                 .collect();
-            self.add(scene, &now, Wishes::All, &mut all);
+            self.add(state, &now, Preferences::All, &mut all);
         }
         let again = all.left(wanted.len());
         all.unplaced.clear();
-        self.add(scene, &again, Wishes::All, &mut all);
+        self.add(state, &again, Preferences::All, &mut all);
         all
     }
 }

@@ -7,13 +7,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::Model;
-use crate::offers::priced::Goods;
+use crate::offers::priced::PricedOffers;
 use crate::offers::priced::min_values;
 use crate::pack::problem::vector;
-use crate::place::state::{OnHost, Scene};
+use crate::place::state::{OnExisting, PlanState};
 use crate::place::{Bought, Placed};
 use crate::reason::Obstacle;
-use crate::topology::split_shapes::{Given, Refused};
+use crate::topology::split_shapes::{Assigned, Refused};
 use crate::world::topology::{Group, GroupRule, GroupSpec};
 
 /// A domain with too many pods of some shape.
@@ -27,44 +27,44 @@ struct Excess {
 
 impl Excess {
     /// True when pods with this shape and these domains are among those that are too many.
-    fn covers(&self, shape: usize, given: &Given) -> bool {
+    fn covers(&self, shape: usize, assigned: &Assigned) -> bool {
         let there = |(key, domain): &(String, String)| *key == self.key && *domain == self.domain;
-        shape == self.shape && given.iter().any(there)
+        shape == self.shape && assigned.iter().any(there)
     }
 }
 
 /// Takes back pods until every rule holds.
 pub(crate) fn to_rules(
     model: &Model<'_>,
-    goods: &Goods<'_, '_>,
-    scene: &mut Scene,
+    priced: &PricedOffers<'_, '_>,
+    state: &mut PlanState,
     placed: &mut Placed,
 ) {
-    see_new_domains(model, goods, scene, placed);
-    see_pods_alike(goods, scene, placed);
-    while let Some(excess) = find(model, scene, placed) {
-        let count = take_back(model, scene, placed, &excess);
+    see_new_domains(model, priced, state, placed);
+    see_pods_alike(priced, state, placed);
+    while let Some(excess) = find(model, state, placed) {
+        let count = take_back(model, state, placed, &excess);
         if count == 0 {
             break;
         }
         let Excess { shape, obstacle, .. } = excess;
         placed.unplaced.push(Refused { shape, count, obstacle });
-        while let Some(refused) = take_lonely(model, goods, scene, placed) {
+        while let Some(refused) = take_lonely(model, priced, state, placed) {
             placed.unplaced.push(refused);
         }
     }
-    give_back(goods, scene, placed);
-    placed.hosts.retain(|on| on.count > 0);
+    give_back(priced, state, placed);
+    placed.existing_nodes.retain(|on| on.count > 0);
 }
 
 /// Nodes on which nothing is left are not bought: what they drew on limits is free again.
-fn give_back(goods: &Goods<'_, '_>, scene: &mut Scene, placed: &mut Placed) {
+fn give_back(priced: &PricedOffers<'_, '_>, state: &mut PlanState, placed: &mut Placed) {
     let empty = placed.nodes.iter().filter(|node| node.load.is_empty());
     for (node, offer) in empty.filter_map(|node| Some((node, *node.offers.first()?))) {
-        let stall = goods.offers[offer].stall;
-        vector::add(&mut scene.budgets[stall].left, goods.charge(offer), node.copies);
-        if let Some(reservation) = goods.facts[offer].reservation {
-            scene.budgets[reservation].left[0] += node.copies;
+        let pool_offers = priced.all[offer].pool_offers;
+        vector::add(&mut state.limit_sets[pool_offers].left, priced.charge(offer), node.copies);
+        if let Some(reservation) = priced.facts[offer].reservation {
+            state.limit_sets[reservation].left[0] += node.copies;
         }
     }
     placed.nodes.retain(|node| !node.load.is_empty());
@@ -74,24 +74,24 @@ fn give_back(goods: &Goods<'_, '_>, scene: &mut Scene, placed: &mut Placed) {
 /// own pods may go there.
 fn see_new_domains(
     model: &Model<'_>,
-    goods: &Goods<'_, '_>,
-    scene: &mut Scene,
+    priced: &PricedOffers<'_, '_>,
+    state: &mut PlanState,
     placed: &mut Placed,
 ) {
-    let spreads = scene.topology.groups.iter_mut().filter(|group| {
-        group.spec.wish.is_none() && group.spec.rule.is_spread() && group.has_owners()
+    let spreads = state.topology.groups.iter_mut().filter(|group| {
+        group.spec.preference.is_none() && group.spec.rule.is_spread() && group.has_owners()
     });
     let planned = planned(placed);
     let mut sold: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for group in spreads {
         let spec = std::rc::Rc::clone(&group.spec);
-        group.widen(standing(model, goods, &planned, &spec).into_iter().collect());
+        group.widen(standing(model, priced, &planned, &spec).into_iter().collect());
         let sold = sold.entry(spec.key.clone()).or_insert_with(|| {
-            (0..goods.offers.len()).filter_map(|offer| goods.label(offer, &spec.key)).collect()
+            (0..priced.all.len()).filter_map(|offer| priced.label(offer, &spec.key)).collect()
         });
         let known = sold.iter().all(|domain| group.universe().contains(*domain));
         if !known && is_tight(group) {
-            placed.nodes.iter_mut().for_each(|node| keep_out(goods, group, node));
+            placed.nodes.iter_mut().for_each(|node| keep_out(priced, group, node));
         }
     }
 }
@@ -104,38 +104,38 @@ pub(crate) fn planned(placed: &Placed) -> BTreeSet<usize> {
 /// Domains that a spread sees on nodes that are there or planned.
 pub(crate) fn standing(
     model: &Model<'_>,
-    goods: &Goods<'_, '_>,
+    priced: &PricedOffers<'_, '_>,
     planned: &BTreeSet<usize>,
     spec: &GroupSpec,
 ) -> BTreeSet<String> {
-    let counts = planned.iter().filter(|offer| goods.counts_for(**offer, &spec.filter));
-    let new = counts.filter_map(|offer| goods.label(*offer, &spec.key)).map(str::to_owned);
-    let counted = goods.places.counted(model, &spec.filter, &spec.key);
+    let counts = planned.iter().filter(|offer| priced.counts_for(**offer, &spec.filter));
+    let new = counts.filter_map(|offer| priced.label(*offer, &spec.key)).map(str::to_owned);
+    let counted = priced.places.counted(model, &spec.filter, &spec.key);
     new.chain(counted.iter().cloned()).collect()
 }
 
 /// Drops substitutes of a node where a spread would see the pods that it counts on that node, and on the
 /// node as planned not, or the other way round.
-fn see_pods_alike(goods: &Goods<'_, '_>, scene: &Scene, placed: &mut Placed) {
-    let groups = scene.topology.groups.iter().map(|group| &group.spec);
-    let spreads = groups.filter(|spec| spec.wish.is_none() && spec.rule.is_spread());
+fn see_pods_alike(priced: &PricedOffers<'_, '_>, state: &PlanState, placed: &mut Placed) {
+    let groups = state.topology.groups.iter().map(|group| &group.spec);
+    let spreads = groups.filter(|spec| spec.preference.is_none() && spec.rule.is_spread());
     for spec in spreads {
         let holds = |node: &&mut Bought| node.load.iter().any(|(it, _)| spec.members.contains(*it));
         for node in placed.nodes.iter_mut().filter(holds) {
             let Some(first) = node.offers.first().copied() else { continue };
-            let seen = goods.counts_for(first, &spec.filter);
-            let alike = |offer: &usize| goods.counts_for(*offer, &spec.filter) == seen;
-            keep(goods, node, alike);
+            let seen = priced.counts_for(first, &spec.filter);
+            let alike = |offer: &usize| priced.counts_for(*offer, &spec.filter) == seen;
+            keep(priced, node, alike);
         }
     }
 }
 
 /// Drops all other substitutes, unless `minValues` needs them; whether they were dropped.
-fn keep(goods: &Goods<'_, '_>, node: &mut Bought, wanted: impl Fn(&usize) -> bool) -> bool {
+fn keep(priced: &PricedOffers<'_, '_>, node: &mut Bought, wanted: impl Fn(&usize) -> bool) -> bool {
     let Some(first) = node.offers.first() else { return true };
     let kept: Vec<usize> = node.offers.iter().copied().filter(wanted).collect();
-    let stall = goods.offers[*first].stall;
-    let may = min_values::obstacle(goods, stall, kept.iter().copied()).is_none();
+    let pool_offers = priced.all[*first].pool_offers;
+    let may = min_values::obstacle(priced, pool_offers, kept.iter().copied()).is_none();
     if may {
         node.offers = kept;
     }
@@ -149,22 +149,22 @@ fn is_tight(group: &Group) -> bool {
 }
 
 /// Drops substitutes that would bring another domain; where that cannot be, it is one to level.
-fn keep_out(goods: &Goods<'_, '_>, group: &mut Group, node: &mut Bought) {
+fn keep_out(priced: &PricedOffers<'_, '_>, group: &mut Group, node: &mut Bought) {
     let key = &group.spec.key;
-    let label = |offer: &usize| goods.label(*offer, key).map(str::to_owned);
+    let label = |offer: &usize| priced.label(*offer, key).map(str::to_owned);
     let brings = |offer: &usize| {
         let new = label(offer).is_some_and(|domain| !group.universe().contains(&domain));
-        new && goods.counts_for(*offer, &group.spec.filter)
+        new && priced.counts_for(*offer, &group.spec.filter)
     };
     let new: Vec<String> = node.offers.iter().filter(|it| brings(it)).filter_map(label).collect();
-    if !new.is_empty() && !keep(goods, node, |offer| !brings(offer)) {
+    if !new.is_empty() && !keep(priced, node, |offer| !brings(offer)) {
         group.widen(new);
     }
 }
 
 /// The first rule that does not hold for pods of this plan; of its pods those of the least priority.
-fn find(model: &Model<'_>, scene: &Scene, placed: &Placed) -> Option<Excess> {
-    for group in scene.topology.groups.iter().filter(|group| group.spec.wish.is_none()) {
+fn find(model: &Model<'_>, state: &PlanState, placed: &Placed) -> Option<Excess> {
+    for group in state.topology.groups.iter().filter(|group| group.spec.preference.is_none()) {
         let floor = group.floor();
         for (domain, here) in group.tallies() {
             let most = group.excess(here, floor);
@@ -192,22 +192,28 @@ fn find(model: &Model<'_>, scene: &Scene, placed: &Placed) -> Option<Excess> {
 
 /// Pods that this plan has put where there are too many.
 fn count(placed: &Placed, excess: &Excess) -> i64 {
-    let hosts = placed.hosts.iter().filter(|on| excess.covers(on.shape, &on.given));
+    let existing_nodes =
+        placed.existing_nodes.iter().filter(|on| excess.covers(on.shape, &on.assigned));
     let new = placed.nodes.iter().flat_map(|node| {
-        let there = node.counted.iter().filter(|part| excess.covers(part.shape, &part.given));
+        let there = node.counted.iter().filter(|part| excess.covers(part.shape, &part.assigned));
         there.map(|part| part.count * node.copies)
     });
-    hosts.map(|on| on.count).sum::<i64>() + new.sum::<i64>()
+    existing_nodes.map(|on| on.count).sum::<i64>() + new.sum::<i64>()
 }
 
 /// Takes pods back, newest nodes first, and says how many.
-fn take_back(model: &Model<'_>, scene: &mut Scene, placed: &mut Placed, excess: &Excess) -> i64 {
+fn take_back(
+    model: &Model<'_>,
+    state: &mut PlanState,
+    placed: &mut Placed,
+    excess: &Excess,
+) -> i64 {
     let mut left = excess.count;
     let mut split = Vec::new();
     for node in placed.nodes.iter_mut().rev() {
         while left > 0 && node.copies > 0 {
             let mut one = Bought { copies: 1, ..node.clone() };
-            let taken = remove(&mut one, scene, excess, left);
+            let taken = remove(&mut one, state, excess, left);
             if taken == 0 {
                 break;
             }
@@ -218,10 +224,10 @@ fn take_back(model: &Model<'_>, scene: &mut Scene, placed: &mut Placed, excess: 
     }
     placed.nodes.retain(|node| node.copies > 0);
     placed.nodes.extend(split);
-    for on in placed.hosts.iter_mut().filter(|on| excess.covers(on.shape, &on.given)) {
+    for on in placed.existing_nodes.iter_mut().filter(|on| excess.covers(on.shape, &on.assigned)) {
         let count = on.count.min(left);
-        scene.put(model, &OnHost { count, ..on.clone() }, -1);
-        scene.uncount(on.shape, &on.given, count);
+        state.put(model, &OnExisting { count, ..on.clone() }, -1);
+        state.uncount(on.shape, &on.assigned, count);
         on.count -= count;
         left -= count;
     }
@@ -231,42 +237,43 @@ fn take_back(model: &Model<'_>, scene: &mut Scene, placed: &mut Placed, excess: 
 /// Takes back the first pods that have lost their company on a node.
 fn take_lonely(
     model: &Model<'_>,
-    goods: &Goods<'_, '_>,
-    scene: &mut Scene,
+    priced: &PricedOffers<'_, '_>,
+    state: &mut PlanState,
     placed: &mut Placed,
 ) -> Option<Refused> {
     let rules = &model.topology.node_rules;
     let obstacle = Obstacle::lonely();
     for node in &mut placed.nodes {
         let Some(offer) = node.offers.first() else { continue };
-        let mut state = goods.starts[goods.facts[*offer].start].clone();
-        node.load.iter().for_each(|(shape, count)| rules.record(*shape, *count, &mut state));
-        let lonely = |(shape, _): &&(usize, i64)| !rules.has_company(*shape, &state);
+        let mut node_state = priced.starts[priced.facts[*offer].start].clone();
+        node.load.iter().for_each(|(shape, count)| rules.record(*shape, *count, &mut node_state));
+        let lonely = |(shape, _): &&(usize, i64)| !rules.meets_affinity(*shape, &node_state);
         let Some((shape, count)) = node.load.iter().find(lonely).copied() else { continue };
         node.load.retain(|(other, _)| *other != shape);
         for part in node.counted.iter_mut().filter(|part| part.shape == shape) {
-            scene.uncount(shape, &part.given, part.count * node.copies);
+            state.uncount(shape, &part.assigned, part.count * node.copies);
             part.count = 0;
         }
         return Some(Refused { shape, count: count * node.copies, obstacle });
     }
-    let lonely =
-        |on: &&mut OnHost| on.count > 0 && !rules.has_company(on.shape, &scene.states[on.host]);
-    let on = placed.hosts.iter_mut().find(lonely)?;
-    scene.put(model, on, -1);
-    scene.uncount(on.shape, &on.given, on.count);
+    let lonely = |on: &&mut OnExisting| {
+        on.count > 0 && !rules.meets_affinity(on.shape, &state.states[on.existing])
+    };
+    let on = placed.existing_nodes.iter_mut().find(lonely)?;
+    state.put(model, on, -1);
+    state.uncount(on.shape, &on.assigned, on.count);
     let count = std::mem::take(&mut on.count);
     Some(Refused { shape: on.shape, count, obstacle })
 }
 
 /// Takes at most `most` of the pods off one node, and counts them out of all their domains.
-fn remove(node: &mut Bought, scene: &mut Scene, excess: &Excess, most: i64) -> i64 {
+fn remove(node: &mut Bought, state: &mut PlanState, excess: &Excess, most: i64) -> i64 {
     let mut taken = 0;
-    for part in node.counted.iter_mut().filter(|part| excess.covers(part.shape, &part.given)) {
+    for part in node.counted.iter_mut().filter(|part| excess.covers(part.shape, &part.assigned)) {
         let count = part.count.min(most - taken);
         part.count -= count;
         taken += count;
-        scene.uncount(part.shape, &part.given, count);
+        state.uncount(part.shape, &part.assigned, count);
     }
     for (_, count) in node.load.iter_mut().filter(|(shape, _)| *shape == excess.shape) {
         *count -= taken;

@@ -1,4 +1,4 @@
-//! Gleaning: pods without a place are tried once more beside all that has one. Domains and hosts have been
+//! Retry: pods without a place are tried once more beside all that has one. Domains and existing nodes have been
 //! chosen for many pods at once, each before it was known where others would be.
 //!
 //! Invariant: no pod that has a place loses it, and every rule holds after every pod.
@@ -7,8 +7,8 @@ use std::rc::Rc;
 
 use crate::pack::problem::vector;
 use crate::place::repair;
-use crate::place::sequence::{Drafted, Grown, Manner, Sequence};
-use crate::place::state::Scene;
+use crate::place::sequence::{Drafted, Grown, Sequence, SequenceMode};
+use crate::place::state::PlanState;
 use crate::place::{Bought, Placed, Placer, without_circles};
 use crate::question::Effort;
 use crate::topology::split_shapes::Refused;
@@ -20,51 +20,52 @@ const SHAPES_MAX: usize = 64;
 const NODES_MAX: i64 = 512;
 
 impl Placer<'_, '_, '_> {
-    /// Puts pods that found no place on hosts, on nodes that are to be bought or on more of them.
-    pub(crate) fn glean(&self, scene: &mut Scene, placed: &mut Placed) {
-        if let Some(left) = self.gleanable(scene, placed) {
-            self.glean_once(scene, placed, (&left, true));
+    /// Puts pods that found no place on existing nodes, on nodes that are to be bought or on more of them.
+    pub(crate) fn glean(&self, state: &mut PlanState, placed: &mut Placed) {
+        if let Some(left) = self.gleanable(state, placed) {
+            self.glean_once(state, placed, (&left, true));
         }
-        if let Some(left) = self.gleanable(scene, placed) {
-            self.glean_standing(scene, placed, &left);
+        if let Some(left) = self.gleanable(state, placed) {
+            self.glean_standing(state, placed, &left);
         }
     }
 
     /// What is planned levels spreads over all domains that are sold; kube-scheduler knows only those of the
     /// nodes that there will be, and binds more pods to these.
-    fn glean_standing(&self, scene: &mut Scene, placed: &mut Placed, left: &[i64]) {
+    fn glean_standing(&self, state: &mut PlanState, placed: &mut Placed, left: &[i64]) {
         let planned = repair::planned(placed);
         let may_profit = |group: &Group| {
-            let GroupSpec { rule, wish, owners, .. } = &*group.spec;
-            rule.is_spread() && wish.is_none() && owners.iter().any(|shape| left[shape] > 0)
+            let GroupSpec { rule, preference, owners, .. } = &*group.spec;
+            rule.is_spread() && preference.is_none() && owners.iter().any(|shape| left[shape] > 0)
         };
-        if !scene.topology.groups.iter().any(may_profit) {
+        if !state.topology.groups.iter().any(may_profit) {
             return;
         }
         let level = |group: &mut Group| {
             let spec = Rc::clone(&group.spec);
-            let standing = repair::standing(self.model, self.goods, &planned, &spec);
+            let standing = repair::standing(self.model, self.priced, &planned, &spec);
             group.level(Rc::new(standing))
         };
-        let sold: Vec<_> = scene.topology.groups.iter_mut().map(level).collect();
-        self.glean_once(scene, placed, (left, false));
-        for (group, sold) in scene.topology.groups.iter_mut().zip(sold) {
+        let sold: Vec<_> = state.topology.groups.iter_mut().map(level).collect();
+        self.glean_once(state, placed, (left, false));
+        for (group, sold) in state.topology.groups.iter_mut().zip(sold) {
             group.level(sold);
         }
     }
 
-    fn glean_once(&self, scene: &mut Scene, placed: &mut Placed, (left, buy): (&[i64], bool)) {
+    fn glean_once(&self, state: &mut PlanState, placed: &mut Placed, (left, buy): (&[i64], bool)) {
         let refused = std::mem::take(&mut placed.unplaced);
-        let wanted = without_circles(self.model, scene, left, &mut Placed::default());
-        let manner = Manner { scarce_first: false, grow: false, buy };
-        let sequence = Sequence::new(self.goods, scene, manner).with(&placed.nodes);
-        let Drafted { hosts, rows, packed, grown, left: mut still } = sequence.run(&wanted);
+        let wanted = without_circles(self.model, state, left, &mut Placed::default());
+        let mode = SequenceMode { scarce_first: false, grow: false, buy };
+        let sequence = Sequence::new(self.priced, state, mode).with(&placed.nodes);
+        let Drafted { existing_nodes, classes, packed, grown, left: mut still } =
+            sequence.run(&wanted);
         let found_some = still != wanted;
-        placed.hosts.extend(hosts);
-        grown.into_iter().for_each(|grown| self.grow(scene, &mut placed.nodes, grown));
+        placed.existing_nodes.extend(existing_nodes);
+        grown.into_iter().for_each(|grown| self.grow(state, &mut placed.nodes, grown));
         placed.nodes.retain(|node| node.copies > 0);
         if !packed.is_empty() {
-            self.buy_drafts(scene, (&rows, packed), &mut still, placed);
+            self.buy_drafts(state, (&classes, packed), &mut still, placed);
         }
         for Refused { shape, count, obstacle } in refused {
             let found = (wanted[shape] - still[shape]).min(count);
@@ -74,32 +75,32 @@ impl Placer<'_, '_, '_> {
             }
         }
         if found_some {
-            repair::to_rules(self.model, self.goods, scene, placed);
+            repair::to_rules(self.model, self.priced, state, placed);
         }
     }
 
     /// How many of each shape may find a place yet; none when that is not worth the work.
-    fn gleanable(&self, scene: &Scene, placed: &Placed) -> Option<Vec<i64>> {
+    fn gleanable(&self, state: &PlanState, placed: &Placed) -> Option<Vec<i64>> {
         let left = placed.left(self.model.shapes.len());
         let shapes = left.iter().filter(|count| **count > 0).count();
-        let open = scene.open.iter().filter(|open| **open).count();
+        let open = state.open.iter().filter(|open| **open).count();
         let bought: i64 = placed.nodes.iter().map(|node| node.copies).sum();
         let nodes = bought.saturating_add(i64::try_from(open).unwrap_or(i64::MAX));
         let few = (1..=SHAPES_MAX).contains(&shapes) && nodes <= NODES_MAX;
-        let plain = self.goods.flexible.iter().all(Option::is_none);
+        let plain = self.priced.flexible.iter().all(Option::is_none);
         (few && plain && self.effort > Effort::Greedy).then_some(left)
     }
 
     /// Gives one of equal nodes more pods.
-    fn grow(&self, scene: &mut Scene, nodes: &mut Vec<Bought>, grown: Grown) {
-        let goods = self.goods;
+    fn grow(&self, state: &mut PlanState, nodes: &mut Vec<Bought>, grown: Grown) {
+        let priced = self.priced;
         let of = &mut nodes[grown.node];
         of.copies -= 1;
         let mut node = Bought { copies: 1, ..of.clone() };
         for (offers, sign) in [(&node.offers, 1), (&grown.offers, -1)] {
             let Some(offer) = offers.first() else { continue };
-            let budget = &mut scene.budgets[goods.offers[*offer].stall];
-            vector::add(&mut budget.left, goods.charge(*offer), sign);
+            let limit_set = &mut state.limit_sets[priced.all[*offer].pool_offers];
+            vector::add(&mut limit_set.left, priced.charge(*offer), sign);
         }
         node.offers = grown.offers;
         for part in &grown.load {
@@ -107,7 +108,7 @@ impl Placer<'_, '_, '_> {
                 Some((_, count)) => *count += part.count,
                 None => node.load.push((part.shape, part.count)),
             }
-            self.model.topology.node_rules.mark_begun(part.shape, &mut scene.begun);
+            self.model.topology.node_rules.mark_begun(part.shape, &mut state.occupied);
         }
         node.load.sort_unstable();
         node.counted.extend(grown.load);

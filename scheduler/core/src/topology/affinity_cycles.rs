@@ -1,4 +1,4 @@
-//! Circles: pods that wait for each other's company, none of which kube-scheduler would bind first.
+//! Affinity cycles: pods that wait for each other's company, none of which kube-scheduler would bind first.
 //!
 //! Invariant: what is left to place can be bound in some order as far as required pod affinity goes.
 
@@ -11,20 +11,20 @@ use crate::world::topology::{GroupRule, Topology};
 struct Bond<'r> {
     key: &'r str,
     /// Whether somebody is there already.
-    begun: bool,
+    occupied: bool,
     owns: Box<dyn Fn(usize) -> bool + 'r>,
     counts: Box<dyn Fn(usize) -> bool + 'r>,
 }
 
-/// For each shape what keeps its pods from ever being bound; none for almost all. `begun` says which node
+/// For each shape what keeps its pods from ever being bound; none for almost all. `occupied` says which node
 /// rules have a member on some host.
-pub(crate) fn hopeless(
+pub(crate) fn without_offer(
     model: &Model<'_>,
     topology: &Topology,
     wanted: &[i64],
-    begun: &[bool],
+    occupied: &[bool],
 ) -> Vec<Option<Obstacle>> {
-    let bonds = bonds(topology, begun);
+    let bonds = bonds(topology, occupied);
     let mut refused: Vec<Option<Obstacle>> = vec![None; model.shapes.len()];
     if bonds.is_empty() {
         return refused;
@@ -34,7 +34,7 @@ pub(crate) fn hopeless(
     loop {
         let holds = |shape: usize, bond: &Bond<'_>| {
             let comes = || (0..bound.len()).any(|other| bound[other] && (bond.counts)(other));
-            !(bond.owns)(shape) || bond.begun || (bond.counts)(shape) || comes()
+            !(bond.owns)(shape) || bond.occupied || (bond.counts)(shape) || comes()
         };
         let next: Vec<usize> = (0..wanted.len())
             .filter(|shape| wanted[*shape] > 0 && !bound[*shape])
@@ -47,7 +47,8 @@ pub(crate) fn hopeless(
     }
     for shape in (0..wanted.len()).filter(|shape| wanted[*shape] > 0 && !bound[*shape]) {
         let comes = |bond: &&Bond<'_>| (0..bound.len()).any(|o| bound[o] && (bond.counts)(o));
-        let missing = bonds.iter().find(|bond| (bond.owns)(shape) && !bond.begun && !comes(bond));
+        let missing =
+            bonds.iter().find(|bond| (bond.owns)(shape) && !bond.occupied && !comes(bond));
         let key = missing.map_or(HOSTNAME, |bond| bond.key).to_owned();
         let rule = TopologyRule::Affinity;
         refused[shape] = Some(Obstacle::Topology { rule, key, held_by: None });
@@ -55,20 +56,20 @@ pub(crate) fn hopeless(
     refused
 }
 
-fn bonds<'t>(topology: &'t Topology, begun: &[bool]) -> Vec<Bond<'t>> {
+fn bonds<'t>(topology: &'t Topology, occupied: &[bool]) -> Vec<Bond<'t>> {
     let near = topology
         .groups
         .iter()
-        .filter(|group| group.spec.wish.is_none() && group.spec.rule == GroupRule::Affinity);
+        .filter(|group| group.spec.preference.is_none() && group.spec.rule == GroupRule::Affinity);
     let wide = near.map(|group| Bond {
         key: &group.spec.key,
-        begun: !group.is_unbegun(),
+        occupied: !group.has_no_members(),
         owns: Box::new(|shape| group.spec.owners.contains(shape)),
         counts: Box::new(|shape| group.spec.members.contains(shape)),
     });
-    let narrow = topology.node_rules.companies().map(|(index, rule)| Bond {
+    let narrow = topology.node_rules.required_affinities().map(|(index, rule)| Bond {
         key: HOSTNAME,
-        begun: begun[index],
+        occupied: occupied[index],
         owns: Box::new(|shape| rule.owners[shape]),
         counts: Box::new(|shape| rule.members[shape]),
     });

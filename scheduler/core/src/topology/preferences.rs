@@ -1,9 +1,9 @@
-//! Wishes: preferred node affinity, soft taints, and wishes about other pods.
+//! Preferences: preferred node affinity, soft taints, and preferences about other pods.
 //!
-//! Invariant: a wish is a penalty, never a condition. A node that pods have named by preferred node
+//! Invariant: a preference is a penalty, never a condition. A node that pods have named by preferred node
 //! affinity, or that a soft taint does not keep them from, is bought whenever it can be; a domain that a
-//! wish about other pods would choose is taken while its nodes cost little more than elsewhere. Pods
-//! that find no place with their wishes are placed without them.
+//! preference about other pods would choose is taken while its nodes cost little more than elsewhere. Pods
+//! that find no place with their preferences are placed without them.
 
 use crate::model::Model;
 use crate::vocabulary::labels::NODE_POOL;
@@ -12,9 +12,9 @@ use crate::vocabulary::requirements::requirement::{Operator, Requirement};
 use crate::vocabulary::taint::{TaintEffect, Toleration};
 use crate::world::shape::PodShape;
 
-/// Which wishes are tried; each is given up after the one before.
+/// Which preferences are tried; each is given up after the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Wishes {
+pub(crate) enum Preferences {
     /// All.
     All,
     /// Those about nodes; not those about other pods.
@@ -25,7 +25,7 @@ pub(crate) enum Wishes {
     None,
 }
 
-impl Wishes {
+impl Preferences {
     /// All that can be given up.
     pub(crate) const KINDS: [Self; 3] = [Self::All, Self::Nodes, Self::Taints];
 
@@ -39,23 +39,25 @@ impl Wishes {
         }
     }
 
-    /// True when the shape has wishes of the kind that is given up after this.
+    /// True when the shape has preferences of the kind that is given up after this.
     pub(crate) fn any(self, model: &Model<'_>, shape: usize) -> bool {
         match self {
-            Self::All => model.topology.groups_of(shape).any(|group| group.spec.wish.is_some()),
+            Self::All => {
+                model.topology.groups_of(shape).any(|group| group.spec.preference.is_some())
+            }
             Self::Nodes => !model.shapes[shape].preferred_node_terms.is_empty(),
             Self::Taints => soft_taints(model, model.shapes[shape]).is_some(),
             Self::None => false,
         }
     }
 
-    /// True while wishes about other pods are tried.
+    /// True while preferences about other pods are tried.
     pub(crate) fn of_pods(self) -> bool {
         self == Self::All
     }
 }
 
-/// The wish for a pool without soft taints, when some pool has one that the shape does not tolerate.
+/// The preference for a pool without soft taints, when some pool has one that the shape does not tolerate.
 pub(super) fn soft_taints(model: &Model<'_>, kind: &PodShape) -> Option<Requirements> {
     let soft = |tolerations: &[Toleration], pool: &crate::pool::NodePool| {
         pool.taints.iter().any(|taint| {
@@ -64,8 +66,8 @@ pub(super) fn soft_taints(model: &Model<'_>, kind: &PodShape) -> Option<Requirem
         })
     };
     let stalls = model.market.stalls.iter();
-    let shunned = stalls.filter(|stall| soft(&kind.tolerations, stall.pool));
-    let names: Vec<&str> = shunned.map(|stall| stall.pool.name.as_str()).collect();
+    let shunned = stalls.filter(|pool_offers| soft(&kind.tolerations, pool_offers.pool));
+    let names: Vec<&str> = shunned.map(|pool_offers| pool_offers.pool.name.as_str()).collect();
     if names.is_empty() {
         return None;
     }

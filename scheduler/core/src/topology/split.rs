@@ -1,6 +1,6 @@
 //! Splitting: how many of a number of equal pods go to each domain of one topology key.
 //!
-//! Invariant: conditions are never broken and wishes never rule anything out. Counts are found as water
+//! Invariant: conditions are never broken and preferences never rule anything out. Counts are found as water
 //! finds its level, not pod by pod: the work grows with domains, whatever the number of pods.
 
 use crate::reason::TopologyRule;
@@ -26,11 +26,11 @@ pub(crate) struct Split<'s> {
     pub(crate) domains: &'s [Domain],
     /// Conditions on this key that touch the shape.
     pub(crate) rules: Vec<&'s Group>,
-    /// Wishes about this key that the shape has.
-    pub(crate) wishes: Vec<&'s Group>,
+    /// Preferences about this key that the shape has.
+    pub(crate) preferences: Vec<&'s Group>,
     /// Whether nobody is anywhere yet whom the shape has to join.
     pub(crate) may_begin: bool,
-    /// How much more a node may cost in a domain that grants a wish, in percent of the cheapest.
+    /// How much more a node may cost in a domain that grants a preference, in percent of the cheapest.
     pub(crate) premium_percent: i64,
 }
 
@@ -46,7 +46,7 @@ struct Level {
 
 impl Split<'_> {
     /// Pods for each domain, in the order of `domains`; fewer than `count` when rules leave no more.
-    pub(crate) fn allot(&self, count: i64) -> Vec<i64> {
+    pub(crate) fn split_all(&self, count: i64) -> Vec<i64> {
         let levels: Vec<Level> = self.rules.iter().filter_map(|r| self.level(r)).collect();
         let mut limits: Vec<i64> = self.domains.iter().map(|d| self.limit(d)).collect();
         self.begin(&mut limits, count);
@@ -60,12 +60,12 @@ impl Split<'_> {
     }
 
     /// The rule to name when no domain takes more than what has been given.
-    pub(crate) fn blocking(&self, given: &[i64]) -> TopologyRule {
+    pub(crate) fn blocking(&self, assigned: &[i64]) -> TopologyRule {
         let blocks = |rule: &&&Group| {
             let level = self.level(rule);
             (0..self.domains.len()).all(|at| match &level {
-                Some(level) => !level.admits(at, given),
-                None => !self.admits(rule, &self.domains[at]) || self.is_alone(rule, given[at]),
+                Some(level) => !level.admits(at, assigned),
+                None => !self.admits(rule, &self.domains[at]) || self.is_alone(rule, assigned[at]),
             })
         };
         let named = self.rules.iter().find(blocks).or(self.rules.first());
@@ -73,9 +73,9 @@ impl Split<'_> {
     }
 
     /// True when a pod of the shape is there and bears no other of its kind.
-    fn is_alone(&self, rule: &Group, given: i64) -> bool {
+    fn is_alone(&self, rule: &Group, assigned: i64) -> bool {
         let anti = rule.spec.rule == GroupRule::AntiAffinity;
-        given > 0 && anti && rule.spec.selects_itself(self.shape)
+        assigned > 0 && anti && rule.spec.selects_itself(self.shape)
     }
 
     /// Most pods that a domain may take as it stands: no node, or no permission, means none.
@@ -100,7 +100,7 @@ impl Split<'_> {
         let begins = |rule: &&Group| {
             rule.spec.rule == GroupRule::Affinity
                 && rule.spec.owners.contains(self.shape)
-                && rule.is_unbegun()
+                && rule.has_no_members()
         };
         if !self.rules.iter().any(begins) {
             return;
@@ -153,7 +153,7 @@ impl Split<'_> {
         (if domain.room > 0 { 0 } else { domain.cost.unwrap_or(i64::MAX) }, at)
     }
 
-    /// Domains of a spread: the emptiest first; among equals those that grant wishes, then by rank.
+    /// Domains of a spread: the emptiest first; among equals those that grant preferences, then by rank.
     fn basins(&self, level: &Level, limits: &[i64]) -> Vec<Basin> {
         let dear = self.dear();
         let tie = |at: usize| (self.load(at), dear[at], self.pull(at).base, self.rank(at));
@@ -178,41 +178,45 @@ impl Split<'_> {
         here.max().unwrap_or(0)
     }
 
-    /// Without a spread: room on hosts before anything is bought, then wishes, then the cost.
+    /// Without a spread: room on hosts before anything is bought, then preferences, then the cost.
     fn by_cost(&self, limits: &[i64], count: i64) -> Vec<i64> {
         let room = |at: usize| limits[at].min(self.domains[at].room);
         let order = |at: usize| (0, (0, at));
-        let given = water_fill::fill(&self.pools(&vec![0; limits.len()], room, order), count);
+        let assigned = water_fill::fill(&self.pools(&vec![0; limits.len()], room, order), count);
         let dear = self.dear();
         let left = |at: usize| {
-            if self.domains[at].cost.is_some() { limits[at].saturating_sub(given[at]) } else { 0 }
+            if self.domains[at].cost.is_some() {
+                limits[at].saturating_sub(assigned[at])
+            } else {
+                0
+            }
         };
         let order = |at: usize| (i64::from(dear[at]), self.rank_to_buy(at));
-        let more = self.pools(&given, left, order);
-        let rest = water_fill::fill(&more, count - given.iter().sum::<i64>());
-        given.iter().zip(rest).map(|(given, more)| given + more).collect()
+        let more = self.pools(&assigned, left, order);
+        let rest = water_fill::fill(&more, count - assigned.iter().sum::<i64>());
+        assigned.iter().zip(rest).map(|(assigned, more)| assigned + more).collect()
     }
 
     fn rank_to_buy(&self, at: usize) -> (i64, usize) {
         (self.domains[at].cost.unwrap_or(i64::MAX), at)
     }
 
-    /// Domains by what draws pods there; those that are too dear for a wish come after all others.
+    /// Domains by what draws pods there; those that are too dear for a preference come after all others.
     fn pools(
         &self,
-        given: &[i64],
+        assigned: &[i64],
         limit: impl Fn(usize) -> i64,
         order: impl Fn(usize) -> (i64, (i64, usize)),
     ) -> Vec<Basin> {
         const DEAR: i64 = 1 << 50;
-        let limits: Vec<i64> = (0..given.len()).map(limit).collect();
+        let limits: Vec<i64> = (0..assigned.len()).map(limit).collect();
         basins(&limits, &order, |at| {
             let Pull { base, slope } = self.pull(at);
-            Pull { base: base + slope * given[at] + DEAR * order(at).0, slope: slope.max(0) }
+            Pull { base: base + slope * assigned[at] + DEAR * order(at).0, slope: slope.max(0) }
         })
     }
 
-    /// Whether a node in each domain costs more than a wish may.
+    /// Whether a node in each domain costs more than a preference may.
     fn dear(&self) -> Vec<bool> {
         let least = self.domains.iter().filter_map(|domain| domain.cost).min();
         let most = least
@@ -221,28 +225,30 @@ impl Split<'_> {
         self.domains.iter().map(dear).collect()
     }
 
-    /// How little a domain is wanted, and how that grows with each pod. With wishes, these decide;
+    /// How little a domain is wanted, and how that grows with each pod. With preferences, these decide;
     /// without, pods go where others already are that rules count together with them.
     fn pull(&self, at: usize) -> Pull {
         let name = self.domains[at].name.as_deref();
-        if self.wishes.is_empty() {
+        if self.preferences.is_empty() {
             let near = self.rules.iter().filter(|rule| !rule.spec.rule.is_spread());
             let here = near.map(|rule| name.map_or(0, |name| rule.tally(name).members));
             return Pull { base: -here.sum::<i64>(), slope: -1 };
         }
-        self.wishes.iter().fold(Pull::default(), |sum, wish| {
-            let more = self.pull_of(wish, name);
+        self.preferences.iter().fold(Pull::default(), |sum, preference| {
+            let more = self.pull_of(preference, name);
             Pull { base: sum.base + more.base, slope: sum.slope + more.slope }
         })
     }
 
-    fn pull_of(&self, wish: &Group, name: Option<&str>) -> Pull {
-        let weight = wish.spec.wish.unwrap_or(1);
-        let (owner, member) =
-            (wish.spec.owners.contains(self.shape), wish.spec.members.contains(self.shape));
-        let here = name.map(|name| wish.tally(name)).unwrap_or_default();
+    fn pull_of(&self, preference: &Group, name: Option<&str>) -> Pull {
+        let weight = preference.spec.preference.unwrap_or(1);
+        let (owner, member) = (
+            preference.spec.owners.contains(self.shape),
+            preference.spec.members.contains(self.shape),
+        );
+        let here = name.map(|name| preference.tally(name)).unwrap_or_default();
         let both = i64::from(owner && member);
-        let (base, slope) = match wish.spec.rule {
+        let (base, slope) = match preference.spec.rule {
             // Where the label is missing a spread is not improved by any pod.
             GroupRule::Spread { .. } if name.is_none() => (1 << 20, 0),
             GroupRule::Spread { .. } => (here.members, both),
@@ -257,16 +263,17 @@ impl Split<'_> {
 
     /// Several spreads with counts of their own have no common level: pod by pod.
     fn one_by_one(&self, levels: &[Level], limits: &[i64], count: i64) -> Vec<i64> {
-        let mut given = vec![0; limits.len()];
+        let mut assigned = vec![0; limits.len()];
         for _ in 0..count {
             let fits = |at: &usize| {
-                given[*at] < limits[*at] && levels.iter().all(|level| level.admits(*at, &given))
+                assigned[*at] < limits[*at]
+                    && levels.iter().all(|level| level.admits(*at, &assigned))
             };
-            let key = |at: &usize| (levels[0].here[*at] + given[*at], self.rank(*at));
+            let key = |at: &usize| (levels[0].here[*at] + assigned[*at], self.rank(*at));
             let Some(best) = (0..limits.len()).filter(fits).min_by_key(key) else { break };
-            given[best] += 1;
+            assigned[best] += 1;
         }
-        given
+        assigned
     }
 }
 
@@ -313,18 +320,19 @@ fn narrow(levels: &[Level], limits: &mut [i64]) {
 
 impl Level {
     /// The minimum once each domain has been given some more.
-    fn floor(&self, given: &[i64]) -> i64 {
+    fn floor(&self, assigned: &[i64]) -> i64 {
         if self.short {
             return 0;
         }
-        let all = self.here.iter().zip(given).zip(&self.leveled).filter(|(_, leveled)| **leveled);
-        let least = all.map(|((here, given), _)| here.saturating_add(*given)).min();
+        let all =
+            self.here.iter().zip(assigned).zip(&self.leveled).filter(|(_, leveled)| **leveled);
+        let least = all.map(|((here, assigned), _)| here.saturating_add(*assigned)).min();
         // Without any domain, nothing bounds the minimum but the pods themselves.
         let least = least.unwrap_or(i64::MAX).min(self.outside);
         if least == i64::MAX { i64::MAX / 2 } else { least }
     }
 
-    fn admits(&self, at: usize, given: &[i64]) -> bool {
-        self.here[at] + given[at] + 1 - self.floor(given) <= self.max_skew
+    fn admits(&self, at: usize, assigned: &[i64]) -> bool {
+        self.here[at] + assigned[at] + 1 - self.floor(assigned) <= self.max_skew
     }
 }

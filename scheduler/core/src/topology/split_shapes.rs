@@ -1,4 +1,4 @@
-//! Rows: pods of one shape with one set of requirements, after topology has had its say.
+//! Item classes: pods of one shape with one set of requirements, after topology has had its say.
 //!
 //! Invariant: every rule over wide domains is settled here by narrowing requirements to a domain; what
 //! is packed afterwards can no longer break one. Pods that no domain may take are refused with the
@@ -7,31 +7,31 @@
 mod narrowed;
 
 use crate::model::Model;
-use crate::offers::priced::Goods;
+use crate::offers::priced::PricedOffers;
 use crate::offers::priced::domains::Place;
 use crate::pack::problem::vector::{self, Vector};
 use crate::reason::{Obstacle, TopologyRule};
 use crate::topology::binding_rules::{are_waiting, is_live, widen};
-use crate::topology::preferences::Wishes;
+use crate::topology::preferences::Preferences;
 use crate::topology::split::{Domain, Split};
 use crate::vocabulary::requirements::Requirements;
 use crate::vocabulary::requirements::requirement::Requirement;
 use crate::world::topology::{Group, GroupRule, Topology};
 
 /// Topology keys with domains.
-pub(crate) type Given = Vec<(String, String)>;
+pub(crate) type Assigned = Vec<(String, String)>;
 
 /// Pods of one shape that may go to the same places.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RowSpec {
+pub(crate) struct ClassSpec {
     /// Their shape.
     pub(crate) shape: usize,
-    /// Where they should go: conditions and wishes.
+    /// Where they should go: conditions and preferences.
     pub(crate) alternatives: Vec<Requirements>,
     /// Where they may go: conditions only.
     pub(crate) allowed: Vec<Requirements>,
     /// Topology keys with the domains that the pods have been counted in.
-    pub(crate) given: Given,
+    pub(crate) assigned: Assigned,
     /// How many.
     pub(crate) count: i64,
 }
@@ -48,55 +48,55 @@ pub(crate) struct Refused {
 }
 
 /// Settles topology for a number of pods of each shape and counts them in `topology`.
-pub(crate) struct Allotter<'g, 'm, 'a> {
+pub(crate) struct TopologySplitter<'g, 'm, 'a> {
     /// The world.
     pub(crate) model: &'m Model<'a>,
     /// What can be bought.
-    pub(crate) goods: &'g Goods<'m, 'a>,
+    pub(crate) priced: &'g PricedOffers<'m, 'a>,
     /// Rules with current counts.
     pub(crate) topology: &'g mut Topology,
     /// Room that hosts have left; nothing where they take no pods.
     pub(crate) rooms: Vec<Option<&'g Vector>>,
     /// Pods to place now, by shape.
     pub(crate) wanted: &'g [i64],
-    /// Which wishes are tried.
-    pub(crate) wishes: Wishes,
+    /// Which preferences are tried.
+    pub(crate) preferences: Preferences,
     /// Whether nodes may be bought.
     pub(crate) buy: bool,
-    /// Whether nobody was anywhere whom the shape has to join when its allotting began.
+    /// Whether nobody was anywhere whom the shape has to join when its split began.
     pub(crate) may_begin: bool,
 }
 
 /// One topology key on which pods of a shape are split.
 struct Key {
     name: String,
-    /// True when a condition needs the domain to be certain; false when only wishes look at it.
+    /// True when a condition needs the domain to be certain; false when only preferences look at it.
     hard: bool,
 }
 
-impl Allotter<'_, '_, '_> {
-    /// All rows, and what is refused.
-    pub(crate) fn allot(&mut self) -> (Vec<RowSpec>, Vec<Refused>) {
-        let (mut rows, mut refused) = (Vec::new(), Vec::new());
+impl TopologySplitter<'_, '_, '_> {
+    /// All classes, and what is refused.
+    pub(crate) fn split_all(&mut self) -> (Vec<ClassSpec>, Vec<Refused>) {
+        let (mut classes, mut refused) = (Vec::new(), Vec::new());
         let mut all: Vec<usize> = (0..self.wanted.len()).filter(|s| self.wanted[*s] > 0).collect();
         all.sort_by_key(|shape| (std::cmp::Reverse(self.model.shapes[*shape].priority), *shape));
         let (followers, leaders): (Vec<usize>, Vec<usize>) =
             all.into_iter().partition(|shape| self.follows(*shape));
-        let (wishful, plain): (Vec<usize>, Vec<usize>) =
+        let (preferring, plain): (Vec<usize>, Vec<usize>) =
             leaders.into_iter().partition(|shape| self.would_follow(*shape));
-        for shape in plain.into_iter().chain(wishful) {
-            self.allot_shape(shape, &mut rows, &mut refused);
+        for shape in plain.into_iter().chain(preferring) {
+            self.split_shape(shape, &mut classes, &mut refused);
         }
-        self.allot_followers(followers, &mut rows, &mut refused);
-        (rows, refused)
+        self.split_followers(followers, &mut classes, &mut refused);
+        (classes, refused)
     }
 
     /// Shapes that follow others wait until those have a domain; when none is left that can follow, one
     /// begins by itself, or else the first is refused.
-    fn allot_followers(
+    fn split_followers(
         &mut self,
         mut waiting: Vec<usize>,
-        rows: &mut Vec<RowSpec>,
+        classes: &mut Vec<ClassSpec>,
         refused: &mut Vec<Refused>,
     ) {
         while !waiting.is_empty() {
@@ -110,65 +110,72 @@ impl Allotter<'_, '_, '_> {
                 ready
             };
             for shape in next {
-                self.allot_shape(shape, rows, refused);
+                self.split_shape(shape, classes, refused);
             }
         }
     }
 
     fn follows(&self, shape: usize) -> bool {
-        self.topology.companies(shape).next().is_some()
+        self.topology.required_affinities(shape).next().is_some()
     }
 
     fn would_follow(&self, shape: usize) -> bool {
         let near = |group: &Group| group.spec.rule == GroupRule::Affinity;
-        let mut wishes = self.topology.groups_of(shape).filter(|g| g.spec.wish.is_some());
-        wishes.any(|group| near(group) && group.spec.owners.contains(shape))
+        let mut preferences =
+            self.topology.groups_of(shape).filter(|g| g.spec.preference.is_some());
+        preferences.any(|group| near(group) && group.spec.owners.contains(shape))
     }
 
     fn has_leader(&self, shape: usize) -> bool {
-        self.topology.companies(shape).all(|group| !group.is_unbegun())
+        self.topology.required_affinities(shape).all(|group| !group.has_no_members())
     }
 
     fn can_begin(&self, shape: usize) -> bool {
         self.topology
-            .companies(shape)
-            .all(|group| !group.is_unbegun() || group.spec.members.contains(shape))
+            .required_affinities(shape)
+            .all(|group| !group.has_no_members() || group.spec.members.contains(shape))
     }
 
-    /// Rows of a shape. Pods that conditions leave no domain for where their wishes go are allotted
+    /// Classes of a shape. Pods that conditions leave no domain for where their preferences go are split
     /// without these.
-    fn allot_shape(&mut self, shape: usize, rows: &mut Vec<RowSpec>, refused: &mut Vec<Refused>) {
-        let tried = self.wishes;
-        let mut without = self.allot_with_wishes(shape, self.wanted[shape], rows);
-        while let Some(next) = self.wishes.next() {
-            let given_up = std::mem::replace(&mut self.wishes, next);
+    fn split_shape(
+        &mut self,
+        shape: usize,
+        classes: &mut Vec<ClassSpec>,
+        refused: &mut Vec<Refused>,
+    ) {
+        let tried = self.preferences;
+        let mut without = self.allot_with_preferences(shape, self.wanted[shape], classes);
+        while let Some(next) = self.preferences.next() {
+            let given_up = std::mem::replace(&mut self.preferences, next);
             if !without.is_empty() && given_up.any(self.model, shape) {
                 let count = without.iter().map(|refused| refused.count).sum();
-                without = self.allot_with_wishes(shape, count, rows);
+                without = self.allot_with_preferences(shape, count, classes);
             }
         }
-        self.wishes = tried;
+        self.preferences = tried;
         refused.extend(without);
     }
 
-    /// Rows of some pods of a shape, and those that find no domain.
-    fn allot_with_wishes(
+    /// Classes of some pods of a shape, and those that find no domain.
+    fn allot_with_preferences(
         &mut self,
         shape: usize,
         count: i64,
-        rows: &mut Vec<RowSpec>,
+        classes: &mut Vec<ClassSpec>,
     ) -> Vec<Refused> {
         let allowed = self.model.alternatives[shape].clone();
         let alternatives = narrowed::narrowed(self, shape, &allowed);
-        let nobody = self.topology.companies(shape).all(Group::is_unbegun);
+        let nobody = self.topology.required_affinities(shape).all(Group::has_no_members);
         self.may_begin = nobody;
         let mut refused = Vec::new();
-        let mut pieces = vec![RowSpec { shape, alternatives, allowed, given: Vec::new(), count }];
+        let mut pieces =
+            vec![ClassSpec { shape, alternatives, allowed, assigned: Vec::new(), count }];
         for key in self.keys(shape) {
-            widen(self.model, self.goods, self.topology, shape, &key.name);
+            widen(self.model, self.priced, self.topology, shape, &key.name);
             pieces = pieces.into_iter().flat_map(|p| self.split(p, &key, &mut refused)).collect();
         }
-        rows.extend(pieces.into_iter().filter(|piece| piece.count > 0));
+        classes.extend(pieces.into_iter().filter(|piece| piece.count > 0));
         refused
     }
 
@@ -187,7 +194,8 @@ impl Allotter<'_, '_, '_> {
     }
 
     fn is_live(&self, group: &Group) -> bool {
-        is_live(self.model, group) || (group.spec.wish.is_none() && self.will_have_owners(group))
+        is_live(self.model, group)
+            || (group.spec.preference.is_none() && self.will_have_owners(group))
     }
 
     fn will_have_owners(&self, group: &Group) -> bool {
@@ -195,21 +203,21 @@ impl Allotter<'_, '_, '_> {
             || group.spec.owners.iter().any(|shape| self.wanted[shape] > 0)
     }
 
-    /// A wish matters to those who have it, and to those who are wished for.
+    /// A preference matters to those who have it, and to those who are wished for.
     fn is_wished(&self, shape: usize, group: &Group) -> bool {
         let wished = group.spec.rule == GroupRule::Affinity && self.will_have_owners(group);
-        self.wishes.of_pods()
-            && group.spec.wish.is_some()
+        self.preferences.of_pods()
+            && group.spec.preference.is_some()
             && (group.spec.owners.contains(shape) || wished)
     }
 
     /// Gives the pods of a piece domains of one topology key.
-    fn split(&mut self, piece: RowSpec, key: &Key, refused: &mut Vec<Refused>) -> Vec<RowSpec> {
+    fn split(&mut self, piece: ClassSpec, key: &Key, refused: &mut Vec<Refused>) -> Vec<ClassSpec> {
         let domains = self.domains(&piece, &key.name);
-        let (given, blocking) = self.choose(&piece, key, &domains);
-        let missing = piece.count - given.iter().sum::<i64>();
+        let (assigned, blocking) = self.choose(&piece, key, &domains);
+        let missing = piece.count - assigned.iter().sum::<i64>();
         let mut pieces = Vec::new();
-        for (domain, count) in domains.iter().zip(given).filter(|(_, count)| *count > 0) {
+        for (domain, count) in domains.iter().zip(assigned).filter(|(_, count)| *count > 0) {
             let name = domain.name.as_deref();
             if let Some(name) = name {
                 self.topology.record_in(piece.shape, &key.name, name, count);
@@ -217,7 +225,7 @@ impl Allotter<'_, '_, '_> {
             pieces.push(piece.narrowed(key, name, count));
         }
         if missing > 0 && key.hard {
-            for (earlier, domain) in &piece.given {
+            for (earlier, domain) in &piece.assigned {
                 self.topology.record_in(piece.shape, earlier, domain, -missing);
             }
             let obstacle = if domains.iter().all(|domain| domain.name.is_none()) {
@@ -230,7 +238,7 @@ impl Allotter<'_, '_, '_> {
             refused.push(Refused { shape: piece.shape, count: missing, obstacle });
         }
         if missing > 0 && !key.hard {
-            pieces.push(RowSpec { count: missing, ..piece });
+            pieces.push(ClassSpec { count: missing, ..piece });
         }
         pieces
     }
@@ -243,30 +251,30 @@ impl Allotter<'_, '_, '_> {
         spread.emptiest()
     }
 
-    fn choose(&self, piece: &RowSpec, key: &Key, domains: &[Domain]) -> (Vec<i64>, TopologyRule) {
+    fn choose(&self, piece: &ClassSpec, key: &Key, domains: &[Domain]) -> (Vec<i64>, TopologyRule) {
         let here = self.topology.groups_of(piece.shape).filter(|g| g.spec.key == key.name);
-        let (rules, wishes): (Vec<&Group>, Vec<&Group>) = here
+        let (rules, preferences): (Vec<&Group>, Vec<&Group>) = here
             .filter(|group| self.is_live(group) || self.is_wished(piece.shape, group))
-            .partition(|group| group.spec.wish.is_none());
+            .partition(|group| group.spec.preference.is_none());
         let split = Split {
             shape: piece.shape,
             domains,
             rules,
-            wishes,
+            preferences,
             may_begin: self.may_begin,
-            premium_percent: self.model.input.wish_premium_percent,
+            premium_percent: self.model.input.preference_premium_percent,
         };
-        let given = split.allot(piece.count);
-        let blocking = split.blocking(&given);
-        (given, blocking)
+        let assigned = split.split_all(piece.count);
+        let blocking = split.blocking(&assigned);
+        (assigned, blocking)
     }
 
     /// Domains where the piece could run: bought anew at a cost, or on hosts with room.
-    fn domains(&self, piece: &RowSpec, key: &str) -> Vec<Domain> {
-        let places = self.goods.places.of(self.goods, piece.shape, &piece.alternatives, key);
+    fn domains(&self, piece: &ClassSpec, key: &str) -> Vec<Domain> {
+        let places = self.priced.places.of(self.priced, piece.shape, &piece.alternatives, key);
         let request = &self.model.requests[piece.shape];
         let cost = |place: &Place| {
-            if self.buy { place.cost(self.goods, request) } else { None }
+            if self.buy { place.cost(self.priced, request) } else { None }
         };
         let domain = |place: &Place| Domain {
             name: place.domain.clone(),
@@ -279,8 +287,8 @@ impl Allotter<'_, '_, '_> {
     /// How many pods, up to `most`, the hosts of a place have room for.
     pub(super) fn room(&self, place: &Place, request: &[i64], most: i64) -> i64 {
         let mut room = 0_i64;
-        for host in &place.hosts {
-            let Some(free) = self.rooms[*host] else { continue };
+        for existing in &place.existing_nodes {
+            let Some(free) = self.rooms[*existing] else { continue };
             room = room.saturating_add(vector::copies(request, free));
             if room >= most {
                 return most;
@@ -290,7 +298,7 @@ impl Allotter<'_, '_, '_> {
     }
 }
 
-impl RowSpec {
+impl ClassSpec {
     /// No pods of a shape yet, kept to a domain of each of these keys.
     pub(crate) fn pinned(
         model: &Model<'_>,
@@ -299,9 +307,9 @@ impl RowSpec {
     ) -> Self {
         let alternatives = model.alternatives[shape].clone();
         let allowed = alternatives.clone();
-        let row = Self { shape, alternatives, allowed, given: Vec::new(), count: 0 };
-        pins.iter().fold(row, |row, (key, domain)| {
-            row.narrowed(&Key { name: key.clone(), hard: true }, domain.as_deref(), 0)
+        let class = Self { shape, alternatives, allowed, assigned: Vec::new(), count: 0 };
+        pins.iter().fold(class, |class, (key, domain)| {
+            class.narrowed(&Key { name: key.clone(), hard: true }, domain.as_deref(), 0)
         })
     }
 
@@ -316,26 +324,26 @@ impl RowSpec {
             });
             each.filter(|alternative| !alternative.is_contradictory()).collect()
         };
-        let mut given = self.given.clone();
-        given.extend(domain.map(|domain| (key.name.clone(), domain.to_owned())));
+        let mut assigned = self.assigned.clone();
+        assigned.extend(domain.map(|domain| (key.name.clone(), domain.to_owned())));
         Self {
             shape: self.shape,
             alternatives: narrow(&self.alternatives),
             allowed: if key.hard { narrow(&self.allowed) } else { self.allowed.clone() },
-            given,
+            assigned,
             count,
         }
     }
 }
 
 /// Node rules that have a member on some host.
-pub(crate) fn begun(model: &Model<'_>) -> Vec<bool> {
+pub(crate) fn occupied(model: &Model<'_>) -> Vec<bool> {
     let rules = &model.topology.node_rules;
-    let mut begun = vec![false; rules.len()];
-    for host in &model.hosts {
-        for shape in host.pods.keys() {
-            rules.mark_begun(*shape, &mut begun);
+    let mut occupied = vec![false; rules.len()];
+    for existing in &model.existing_nodes {
+        for shape in existing.pods.keys() {
+            rules.mark_begun(*shape, &mut occupied);
         }
     }
-    begun
+    occupied
 }

@@ -1,4 +1,4 @@
-//! Water: pods run to where they are wanted most, and fill places as they become equal.
+//! Water-filling: pods run to where they are wanted most, and fill places as they become equal.
 //!
 //! Invariant: the result is that of putting pods one by one where the level is lowest, ties by rank;
 //! the work is that of a few passes over the basins.
@@ -42,17 +42,17 @@ pub(crate) fn fill(basins: &[Basin], count: i64) -> Vec<i64> {
         let middle = low + high.saturating_sub(low) / 2;
         if all(middle) >= count { high = middle } else { low = middle + 1 }
     }
-    let mut given: Vec<i64> =
+    let mut assigned: Vec<i64> =
         basins.iter().map(|basin| basin.below(low.saturating_sub(1))).collect();
-    let mut left = count - given.iter().sum::<i64>();
+    let mut left = count - assigned.iter().sum::<i64>();
     let mut order: Vec<usize> = (0..basins.len()).collect();
     order.sort_by_key(|at| basins[*at].rank);
     for at in order {
-        let more = (basins[at].below(low) - given[at]).min(left);
-        given[at] += more;
+        let more = (basins[at].below(low) - assigned[at]).min(left);
+        assigned[at] += more;
         left -= more;
     }
-    given
+    assigned
 }
 
 #[cfg(test)]
@@ -61,14 +61,14 @@ mod tests {
 
     /// The definition, pod by pod.
     fn pour(basins: &[Basin], count: i64) -> Vec<i64> {
-        let mut given = vec![0; basins.len()];
+        let mut assigned = vec![0; basins.len()];
         for _ in 0..count {
-            let open = (0..basins.len()).filter(|at| given[*at] < basins[*at].limit);
-            let level = |at: &usize| basins[*at].base + basins[*at].slope * given[*at];
+            let open = (0..basins.len()).filter(|at| assigned[*at] < basins[*at].limit);
+            let level = |at: &usize| basins[*at].base + basins[*at].slope * assigned[*at];
             let Some(at) = open.min_by_key(|at| (level(at), basins[*at].rank)) else { break };
-            given[at] += 1;
+            assigned[at] += 1;
         }
-        given
+        assigned
     }
 
     #[test]
@@ -90,8 +90,8 @@ mod tests {
     #[test]
     fn no_number_of_pods_is_too_large() {
         let basin = Basin { base: 0, slope: 1, rank: 0, limit: i64::MAX };
-        let given = fill(&[basin, Basin { rank: 1, ..basin }], 2_000_000_001);
-        assert_eq!(given, [1_000_000_001, 1_000_000_000]);
+        let assigned = fill(&[basin, Basin { rank: 1, ..basin }], 2_000_000_001);
+        assert_eq!(assigned, [1_000_000_001, 1_000_000_000]);
         assert_eq!(fill(&[Basin { slope: 0, ..basin }], 5), [5]);
         assert_eq!(fill(&[Basin { limit: 0, ..basin }], 5), [0]);
         assert_eq!(fill(&[], 5), Vec::<i64>::new());

@@ -70,7 +70,7 @@ pub struct TopologySpread {
     pub max_skew: i64,
     /// Node label whose values are the domains.
     pub topology_key: String,
-    /// True for ScheduleAnyway: a wish, not a condition.
+    /// True for ScheduleAnyway: a preference, not a condition.
     pub schedule_anyway: bool,
     /// Pods counted, in the pod's own namespace; `matchLabelKeys` are merged in.
     pub selector: LabelSelector,
@@ -151,7 +151,7 @@ impl TopologySpread {
 }
 
 impl PodShape {
-    /// Labels by whose values its rules and wishes about other pods tell nodes apart, each once.
+    /// Labels by whose values its rules and preferences about other pods tell nodes apart, each once.
     #[must_use]
     pub fn topology_keys(&self) -> BTreeSet<&str> {
         let spreads = self.topology_spread.iter().map(|spread| spread.topology_key.as_str());

@@ -1,7 +1,7 @@
 //! Topology rules of all shapes, and how many pods each domain holds.
 //!
 //! Invariant: rules over single nodes become [`NodeRules`], rules over wider domains become
-//! [`Group`]s with a tally for each domain. Wishes are kept apart from conditions: a wish orders
+//! [`Group`]s with a tally for each domain. Preferences are kept apart from conditions: a preference orders
 //! domains and hosts, it never rules one out.
 
 mod collect;
@@ -24,12 +24,12 @@ pub(crate) type Heights = BTreeMap<usize, i64>;
 /// All rules of a world's shapes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Topology {
-    /// Rules and wishes over wide domains.
+    /// Rules and preferences over wide domains.
     pub(crate) groups: Vec<Group>,
     /// Rules over nodes.
     pub(crate) node_rules: NodeRules,
-    /// Wishes over nodes.
-    pub(crate) node_wishes: NodeRules,
+    /// Preferences over nodes.
+    pub(crate) node_preferences: NodeRules,
     of_shape: Rc<Vec<Vec<usize>>>,
 }
 
@@ -37,9 +37,9 @@ impl Topology {
     /// Collects the rules of the shapes; nothing is counted yet.
     pub(crate) fn of(shapes: &[&PodShape], heights: &Heights) -> Self {
         let mut groups = Vec::new();
-        let (mut rules, mut wishes) = (host_port_rules(shapes), Vec::new());
+        let (mut rules, mut preferences) = (host_port_rules(shapes), Vec::new());
         for (at, spec) in collect::collect(shapes).into_iter().enumerate() {
-            match (spec.key.as_str(), spec.wish) {
+            match (spec.key.as_str(), spec.preference) {
                 (HOSTNAME, None) => {
                     let kind = match heights.get(&at) {
                         Some(height) => RuleKind::AtMost(*height),
@@ -48,7 +48,7 @@ impl Topology {
                     rules.push(node_rule(&spec, kind, shapes.len()));
                 }
                 (HOSTNAME, Some(_)) => {
-                    wishes.push(node_rule(&spec, node_kind(spec.rule), shapes.len()));
+                    preferences.push(node_rule(&spec, node_kind(spec.rule), shapes.len()));
                 }
                 _ => groups.push(Group::new(spec)),
             }
@@ -61,7 +61,7 @@ impl Topology {
         Self {
             groups,
             node_rules: NodeRules::new(rules, shapes.len()),
-            node_wishes: NodeRules::new(wishes, shapes.len()),
+            node_preferences: NodeRules::new(preferences, shapes.len()),
             of_shape: Rc::new(of_shape),
         }
     }
@@ -76,16 +76,19 @@ impl Topology {
         self.node_rules.is_free(shape) && self.of_shape[shape].is_empty()
     }
 
-    /// How far wishes over wide domains are from being granted; smaller is better, for equal pods.
+    /// How far preferences over wide domains are from being granted; smaller is better, for equal pods.
     pub(crate) fn ungranted(&self) -> i64 {
-        let wishes = self.groups.iter().filter_map(|group| Some((group.spec.wish?, group)));
-        total(wishes.map(|(weight, group)| weight.saturating_mul(group.ungranted())))
+        let preferences =
+            self.groups.iter().filter_map(|group| Some((group.spec.preference?, group)));
+        total(preferences.map(|(weight, group)| weight.saturating_mul(group.ungranted())))
     }
 
     /// Conditions by which pods of a shape need company.
-    pub(crate) fn companies(&self, shape: usize) -> impl Iterator<Item = &Group> {
+    pub(crate) fn required_affinities(&self, shape: usize) -> impl Iterator<Item = &Group> {
         self.groups_of(shape).filter(move |Group { spec, .. }| {
-            spec.wish.is_none() && spec.rule == GroupRule::Affinity && spec.owners.contains(shape)
+            spec.preference.is_none()
+                && spec.rule == GroupRule::Affinity
+                && spec.owners.contains(shape)
         })
     }
 
@@ -135,8 +138,9 @@ impl Topology {
 /// Hard spreads over hosts, by their place among all rules.
 pub(crate) fn host_spreads(shapes: &[&PodShape]) -> Vec<(usize, GroupSpec)> {
     let all = collect::collect(shapes).into_iter().enumerate();
-    let over_hosts =
-        |spec: &GroupSpec| spec.rule.is_spread() && spec.wish.is_none() && spec.key == HOSTNAME;
+    let over_hosts = |spec: &GroupSpec| {
+        spec.rule.is_spread() && spec.preference.is_none() && spec.key == HOSTNAME
+    };
     all.filter(|(_, spec)| over_hosts(spec)).collect()
 }
 

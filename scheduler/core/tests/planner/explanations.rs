@@ -70,7 +70,7 @@ fn write_choice(text: &mut String, choice: &Choice) {
 
 fn write_more(text: &mut String, more: &OneMore) {
     write!(text, "one more {}", dollars(more.price_micro_usd_per_hour)).unwrap();
-    more.host.iter().for_each(|host| write!(text, " on {}", host.name().unwrap()).unwrap());
+    more.existing.iter().for_each(|host| write!(text, " on {}", host.name().unwrap()).unwrap());
     writeln!(text).unwrap();
     more.added.iter().for_each(|node| writeln!(text, "  adds {}", sold(node)).unwrap());
     more.dropped.iter().for_each(|node| writeln!(text, "  drops {}", sold(node)).unwrap());

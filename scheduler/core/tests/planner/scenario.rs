@@ -52,7 +52,7 @@ pub fn read(text: &str) -> Scenario {
             "node" => scenario.put_node(rest),
             "claim" => scenario.put_claim(rest),
             "pdb" => scenario.put_budget(rest),
-            "premium" => scenario.input.wish_premium_percent = rest[0].parse().unwrap(),
+            "premium" => scenario.input.preference_premium_percent = rest[0].parse().unwrap(),
             "objective" => scenario.input.objective = objects::objective(rest),
             "kept" => objects::keep(&mut scenario.input, rest),
             "unclaimed" => scenario.put_unclaimed(rest),

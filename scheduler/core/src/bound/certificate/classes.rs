@@ -85,7 +85,7 @@ impl SharedRoom {
 
 /// Pods of a class that may be in the room.
 #[derive(Clone, Copy)]
-struct Guest<'a> {
+struct Arrival<'a> {
     request: &'a [i64],
     most: i64,
     value: i128,
@@ -98,7 +98,7 @@ struct Search<'a> {
     price: i64,
     limit: i128,
     room: Vec<i64>,
-    guests: Vec<Guest<'a>>,
+    guests: Vec<Arrival<'a>>,
     steps: usize,
 }
 
@@ -107,7 +107,7 @@ impl<'a> Search<'a> {
         let each = classes.iter().zip(values).zip(&room.admits).filter(|(_, admits)| **admits);
         let guests = each.filter_map(|((class, value), _)| {
             let most = copies(&class.request, &room.room).min(class.count);
-            (most > 0 && *value > 0).then_some(Guest {
+            (most > 0 && *value > 0).then_some(Arrival {
                 request: &class.request,
                 most,
                 value: *value,
@@ -133,7 +133,7 @@ impl<'a> Search<'a> {
     fn weigh(&mut self) {
         let dims = self.room.len();
         let mut weights = vec![WEIGHTS / i128::try_from(dims.max(1)).unwrap_or(1); dims];
-        let mut best: Option<(i128, Vec<Guest<'a>>)> = None;
+        let mut best: Option<(i128, Vec<Arrival<'a>>)> = None;
         for round in 0..ADAPTATIONS {
             self.sort(&weights);
             let potential = self.potential(0, FULL);
@@ -159,12 +159,12 @@ impl<'a> Search<'a> {
     /// Sizes under weights whose sum may be a little more than whole, and the order by value for size.
     fn sort(&mut self, weights: &[i128]) {
         let sum: i128 = weights.iter().sum::<i128>().max(1);
-        for guest in &mut self.guests {
-            let shares = guest.request.iter().zip(&self.room).zip(weights);
+        for arrival in &mut self.guests {
+            let shares = arrival.request.iter().zip(&self.room).zip(weights);
             let sizes = shares.map(|((need, have), weight)| {
                 i128::from((*need).max(0)) * (FULL / sum * weight) / i128::from((*have).max(1))
             });
-            guest.size = sizes.sum();
+            arrival.size = sizes.sum();
         }
         self.guests.sort_by(|a, b| (b.value * a.size.max(1)).cmp(&(a.value * b.size.max(1))));
     }
@@ -173,14 +173,14 @@ impl<'a> Search<'a> {
     fn usage(&self) -> Vec<i128> {
         let mut free = FULL;
         let mut used = vec![0; self.room.len()];
-        for guest in &self.guests {
-            let most = i128::from(guest.most) * 1_000;
+        for arrival in &self.guests {
+            let most = i128::from(arrival.most) * 1_000;
             let thousandths =
-                if guest.size == 0 { most } else { most.min(free * 1_000 / guest.size) };
-            for ((sum, need), have) in used.iter_mut().zip(guest.request).zip(&self.room) {
+                if arrival.size == 0 { most } else { most.min(free * 1_000 / arrival.size) };
+            for ((sum, need), have) in used.iter_mut().zip(arrival.request).zip(&self.room) {
                 *sum += thousandths * i128::from((*need).max(0)) / i128::from((*have).max(1));
             }
-            free -= thousandths * guest.size / 1_000;
+            free -= thousandths * arrival.size / 1_000;
             if free <= 0 {
                 break;
             }
@@ -199,12 +199,13 @@ impl<'a> Search<'a> {
             Some(left) => left,
             None => return Err(CertificateError::Undecided { price: self.price }),
         };
-        let guest = self.guests[at];
-        for count in (0..=copies(guest.request, &self.room).min(guest.most)).rev() {
-            take(&mut self.room, guest.request, count);
+        let arrival = self.guests[at];
+        for count in (0..=copies(arrival.request, &self.room).min(arrival.most)).rev() {
+            take(&mut self.room, arrival.request, count);
             let (many, free) = (i128::from(count), free);
-            let visited = self.visit(at + 1, value + guest.value * many, free - guest.size * many);
-            take(&mut self.room, guest.request, -count);
+            let visited =
+                self.visit(at + 1, value + arrival.value * many, free - arrival.size * many);
+            take(&mut self.room, arrival.request, -count);
             visited?;
         }
         Ok(())
@@ -213,14 +214,14 @@ impl<'a> Search<'a> {
     /// The most that guests from `at` on can be worth: a fractional filling, rounded up.
     fn potential(&self, at: usize, mut free: i128) -> i128 {
         let mut value = 0;
-        for guest in &self.guests[at..] {
-            let most = i128::from(guest.most);
-            if guest.size * most <= free {
-                value += guest.value * most;
-                free -= guest.size * most;
+        for arrival in &self.guests[at..] {
+            let most = i128::from(arrival.most);
+            if arrival.size * most <= free {
+                value += arrival.value * most;
+                free -= arrival.size * most;
                 continue;
             }
-            return value + guest.value * free.max(0) / guest.size + 1;
+            return value + arrival.value * free.max(0) / arrival.size + 1;
         }
         value
     }

@@ -36,8 +36,8 @@ impl Teller<'_, '_, '_> {
         if !lonely {
             self.together(&mut funnel, node, &offers);
         }
-        let cost = self.goods.cost(chosen);
-        self.narrow(&mut funnel, By::Rest, |offer| self.goods.cost(offer) >= cost);
+        let cost = self.priced.cost(chosen);
+        self.narrow(&mut funnel, By::Rest, |offer| self.priced.cost(offer) >= cost);
         let chosen = self.candidate(chosen);
         Some(Purchase {
             pool: node.pool.clone(),
@@ -50,11 +50,11 @@ impl Teller<'_, '_, '_> {
 
     /// The offers of a node's candidates, in their order.
     fn offers_of(&self, node: &NewNode) -> Vec<usize> {
-        let all = self.goods.offers.iter().enumerate();
+        let all = self.priced.all.iter().enumerate();
         let same = all.filter(|(_, offer)| {
-            let stall = &self.model.market.stalls[offer.stall];
-            stall.pool.name == node.pool
-                && written_labels(&stall.flavours[offer.flavour]) == node.labels
+            let pool_offers = &self.model.market.stalls[offer.pool_offers];
+            pool_offers.pool.name == node.pool
+                && written_labels(&pool_offers.flavours[offer.flavour]) == node.labels
         });
         let own: Vec<usize> = same.map(|(at, _)| at).collect();
         let find = |wanted: &Candidate| {
@@ -64,15 +64,15 @@ impl Teller<'_, '_, '_> {
     }
 
     fn candidate(&self, offer: usize) -> Candidate {
-        let offer = &self.goods.offers[offer];
-        let instance = self.model.market.stalls[offer.stall].types[offer.kind];
+        let offer = &self.priced.all[offer];
+        let instance = self.model.market.stalls[offer.pool_offers].types[offer.kind];
         candidate(&self.model.input.objective, instance, offer.offering)
     }
 
     /// What is sold, and what pools allow of it.
     fn market(&self, funnel: &mut Funnel) {
         let mut sold = BTreeSet::new();
-        for kind in self.model.market.stalls.iter().flat_map(|stall| &stall.all_types) {
+        for kind in self.model.market.stalls.iter().flat_map(|pool_offers| &pool_offers.all_types) {
             let available = kind.offerings.iter().filter(|offering| offering.available);
             sold.extend(available.map(|o| (&kind.name, &o.zone, o.capacity_type)));
         }
@@ -80,8 +80,9 @@ impl Teller<'_, '_, '_> {
         let told =
             Narrowing { by: By::Market, types: count(types.len()), offers: count(sold.len()) };
         funnel.told.push(told);
-        let open = self.model.market.stalls.iter().filter(|stall| stall.closed.is_none());
-        funnel.left = (0..self.goods.offers.len()).collect();
+        let open =
+            self.model.market.stalls.iter().filter(|pool_offers| pool_offers.closed.is_none());
+        funnel.left = (0..self.priced.all.len()).collect();
         self.tell(funnel, By::Pools { pools: open.count() });
     }
 
@@ -89,7 +90,7 @@ impl Teller<'_, '_, '_> {
     fn alone(&self, funnel: &mut Funnel, offers: &[usize]) {
         let kind = self.model.shapes[self.shape];
         self.narrow(funnel, By::Taints, |offer| {
-            let pool = self.model.market.stalls[self.goods.offers[offer].stall].pool;
+            let pool = self.model.market.stalls[self.priced.all[offer].pool_offers].pool;
             untolerated(&pool.taints, &kind.tolerations).is_none()
         });
         let wanted = self.alternative(funnel.chosen);
@@ -100,19 +101,21 @@ impl Teller<'_, '_, '_> {
         }
         let request = &self.model.requests[self.shape];
         let size = By::Size { requests: kind.requests.clone() };
-        self.narrow(funnel, size, |offer| vector::fits(request, self.goods.room(offer)));
+        self.narrow(funnel, size, |offer| vector::fits(request, self.priced.room(offer)));
         self.narrow(funnel, By::DaemonSets, |offer| {
-            let start = &self.goods.starts[self.goods.facts[offer].start];
+            let start = &self.priced.starts[self.priced.facts[offer].start];
             self.model.topology.node_rules.allowance(self.shape, start, true) > 0
         });
         self.preferences(funnel);
         for (key, domain) in self.domains(self.shape, offers) {
             let by = By::Topology { key: key.clone(), domain: domain.clone() };
-            self.narrow(funnel, by, |offer| self.goods.label(offer, &key) == Some(&*domain));
+            self.narrow(funnel, by, |offer| self.priced.label(offer, &key) == Some(&*domain));
         }
-        let stall = |offer: usize| &self.model.market.stalls[self.goods.offers[offer].stall];
-        let (weight, tier) = (stall(funnel.chosen).pool.weight, stall(funnel.chosen).tier);
-        self.narrow(funnel, By::Weight { weight }, |offer| stall(offer).tier == tier);
+        let pool_offers =
+            |offer: usize| &self.model.market.stalls[self.priced.all[offer].pool_offers];
+        let (weight, tier) =
+            (pool_offers(funnel.chosen).pool.weight, pool_offers(funnel.chosen).tier);
+        self.narrow(funnel, By::Weight { weight }, |offer| pool_offers(offer).tier == tier);
     }
 
     /// What the pod would like of a node, as far as the chosen offer grants it.
@@ -134,7 +137,7 @@ impl Teller<'_, '_, '_> {
         let others: Vec<usize> = load.keys().copied().filter(|s| *s != self.shape).collect();
         let answers: Vec<_> = others
             .iter()
-            .map(|shape| self.goods.ask_all(*shape, &self.model.alternatives[*shape]))
+            .map(|shape| self.priced.ask_all(*shape, &self.model.alternatives[*shape]))
             .collect();
         let domains: Vec<_> =
             others.iter().flat_map(|shape| self.domains(*shape, offers)).collect();
@@ -143,10 +146,10 @@ impl Teller<'_, '_, '_> {
             others.iter().flat_map(|shape| &self.model.shapes[*shape].preferred_node_terms);
         let granted: Vec<_> =
             preferred.filter(|term| self.meets(&term.requirements, funnel.chosen)).collect();
-        self.narrow(funnel, By::Company { pods: node.pods.len() }, |offer| {
-            vector::fits(&weight, self.goods.room(offer))
-                && answers.iter().all(|answers| self.goods.admits(answers, offer))
-                && domains.iter().all(|(key, domain)| self.goods.label(offer, key) == Some(domain))
+        self.narrow(funnel, By::Neighbour { pods: node.pods.len() }, |offer| {
+            vector::fits(&weight, self.priced.room(offer))
+                && answers.iter().all(|answers| self.priced.admits(answers, offer))
+                && domains.iter().all(|(key, domain)| self.priced.label(offer, key) == Some(domain))
                 && granted.iter().all(|term| self.meets(&term.requirements, offer))
         });
     }
@@ -154,7 +157,7 @@ impl Teller<'_, '_, '_> {
     /// Requests of all pods on a node, room kept for buffers included, DaemonSets not.
     fn weight(&self, node: &NewNode, chosen: usize) -> Vector {
         let mut weight = self.model.dims.vector(&node.requests);
-        for daemon in self.goods.facts[chosen].daemons.iter() {
+        for daemon in self.priced.facts[chosen].daemons.iter() {
             vector::add(&mut weight, &self.model.requests[*daemon], -1);
         }
         weight
@@ -164,19 +167,19 @@ impl Teller<'_, '_, '_> {
     fn alternative(&self, chosen: usize) -> Requirements {
         let all = &self.model.alternatives[self.shape];
         let admits = |wanted: &&Requirements| {
-            let answers = self.goods.ask_all(self.shape, std::slice::from_ref(*wanted));
-            self.goods.admits(&answers, chosen)
+            let answers = self.priced.ask_all(self.shape, std::slice::from_ref(*wanted));
+            self.priced.admits(&answers, chosen)
         };
         all.iter().find(admits).cloned().unwrap_or_default()
     }
 
     /// True when the node of an offer meets requirements, taints apart.
     fn meets(&self, wanted: &Requirements, offer: usize) -> bool {
-        let at = &self.goods.offers[offer];
-        let stall = &self.model.market.stalls[at.stall];
-        stall.type_admits(stall.types[at.kind], wanted)
+        let at = &self.priced.all[offer];
+        let pool_offers = &self.model.market.stalls[at.pool_offers];
+        pool_offers.type_admits(pool_offers.types[at.kind], wanted)
             && crate::offers::market::offering_admits(at.offering, wanted)
-            && stall.flavour_admits(at.flavour, wanted)
+            && pool_offers.flavour_admits(at.flavour, wanted)
     }
 
     /// Topology keys that bear on a shape, by its own rules or by those of others, of which all candidates
@@ -185,7 +188,7 @@ impl Teller<'_, '_, '_> {
         let groups = self.model.topology.groups_of(shape);
         let keys: BTreeSet<&str> = groups.map(|group| group.spec.key.as_str()).collect();
         let one = keys.into_iter().filter_map(|key| {
-            let values: BTreeSet<_> = offers.iter().map(|at| self.goods.label(*at, key)).collect();
+            let values: BTreeSet<_> = offers.iter().map(|at| self.priced.label(*at, key)).collect();
             let single = values.first().copied().flatten().filter(|_| values.len() == 1);
             single.map(|domain| (key.to_owned(), domain.to_owned()))
         });
@@ -203,8 +206,8 @@ impl Teller<'_, '_, '_> {
     /// Says what is left, unless that is as much as before: offers of several pools may be the same.
     fn tell(&self, funnel: &mut Funnel, by: By) {
         let at = |offer: &usize| {
-            let offer = &self.goods.offers[*offer];
-            let kind = &self.model.market.stalls[offer.stall].types[offer.kind].name;
+            let offer = &self.priced.all[*offer];
+            let kind = &self.model.market.stalls[offer.pool_offers].types[offer.kind].name;
             (kind, &offer.offering.zone, offer.offering.capacity_type)
         };
         let offers: BTreeSet<_> = funnel.left.iter().map(at).collect();

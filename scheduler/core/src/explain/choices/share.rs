@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::answer::Target;
-use crate::explain::choices::{Company, ResourceShare, Teller};
+use crate::explain::choices::{Neighbour, ResourceShare, Teller};
 use crate::vocabulary::ids::PodUid;
 use crate::vocabulary::resources::Resources;
 
@@ -66,12 +66,14 @@ impl Teller<'_, '_, '_> {
             let stay = world.pods_on(name).filter(|pod| !moved.contains(&pod.uid));
             pods.extend(stay.map(|pod| pod.uid.clone()));
         }
-        let host = self.model.hosts.iter().find(|host| host.target == *target);
-        let of_claim = host.and_then(|host| host.claim.as_ref()).map(|c| c.allocatable.clone());
-        let of_node = host.and_then(|host| host.node).map(|node| node.allocatable.clone());
+        let existing = self.model.existing_nodes.iter().find(|existing| existing.target == *target);
+        let of_claim =
+            existing.and_then(|existing| existing.claim.as_ref()).map(|c| c.allocatable.clone());
+        let of_node =
+            existing.and_then(|existing| existing.node).map(|node| node.allocatable.clone());
         let allocatable = of_node.or(of_claim).unwrap_or_default();
         let pods = pods.into_iter().collect();
-        There { pods, allocatable, price: host.and_then(|host| host.price) }
+        There { pods, allocatable, price: existing.and_then(|existing| existing.price) }
     }
 
     /// Shapes of pods on a node, DaemonSet and mirror pods left out.
@@ -82,7 +84,7 @@ impl Teller<'_, '_, '_> {
     }
 
     /// Pods on a node that were not asked about.
-    pub(super) fn company(&self, there: &There) -> Vec<Company> {
+    pub(super) fn company(&self, there: &There) -> Vec<Neighbour> {
         let mut owners: BTreeMap<(&str, &str), i64> = BTreeMap::new();
         for (uid, shape) in self.shapes(&there.pods) {
             let kind = self.model.shapes[shape];
@@ -90,7 +92,7 @@ impl Teller<'_, '_, '_> {
                 *owners.entry((&kind.namespace, kind.workload())).or_default() += 1;
             }
         }
-        let company = |((namespace, owner), pods): ((&str, &str), i64)| Company {
+        let company = |((namespace, owner), pods): ((&str, &str), i64)| Neighbour {
             namespace: namespace.to_owned(),
             owner: owner.to_owned(),
             pods,

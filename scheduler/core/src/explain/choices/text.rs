@@ -20,7 +20,7 @@ impl By {
             Self::Preference { .. } => "PREFERENCE",
             Self::Topology { .. } => "TOPOLOGY",
             Self::Weight { .. } => "WEIGHT",
-            Self::Company { .. } => "COMPANY",
+            Self::Neighbour { .. } => "COMPANY",
             Self::Rest => "LIMITS",
         }
     }
@@ -43,7 +43,7 @@ impl fmt::Display for By {
                 write!(f, "{key} {domain}, by spread or affinity between pods")
             }
             Self::Weight { weight } => write!(f, "in NodePools of weight {weight}"),
-            Self::Company { pods } => write!(f, "room for all {pods} pods packed on the node"),
+            Self::Neighbour { pods } => write!(f, "room for all {pods} pods packed on the node"),
             Self::Rest => f.write_str(
                 "within limits, reservations and minValues that the rest of the plan leaves",
             ),

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use crate::offers::priced::Goods;
+use crate::offers::priced::PricedOffers;
 use crate::pack::problem::vector::{self, Vector, float};
 use crate::question::MinValuesPolicy;
 use crate::reason::Obstacle;
@@ -29,10 +29,10 @@ pub(crate) fn demands(requirements: &Requirements) -> impl Iterator<Item = (&str
 }
 
 /// Demands of the pool that an offer belongs to; none unless the policy is strict.
-fn demands_of<'g>(goods: &'g Goods<'_, '_>, stall: usize) -> Vec<(&'g str, usize)> {
-    match goods.model().input.min_values {
+fn demands_of<'g>(priced: &'g PricedOffers<'_, '_>, pool_offers: usize) -> Vec<(&'g str, usize)> {
+    match priced.model().input.min_values {
         MinValuesPolicy::Strict => {
-            demands(&goods.model().market.stalls[stall].requirements).collect()
+            demands(&priced.model().market.stalls[pool_offers].requirements).collect()
         }
         MinValuesPolicy::BestEffort => Vec::new(),
     }
@@ -40,30 +40,30 @@ fn demands_of<'g>(goods: &'g Goods<'_, '_>, stall: usize) -> Vec<(&'g str, usize
 
 /// The share of each offer whose pool asks for flexibility, among the offers that `counts` lets stand in.
 pub(crate) fn shares(
-    goods: &Goods<'_, '_>,
+    priced: &PricedOffers<'_, '_>,
     counts: impl Fn(usize) -> bool,
 ) -> Vec<Option<Rc<Share>>> {
-    let mut shares = vec![None; goods.offers.len()];
+    let mut shares = vec![None; priced.all.len()];
     let mut alike: BTreeMap<(usize, usize, usize), Vec<usize>> = BTreeMap::new();
-    for (at, offer) in goods.offers.iter().enumerate() {
-        if !demands_of(goods, offer.stall).is_empty() {
-            let like = (offer.stall, offer.flavour, goods.facts[at].start);
+    for (at, offer) in priced.all.iter().enumerate() {
+        if !demands_of(priced, offer.pool_offers).is_empty() {
+            let like = (offer.pool_offers, offer.flavour, priced.facts[at].start);
             alike.entry(like).or_default().push(at);
         }
     }
-    for ((stall, ..), offers) in alike {
-        let demands = demands_of(goods, stall);
+    for ((pool_offers, ..), offers) in alike {
+        let demands = demands_of(priced, pool_offers);
         let others = demands.iter().map(|(key, least)| Others {
             key,
             least: *least,
-            offers: distinct(goods, offers.iter().copied().filter(|at| counts(*at)), key),
+            offers: distinct(priced, offers.iter().copied().filter(|at| counts(*at)), key),
         });
         let others: Vec<Others<'_>> = others.collect();
         let mut known: BTreeMap<(&Vector, Vec<Option<&str>>), Rc<Share>> = BTreeMap::new();
         for at in offers {
-            let values = demands.iter().map(|(key, _)| goods.label(at, key)).collect();
-            let share = known.entry((&goods.facts[at].room, values));
-            let share = share.or_insert_with(|| Rc::new(share_of(goods, at, &others)));
+            let values = demands.iter().map(|(key, _)| priced.label(at, key)).collect();
+            let share = known.entry((&priced.facts[at].room, values));
+            let share = share.or_insert_with(|| Rc::new(share_of(priced, at, &others)));
             shares[at] = Some(Rc::clone(share));
         }
     }
@@ -80,28 +80,28 @@ struct Others<'g> {
 
 /// One offer for each value of a label and each room. Those of reservations stand in for nothing.
 fn distinct<'g>(
-    goods: &'g Goods<'_, '_>,
+    priced: &'g PricedOffers<'_, '_>,
     offers: impl Iterator<Item = usize>,
     key: &str,
 ) -> Vec<(&'g str, usize)> {
     let mut known: BTreeMap<(&str, &Vector), usize> = BTreeMap::new();
-    for at in offers.filter(|at| goods.facts[*at].reservation.is_none()) {
-        if let Some(value) = goods.label(at, key) {
-            known.entry((value, &goods.facts[at].room)).or_insert(at);
+    for at in offers.filter(|at| priced.facts[*at].reservation.is_none()) {
+        if let Some(value) = priced.label(at, key) {
+            known.entry((value, &priced.facts[at].room)).or_insert(at);
         }
     }
     known.into_iter().map(|((value, _), at)| (value, at)).collect()
 }
 
-fn share_of(goods: &Goods<'_, '_>, at: usize, others: &[Others<'_>]) -> Share {
-    let facts = &goods.facts[at];
+fn share_of(priced: &PricedOffers<'_, '_>, at: usize, others: &[Others<'_>]) -> Share {
+    let facts = &priced.facts[at];
     let mut share = Share { room: facts.room.clone(), charge: facts.charge.clone() };
     for Others { key, least, offers } in others {
         // The offer of each value that leaves most of the room.
-        let own = goods.label(at, key).map(|value| (value, (1.0, at)));
+        let own = priced.label(at, key).map(|value| (value, (1.0, at)));
         let mut best: BTreeMap<&str, (f64, usize)> = own.into_iter().collect();
         for (value, other) in offers {
-            let part = part(&facts.room, &goods.facts[*other].room);
+            let part = part(&facts.room, &priced.facts[*other].room);
             let known = best.entry(value).or_insert((part, *other));
             if part > known.0 {
                 *known = (part, *other);
@@ -114,7 +114,7 @@ fn share_of(goods: &Goods<'_, '_>, at: usize, others: &[Others<'_>]) -> Share {
             return share;
         }
         for (_, other) in ranked.into_iter().take(*least) {
-            let other = &goods.facts[other];
+            let other = &priced.facts[other];
             smaller(&mut share.room, &other.room);
             larger(&mut share.charge, &other.charge);
         }
@@ -123,9 +123,9 @@ fn share_of(goods: &Goods<'_, '_>, at: usize, others: &[Others<'_>]) -> Share {
 }
 
 /// A node planned on a reservation may become one without, never one of another reservation.
-pub(crate) fn may_replace(goods: &Goods<'_, '_>, other: usize, planned: usize) -> bool {
-    let reservation = goods.facts[other].reservation;
-    reservation.is_none() || reservation == goods.facts[planned].reservation
+pub(crate) fn may_replace(priced: &PricedOffers<'_, '_>, other: usize, planned: usize) -> bool {
+    let reservation = priced.facts[other].reservation;
+    reservation.is_none() || reservation == priced.facts[planned].reservation
 }
 
 /// The part of a room that another one covers in its scarcest resource.
@@ -144,17 +144,17 @@ fn larger(charge: &mut [i64], other: &[i64]) {
 
 /// The demand of a pool that these offers of it cannot meet.
 pub(crate) fn obstacle(
-    goods: &Goods<'_, '_>,
-    stall: usize,
+    priced: &PricedOffers<'_, '_>,
+    pool_offers: usize,
     offers: impl Iterator<Item = usize> + Clone,
 ) -> Option<Obstacle> {
-    demands_of(goods, stall).into_iter().find_map(|(key, least)| {
+    demands_of(priced, pool_offers).into_iter().find_map(|(key, least)| {
         let mut values: BTreeSet<&str> = BTreeSet::new();
-        let enough = offers.clone().any(|at| {
-            values.extend(goods.label(at, key));
+        let cheaper = offers.clone().any(|at| {
+            values.extend(priced.label(at, key));
             values.len() >= least
         });
-        (!enough).then(|| Obstacle::MinValues {
+        (!cheaper).then(|| Obstacle::MinValues {
             key: key.to_owned(),
             wanted: u32::try_from(least).unwrap_or(u32::MAX),
             reachable: values.len(),
@@ -164,18 +164,18 @@ pub(crate) fn obstacle(
 
 /// Pools that cannot keep enough open for a single pod with these answers.
 pub(crate) fn closed_to(
-    goods: &Goods<'_, '_>,
+    priced: &PricedOffers<'_, '_>,
     request: &[i64],
     admits: impl Fn(usize) -> bool,
 ) -> Vec<bool> {
-    let stalls = 0..goods.model().market.stalls.len();
-    let closed = |stall: usize| {
+    let stalls = 0..priced.model().market.stalls.len();
+    let closed = |pool_offers: usize| {
         let holds = |at: &usize| {
-            goods.offers[*at].stall == stall
-                && vector::fits(request, &goods.facts[*at].room)
+            priced.all[*at].pool_offers == pool_offers
+                && vector::fits(request, &priced.facts[*at].room)
                 && admits(*at)
         };
-        obstacle(goods, stall, (0..goods.offers.len()).filter(holds)).is_some()
+        obstacle(priced, pool_offers, (0..priced.all.len()).filter(holds)).is_some()
     };
     stalls.map(closed).collect()
 }

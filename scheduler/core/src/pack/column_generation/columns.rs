@@ -7,15 +7,15 @@ use std::collections::BTreeSet;
 use crate::pack::column_generation::covering::Cover;
 use crate::pack::column_generation::stability_centre::Centre;
 use crate::pack::heuristics::task::Task;
-use crate::pack::knapsack::pattern::{self, Care, Pattern, Supply};
-use crate::pack::problem::item_table::{Item, Lanes, Shelf};
-use crate::pack::problem::limits::Ledger;
+use crate::pack::knapsack::pattern::{self, Pattern, PatternEffort, Supply};
+use crate::pack::problem::item_table::{Item, ItemTable, Shares};
+use crate::pack::problem::limits::LimitsLeft;
 use crate::pack::problem::vector::float;
 use crate::pack::problem::{Bin, Load, Packed, Problem};
 
 /// How much work the programme may take.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
+pub(crate) struct GenerationEffort {
     /// Most rounds of solving and looking for patterns.
     pub(crate) rounds: usize,
     /// Work on the programme, in multiplications, after which no further round begins.
@@ -23,7 +23,7 @@ pub(crate) struct Bounds {
     /// When a few rounds together lower the price by less than this share, the work ends.
     pub(crate) gain_min: f64,
     /// How hard each bin is searched.
-    pub(crate) care: Care,
+    pub(crate) care: PatternEffort,
 }
 
 /// Most pivots between two rounds of looking for patterns.
@@ -47,14 +47,14 @@ const PENALTY: f64 = 1e3;
 #[derive(Clone, Debug)]
 pub(crate) struct Generator<'a> {
     problem: &'a Problem,
-    shelves: Vec<&'a Shelf>,
-    /// What runs out first on each shelf, as far as searches have shown.
-    weights: Vec<Lanes>,
-    /// What each shelf's best pattern was worth for its price when it was last looked at.
+    tables: Vec<&'a ItemTable>,
+    /// What runs out first on each table, as far as searches have shown.
+    weights: Vec<Shares>,
+    /// What each table's best pattern was worth for its price when it was last looked at.
     worth: Vec<f64>,
     centre: Centre,
-    /// Rows of the problem that are rows of the programme.
-    rows: Vec<usize>,
+    /// Item classes that are rows of the programme.
+    classes: Vec<usize>,
     /// The other way round.
     index: Vec<Option<usize>>,
     limits: Limits,
@@ -68,49 +68,49 @@ pub(crate) struct Generator<'a> {
 /// Limits of pools and reservations as rows of the programme, each scaled to what is left of it.
 #[derive(Clone, Debug)]
 struct Limits {
-    /// First row of each budget.
+    /// First row of each set of limits.
     first: Vec<usize>,
     left: Vec<i64>,
 }
 
 impl<'a> Generator<'a> {
-    /// The programme for what is left, with one pattern of each row alone; none when nothing that is
+    /// The programme for what is left, with one pattern of each class alone; none when nothing that is
     /// left fits anywhere.
-    pub(crate) fn new(task: Task<'a>, left: &[i64], ledger: &Ledger) -> Option<Self> {
+    pub(crate) fn new(task: Task<'a>, left: &[i64], limits_left: &LimitsLeft) -> Option<Self> {
         let problem = task.problem;
-        let sold = |shelf: &&Shelf| ledger.copies(&problem.bins[shelf.bin]) > 0;
-        let shelves: Vec<&Shelf> = task.shelves.iter().filter(sold).collect();
-        let alone = alone(problem, &shelves);
-        let rows: Vec<usize> =
-            (0..left.len()).filter(|row| left[*row] > 0 && alone[*row].is_some()).collect();
-        if rows.is_empty() {
+        let sold = |table: &&ItemTable| limits_left.copies(&problem.bins[table.bin]) > 0;
+        let tables: Vec<&ItemTable> = task.tables.iter().filter(sold).collect();
+        let alone = alone(problem, &tables);
+        let classes: Vec<usize> =
+            (0..left.len()).filter(|class| left[*class] > 0 && alone[*class].is_some()).collect();
+        if classes.is_empty() {
             return None;
         }
         let mut index = vec![None; left.len()];
-        rows.iter().enumerate().for_each(|(at, row)| index[*row] = Some(at));
-        let limits = Limits::of(ledger);
-        let demands: Vec<f64> = rows.iter().map(|row| float(left[*row])).collect();
-        let penalties: Vec<f64> = rows
+        classes.iter().enumerate().for_each(|(at, class)| index[*class] = Some(at));
+        let limits = Limits::of(limits_left);
+        let demands: Vec<f64> = classes.iter().map(|class| float(left[*class])).collect();
+        let penalties: Vec<f64> = classes
             .iter()
-            .filter_map(|row| alone[*row].map(|(price, ..)| price * PENALTY + 1.0))
+            .filter_map(|class| alone[*class].map(|(price, ..)| price * PENALTY + 1.0))
             .collect();
-        let proved = rows.iter().map(|row| float(left[*row]) * task.values[*row]).sum();
+        let proved = classes.iter().map(|class| float(left[*class]) * task.values[*class]).sum();
         let mut generator = Self {
             problem,
-            worth: vec![f64::INFINITY; shelves.len()],
+            worth: vec![f64::INFINITY; tables.len()],
             centre: Centre::new(task.values.to_vec(), proved),
-            weights: shelves.iter().map(|shelf| shelf.even()).collect(),
-            shelves,
+            weights: tables.iter().map(|table| table.even()).collect(),
+            tables,
             cover: Cover::new(&demands, &penalties, &limits.right()),
-            rows,
+            classes,
             index,
             limits,
             patterns: Vec::new(),
             known: BTreeSet::new(),
         };
-        for row in generator.rows.clone() {
-            if let Some((_, bin, most)) = alone[row] {
-                generator.add(bin, vec![(row, most.min(left[row]))]);
+        for class in generator.classes.clone() {
+            if let Some((_, bin, most)) = alone[class] {
+                generator.add(bin, vec![(class, most.min(left[class]))]);
             }
         }
         Some(generator)
@@ -122,9 +122,10 @@ impl<'a> Generator<'a> {
             return false;
         }
         let kind = &self.problem.bins[bin];
-        let rows = load.iter().filter_map(|(row, count)| Some((self.index[*row]?, float(*count))));
-        let mut entries: Vec<(usize, f64)> = rows.collect();
-        let first = self.rows.len();
+        let classes =
+            load.iter().filter_map(|(class, count)| Some((self.index[*class]?, float(*count))));
+        let mut entries: Vec<(usize, f64)> = classes.collect();
+        let first = self.classes.len();
         entries.extend(self.limits.draws(kind).map(|(at, share)| (first + at, share)));
         self.cover.add(float(kind.price), entries);
         self.patterns.push(Packed { bin, load, copies: 1 });
@@ -132,8 +133,8 @@ impl<'a> Generator<'a> {
     }
 
     /// Solves, looks for patterns that the values show to be worth more than they cost, and so on.
-    pub(crate) fn generate(&mut self, left: &[i64], bounds: Bounds) {
-        let begun = self.cover.work();
+    pub(crate) fn generate(&mut self, left: &[i64], bounds: GenerationEffort) {
+        let occupied = self.cover.work();
         self.cover.improve(PIVOTS_MAX);
         let mut prices = [f64::INFINITY; ROUNDS_WITHOUT_GAIN];
         for round in 0..bounds.rounds {
@@ -146,7 +147,7 @@ impl<'a> Generator<'a> {
             self.cover.improve(PIVOTS_MAX);
             let price = self.cover.price();
             let before = &mut prices[round % ROUNDS_WITHOUT_GAIN];
-            let spent = self.cover.work() - begun > bounds.work;
+            let spent = self.cover.work() - occupied > bounds.work;
             if spent || price > *before * (1.0 - bounds.gain_min) {
                 return;
             }
@@ -154,29 +155,29 @@ impl<'a> Generator<'a> {
         }
     }
 
-    /// Value of one pod of each row of the problem at the programme's prices.
+    /// Value of one pod of each class of the problem at the programme's prices.
     pub(crate) fn values(&self) -> Vec<f64> {
         let duals = self.cover.duals();
         self.index.iter().map(|at| at.map_or(0.0, |at| duals[at].max(0.0))).collect()
     }
 
     /// Sets what is still to be covered and allowed.
-    pub(crate) fn shrink(&mut self, left: &[i64], ledger: &Ledger) {
-        let demands: Vec<f64> = self.rows.iter().map(|row| float(left[*row])).collect();
-        let limits = self.limits.remaining(ledger);
+    pub(crate) fn shrink(&mut self, left: &[i64], limits_left: &LimitsLeft) {
+        let demands: Vec<f64> = self.classes.iter().map(|class| float(left[*class])).collect();
+        let limits = self.limits.remaining(limits_left);
         self.cover.demand(&demands, &limits, PIVOTS_MAX);
     }
 
     /// Looks for patterns at values between the programme's and the best proved ones; when that finds
     /// none, at the programme's own.
-    fn look(&mut self, left: &[i64], care: Care, all: bool) -> usize {
+    fn look(&mut self, left: &[i64], care: PatternEffort, all: bool) -> usize {
         let own = self.values();
         for weight in [CENTRE_WEIGHT, 0.0] {
             let values = self.centre.between(&own, weight);
             let (found, most) = self.sweep(left, &values, care, all);
             if all {
-                let rows = self.rows.iter();
-                let worth = rows.map(|row| float(left[*row]) * values[*row]).sum();
+                let classes = self.classes.iter();
+                let worth = classes.map(|class| float(left[*class]) * values[*class]).sum();
                 self.centre.offer(&values, worth, most);
             }
             let mut found: Vec<(f64, Packed)> = found
@@ -195,17 +196,23 @@ impl<'a> Generator<'a> {
     }
 
     /// The best pattern of each bin, and the most that any is worth for its price.
-    fn sweep(&mut self, left: &[i64], values: &[f64], care: Care, all: bool) -> (Vec<Packed>, f64) {
+    fn sweep(
+        &mut self,
+        left: &[i64],
+        values: &[f64],
+        care: PatternEffort,
+        all: bool,
+    ) -> (Vec<Packed>, f64) {
         let (mut patterns, mut most) = (Vec::new(), 0.0_f64);
-        for at in 0..self.shelves.len() {
+        for at in 0..self.tables.len() {
             if !all && self.worth[at] < PROMISING {
                 continue;
             }
-            let price = self.price_of(self.shelves[at].bin);
+            let price = self.price_of(self.tables[at].bin);
             let supply = Supply { left, values };
-            let care = Care { least: price, ..care };
-            let (shelf, weights) = (self.shelves[at], &mut self.weights[at]);
-            let found = pattern::search(self.problem, shelf, supply, weights, care);
+            let care = PatternEffort { least: price, ..care };
+            let (table, weights) = (self.tables[at], &mut self.weights[at]);
+            let found = pattern::search(self.problem, table, supply, weights, care);
             let Some(Pattern { bin, load, value, upper, .. }) = found else { continue };
             self.worth[at] = value / price;
             most = most.max(upper / price);
@@ -216,29 +223,29 @@ impl<'a> Generator<'a> {
 
     /// What a pattern is worth for its price.
     fn worth_of(&self, packed: &Packed, values: &[f64]) -> f64 {
-        let worth: f64 = packed.load.iter().map(|(row, n)| values[*row] * float(*n)).sum();
+        let worth: f64 = packed.load.iter().map(|(class, n)| values[*class] * float(*n)).sum();
         worth / self.price_of(packed.bin)
     }
 
     /// Price of a bin and of what it draws on limits.
     fn price_of(&self, bin: usize) -> f64 {
         let kind = &self.problem.bins[bin];
-        let duals = &self.cover.duals()[self.rows.len()..];
+        let duals = &self.cover.duals()[self.classes.len()..];
         let drawn: f64 = self.limits.draws(kind).map(|(at, share)| duals[at] * share).sum();
         (float(kind.price) - drawn).max(1.0)
     }
 }
 
-/// For each row the bin on which pods of it alone are cheapest: price of a pod, bin, pods.
-fn alone(problem: &Problem, shelves: &[&Shelf]) -> Vec<Option<(f64, usize, i64)>> {
-    let mut best: Vec<Option<(f64, usize, i64)>> = vec![None; problem.rows.len()];
-    for shelf in shelves {
-        let price = float(problem.bins[shelf.bin].price);
-        for Item { row, most, .. } in shelf.items.iter().copied() {
-            let most = most.min(problem.rows[row].count.max(1));
+/// For each class the bin on which pods of it alone are cheapest: price of a pod, bin, pods.
+fn alone(problem: &Problem, tables: &[&ItemTable]) -> Vec<Option<(f64, usize, i64)>> {
+    let mut best: Vec<Option<(f64, usize, i64)>> = vec![None; problem.classes.len()];
+    for table in tables {
+        let price = float(problem.bins[table.bin].price);
+        for Item { class, most, .. } in table.items.iter().copied() {
+            let most = most.min(problem.classes[class].count.max(1));
             let each = price / float(most);
-            if best[row].is_none_or(|(known, ..)| each < known) {
-                best[row] = Some((each, shelf.bin, most));
+            if best[class].is_none_or(|(known, ..)| each < known) {
+                best[class] = Some((each, table.bin, most));
             }
         }
     }
@@ -246,20 +253,20 @@ fn alone(problem: &Problem, shelves: &[&Shelf]) -> Vec<Option<(f64, usize, i64)>
 }
 
 impl Limits {
-    fn of(ledger: &Ledger) -> Self {
+    fn of(limits_left: &LimitsLeft) -> Self {
         let mut limits = Self { first: Vec::new(), left: Vec::new() };
-        for budget in ledger.budgets() {
+        for limit_set in limits_left.limit_sets() {
             limits.first.push(limits.left.len());
-            limits.left.extend(&budget.left);
+            limits.left.extend(&limit_set.left);
         }
         limits
     }
 
     /// Rows that one bin draws on, each with its share of what was left in the beginning.
     fn draws<'b>(&'b self, bin: &'b Bin) -> impl Iterator<Item = (usize, f64)> + 'b {
-        let first = self.first[bin.budget];
+        let first = self.first[bin.limit_set];
         let pool = bin.charge.iter().enumerate().map(move |(at, amount)| (first + at, *amount));
-        let reservation = bin.reservation.map(|budget| (self.first[budget], 1));
+        let reservation = bin.reservation.map(|limit_set| (self.first[limit_set], 1));
         let all = pool.chain(reservation).filter(|(_, amount)| *amount > 0);
         all.map(|(at, amount)| (at, float(amount) / float(self.left[at].max(1))))
     }
@@ -268,8 +275,8 @@ impl Limits {
         self.left.iter().map(|left| f64::from(u8::from(*left > 0))).collect()
     }
 
-    fn remaining(&self, ledger: &Ledger) -> Vec<f64> {
-        let now = ledger.budgets().iter().flat_map(|budget| &budget.left);
+    fn remaining(&self, limits_left: &LimitsLeft) -> Vec<f64> {
+        let now = limits_left.limit_sets().iter().flat_map(|limit_set| &limit_set.left);
         now.zip(&self.left).map(|(now, before)| float(*now) / float((*before).max(1))).collect()
     }
 }

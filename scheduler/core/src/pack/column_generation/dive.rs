@@ -3,11 +3,11 @@
 //! Invariant: nothing is bought beyond what is left or allowed; the programme is solved again after
 //! each part, so that what is bought later makes up for what rounding did before.
 
-use crate::pack::column_generation::columns::{Bounds, Generator};
+use crate::pack::column_generation::columns::{GenerationEffort, Generator};
 use crate::pack::heuristics::greedy;
 use crate::pack::heuristics::task::{self, Solution, Task};
 use crate::pack::problem::Packed;
-use crate::pack::problem::limits::Ledger;
+use crate::pack::problem::limits::LimitsLeft;
 
 /// How fractions are rounded.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct Dive {
     /// The greedy packs the rest once the programme buys no more than this many nodes for it.
     pub(crate) tail_nodes: f64,
     /// Work on new patterns after each step.
-    pub(crate) bounds: Bounds,
+    pub(crate) bounds: GenerationEffort,
 }
 
 /// Packs what is left by rounding the programme's optimum step by step.
@@ -27,7 +27,7 @@ pub(crate) fn pack(
     task: Task<'_>,
     mut generator: Generator<'_>,
     mut left: Vec<i64>,
-    ledger: &mut Ledger,
+    limits_left: &mut LimitsLeft,
     dive: Dive,
 ) -> Solution {
     let mut packed = Vec::new();
@@ -36,7 +36,7 @@ pub(crate) fn pack(
         let before = packed.len();
         for (at, times) in &bought {
             let copies = floor(*times + 1e-6);
-            packed.extend(take(task, &generator.patterns[*at], copies, &mut left, ledger));
+            packed.extend(take(task, &generator.patterns[*at], copies, &mut left, limits_left));
         }
         let nodes: f64 = bought.iter().map(|(_, times)| times - times.floor()).sum();
         if nodes <= dive.tail_nodes {
@@ -44,35 +44,35 @@ pub(crate) fn pack(
         }
         for at in upwards(&bought, dive) {
             let pattern = trimmed(&generator.patterns[at], &left);
-            packed.extend(take(task, &pattern, 1, &mut left, ledger));
+            packed.extend(take(task, &pattern, 1, &mut left, limits_left));
         }
         if packed.len() == before {
             break;
         }
-        generator.shrink(&left, ledger);
+        generator.shrink(&left, limits_left);
         generator.generate(&left, dive.bounds);
     }
     let values = mixed(&generator.values(), task.values);
-    let by_rows = finish(Task { values: &values, ..task }, &left, ledger);
-    let by_resources = finish(task, &left, ledger);
-    let price = |(solution, _): &(Solution, Ledger)| {
+    let by_rows = finish(Task { values: &values, ..task }, &left, limits_left);
+    let by_resources = finish(task, &left, limits_left);
+    let price = |(solution, _): &(Solution, LimitsLeft)| {
         (solution.left.iter().sum::<i64>(), task.problem.price(&solution.packed))
     };
     let (end, spent) = if price(&by_rows) <= price(&by_resources) { by_rows } else { by_resources };
-    *ledger = spent;
+    *limits_left = spent;
     packed.extend(end.packed);
     Solution { packed, left: end.left }
 }
 
-/// Rows that the programme values at nothing still have a price in resources.
+/// Classes that the programme values at nothing still have a price in resources.
 fn mixed(values: &[f64], resources: &[f64]) -> Vec<f64> {
     values.iter().zip(resources).map(|(pi, y)| pi.max(y * 1e-3)).collect()
 }
 
-fn finish(task: Task<'_>, rest: &[i64], ledger: &Ledger) -> (Solution, Ledger) {
-    let mut ledger = ledger.clone();
-    let solution = greedy::pack(task, rest.to_vec(), &mut ledger);
-    (solution, ledger)
+fn finish(task: Task<'_>, rest: &[i64], limits_left: &LimitsLeft) -> (Solution, LimitsLeft) {
+    let mut limits_left = limits_left.clone();
+    let solution = greedy::pack(task, rest.to_vec(), &mut limits_left);
+    (solution, limits_left)
 }
 
 /// Patterns to buy once more than their whole part: those with the largest fractions.
@@ -91,7 +91,7 @@ fn upwards(bought: &[(usize, f64)], dive: Dive) -> Vec<usize> {
 
 /// A pattern without the pods that are no longer left.
 fn trimmed(pattern: &Packed, left: &[i64]) -> Packed {
-    let load = pattern.load.iter().map(|(row, count)| (*row, left[*row].min(*count)));
+    let load = pattern.load.iter().map(|(class, count)| (*class, left[*class].min(*count)));
     Packed { load: load.filter(|(_, count)| *count > 0).collect(), ..pattern.clone() }
 }
 
@@ -101,15 +101,15 @@ fn take(
     pattern: &Packed,
     copies: i64,
     left: &mut [i64],
-    ledger: &mut Ledger,
+    limits_left: &mut LimitsLeft,
 ) -> Option<Packed> {
     let bin = &task.problem.bins[pattern.bin];
-    let fits = pattern.load.iter().map(|(row, count)| left[*row] / count).min().unwrap_or(0);
-    let copies = copies.min(fits).min(ledger.copies(bin));
+    let fits = pattern.load.iter().map(|(class, count)| left[*class] / count).min().unwrap_or(0);
+    let copies = copies.min(fits).min(limits_left.copies(bin));
     (copies > 0).then(|| {
         let bought = Packed { copies, ..pattern.clone() };
         task::take(&bought, left);
-        ledger.charge(bin, copies);
+        limits_left.charge(bin, copies);
         bought
     })
 }

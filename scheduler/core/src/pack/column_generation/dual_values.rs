@@ -1,4 +1,4 @@
-//! Values of rows that say as much as possible about what they must cost: the dual of the configuration
+//! Values of classes that say as much as possible about what they must cost: the dual of the configuration
 //! programme (Gilmore and Gomory, 1961), with fractions where whole pods are too hard.
 //!
 //! Invariant: guidance only. The bound that is reported is rounded down from these values and checked in
@@ -7,20 +7,20 @@
 use crate::pack::column_generation::covering::Cover;
 use crate::pack::column_generation::stability_centre::Centre;
 use crate::pack::heuristics::part::Part;
-use crate::pack::knapsack::pattern::{self, Care, Ceiling, Supply};
+use crate::pack::knapsack::pattern::{self, PatternEffort, Supply, UpperBound};
 use crate::pack::lp::prices;
-use crate::pack::problem::item_table::{Lanes, Shelf};
+use crate::pack::problem::item_table::{ItemTable, Shares};
 use crate::pack::problem::vector::float;
 use crate::pack::problem::{Load, Problem};
 
 /// How much work the values are worth.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
+pub(crate) struct ImproveEffort {
     /// Most rounds of solving and of looking for rooms that are too cheap.
     pub(crate) rounds: usize,
     /// Work on the programme, in multiplications, after which no further round begins.
     pub(crate) work: u64,
-    /// What all rows are known to cost, in micro-dollars per hour: values that say no more are worthless.
+    /// What all classes are known to cost, in micro-dollars per hour: values that say no more are worthless.
     pub(crate) above: i64,
     /// Rounds after which it ends when they have said no more than that.
     pub(crate) barren: usize,
@@ -41,38 +41,38 @@ const GAIN_LEAST: f64 = 5e-4;
 /// How much the best values count where rooms are looked at.
 const CENTRE_WEIGHT: f64 = 0.5;
 
-/// Values of one pod of each row, none of whose rooms is worth more than it costs as far as was found;
-/// none when some row fits nowhere or they say no more than is known. The problem has no limits. `known` are
+/// Values of one pod of each class, none of whose rooms is worth more than it costs as far as was found;
+/// none when some class fits nowhere or they say no more than is known. The problem has no limits. `known` are
 /// nodes with their prices that together hold every pod: values can say no more than they cost.
 pub(crate) fn of_rows(
     problem: &Problem,
     known: impl IntoIterator<Item = (i64, Load)>,
-    patience: Patience,
+    patience: ImproveEffort,
 ) -> Option<Vec<f64>> {
     let bins = problem.skyline.first()?;
     let counts = problem.counts();
     let resources = prices::resource_prices(problem, &counts, bins);
     let values = prices::row_values(problem, &resources);
     let worth = worth(&counts, &values);
-    let all: Vec<Shelf> = bins.iter().map(|bin| Shelf::new(problem, *bin)).collect();
-    let shelves = Part::keep(problem, all, &counts).shelves.into_owned();
+    let all: Vec<ItemTable> = bins.iter().map(|bin| ItemTable::new(problem, *bin)).collect();
+    let tables = Part::keep(problem, all, &counts).tables.into_owned();
     let demands: Vec<f64> = counts.iter().map(|count| float(*count)).collect();
-    let mut cover = Cover::new(&demands, &penalties(problem, &shelves)?, &[]);
-    for (row, (price, most)) in alone(problem, &shelves, &counts).into_iter().enumerate() {
-        cover.add(price, vec![(row, most)]);
+    let mut cover = Cover::new(&demands, &penalties(problem, &tables)?, &[]);
+    for (class, (price, most)) in alone(problem, &tables, &counts).into_iter().enumerate() {
+        cover.add(price, vec![(class, most)]);
     }
     for (price, load) in known {
-        cover.add(float(price), load.iter().map(|(row, n)| (*row, float(*n))).collect());
+        cover.add(float(price), load.iter().map(|(class, n)| (*class, float(*n))).collect());
     }
     let mut search = Search {
         problem,
-        weights: shelves.iter().map(Shelf::even).collect(),
-        shelves,
+        weights: tables.iter().map(ItemTable::even).collect(),
+        tables,
         centre: Centre::new(values, worth),
         counts,
     };
-    let enough = float(patience.above) * (1.0 + GAIN_LEAST) + 1.0;
-    let says_more = |centre: &Centre| centre.proved() >= enough;
+    let cheaper = float(patience.above) * (1.0 + GAIN_LEAST) + 1.0;
+    let says_more = |centre: &Centre| centre.proved() >= cheaper;
     for round in 0..patience.rounds {
         cover.improve(PIVOTS_MAX);
         let done = cover.price() <= search.centre.proved() * (1.0 + patience.gain_min);
@@ -87,8 +87,8 @@ pub(crate) fn of_rows(
 
 struct Search<'a> {
     problem: &'a Problem,
-    shelves: Vec<Shelf>,
-    weights: Vec<Lanes>,
+    tables: Vec<ItemTable>,
+    weights: Vec<Shares>,
     counts: Vec<i64>,
     centre: Centre,
 }
@@ -111,51 +111,51 @@ impl Search<'_> {
     }
 
     /// What each bin can hold at most, and the most of it for its price.
-    fn sweep(&mut self, values: &[f64], steps: usize) -> (Vec<(f64, Ceiling)>, f64) {
+    fn sweep(&mut self, values: &[f64], steps: usize) -> (Vec<(f64, UpperBound)>, f64) {
         let mut most = 1e-12_f64;
         let mut ceilings = Vec::new();
-        for (shelf, weights) in self.shelves.iter().zip(&mut self.weights) {
-            let price = float(self.problem.bins[shelf.bin].price).max(1.0);
+        for (table, weights) in self.tables.iter().zip(&mut self.weights) {
+            let price = float(self.problem.bins[table.bin].price).max(1.0);
             let supply = Supply { left: &self.counts, values };
-            let care = Care { rounds: ADAPTATIONS, steps, least: price };
-            let ceiling = pattern::ceiling(self.problem, shelf, supply, weights, care);
-            most = most.max(ceiling.value / price);
-            ceilings.push((price, ceiling));
+            let care = PatternEffort { rounds: ADAPTATIONS, steps, least: price };
+            let upper = pattern::upper(self.problem, table, supply, weights, care);
+            most = most.max(upper.value / price);
+            ceilings.push((price, upper));
         }
         (ceilings, most)
     }
 
-    fn add(&self, cover: &mut Cover, ceilings: Vec<(f64, Ceiling)>, own: &[f64]) -> usize {
-        let worth = |ceiling: &Ceiling| -> f64 {
-            ceiling.load.iter().map(|(row, count)| own[*row] * count).sum()
+    fn add(&self, cover: &mut Cover, ceilings: Vec<(f64, UpperBound)>, own: &[f64]) -> usize {
+        let worth = |upper: &UpperBound| -> f64 {
+            upper.load.iter().map(|(class, count)| own[*class] * count).sum()
         };
-        let mut cheap: Vec<(f64, f64, Ceiling)> = ceilings
+        let mut cheap: Vec<(f64, f64, UpperBound)> = ceilings
             .into_iter()
-            .map(|(price, ceiling)| (worth(&ceiling) / price, price, ceiling))
+            .map(|(price, upper)| (worth(&upper) / price, price, upper))
             .filter(|(ratio, ..)| *ratio > 1.0 + 1e-7)
             .collect();
         cheap.sort_by(|a, b| b.0.total_cmp(&a.0));
         cheap.truncate(COLUMNS_EACH_ROUND);
         let added = cheap.len();
-        for (_, price, ceiling) in cheap {
-            cover.add(price, ceiling.load);
+        for (_, price, upper) in cheap {
+            cover.add(price, upper.load);
         }
         added
     }
 }
 
-/// What all rows are worth.
+/// What all classes are worth.
 fn worth(counts: &[i64], values: &[f64]) -> f64 {
     counts.iter().zip(values).map(|(n, value)| float(*n) * value).sum()
 }
 
-/// For each row the bin that is cheapest for each of its pods alone: its price, and how many it holds.
-fn alone(problem: &Problem, shelves: &[Shelf], counts: &[i64]) -> Vec<(f64, f64)> {
+/// For each class the bin that is cheapest for each of its pods alone: its price, and how many it holds.
+fn alone(problem: &Problem, tables: &[ItemTable], counts: &[i64]) -> Vec<(f64, f64)> {
     let mut best = vec![(f64::MAX, 1.0); counts.len()];
-    for (shelf, item) in shelves.iter().flat_map(|s| s.items.iter().map(move |item| (s, item))) {
-        let price = float(problem.bins[shelf.bin].price);
-        let most = float(item.most.min(counts[item.row]));
-        let known = &mut best[item.row];
+    for (table, item) in tables.iter().flat_map(|s| s.items.iter().map(move |item| (s, item))) {
+        let price = float(problem.bins[table.bin].price);
+        let most = float(item.most.min(counts[item.class]));
+        let known = &mut best[item.class];
         if price * known.1 < known.0 * most {
             *known = (price, most);
         }
@@ -163,11 +163,11 @@ fn alone(problem: &Problem, shelves: &[Shelf], counts: &[i64]) -> Vec<(f64, f64)
     best
 }
 
-/// What leaving a pod of each row out costs: much more than any node of its own.
-fn penalties(problem: &Problem, shelves: &[Shelf]) -> Option<Vec<f64>> {
-    let dearest = |row: usize| {
-        let fitting = shelves.iter().filter(|s| s.items.iter().any(|item| item.row == row));
-        fitting.map(|shelf| float(problem.bins[shelf.bin].price) * 10.0 + 1.0).reduce(f64::max)
+/// What leaving a pod of each class out costs: much more than any node of its own.
+fn penalties(problem: &Problem, tables: &[ItemTable]) -> Option<Vec<f64>> {
+    let dearest = |class: usize| {
+        let fitting = tables.iter().filter(|s| s.items.iter().any(|item| item.class == class));
+        fitting.map(|table| float(problem.bins[table.bin].price) * 10.0 + 1.0).reduce(f64::max)
     };
-    (0..problem.rows.len()).map(dearest).collect()
+    (0..problem.classes.len()).map(dearest).collect()
 }

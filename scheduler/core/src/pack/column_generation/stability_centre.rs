@@ -2,11 +2,11 @@
 //!
 //! Invariant: what they say never falls.
 
-/// Values of rows at which nothing was found to be worth more than it costs.
+/// Values of classes at which nothing was found to be worth more than it costs.
 #[derive(Clone, Debug)]
 pub(crate) struct Centre {
     values: Vec<f64>,
-    /// What all rows must cost at these values.
+    /// What all classes must cost at these values.
     proved: f64,
 }
 
@@ -23,7 +23,7 @@ impl Centre {
     }
 
     /// Takes the values, lowered by the most that anything is worth for its price, when they say more;
-    /// `worth` is what all rows are worth at them.
+    /// `worth` is what all classes are worth at them.
     pub(crate) fn offer(&mut self, values: &[f64], worth: f64, most: f64) {
         let proved = worth / most.max(1e-12);
         if proved > self.proved {
@@ -32,7 +32,7 @@ impl Centre {
         }
     }
 
-    /// What all rows must cost.
+    /// What all classes must cost.
     pub(crate) fn proved(&self) -> f64 {
         self.proved
     }

@@ -1,19 +1,19 @@
 //! The greedy: buy the pattern with the least price for its value, as often as it fits what is left.
 //!
-//! Invariant: a pattern's ratio never improves while rows run out, so one computed earlier stays a
-//! valid floor and only those that lost a row are computed again. Most bins are never bought: until its
+//! Invariant: a pattern's ratio never improves while classes run out, so one computed earlier stays a
+//! valid floor and only those that lost a class are computed again. Most bins are never bought: until its
 //! floor is the lowest, no pattern of a bin is looked for.
 
 use std::collections::BinaryHeap;
 
-use crate::pack::heuristics::max_heap::Next;
+use crate::pack::heuristics::max_heap::HeapEntry;
 use crate::pack::heuristics::part::Part;
 use crate::pack::heuristics::tail;
 use crate::pack::heuristics::task::{Solution, Task, is_done, nodes, take};
-use crate::pack::knapsack::pattern::{self, Care, Pattern, Supply};
+use crate::pack::knapsack::pattern::{self, Pattern, PatternEffort, Supply};
 use crate::pack::problem::Packed;
-use crate::pack::problem::item_table::{Lanes, Shelf};
-use crate::pack::problem::limits::Ledger;
+use crate::pack::problem::item_table::{ItemTable, Shares};
+use crate::pack::problem::limits::LimitsLeft;
 use crate::pack::problem::vector::float;
 
 /// What is known of the best pattern of a bin.
@@ -26,60 +26,61 @@ enum Offer {
 }
 
 /// How hard a pattern is looked for.
-const CARE: Care = Care { rounds: 2, steps: 0, least: 0.0 };
+const EFFORT: PatternEffort = PatternEffort { rounds: 2, steps: 0, least: 0.0 };
 
-/// Packs what is left and draws on the ledger.
-pub(crate) fn pack(task: Task<'_>, left: Vec<i64>, ledger: &mut Ledger) -> Solution {
-    pack_below(task, left, ledger, i64::MAX)
+/// Packs what is left and draws on limits.
+pub(crate) fn pack(task: Task<'_>, left: Vec<i64>, limits_left: &mut LimitsLeft) -> Solution {
+    pack_below(task, left, limits_left, i64::MAX)
 }
 
 /// The same, given up where it becomes clear that the price is not below `limit`: something is left then.
 pub(crate) fn pack_below(
     task: Task<'_>,
     left: Vec<i64>,
-    ledger: &mut Ledger,
+    limits_left: &mut LimitsLeft,
     limit: i64,
 ) -> Solution {
-    let part = Part::of(task.problem, task.shelves, &left);
-    pack_part(part.task(task.problem, task.values), left, ledger, limit)
+    let part = Part::of(task.problem, task.tables, &left);
+    pack_part(part.task(task.problem, task.values), left, limits_left, limit)
 }
 
-fn pack_part(task: Task<'_>, left: Vec<i64>, ledger: &mut Ledger, limit: i64) -> Solution {
+fn pack_part(task: Task<'_>, left: Vec<i64>, limits_left: &mut LimitsLeft, limit: i64) -> Solution {
     let mut solution = Solution { packed: Vec::new(), left };
-    let mut weights: Vec<Lanes> = task.shelves.iter().map(Shelf::even).collect();
-    let all = task.shelves.iter().zip(&mut weights);
-    let mut offers: Vec<Option<Offer>> =
-        all.map(|(shelf, weights)| task.floor(shelf, &solution.left, weights, ledger)).collect();
+    let mut weights: Vec<Shares> = task.tables.iter().map(ItemTable::even).collect();
+    let all = task.tables.iter().zip(&mut weights);
+    let mut offers: Vec<Option<Offer>> = all
+        .map(|(table, weights)| task.floor(table, &solution.left, weights, limits_left))
+        .collect();
     let next = |at: usize, offer: &Option<Offer>| {
-        offer.as_ref().map(|offer| Next { rank: -offer.ratio(), at })
+        offer.as_ref().map(|offer| HeapEntry { rank: -offer.ratio(), at })
     };
-    let mut queue: BinaryHeap<Next> =
+    let mut queue: BinaryHeap<HeapEntry> =
         offers.iter().enumerate().filter_map(|(at, offer)| next(at, offer)).collect();
     let mut best: Option<(i64, Solution)> = None;
     let mut spent = 0;
-    while let Some(turn @ Next { at, .. }) = queue.pop() {
+    while let Some(turn @ HeapEntry { at, .. }) = queue.pop() {
         let found = offers[at].as_ref().and_then(Offer::found);
-        let bought = found.and_then(|found| task.buy(found, &solution.left, ledger));
+        let bought = found.and_then(|found| task.buy(found, &solution.left, limits_left));
         let Some(packed) = bought else {
-            let (shelf, weights) = (&task.shelves[at], &mut weights[at]);
+            let (table, weights) = (&task.tables[at], &mut weights[at]);
             offers[at] = match found {
                 // Something that it takes has run out.
-                Some(_) => task.floor(shelf, &solution.left, weights, ledger),
-                None => task.pattern(shelf, &solution.left, weights, ledger).map(Offer::Found),
+                Some(_) => task.floor(table, &solution.left, weights, limits_left),
+                None => task.pattern(table, &solution.left, weights, limits_left).map(Offer::Found),
             };
             queue.extend(next(at, &offers[at]));
             continue;
         };
         queue.push(turn);
         let known = best.as_ref().map_or(limit, |(price, _)| *price);
-        if let Some(ended) = end(task, &solution, ledger, (spent, known)) {
+        if let Some(ended) = end(task, &solution, limits_left, (spent, known)) {
             best = Some(ended);
         }
         if spent >= limit {
             break;
         }
         take(&packed, &mut solution.left);
-        ledger.charge_all(task.problem, std::slice::from_ref(&packed));
+        limits_left.charge_all(task.problem, std::slice::from_ref(&packed));
         spent += task.problem.bins[packed.bin].price * packed.copies;
         solution.packed.push(packed);
     }
@@ -89,9 +90,9 @@ fn pack_part(task: Task<'_>, left: Vec<i64>, ledger: &mut Ledger, limit: i64) ->
                 || (price, nodes(&ended.packed)) < (spent, nodes(&solution.packed)) =>
         {
             for packed in &solution.packed {
-                ledger.charge(&task.problem.bins[packed.bin], -packed.copies);
+                limits_left.charge(&task.problem.bins[packed.bin], -packed.copies);
             }
-            ledger.charge_all(task.problem, &ended.packed);
+            limits_left.charge_all(task.problem, &ended.packed);
             ended
         }
         _ => solution,
@@ -103,10 +104,10 @@ fn pack_part(task: Task<'_>, left: Vec<i64>, ledger: &mut Ledger, limit: i64) ->
 fn end(
     task: Task<'_>,
     solution: &Solution,
-    ledger: &Ledger,
+    limits_left: &LimitsLeft,
     (spent, limit): (i64, i64),
 ) -> Option<(i64, Solution)> {
-    let ending = tail::finish(task, &solution.left, ledger, limit.saturating_sub(spent))?;
+    let ending = tail::finish(task, &solution.left, limits_left, limit.saturating_sub(spent))?;
     let price = spent + task.problem.price(&ending);
     let packed = solution.packed.iter().cloned().chain(ending).collect();
     Some((price, Solution { packed, left: vec![0; solution.left.len()] }))
@@ -131,29 +132,40 @@ impl Offer {
 impl Task<'_> {
     fn floor(
         &self,
-        shelf: &Shelf,
+        table: &ItemTable,
         left: &[i64],
-        weights: &mut Lanes,
-        ledger: &Ledger,
+        weights: &mut Shares,
+        limits_left: &LimitsLeft,
     ) -> Option<Offer> {
-        let value = pattern::worth(shelf, self.supply(shelf, left, ledger)?, weights, CARE);
-        let price = float(self.problem.bins[shelf.bin].price);
+        let value = pattern::worth(table, self.supply(table, left, limits_left)?, weights, EFFORT);
+        let price = float(self.problem.bins[table.bin].price);
         (value > 0.0).then(|| Offer::Floor(price / value))
     }
 
     fn pattern(
         &self,
-        shelf: &Shelf,
+        table: &ItemTable,
         left: &[i64],
-        weights: &mut Lanes,
-        ledger: &Ledger,
+        weights: &mut Shares,
+        limits_left: &LimitsLeft,
     ) -> Option<Pattern> {
-        pattern::search(self.problem, shelf, self.supply(shelf, left, ledger)?, weights, CARE)
+        pattern::search(
+            self.problem,
+            table,
+            self.supply(table, left, limits_left)?,
+            weights,
+            EFFORT,
+        )
     }
 
     /// What a bin may be filled with; none when no more of it can be had.
-    fn supply<'s>(&'s self, shelf: &Shelf, left: &'s [i64], ledger: &Ledger) -> Option<Supply<'s>> {
-        let sold = ledger.copies(&self.problem.bins[shelf.bin]) > 0;
+    fn supply<'s>(
+        &'s self,
+        table: &ItemTable,
+        left: &'s [i64],
+        limits_left: &LimitsLeft,
+    ) -> Option<Supply<'s>> {
+        let sold = limits_left.copies(&self.problem.bins[table.bin]) > 0;
         sold.then_some(Supply { left, values: self.values })
     }
 
@@ -162,10 +174,10 @@ impl Task<'_> {
         &self,
         Pattern { bin, load, .. }: &Pattern,
         left: &[i64],
-        ledger: &Ledger,
+        limits_left: &LimitsLeft,
     ) -> Option<Packed> {
-        let rows = load.iter().map(|(row, count)| left[*row] / count).min().unwrap_or(0);
-        let copies = rows.min(ledger.copies(&self.problem.bins[*bin]));
+        let classes = load.iter().map(|(class, count)| left[*class] / count).min().unwrap_or(0);
+        let copies = classes.min(limits_left.copies(&self.problem.bins[*bin]));
         (copies > 0).then(|| Packed { bin: *bin, load: load.clone(), copies })
     }
 }

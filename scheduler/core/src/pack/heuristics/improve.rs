@@ -7,13 +7,13 @@
 use crate::pack::heuristics::greedy;
 use crate::pack::heuristics::tail;
 use crate::pack::heuristics::task::{self, Solution, Task};
-use crate::pack::problem::limits::Ledger;
+use crate::pack::problem::limits::LimitsLeft;
 use crate::pack::problem::vector::float;
 use crate::pack::problem::{Packed, Problem};
 
 /// How long to try.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
+pub(crate) struct ImproveEffort {
     /// Most nodes taken apart at once; at least 2.
     pub(crate) nodes: usize,
     /// Most attempts.
@@ -29,14 +29,14 @@ pub(crate) struct Patience {
 /// Share by which values are changed at random, so that attempts differ.
 const NOISE: f64 = 0.03;
 
-/// Makes a solution cheaper where it can. `values` are those of one pod of each row at the prices that
+/// Makes a solution cheaper where it can. `values` are those of one pod of each class at the prices that
 /// the programme found; what a node costs beyond the value of its pods is wasted.
 pub(crate) fn improve(
     task: Task<'_>,
     values: &[f64],
     solution: &mut Solution,
-    ledger: &mut Ledger,
-    patience: Patience,
+    limits_left: &mut LimitsLeft,
+    patience: ImproveEffort,
 ) {
     let mut random = Random(0x9E37_79B9_7F4A_7C15);
     let (mut barren, mut work) = (0, 0);
@@ -58,14 +58,14 @@ pub(crate) fn improve(
         let noisy = Task { values: &noisy, ..task };
         let loads = chosen.iter().map(|at| solution.packed[*at].load.len());
         work += loads.sum::<usize>() as u64 * (chosen.len() * task.bins.len()) as u64;
-        barren = if renew(noisy, &chosen, solution, ledger) { 0 } else { barren + 1 };
+        barren = if renew(noisy, &chosen, solution, limits_left) { 0 } else { barren + 1 };
     }
 }
 
 /// Waste of each node, most wasteful first: waste, index of the entry, copies.
 fn waste(problem: &Problem, values: &[f64], packed: &[Packed]) -> Vec<(f64, usize, i64)> {
     let each = packed.iter().enumerate().map(|(at, entry)| {
-        let worth: f64 = entry.load.iter().map(|(row, n)| values[*row] * float(*n)).sum();
+        let worth: f64 = entry.load.iter().map(|(class, n)| values[*class] * float(*n)).sum();
         let waste = (float(problem.bins[entry.bin].price) - worth).max(0.0);
         (waste * float(entry.copies), at, entry.copies)
     });
@@ -96,16 +96,21 @@ fn choose(waste: &[(f64, usize, i64)], size: usize, random: &mut Random) -> Vec<
 }
 
 /// Packs the pods of the chosen nodes anew; true when that is cheaper, and then the solution is changed.
-fn renew(task: Task<'_>, chosen: &[usize], solution: &mut Solution, ledger: &mut Ledger) -> bool {
+fn renew(
+    task: Task<'_>,
+    chosen: &[usize],
+    solution: &mut Solution,
+    limits_left: &mut LimitsLeft,
+) -> bool {
     let mut left = vec![0; solution.left.len()];
-    let mut after = ledger.clone();
+    let mut after = limits_left.clone();
     let mut old = 0;
     for at in chosen {
         let entry = &solution.packed[*at];
         let bin = &task.problem.bins[entry.bin];
         old += bin.price;
         after.charge(bin, -1);
-        entry.load.iter().for_each(|(row, count)| left[*row] += count);
+        entry.load.iter().for_each(|(class, count)| left[*class] += count);
     }
     let mut renewed = greedy::pack_below(task, left, &mut after, old);
     tail::right_size(task.problem, &mut renewed.packed, &mut after);
@@ -117,7 +122,7 @@ fn renew(task: Task<'_>, chosen: &[usize], solution: &mut Solution, ledger: &mut
     }
     solution.packed.retain(|entry| entry.copies > 0);
     solution.packed.extend(renewed.packed);
-    *ledger = after;
+    *limits_left = after;
     true
 }
 

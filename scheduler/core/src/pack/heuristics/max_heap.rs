@@ -7,32 +7,32 @@ use std::cmp::Ordering;
 
 /// One of a list.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Next {
+pub(crate) struct HeapEntry {
     /// The higher, the sooner.
     pub(crate) rank: f64,
     /// Its index.
     pub(crate) at: usize,
 }
 
-impl Ord for Next {
+impl Ord for HeapEntry {
     fn cmp(&self, other: &Self) -> Ordering {
         self.rank.total_cmp(&other.rank).then(other.at.cmp(&self.at))
     }
 }
 
-impl PartialOrd for Next {
+impl PartialOrd for HeapEntry {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Next {
+impl PartialEq for HeapEntry {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Next {}
+impl Eq for HeapEntry {}
 
 #[cfg(test)]
 mod tests {
@@ -43,8 +43,8 @@ mod tests {
     #[test]
     fn the_highest_comes_first_and_of_equals_the_first() {
         let ranks = [1.0, 3.0, 2.0, 3.0];
-        let all = ranks.iter().enumerate().map(|(at, rank)| Next { rank: *rank, at });
-        let mut heap: BinaryHeap<Next> = all.collect();
+        let all = ranks.iter().enumerate().map(|(at, rank)| HeapEntry { rank: *rank, at });
+        let mut heap: BinaryHeap<HeapEntry> = all.collect();
         let order: Vec<usize> = std::iter::from_fn(|| heap.pop()).map(|next| next.at).collect();
         assert_eq!(order, [1, 3, 2, 0]);
     }

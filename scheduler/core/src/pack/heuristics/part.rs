@@ -8,42 +8,42 @@ use std::collections::BTreeMap;
 
 use crate::pack::heuristics::task::Task;
 use crate::pack::problem::Problem;
-use crate::pack::problem::item_table::Shelf;
+use crate::pack::problem::item_table::ItemTable;
 use crate::pack::problem::vector::{self, Vector};
 
-/// Bins with the rows that are left.
+/// Bins with the classes that are left.
 #[derive(Debug)]
 pub(crate) struct Part<'s> {
     bins: Vec<usize>,
-    /// The same with the rows that fit them, in the same order.
-    pub(crate) shelves: Cow<'s, [Shelf]>,
+    /// The same with the classes that fit them, in the same order.
+    pub(crate) tables: Cow<'s, [ItemTable]>,
 }
 
 impl<'s> Part<'s> {
-    /// The shelves that are worth a look, with the rows that are left. Shelves are many, and large: they are
+    /// The tables that are worth a look, with the classes that are left. Tables are many, and large: they are
     /// copied only where something is to be dropped.
-    pub(crate) fn of(problem: &Problem, shelves: &'s [Shelf], left: &[i64]) -> Self {
-        let mut enough = Enough::new(problem, left);
-        let needed: Vec<&Shelf> = shelves.iter().filter(|s| enough.needs(s.bin)).collect();
-        if needed.len() == shelves.len() && shelves.iter().all(|shelf| shelf.is_whole(left)) {
-            return Self::new(Cow::Borrowed(shelves));
+    pub(crate) fn of(problem: &Problem, tables: &'s [ItemTable], left: &[i64]) -> Self {
+        let mut cheaper = CheaperBins::new(problem, left);
+        let needed: Vec<&ItemTable> = tables.iter().filter(|s| cheaper.needs(s.bin)).collect();
+        if needed.len() == tables.len() && tables.iter().all(|table| table.is_whole(left)) {
+            return Self::new(Cow::Borrowed(tables));
         }
-        let with_rows = needed.into_iter().map(|shelf| shelf.with(left));
-        Self::new(Cow::Owned(with_rows.filter(|shelf| !shelf.is_empty()).collect()))
+        let with_rows = needed.into_iter().map(|table| table.with(left));
+        Self::new(Cow::Owned(with_rows.filter(|table| !table.is_empty()).collect()))
     }
 
-    /// The same of shelves that nothing else needs.
-    pub(crate) fn keep(problem: &Problem, mut shelves: Vec<Shelf>, left: &[i64]) -> Self {
-        let mut enough = Enough::new(problem, left);
-        shelves.retain_mut(|shelf| {
-            shelf.keep(left);
-            enough.needs(shelf.bin) && !shelf.is_empty()
+    /// The same of tables that nothing else needs.
+    pub(crate) fn keep(problem: &Problem, mut tables: Vec<ItemTable>, left: &[i64]) -> Self {
+        let mut cheaper = CheaperBins::new(problem, left);
+        tables.retain_mut(|table| {
+            table.keep(left);
+            cheaper.needs(table.bin) && !table.is_empty()
         });
-        Self::new(Cow::Owned(shelves))
+        Self::new(Cow::Owned(tables))
     }
 
-    fn new(shelves: Cow<'s, [Shelf]>) -> Self {
-        Self { bins: shelves.iter().map(|shelf| shelf.bin).collect(), shelves }
+    fn new(tables: Cow<'s, [ItemTable]>) -> Self {
+        Self { bins: tables.iter().map(|table| table.bin).collect(), tables }
     }
 
     /// Indexes of the bins.
@@ -53,20 +53,20 @@ impl<'s> Part<'s> {
 
     /// What a greedy works with on this part, when pods are worth `values`.
     pub(crate) fn task<'a>(&'a self, problem: &'a Problem, values: &'a [f64]) -> Task<'a> {
-        Task { problem, bins: &self.bins, shelves: &self.shelves, values }
+        Task { problem, bins: &self.bins, tables: &self.tables, values }
     }
 }
 
 /// Which bins, in order of price, are worth a look: once one has room for everything, a dearer one that admits
 /// the same adds nothing.
-pub(crate) struct Enough<'a> {
+pub(crate) struct CheaperBins<'a> {
     problem: &'a Problem,
     left: &'a [i64],
     wanted: BTreeMap<usize, Vector>,
     roomy: Vec<(usize, usize)>,
 }
 
-impl<'a> Enough<'a> {
+impl<'a> CheaperBins<'a> {
     /// For the pods that are left.
     pub(crate) fn new(problem: &'a Problem, left: &'a [i64]) -> Self {
         Self { problem, left, wanted: BTreeMap::new(), roomy: Vec::new() }
@@ -90,9 +90,9 @@ impl<'a> Enough<'a> {
 /// What all pods request that a group of bins admits.
 fn weight(problem: &Problem, group: usize, left: &[i64]) -> Vector {
     let mut sum = vec![0; problem.bins.first().map_or(0, |bin| bin.room.len())];
-    let rows = problem.rows.iter().zip(left).enumerate();
-    for (_, (row, left)) in rows.filter(|(row, _)| problem.admits[group][*row]) {
-        vector::add(&mut sum, &row.request, *left);
+    let classes = problem.classes.iter().zip(left).enumerate();
+    for (_, (class, left)) in classes.filter(|(class, _)| problem.admits[group][*class]) {
+        vector::add(&mut sum, &class.request, *left);
     }
     sum
 }

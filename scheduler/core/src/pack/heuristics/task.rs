@@ -2,7 +2,7 @@
 //!
 //! Invariant: plain values; whoever buys draws on the limits itself.
 
-use crate::pack::problem::item_table::Shelf;
+use crate::pack::problem::item_table::ItemTable;
 use crate::pack::problem::{Packed, Problem};
 
 /// A solution and what it leaves.
@@ -10,7 +10,7 @@ use crate::pack::problem::{Packed, Problem};
 pub(crate) struct Solution {
     /// Nodes to buy.
     pub(crate) packed: Vec<Packed>,
-    /// Pods of each row without a place.
+    /// Pods of each class without a place.
     pub(crate) left: Vec<i64>,
 }
 
@@ -21,9 +21,9 @@ pub(crate) struct Task<'a> {
     pub(crate) problem: &'a Problem,
     /// Bins to choose from.
     pub(crate) bins: &'a [usize],
-    /// The same with the rows that fit them, in the same order.
-    pub(crate) shelves: &'a [Shelf],
-    /// Value of one pod of each row.
+    /// The same with the classes that fit them, in the same order.
+    pub(crate) tables: &'a [ItemTable],
+    /// Value of one pod of each class.
     pub(crate) values: &'a [f64],
 }
 
@@ -34,12 +34,12 @@ pub(crate) fn nodes(packed: &[Packed]) -> i64 {
 
 /// Subtracts the pods of equal nodes from what is left.
 pub(crate) fn take(packed: &Packed, left: &mut [i64]) {
-    for (row, count) in &packed.load {
-        left[*row] -= count * packed.copies;
+    for (class, count) in &packed.load {
+        left[*class] -= count * packed.copies;
     }
 }
 
-/// Rows of which something is left.
+/// Classes of which something is left.
 pub(crate) fn kinds(left: &[i64]) -> i64 {
     i64::try_from(left.iter().filter(|count| **count > 0).count()).unwrap_or(i64::MAX)
 }

@@ -68,7 +68,7 @@ impl<'a> Exact<'a> {
         }
         self.steps -= 1;
         let item = self.items[at];
-        let request = &self.problem.rows[item.row].request;
+        let request = &self.problem.classes[item.class].request;
         let most = vector::copies(request, &self.room).min(item.most);
         for count in (0..=most).rev() {
             vector::add(&mut self.room, request, -count);
@@ -98,6 +98,6 @@ impl<'a> Exact<'a> {
 
     fn load(&self) -> Load {
         let taken = self.counts.iter().zip(self.items).filter(|(count, _)| **count > 0);
-        taken.map(|(count, item)| (item.row, *count)).collect()
+        taken.map(|(count, item)| (item.class, *count)).collect()
     }
 }

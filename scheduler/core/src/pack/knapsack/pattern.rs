@@ -1,20 +1,20 @@
 //! Patterns: the search for the way to fill one bin that is worth most.
 //!
-//! Invariant: a pattern fits its bin, obeys the node rules, and takes no more of a row than is left. The
+//! Invariant: a pattern fits its bin, obeys the node rules, and takes no more of a class than is left. The
 //! upper bound that comes with it holds for every pattern of the bin.
 
 use crate::pack::knapsack::exact::Exact;
 use crate::pack::knapsack::filling;
-use crate::pack::problem::item_table::{Item, Lanes, Ranked, Shelf};
+use crate::pack::problem::item_table::{Item, ItemTable, Ranked, Shares};
 use crate::pack::problem::vector::float;
 use crate::pack::problem::{Load, Problem};
 
 /// What to fill bins with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Supply<'a> {
-    /// Pods left of each row.
+    /// Pods left of each class.
     pub(crate) left: &'a [i64],
-    /// Value of one pod of each row.
+    /// Value of one pod of each class.
     pub(crate) values: &'a [f64],
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct Supply<'a> {
 pub(crate) struct Pattern {
     /// Bin.
     pub(crate) bin: usize,
-    /// Pods in it, by row.
+    /// Pods in it, by class.
     pub(crate) load: Load,
     /// Their value.
     pub(crate) value: f64,
@@ -35,7 +35,7 @@ pub(crate) struct Pattern {
 
 /// How hard to look for a pattern.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Care {
+pub(crate) struct PatternEffort {
     /// Times the weights of the resources are adapted to what runs out; at least 1.
     pub(crate) rounds: usize,
     /// Steps of the exact search; 0 for none.
@@ -45,32 +45,32 @@ pub(crate) struct Care {
 }
 
 /// The best pattern that is found; none when nothing that is left fits. `weights` are a guess of what
-/// runs out, and are adapted: a good start for the next search of the shelf.
+/// runs out, and are adapted: a good start for the next search of the table.
 pub(crate) fn search(
     problem: &Problem,
-    shelf: &Shelf,
+    table: &ItemTable,
     supply: Supply<'_>,
-    weights: &mut Lanes,
-    care: Care,
+    weights: &mut Shares,
+    care: PatternEffort,
 ) -> Option<Pattern> {
     let mut best: (f64, Load) = (0.0, Load::new());
     let mut upper = f64::INFINITY;
     let mut items = Vec::new();
     for round in 0..care.rounds {
-        items = rank(shelf, supply, weights);
-        keep(&mut best, filling::in_order(problem, shelf, &items));
-        let Relaxed { value, usage, .. } = relax(&items);
+        items = rank(table, supply, weights);
+        keep(&mut best, filling::in_order(problem, table, &items));
+        let FractionalFilling { value, usage, .. } = relax(&items);
         upper = upper.min(value);
-        if !adapt(weights, shelf.lanes.len(), &usage, round) {
+        if !adapt(weights, table.guides.len(), &usage, round) {
             break;
         }
     }
     if upper > care.least && !items.is_empty() {
-        for filled in filling::balanced(problem, shelf, &items) {
+        for filled in filling::balanced(problem, table, &items) {
             keep(&mut best, filled);
         }
-        if care.steps > 0 && shelf.free && upper > best.0 * (1.0 + 1e-6) {
-            let exact = Exact::new(problem, shelf.bin, &items, best.0, care.steps).run();
+        if care.steps > 0 && table.free && upper > best.0 * (1.0 + 1e-6) {
+            let exact = Exact::new(problem, table.bin, &items, best.0, care.steps).run();
             if exact.complete {
                 upper = exact.best_value.min(upper);
             }
@@ -84,73 +84,78 @@ pub(crate) fn search(
         return None;
     }
     load.sort_unstable();
-    let ratio = float(problem.bins[shelf.bin].price) / value;
-    Some(Pattern { bin: shelf.bin, load, value, ratio, upper: upper.max(value) })
+    let ratio = float(problem.bins[table.bin].price) / value;
+    Some(Pattern { bin: table.bin, load, value, ratio, upper: upper.max(value) })
 }
 
 /// The most that anything in a bin can be worth.
 #[derive(Clone, Debug)]
-pub(crate) struct Ceiling {
+pub(crate) struct UpperBound {
     /// No pattern is worth more.
     pub(crate) value: f64,
-    /// What is worth that much: pods by row, possibly fractions of them.
+    /// What is worth that much: pods by class, possibly fractions of them.
     pub(crate) load: Vec<(usize, f64)>,
 }
 
 /// Bounds what a bin can hold: exactly when a search of the given steps shows it, else by fractions. Node
 /// rules are left out. A value that is not above `care.least` is not made tighter.
-pub(crate) fn ceiling(
+pub(crate) fn upper(
     problem: &Problem,
-    shelf: &Shelf,
+    table: &ItemTable,
     supply: Supply<'_>,
-    weights: &mut Lanes,
-    care: Care,
-) -> Ceiling {
-    let (lowest, items) = relaxed(shelf, supply, weights, care);
+    weights: &mut Shares,
+    care: PatternEffort,
+) -> UpperBound {
+    let (lowest, items) = relaxed(table, supply, weights, care);
     let Some(items) = items else { return lowest };
-    let exact = Exact::new(problem, shelf.bin, &items, care.least, care.steps).run();
+    let exact = Exact::new(problem, table.bin, &items, care.least, care.steps).run();
     match exact.best {
         _ if !exact.complete => lowest,
-        None => Ceiling { value: care.least, load: Vec::new() },
+        None => UpperBound { value: care.least, load: Vec::new() },
         Some((value, load)) => {
-            Ceiling { value, load: load.iter().map(|(row, n)| (*row, float(*n))).collect() }
+            UpperBound { value, load: load.iter().map(|(class, n)| (*class, float(*n))).collect() }
         }
     }
 }
 
-/// No pattern of the shelf is worth more; nothing where nothing that is left fits. Far less work than a pattern.
-pub(crate) fn worth(shelf: &Shelf, supply: Supply<'_>, weights: &mut Lanes, care: Care) -> f64 {
-    relaxed(shelf, supply, weights, care).0.value
+/// No pattern of the table is worth more; nothing where nothing that is left fits. Far less work than a pattern.
+pub(crate) fn worth(
+    table: &ItemTable,
+    supply: Supply<'_>,
+    weights: &mut Shares,
+    care: PatternEffort,
+) -> f64 {
+    relaxed(table, supply, weights, care).0.value
 }
 
 /// The lowest of the fractional fillings under adapted weights, and the items when it may still be too
 /// high.
 fn relaxed(
-    shelf: &Shelf,
+    table: &ItemTable,
     supply: Supply<'_>,
-    weights: &mut Lanes,
-    care: Care,
-) -> (Ceiling, Option<Vec<Ranked>>) {
-    let mut lowest = Ceiling { value: f64::INFINITY, load: Vec::new() };
+    weights: &mut Shares,
+    care: PatternEffort,
+) -> (UpperBound, Option<Vec<Ranked>>) {
+    let mut lowest = UpperBound { value: f64::INFINITY, load: Vec::new() };
     let mut items = Vec::new();
     for round in 0..care.rounds {
-        items = rank(shelf, supply, weights);
-        let Relaxed { value, usage, load } = relax(&items);
+        items = rank(table, supply, weights);
+        let FractionalFilling { value, usage, load } = relax(&items);
         if value < lowest.value {
-            lowest = Ceiling { value, load };
+            lowest = UpperBound { value, load };
         }
-        if lowest.value <= care.least || !adapt(weights, shelf.lanes.len(), &usage, round) {
+        if lowest.value <= care.least || !adapt(weights, table.guides.len(), &usage, round) {
             return (lowest, None);
         }
     }
     (lowest, Some(items))
 }
 
-/// Several ways to fill the bin of a shelf.
-pub(crate) fn fillings(problem: &Problem, shelf: &Shelf, supply: Supply<'_>) -> Vec<Load> {
-    let items = rank(shelf, supply, &shelf.even());
-    let balanced = filling::balanced(problem, shelf, &items).into_iter();
-    let all = balanced.chain([filling::in_order(problem, shelf, &items)]);
+/// Several ways to fill the bin of a table.
+pub(crate) fn fillings(problem: &Problem, table: &ItemTable, supply: Supply<'_>) -> Vec<Load> {
+    let items = rank(table, supply, &table.even());
+    let balanced = filling::balanced(problem, table, &items).into_iter();
+    let all = balanced.chain([filling::in_order(problem, table, &items)]);
     all.map(|(_, load)| load).filter(|load| !load.is_empty()).collect()
 }
 
@@ -160,39 +165,45 @@ fn keep(best: &mut (f64, Load), found: (f64, Load)) {
     }
 }
 
-/// What is left of a shelf's items, most value for weighted size first.
-fn rank(shelf: &Shelf, supply: Supply<'_>, weights: &Lanes) -> Vec<Ranked> {
-    let mut items: Vec<Ranked> = Vec::with_capacity(shelf.items.len());
-    for Item { row, most, shares } in &shelf.items {
-        let most = (*most).min(supply.left[*row]);
-        let value = supply.values[*row];
+/// What is left of a table's items, most value for weighted size first.
+fn rank(table: &ItemTable, supply: Supply<'_>, weights: &Shares) -> Vec<Ranked> {
+    let mut items: Vec<Ranked> = Vec::with_capacity(table.items.len());
+    for Item { class, most, shares } in &table.items {
+        let most = (*most).min(supply.left[*class]);
+        let value = supply.values[*class];
         if most > 0 && value > 0.0 {
             let [a, b, c, d] = *shares;
             let size = a * weights[0] + b * weights[1] + (c * weights[2] + d * weights[3]);
-            items.push(Ranked { row: *row, most, value, size: size.max(1e-12), shares: *shares });
+            items.push(Ranked {
+                class: *class,
+                most,
+                value,
+                size: size.max(1e-12),
+                shares: *shares,
+            });
         }
     }
     let density = |item: &Ranked| item.value / item.size;
-    items.sort_unstable_by(|a, b| density(b).total_cmp(&density(a)).then(a.row.cmp(&b.row)));
+    items.sort_unstable_by(|a, b| density(b).total_cmp(&density(a)).then(a.class.cmp(&b.class)));
     items
 }
 
 /// The best fractional filling under one weighted size.
-struct Relaxed {
+struct FractionalFilling {
     /// Its value, which no pattern exceeds.
     value: f64,
     /// How much of each resource it takes.
-    usage: Lanes,
+    usage: Shares,
     load: Vec<(usize, f64)>,
 }
 
-fn relax(items: &[Ranked]) -> Relaxed {
+fn relax(items: &[Ranked]) -> FractionalFilling {
     let mut free = 1.0;
-    let mut relaxed = Relaxed { value: 0.0, usage: Lanes::default(), load: Vec::new() };
+    let mut relaxed = FractionalFilling { value: 0.0, usage: Shares::default(), load: Vec::new() };
     for item in items {
         let count = float(item.most).min(free / item.size);
         relaxed.value += count * item.value;
-        relaxed.load.push((item.row, count));
+        relaxed.load.push((item.class, count));
         free -= count * item.size;
         let each = relaxed.usage.iter_mut().zip(&item.shares);
         each.for_each(|(sum, share)| *sum += count * share);
@@ -204,13 +215,13 @@ fn relax(items: &[Ranked]) -> Relaxed {
 }
 
 /// Makes weigh more what runs out and less what is left over; false when the filling fits as it is.
-fn adapt(weights: &mut Lanes, lanes: usize, usage: &Lanes, round: usize) -> bool {
+fn adapt(weights: &mut Shares, guides: usize, usage: &Shares, round: usize) -> bool {
     if usage.iter().all(|used| *used <= 1.0 + 1e-9) {
         return false;
     }
     let round = float(i64::try_from(round).unwrap_or(i64::MAX));
     let step = 1.0 / (1.0 + 0.5 * round);
-    for (weight, used) in weights.iter_mut().zip(usage).take(lanes) {
+    for (weight, used) in weights.iter_mut().zip(usage).take(guides) {
         // Never quite nothing, or the weight could not come back.
         *weight = (*weight * (step * (used - 1.0)).exp()).max(1e-6);
     }

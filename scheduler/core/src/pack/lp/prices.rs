@@ -1,4 +1,4 @@
-//! Resource prices: what a unit of each resource is worth to the rows that wait.
+//! Resource prices: what a unit of each resource is worth to the classes that wait.
 //!
 //! Invariant: guidance only. The bound that is reported is rounded down from these prices and checked
 //! in integers by `certificate`.
@@ -10,12 +10,12 @@ use crate::pack::problem::vector::{self, float};
 /// Most pivots; a programme of eight variables needs a dozen.
 const PIVOTS_MAX: usize = 400;
 
-/// Price of one unit of each resource in micro-dollars per hour for the rows that are left.
+/// Price of one unit of each resource in micro-dollars per hour for the classes that are left.
 pub(crate) fn resource_prices(problem: &Problem, left: &[i64], bins: &[usize]) -> Vec<f64> {
     let dims = problem.bins.first().map_or(0, |bin| bin.room.len());
     let mut demand = vec![0; dims];
-    for (row, count) in problem.rows.iter().zip(left) {
-        vector::add(&mut demand, &row.request, *count);
+    for (class, count) in problem.classes.iter().zip(left) {
+        vector::add(&mut demand, &class.request, *count);
     }
     let rooms = bins.iter().map(|index| &problem.bins[*index]);
     of(&demand, rooms.map(|bin| (bin.price, bin.room.as_slice())))
@@ -37,11 +37,11 @@ pub(crate) fn of<'r>(demand: &[i64], rooms: impl Iterator<Item = (i64, &'r [i64]
     optimum.iter().zip(&scale).map(|(price, by)| price / by).collect()
 }
 
-/// Value of one pod of each row at the given resource prices. No row is worthless: what no resource
+/// Value of one pod of each class at the given resource prices. No class is worthless: what no resource
 /// makes scarce still has to be placed.
 pub(crate) fn row_values(problem: &Problem, prices: &[f64]) -> Vec<f64> {
     let value = |request: &[i64]| -> f64 {
         request.iter().zip(prices).map(|(amount, price)| float(*amount) * price).sum()
     };
-    problem.rows.iter().map(|row| value(&row.request).max(1e-3)).collect()
+    problem.classes.iter().map(|class| value(&class.request).max(1e-3)).collect()
 }

@@ -29,6 +29,6 @@ pub(crate) fn skylines(bins: &[Bin], tiers: usize) -> Vec<Vec<usize>> {
 /// only for its like, since it may not be had. How much of a limit each of these draws is not looked at: where
 /// one binds, the solver looks at every bin again.
 fn dominates(other: &Bin, bin: &Bin) -> bool {
-    let can_be_had = other.charge.is_empty() || other.budget == bin.budget;
+    let can_be_had = other.charge.is_empty() || other.limit_set == bin.limit_set;
     can_be_had && other.reservation.is_none() && vector::fits(&bin.room, &other.room)
 }

@@ -61,7 +61,7 @@ impl NodeRules {
     }
 
     /// True when the shape must join a member on the same node.
-    pub(crate) fn needs_company(&self, shape: usize) -> bool {
+    pub(crate) fn needs_affinity(&self, shape: usize) -> bool {
         self.of_shape[shape].iter().any(|rule| {
             let rule = &self.rules[*rule];
             rule.kind == RuleKind::Together && rule.owners[shape]
@@ -69,7 +69,7 @@ impl NodeRules {
     }
 
     /// True when the shape has joined a member on this node wherever a rule wants it to.
-    pub(crate) fn has_company(&self, shape: usize, node: &NodeState) -> bool {
+    pub(crate) fn meets_affinity(&self, shape: usize, node: &NodeState) -> bool {
         self.of_shape[shape].iter().all(|index| {
             let rule = &self.rules[*index];
             rule.kind != RuleKind::Together || !rule.owners[shape] || node.tally(*index).members > 0
@@ -86,12 +86,12 @@ impl NodeRules {
 
     /// True when the shape may be the first of its company: every rule that wants a member is one it
     /// satisfies itself and that has none anywhere yet.
-    pub(crate) fn may_begin(&self, shape: usize, begun: &[bool]) -> bool {
+    pub(crate) fn may_begin(&self, shape: usize, occupied: &[bool]) -> bool {
         self.of_shape[shape].iter().all(|index| {
             let rule = &self.rules[*index];
             rule.kind != RuleKind::Together
                 || !rule.owners[shape]
-                || (rule.members[shape] && !begun[*index])
+                || (rule.members[shape] && !occupied[*index])
         })
     }
 
@@ -114,7 +114,7 @@ impl NodeRules {
     }
 
     /// Rules that want company, with their indexes.
-    pub(crate) fn companies(&self) -> impl Iterator<Item = (usize, &NodeRule)> {
+    pub(crate) fn required_affinities(&self) -> impl Iterator<Item = (usize, &NodeRule)> {
         self.rules.iter().enumerate().filter(|(_, rule)| rule.kind == RuleKind::Together)
     }
 
@@ -124,9 +124,9 @@ impl NodeRules {
     }
 
     /// Marks the rules that a pod of the shape is a member of.
-    pub(crate) fn mark_begun(&self, shape: usize, begun: &mut [bool]) {
+    pub(crate) fn mark_begun(&self, shape: usize, occupied: &mut [bool]) {
         for rule in &self.of_shape[shape] {
-            begun[*rule] |= self.rules[*rule].members[shape];
+            occupied[*rule] |= self.rules[*rule].members[shape];
         }
     }
 

@@ -1,16 +1,16 @@
-//! Where pods would rather be: alternatives narrowed by wishes about nodes.
+//! Where pods would rather be: alternatives narrowed by preferences about nodes.
 //!
-//! Invariant: a wish is granted only where something can be had for it.
+//! Invariant: a preference is granted only where something can be had for it.
 
-use super::Allotter;
+use super::TopologySplitter;
 
-use crate::topology::preferences::{Wishes, soft_taints};
+use crate::topology::preferences::{Preferences, soft_taints};
 use crate::vocabulary::labels::NODE_POOL;
 use crate::vocabulary::requirements::Requirements;
-/// Alternatives narrowed by wishes about nodes, the strongest first, as long as something can be had
+/// Alternatives narrowed by preferences about nodes, the strongest first, as long as something can be had
 /// for them.
 pub(super) fn narrowed(
-    allotter: &Allotter<'_, '_, '_>,
+    allotter: &TopologySplitter<'_, '_, '_>,
     shape: usize,
     plain: &[Requirements],
 ) -> Vec<Requirements> {
@@ -28,14 +28,14 @@ pub(super) fn narrowed(
     wanted
 }
 
-/// Wishes about nodes, strongest first.
-fn terms(allotter: &Allotter<'_, '_, '_>, shape: usize) -> Vec<Requirements> {
+/// Preferences about nodes, strongest first.
+fn terms(allotter: &TopologySplitter<'_, '_, '_>, shape: usize) -> Vec<Requirements> {
     let kind = allotter.model.shapes[shape];
     let mut terms = Vec::new();
-    if allotter.wishes <= Wishes::Taints {
+    if allotter.preferences <= Preferences::Taints {
         terms.extend(soft_taints(allotter.model, kind));
     }
-    if allotter.wishes <= Wishes::Nodes {
+    if allotter.preferences <= Preferences::Nodes {
         let mut preferred: Vec<_> = kind.preferred_node_terms.iter().collect();
         preferred.sort_by_key(|term| std::cmp::Reverse(term.weight));
         terms.extend(preferred.into_iter().map(|term| term.requirements.clone()));
@@ -45,18 +45,18 @@ fn terms(allotter: &Allotter<'_, '_, '_>, shape: usize) -> Vec<Requirements> {
 
 /// True when a node can be bought, or a host has room, where all of this holds.
 fn can_be_met(
-    allotter: &Allotter<'_, '_, '_>,
+    allotter: &TopologySplitter<'_, '_, '_>,
     shape: usize,
     alternatives: &[Requirements],
 ) -> bool {
     if alternatives.is_empty() {
         return false;
     }
-    let (model, goods) = (allotter.model, allotter.goods);
+    let (model, priced) = (allotter.model, allotter.priced);
     let request = &model.requests[shape];
-    let places = goods.places.of(goods, shape, alternatives, NODE_POOL);
+    let places = priced.places.of(priced, shape, alternatives, NODE_POOL);
     places.iter().any(|place| {
-        (allotter.buy && place.cost(goods, request).is_some())
+        (allotter.buy && place.cost(priced, request).is_some())
             || allotter.room(place, request, 1) > 0
     })
 }

@@ -16,7 +16,7 @@ const SPREAD_WISH_WEIGHT: i64 = 100;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Same<'a> {
     rule: GroupRule,
-    wish: Option<i64>,
+    preference: Option<i64>,
     key: &'a str,
     filter: NodeFilter,
     /// Members meet all of them.
@@ -44,10 +44,10 @@ pub(super) fn collect(shapes: &[&PodShape]) -> Vec<GroupSpec> {
     let mut members: BTreeMap<Vec<Select<'_>>, ShapeSet> = BTreeMap::new();
     let mut collected = Vec::with_capacity(known.len());
     for (same, owners) in known {
-        let Same { rule, wish, key, filter, selects } = same;
+        let Same { rule, preference, key, filter, selects } = same;
         let members = members.entry(selects.clone()).or_insert_with(|| index.members(&selects));
         let (key, members) = (key.to_owned(), members.clone());
-        collected.push(GroupSpec { rule, wish, key, owners, members, filter });
+        collected.push(GroupSpec { rule, preference, key, owners, members, filter });
     }
     collected
 }
@@ -83,7 +83,7 @@ fn spread_rule<'a>(shape: &'a PodShape, spread: &'a TopologySpread) -> Same<'a> 
             max_skew: spread.max_skew.max(1),
             min_domains: spread.min_domains.unwrap_or(1),
         },
-        wish: spread.schedule_anyway.then_some(SPREAD_WISH_WEIGHT),
+        preference: spread.schedule_anyway.then_some(SPREAD_WISH_WEIGHT),
         key: &spread.topology_key,
         filter: filter(shape, spread),
         selects: vec![Select { namespaces, selector: Some(&spread.selector) }],
@@ -92,11 +92,11 @@ fn spread_rule<'a>(shape: &'a PodShape, spread: &'a TopologySpread) -> Same<'a> 
 
 fn term_rule<'a>(
     rule: GroupRule,
-    wish: Option<i64>,
+    preference: Option<i64>,
     term: &'a PodAffinityTerm,
     selects: Vec<Select<'a>>,
 ) -> Same<'a> {
-    Same { rule, wish, key: &term.topology_key, filter: NodeFilter::default(), selects }
+    Same { rule, preference, key: &term.topology_key, filter: NodeFilter::default(), selects }
 }
 
 fn select<'a>(shape: &'a PodShape, term: &'a PodAffinityTerm) -> Select<'a> {

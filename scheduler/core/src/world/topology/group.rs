@@ -1,4 +1,4 @@
-//! One rule or wish over domains wider than a node, and what it counts.
+//! One rule or preference over domains wider than a node, and what it counts.
 //!
 //! Invariant: what a group is never changes and is shared by all copies of it; only its counts do, and
 //! a copy shares them too until one of both changes.
@@ -25,8 +25,8 @@ pub(crate) struct Group {
 pub(crate) struct GroupSpec {
     /// What it demands.
     pub(crate) rule: GroupRule,
-    /// Weight when it is a wish; none for a condition.
-    pub(crate) wish: Option<i64>,
+    /// Weight when it is a preference; none for a condition.
+    pub(crate) preference: Option<i64>,
     /// Label key of its domains.
     pub(crate) key: String,
     /// Shapes that obey it.
@@ -209,7 +209,7 @@ impl Group {
         }
     }
 
-    /// How far a wish is from being granted: pods where it would rather not have them.
+    /// How far a preference is from being granted: pods where it would rather not have them.
     pub(crate) fn ungranted(&self) -> i64 {
         let floor = self.floor();
         let each = self.tallies.values().map(|here| match self.spec.rule {
@@ -241,7 +241,7 @@ impl Group {
                 !owner || here.members + i64::from(member) - self.floor() <= max_skew
             }
             GroupRule::Affinity => {
-                !owner || here.members > 0 || (member && self.is_unbegun() && may_begin())
+                !owner || here.members > 0 || (member && self.has_no_members() && may_begin())
             }
             GroupRule::AntiAffinity => {
                 (!owner || here.members == 0) && (!member || here.owners == 0)
@@ -261,7 +261,7 @@ impl Group {
     }
 
     /// True when no domain holds a member.
-    pub(crate) fn is_unbegun(&self) -> bool {
+    pub(crate) fn has_no_members(&self) -> bool {
         self.tallies.values().all(|tally| tally.members == 0)
     }
 

@@ -1,4 +1,4 @@
-//! Outlook: what the labels of a host are, or may become while its node is on its way.
+//! Possible labels: what the labels of an existing node are, or may become while its node is on its way.
 //!
 //! Invariant: labels that are known and the equalities with them give the same answers; the former are read
 //! where they lie, since fleets have tens of thousands of nodes.
@@ -9,16 +9,16 @@ use crate::vocabulary::labels::{Labels, canonical};
 use crate::vocabulary::requirements::Requirements;
 use crate::vocabulary::requirements::requirement::Requirement;
 
-/// Labels of a host.
+/// Labels of an existing node.
 #[derive(Clone, Debug)]
-pub(crate) enum Outlook<'a> {
+pub(crate) enum PossibleLabels<'a> {
     /// They are these; no key is a legacy one.
     Known(Cow<'a, Labels>),
     /// They will meet these requirements.
     Open(Requirements),
 }
 
-impl<'a> Outlook<'a> {
+impl<'a> PossibleLabels<'a> {
     /// Of a node with these labels.
     pub(crate) fn of(labels: Cow<'a, Labels>) -> Self {
         if labels.keys().all(|key| canonical(key) == key) {
@@ -92,9 +92,9 @@ mod tests {
     fn known_labels_answer_as_their_equalities_do() {
         let labels =
             Labels::from([("a".to_owned(), "5".to_owned()), ("b".to_owned(), "x".to_owned())]);
-        let open = Outlook::Open(Requirements::from_labels(&labels));
-        let known = Outlook::of(Cow::Borrowed(&labels));
-        assert!(matches!(known, Outlook::Known(_)));
+        let open = PossibleLabels::Open(Requirements::from_labels(&labels));
+        let known = PossibleLabels::of(Cow::Borrowed(&labels));
+        assert!(matches!(known, PossibleLabels::Known(_)));
         for key in ["a", "b", "c"] {
             assert_eq!(known.label(key), open.label(key));
             assert_eq!(known.mentions(key), open.mentions(key));
@@ -122,8 +122,8 @@ mod tests {
     fn legacy_keys_are_the_labels_that_they_mean() {
         let key = "failure-domain.beta.kubernetes.io/zone";
         let labels = Labels::from([(key.to_owned(), "z".to_owned())]);
-        let outlook = Outlook::of(Cow::Owned(labels));
-        assert_eq!(outlook.label(key), Some("z"));
-        assert_eq!(outlook.label(crate::vocabulary::labels::ZONE), Some("z"));
+        let possible_labels = PossibleLabels::of(Cow::Owned(labels));
+        assert_eq!(possible_labels.label(key), Some("z"));
+        assert_eq!(possible_labels.label(crate::vocabulary::labels::ZONE), Some("z"));
     }
 }

@@ -10,8 +10,8 @@ use std::rc::Rc;
 
 use crate::disrupt::Context;
 use crate::model::Model;
-use crate::model::existing::Host;
-use crate::offers::priced::Goods;
+use crate::model::existing::ExistingNode;
+use crate::offers::priced::PricedOffers;
 use crate::pack::problem::vector::{self, Vector, float};
 use crate::place::Placed;
 
@@ -19,14 +19,14 @@ use crate::place::Placed;
 const SCORED: [&str; 2] = ["cpu", "memory"];
 
 /// The nodes of a cluster as kube-scheduler leaves them after what is decided.
-pub(super) struct Strewn<'g, 'm, 'a> {
+pub(super) struct Rebinding<'g, 'm, 'a> {
     model: &'m Model<'a>,
-    goods: &'g Goods<'m, 'a>,
+    priced: &'g PricedOffers<'m, 'a>,
     /// Where vectors have what is scored; none of what nobody requests.
     scored: [Option<usize>; 2],
-    /// One for each host, then those that are bought.
+    /// One for each existing node, then those that are bought.
     places: Vec<Place>,
-    /// Hosts that admit pods of a shape.
+    /// Existing nodes that admit pods of a shape.
     admitted: BTreeMap<usize, Rc<Vec<bool>>>,
     /// Pods put on places by the decision that is judged: place, shape and count.
     put: Vec<(usize, usize, i64)>,
@@ -34,7 +34,7 @@ pub(super) struct Strewn<'g, 'm, 'a> {
 
 /// A node.
 struct Place {
-    /// What it is bought as; none for a host.
+    /// What it is bought as; none for an existing node.
     offer: Option<usize>,
     /// True when it is bought for pods that are moved.
     awaits: bool,
@@ -44,22 +44,22 @@ struct Place {
     size: Vector,
 }
 
-impl<'g, 'm, 'a> Strewn<'g, 'm, 'a> {
+impl<'g, 'm, 'a> Rebinding<'g, 'm, 'a> {
     /// The nodes that take pods now, with what the plan has put there so far.
     pub(super) fn new(context: &Context<'g, 'm, 'a>) -> Self {
-        let Context { model, goods, ref scene, .. } = *context;
-        let place = |(at, host): (usize, &Host<'_>)| {
-            let mut size = host.room.clone();
-            for (shape, count) in &host.pods {
+        let Context { model, priced, ref state, .. } = *context;
+        let place = |(at, existing): (usize, &ExistingNode<'_>)| {
+            let mut size = existing.room.clone();
+            for (shape, count) in &existing.pods {
                 vector::add(&mut size, &model.requests[*shape], *count);
             }
-            let open = scene.open[at] && host.fit && host.node.is_some();
-            Place { offer: None, awaits: false, open, room: scene.rooms[at].clone(), size }
+            let open = state.open[at] && existing.fit && existing.node.is_some();
+            Place { offer: None, awaits: false, open, room: state.rooms[at].clone(), size }
         };
         let names = model.dims.names();
         let scored = SCORED.map(|scored| names.iter().position(|name| name == scored));
-        let places = model.hosts.iter().enumerate().map(place).collect();
-        Self { model, goods, scored, places, admitted: BTreeMap::new(), put: Vec::new() }
+        let places = model.existing_nodes.iter().enumerate().map(place).collect();
+        Self { model, priced, scored, places, admitted: BTreeMap::new(), put: Vec::new() }
     }
 
     /// Takes the pods of nodes that go, so many of each shape, to the nodes that stay and to those that are
@@ -68,34 +68,34 @@ impl<'g, 'm, 'a> Strewn<'g, 'm, 'a> {
     pub(super) fn takes(&mut self, gone: &[usize], wanted: &[i64], placed: &Placed) -> bool {
         let model = self.model;
         let (known, mut closed) = (self.places.len(), gone.to_vec());
-        closed.retain(|host| self.places[*host].open);
-        closed.iter().for_each(|host| self.places[*host].open = false);
+        closed.retain(|existing| self.places[*existing].open);
+        closed.iter().for_each(|existing| self.places[*existing].open = false);
         self.add_as_planned(wanted, placed);
         let mut free: Vec<(usize, i64)> = wanted.iter().copied().enumerate().collect();
         free.retain(|(shape, count)| *count > 0 && model.topology.is_plain(*shape));
         free.sort_by_key(|(shape, _)| Reverse(self.extent(*shape)));
         let led = self.put.len();
-        let fits = self.strew_all(free.iter()) && {
+        let fits = self.bind_all(free.iter()) && {
             self.take_back(led);
-            self.strew_all(free.iter().rev())
+            self.bind_all(free.iter().rev())
         };
         if !fits {
             self.take_back(0);
             self.places.truncate(known);
-            closed.iter().for_each(|host| self.places[*host].open = true);
+            closed.iter().for_each(|existing| self.places[*existing].open = true);
         }
         self.put.clear();
         fits
     }
 
     /// True when a node has room for one of these pods, so many of each shape.
-    pub(super) fn has_room(&mut self, host: usize, wanted: &[i64]) -> bool {
+    pub(super) fn has_room(&mut self, existing: usize, wanted: &[i64]) -> bool {
         let model = self.model;
-        self.places[host].open
+        self.places[existing].open
             && wanted.iter().enumerate().any(|(shape, count)| {
                 *count > 0
-                    && vector::fits(&model.requests[shape], &self.places[host].room)
-                    && self.admitted(shape)[host]
+                    && vector::fits(&model.requests[shape], &self.places[existing].room)
+                    && self.admitted(shape)[existing]
             })
     }
 
@@ -103,11 +103,13 @@ impl<'g, 'm, 'a> Strewn<'g, 'm, 'a> {
     /// planned.
     fn add_as_planned(&mut self, wanted: &[i64], placed: &Placed) {
         let model = self.model;
-        for there in placed.hosts.iter().filter(|there| !model.topology.is_plain(there.shape)) {
-            self.put((there.host, there.shape, there.count));
+        for there in
+            placed.existing_nodes.iter().filter(|there| !model.topology.is_plain(there.shape))
+        {
+            self.put((there.existing, there.shape, there.count));
         }
         for node in &placed.nodes {
-            let size = self.goods.room(node.offers[0]).to_vec();
+            let size = self.priced.room(node.offers[0]).to_vec();
             let awaits = node.load.iter().any(|(shape, _)| wanted[*shape] > 0);
             for _ in 0..node.copies {
                 let (at, offer) = (self.places.len(), Some(node.offers[0]));
@@ -147,17 +149,17 @@ impl<'g, 'm, 'a> Strewn<'g, 'm, 'a> {
 
     /// Puts pods where kube-scheduler would, in this order. False when one finds no place, or one that awaits them is
     /// left empty.
-    fn strew_all<'p>(&mut self, mut pods: impl Iterator<Item = &'p (usize, i64)>) -> bool {
-        pods.all(|pods| self.strew(*pods))
+    fn bind_all<'p>(&mut self, mut pods: impl Iterator<Item = &'p (usize, i64)>) -> bool {
+        pods.all(|pods| self.bind(*pods))
             && self.places.iter().all(|place| !place.awaits || place.room != place.size)
     }
 
     /// Puts pods of a shape one by one where kube-scheduler would. False when one finds no place.
-    fn strew(&mut self, (shape, count): (usize, i64)) -> bool {
+    fn bind(&mut self, (shape, count): (usize, i64)) -> bool {
         let (admitted, request) = (self.admitted(shape), &self.model.requests[shape]);
-        let answers = self.goods.ask_all(shape, &self.model.alternatives[shape]);
+        let answers = self.priced.ask_all(shape, &self.model.alternatives[shape]);
         let takes = |(at, place): &(usize, &Place)| {
-            let admits = |offer| self.goods.admits(&answers, offer);
+            let admits = |offer| self.priced.admits(&answers, offer);
             place.open
                 && vector::fits(request, &place.room)
                 && place.offer.map_or_else(|| admitted[*at], admits)
@@ -180,12 +182,12 @@ impl<'g, 'm, 'a> Strewn<'g, 'm, 'a> {
         true
     }
 
-    /// For each host whether labels and taints let pods of the shape run there.
+    /// For each existing node whether labels and taints let pods of the shape run there.
     fn admitted(&mut self, shape: usize) -> Rc<Vec<bool>> {
         let admitted = self.admitted.entry(shape).or_insert_with(|| {
             let (pod, alternatives) = (self.model.shapes[shape], &self.model.alternatives[shape]);
-            let hosts = self.model.hosts.iter();
-            Rc::new(hosts.map(|host| host.admits(pod, alternatives)).collect())
+            let existing_nodes = self.model.existing_nodes.iter();
+            Rc::new(existing_nodes.map(|existing| existing.admits(pod, alternatives)).collect())
         });
         Rc::clone(admitted)
     }

@@ -18,7 +18,7 @@ struct Follower {
     /// Domains of each key with such a pod.
     company: Vec<BTreeSet<String>>,
     /// True once such a pod is anywhere that a key knows.
-    begun: bool,
+    occupied: bool,
 }
 
 /// Pods of one follower that the plan brings to one node.
@@ -78,7 +78,7 @@ impl<'c, 'a> Order<'c, 'a> {
             let keys: BTreeSet<&str> = terms.iter().map(|t| t.topology_key.as_str()).collect();
             let keys: Vec<String> = keys.into_iter().map(str::to_owned).collect();
             let company = vec![BTreeSet::new(); keys.len()];
-            followers.push(Follower { kind, keys, meets, company, begun: false });
+            followers.push(Follower { kind, keys, meets, company, occupied: false });
         }
         Self { census, followers, led }
     }
@@ -112,9 +112,9 @@ impl<'c, 'a> Order<'c, 'a> {
 
     /// True when the pods meet their own terms, and nobody is anywhere whom they would have to join.
     fn may_begin(&self, Waiting { node, follower }: Waiting) -> bool {
-        let Follower { kind, keys, meets, begun, .. } = &self.followers[follower];
+        let Follower { kind, keys, meets, occupied, .. } = &self.followers[follower];
         let certain = keys.iter().all(|key| self.census.domains(key)[node].len() == 1);
-        meets[*kind] && !begun && certain
+        meets[*kind] && !occupied && certain
     }
 
     fn bind(&mut self, group: Waiting) -> bool {
@@ -125,10 +125,10 @@ impl<'c, 'a> Order<'c, 'a> {
     /// Pods of a shape are on a node: company for those who look for them.
     fn add(&mut self, node: usize, kind: usize) {
         for follower in &self.led[kind] {
-            let Follower { keys, company, begun, .. } = &mut self.followers[*follower];
+            let Follower { keys, company, occupied, .. } = &mut self.followers[*follower];
             for (key, company) in keys.iter().zip(company) {
                 let domains = &self.census.domains(key)[node];
-                *begun |= !domains.is_empty();
+                *occupied |= !domains.is_empty();
                 if let [certain] = domains.as_slice() {
                     company.insert(certain.clone());
                 }
