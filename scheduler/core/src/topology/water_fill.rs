@@ -1,7 +1,10 @@
-//! Water-filling: pods run to where they are wanted most, and fill places as they become equal.
+//! Water-filling: pods run to where they are wanted most, and fill places as they become equal. For
+//! places with level base[d] + slope[d] * n[d], the n of which the highest level is least.
 //!
-//! Invariant: the result is that of putting pods one by one where the level is lowest, ties by rank;
-//! the work is that of a few passes over the basins.
+//! Time: a few sorts of the places, whatever the number of pods.
+//!
+//! Invariant: the result is that of putting pods one by one where the level is lowest, ties by
+//! rank; the work is that of a few passes over the basins.
 
 /// A place that pods run to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

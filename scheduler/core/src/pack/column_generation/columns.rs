@@ -1,4 +1,18 @@
-//! Column generation: fractions of patterns first, whole nodes after (Gilmore and Gomory, 1961).
+//! Column generation for cutting stock (Gilmore and Gomory, 1961): the restricted master over the
+//! patterns found so far, and the pricing problem of each bin for more.
+//!
+//! ```text
+//! minimise   sum of price[p] * x[p]
+//! subject to sum of count[i][p] * x[p] >= left[i]      for each item class i, else a penalty
+//!            sum of drawn[l][p] * x[p] <= allowed[l]   for each limit l
+//!            x >= 0
+//! ```
+//!
+//! A pattern is added while its reduced cost, the price of its bin and of what it draws on limits
+//! less the dual values of its pods, is below zero. Values are smoothed towards the best proved
+//! ones (`stability_centre`); bins that were far from promising are priced every few rounds only.
+//!
+//! Time: bounded by `GenerationEffort`; a round prices each bin once.
 //!
 //! Invariant: patterns are feasible nodes, so whatever the programme says, what is bought is valid.
 

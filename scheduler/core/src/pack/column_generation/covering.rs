@@ -1,9 +1,12 @@
-//! The covering programme of column generation: buy columns so that every row is covered, no limit is
-//! exceeded, and the price is least. The revised simplex method with an explicit inverse.
+//! The restricted master as a covering programme: buy columns so that every row is covered, no
+//! limit is exceeded, and the price is least. The revised simplex method with an explicit inverse
+//! (Dantzig and Orchard-Hays, 1954), and the dual simplex method (Lemke, 1954) when demands fall.
 //!
-//! Invariant: deterministic, and feasible from the first step: what no column covers is covered by a
-//! penalty. Columns may be added and demands lowered at any time; the basis is kept. Results guide;
-//! proofs are made of integers elsewhere.
+//! Time: m * m + entries of all columns for each pivot, of m rows.
+//!
+//! Invariant: deterministic, and feasible from the first step: what no column covers is covered by
+//! a penalty. Columns may be added and demands lowered at any time; the basis is kept. Results
+//! guide; proofs are made of integers elsewhere.
 
 /// Below this a number counts as zero.
 const EPSILON: f64 = 1e-9;

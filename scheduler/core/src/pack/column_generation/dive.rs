@@ -1,4 +1,8 @@
-//! Diving: whole nodes out of the programme's fractions, a part at a time.
+//! Diving (Sadykov and others, 2019): whole nodes out of the master's fractions, a part at a time.
+//! What is whole is bought, some of the largest fractions are rounded up, the master is solved
+//! again for what is left, and the greedy packs the end.
+//!
+//! Time: a few rounds of column generation for each step; each step buys at least one node.
 //!
 //! Invariant: nothing is bought beyond what is left or allowed; the programme is solved again after
 //! each part, so that what is bought later makes up for what rounding did before.

@@ -1,8 +1,19 @@
-//! Values of classes that say as much as possible about what they must cost: the dual of the configuration
-//! programme (Gilmore and Gomory, 1961), with fractions where whole pods are too hard.
+//! Dual values that say as much as possible about what the pods must cost: the dual of the
+//! configuration programme (Gilmore and Gomory, 1961), with fractions where whole pods are too
+//! hard.
 //!
-//! Invariant: guidance only. The bound that is reported is rounded down from these values and checked in
-//! integers by `certificate`.
+//! ```text
+//! maximise   sum of count[i] * value[i]
+//! subject to sum of value[i] * a[i] <= price[b]   for each filling a of each bin b,  value >= 0
+//! ```
+//!
+//! Values that break a constraint by a factor f prove 1/f of what they say (Farley, 1990), so every
+//! round yields a bound, and the best is kept.
+//!
+//! Time: bounded by `ImproveEffort`; a round bounds what each bin holds once.
+//!
+//! Invariant: guidance only. The bound that is reported is rounded down from these values and
+//! checked in integers by `certificate`.
 
 use crate::pack::column_generation::covering::Cover;
 use crate::pack::column_generation::stability_centre::Centre;

@@ -1,4 +1,6 @@
-//! The best values that were proved so far, which steady the search for others (Pessoa and others, 2018).
+//! The stability centre of dual smoothing (Wentges, 1997; Pessoa and others, 2018): the best values
+//! that were proved so far, towards which the search for others is drawn. Dual values of a
+//! restricted master swing from round to round; those in between price better.
 //!
 //! Invariant: what they say never falls.
 

@@ -1,8 +1,13 @@
-//! The greedy: buy the pattern with the least price for its value, as often as it fits what is left.
+//! The greedy for covering (Chvatal, 1979): buy the pattern with the least price for its value, as
+//! often as it fits what is left; lazily (Minoux, 1978): a pattern's ratio never improves while
+//! classes run out, so one computed earlier is a floor, and only the bin with the lowest floor is
+//! looked at.
 //!
-//! Invariant: a pattern's ratio never improves while classes run out, so one computed earlier stays a
-//! valid floor and only those that lost a class are computed again. Most bins are never bought: until its
-//! floor is the lowest, no pattern of a bin is looked for.
+//! Time: one pricing problem for each pattern that is bought or has run out, and a heap.
+//!
+//! Invariant: a pattern's ratio never improves while classes run out, so one computed earlier stays
+//! a valid floor and only those that lost a class are computed again. Most bins are never bought:
+//! until its floor is the lowest, no pattern of a bin is looked for.
 
 use std::collections::BinaryHeap;
 

@@ -1,8 +1,10 @@
-//! Improvement: a few wasteful nodes are taken apart and packed anew, again and again (ruin and
-//! recreate: Schrimpf and others, 2000).
+//! Ruin and recreate (Schrimpf and others, 2000): a few wasteful nodes are taken apart and packed
+//! anew, again and again. Waste is a node's price less the dual values of its pods.
 //!
-//! Invariant: every step leaves a valid solution that is no dearer. The choice of nodes is random but
-//! seeded by the problem alone, so equal problems give equal solutions.
+//! Time: bounded by `ImproveEffort::work`.
+//!
+//! Invariant: every step leaves a valid solution that is no dearer. The choice of nodes is random
+//! but seeded by the problem alone, so equal problems give equal solutions.
 
 use crate::pack::heuristics::greedy;
 use crate::pack::heuristics::tail;

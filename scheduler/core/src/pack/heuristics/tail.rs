@@ -1,4 +1,8 @@
-//! The tail: the rest on one node or two, and each node as small as its load allows.
+//! The end of a packing: all that is left on the cheapest node or pair of nodes, and each node as
+//! small as its load allows. Pairs are cut off by what the first could hold at most (the fractional
+//! knapsack) and by price.
+//!
+//! Time: bins * log bins for one node; for pairs at most bins * bins, mostly cut off.
 //!
 //! Invariant: never makes a solution dearer and never moves a pod to a node that refuses it.
 

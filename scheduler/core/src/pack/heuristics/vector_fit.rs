@@ -1,8 +1,12 @@
-//! Vector fit: nodes first, chosen so that together they have what is wanted, then pods, largest first, each
-//! to the node whose free room it suits best. For many kinds of pods, of which patterns say little.
+//! Vector bin packing by the dot product (Panigrahy, Talwar, Uyeda and Wieder, 2011): nodes first,
+//! chosen so that together they have what is wanted, then pods, largest first, each to the node
+//! whose free room it suits best. For many kinds of pods, of which patterns say little.
 //!
-//! Invariant: each set of classes that the same bins admit is fitted by itself, and node rules and limits hold
-//! for what is fitted; work grows with classes times the nodes of a batch, and with pods.
+//! Time: pods * log of the nodes of a batch, and classes * nodes to begin with, for each slack
+//! tried.
+//!
+//! Invariant: each set of classes that the same bins admit is fitted by itself, and node rules and
+//! limits hold for what is fitted.
 
 use std::collections::{BTreeMap, BinaryHeap};
 

@@ -1,4 +1,7 @@
-//! The exact search for the pattern that is worth most, within a number of steps.
+//! The pricing problem exactly: branch and bound, depth first, most copies first, within a number
+//! of steps (after Horowitz and Sahni, 1974, with the surrogate's fractional filling as the bound).
+//!
+//! Time: at most `steps` nodes, each n for n items.
 //!
 //! Invariant: when it is complete, no pattern of the bin that takes free items only is worth more.
 

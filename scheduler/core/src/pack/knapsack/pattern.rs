@@ -1,7 +1,19 @@
-//! Patterns: the search for the way to fill one bin that is worth most.
+//! The pricing problem: the filling of one bin that is worth most at the dual values of the master.
 //!
-//! Invariant: a pattern fits its bin, obeys the node rules, and takes no more of a class than is left. The
-//! upper bound that comes with it holds for every pattern of the bin.
+//! ```text
+//! maximise   sum of value[i] * a[i]
+//! subject to sum of request[i] * a[i] <= room,  0 <= a[i] <= left[i],  a whole,  node rules
+//! ```
+//!
+//! A knapsack of several dimensions, bounded. Its surrogate weighs the dimensions into one (Glover,
+//! 1968; Gavish and Pirkul, 1985): what the fractional knapsack (Dantzig, 1957) is worth then, no
+//! pattern exceeds. The weights follow what the fractional filling overuses, by multiplicative
+//! weights (Arora, Hazan and Kale, 2012); good whole fillings come from the same order.
+//!
+//! Time: rounds * n log n for n item classes that fit, and the exact search's steps.
+//!
+//! Invariant: a pattern fits its bin, obeys the node rules, and takes no more of a class than is
+//! left. The upper bound that comes with it holds for every pattern of the bin.
 
 use crate::pack::knapsack::exact::Exact;
 use crate::pack::knapsack::filling;

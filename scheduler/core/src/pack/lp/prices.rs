@@ -1,7 +1,14 @@
-//! Resource prices: what a unit of each resource is worth to the classes that wait.
+//! Resource prices: what a unit of each resource is worth to the item classes that wait (LB1).
 //!
-//! Invariant: guidance only. The bound that is reported is rounded down from these prices and checked
-//! in integers by `certificate`.
+//! ```text
+//! maximise   sum of demand[r] * y[r]
+//! subject to sum of room[b][r] * y[r] <= price[b]   for each bin b,  y >= 0
+//! ```
+//!
+//! The dual of buying fractions of rooms: no set of nodes that holds the demand costs less.
+//!
+//! Invariant: guidance only. The bound that is reported is rounded down from these prices and
+//! checked in integers by `certificate`.
 
 use crate::pack::lp::simplex;
 use crate::pack::problem::Problem;

@@ -1,8 +1,15 @@
-//! A small dense linear programme: maximise c·x subject to A·x <= b, x >= 0, with b >= 0.
+//! A small dense linear programme by the primal simplex method (Dantzig, 1951), with Bland's rule
+//! (1977) once it takes long.
+//!
+//! ```text
+//! maximise c * x  subject to  A * x <= b,  x >= 0,  with b >= 0
+//! ```
+//!
+//! Time: constraints * variables for each pivot.
 //!
 //! Invariant: deterministic; the number of pivots is bounded, and every intermediate point is
-//! feasible, so stopping early costs quality and never correctness. Results guide; proofs are made of
-//! integers elsewhere.
+//! feasible, so stopping early costs quality and never correctness. Results guide; proofs are made
+//! of integers elsewhere.
 
 /// Below this a coefficient counts as zero.
 const EPSILON: f64 = 1e-9;

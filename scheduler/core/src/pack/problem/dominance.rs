@@ -1,4 +1,7 @@
-//! Pruning: bins for which another bin of the same group has as much room for no more money.
+//! Dominance: of each group of bins that admit the same pods, those that no other beats in room for
+//! no more money (the skyline, or Pareto front; Boerzsoenyi, Kossmann and Stocker, 2001).
+//!
+//! Time: bins * front, in order of price.
 //!
 //! Invariant: within its group, every bin dropped is dominated by one kept, so no solution that
 //! ignores limits gets dearer by the pruning.
