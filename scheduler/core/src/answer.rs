@@ -5,7 +5,9 @@
 pub(crate) mod any_order;
 pub(crate) mod assemble;
 mod certain;
+pub(crate) mod compose;
 pub(crate) mod opening;
+pub mod steps;
 
 use std::collections::BTreeMap;
 

@@ -53,7 +53,7 @@ fn given_up_ms(existing: &ExistingNode<'_>) -> impl Iterator<Item = i64> {
 }
 
 /// Adds disruptions, their replacements and the time to wake to a plan whose pods are placed.
-pub(crate) fn add(context: Context<'_, '_, '_>, plan: &mut Plan) {
+pub(crate) fn decide(context: Context<'_, '_, '_>, plan: &mut Plan) {
     let model = context.model;
     interrupted(model, plan);
     let candidates = candidate::all(model);

@@ -26,7 +26,7 @@ pub mod world;
 use longshore_planted as planted;
 
 pub use bound::certificate;
-pub use plan::plan;
+pub use plan::{plan, plan_in_steps};
 pub use vocabulary::catalogue::capacity_group;
 pub use vocabulary::requirements::{requirement, selector};
 pub use vocabulary::{catalogue, ids, labels, overlay, pool, requirements, resources, taint};

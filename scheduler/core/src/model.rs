@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::answer::NewNode;
+use crate::answer::steps::Resolved;
 use crate::model::existing::ExistingNode;
 use crate::offers::market::Market;
 use crate::pack::problem::vector::{Dims, Vector};
@@ -55,13 +56,31 @@ pub(crate) struct Model<'a> {
 }
 
 impl<'a> Model<'a> {
+    /// Pods of each shape that wait and can be placed at all.
+    pub(crate) fn schedulable(&self) -> Vec<i64> {
+        let count = |shape: usize| match self.shapes[shape].unschedulable {
+            Some(_) => 0,
+            None => i64::try_from(self.demand[shape].len()).unwrap_or(i64::MAX),
+        };
+        (0..self.shapes.len()).map(count).collect()
+    }
+
+    /// How much there is of everything.
+    pub(crate) fn counts(&self) -> Resolved {
+        Resolved {
+            shapes: self.shapes.len(),
+            pods: self.demand.iter().map(Vec::len).sum(),
+            nodes: self.existing_nodes.len(),
+        }
+    }
+
     /// Resolves the input.
     pub(crate) fn new(input: &'a PlanInput) -> Self {
-        Self::with(input, &Heights::new())
+        Self::resolve(input, &Heights::new())
     }
 
     /// Resolves the input, with spreads over hosts of these heights.
-    pub(crate) fn with(input: &'a PlanInput, heights: &Heights) -> Self {
+    pub(crate) fn resolve(input: &'a PlanInput, heights: &Heights) -> Self {
         let world = input.world.as_ref();
         let shapes: Vec<&PodShape> = world.shapes.values().map(AsRef::as_ref).collect();
         let index: BTreeMap<&ShapeId, usize> =

@@ -13,6 +13,7 @@ pub(crate) mod state;
 
 use std::rc::Rc;
 
+use crate::answer::steps::Counts;
 use crate::model::Model;
 use crate::offers::market::Offer;
 use crate::offers::priced::PricedOffers;
@@ -75,6 +76,24 @@ impl Placed {
         let mut left = vec![0; shapes];
         self.unplaced.iter().for_each(|refused| left[refused.shape] += refused.count);
         left
+    }
+
+    /// Pods on new nodes, by shape.
+    pub(crate) fn launched(&self, model: &Model<'_>) -> Vec<i64> {
+        let mut launched = vec![0; model.shapes.len()];
+        self.count_launched(&mut launched);
+        launched
+    }
+
+    /// How many pods are where.
+    pub(crate) fn counts(&self) -> Counts {
+        let pods = |node: &Bought| node.load.iter().map(|(_, count)| count).sum::<i64>();
+        Counts {
+            on_existing: self.existing_nodes.iter().map(|there| there.count).sum(),
+            on_new: self.nodes.iter().map(|node| pods(node) * node.copies).sum(),
+            new_nodes: self.nodes.iter().map(|node| node.copies).sum(),
+            unplaced: self.unplaced.iter().map(|refused| refused.count).sum(),
+        }
     }
 
     /// Adds the pods on new nodes to counts by shape.

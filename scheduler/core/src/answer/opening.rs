@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::answer::Unplaced;
+use crate::answer::{Plan, Unplaced, any_order};
 use crate::model::Model;
 use crate::pack::problem::vector::{self, Vector};
 use crate::place::state::PlanState;
@@ -23,12 +23,14 @@ struct Side {
     tempts: bool,
 }
 
+/// Says in which order nodes open, and whether their pods need to be told.
+pub(crate) fn order(model: &Model<'_>, state: &PlanState, plan: &mut Plan) {
+    plan.turns = turns(model, state, &plan.unplaced);
+    plan.any_order = any_order::any_order(model);
+}
+
 /// The turn in which each fit node opens, from 0.
-pub(crate) fn turns(
-    model: &Model<'_>,
-    state: &PlanState,
-    unplaced: &[Unplaced],
-) -> BTreeMap<ClaimName, i64> {
+fn turns(model: &Model<'_>, state: &PlanState, unplaced: &[Unplaced]) -> BTreeMap<ClaimName, i64> {
     let homeless = unplaced.iter().filter_map(|refused| model.index_of(&refused.shape)).collect();
     let sides = sides(model, state, &homeless);
     let mut left: Vec<&Side> = sides.iter().collect();

@@ -13,7 +13,7 @@ use crate::pack::problem::vector::{self, Vector};
 use crate::vocabulary::resources::Resources;
 
 /// Adds prices, cost, bound and gap; `launched` counts the pods of each shape on launches.
-pub(crate) fn add(
+pub(crate) fn prove(
     model: &Model<'_>,
     priced: &PricedOffers<'_, '_>,
     launched: &[i64],

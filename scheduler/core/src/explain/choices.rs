@@ -178,7 +178,7 @@ pub fn choices(input: &PlanInput, plan: &Plan, asked: Asked<'_>) -> Vec<Choice> 
     let Some(shape) = asked.shape(input) else { return Vec::new() };
     let model = Model::new(input);
     let Some(shape) = model.index_of(shape) else { return Vec::new() };
-    let priced = PricedOffers::new(&model);
+    let priced = PricedOffers::price(&model);
     let teller = Teller { model: &model, priced: &priced, plan, asked, shape };
     let mut choices: Vec<Choice> =
         teller.groups().iter().filter_map(|group| teller.choice(group)).collect();

@@ -48,8 +48,8 @@ fn opts_out(input: &PlanInput, pod: &Pod) -> bool {
 #[must_use]
 pub fn explain_shape(input: &PlanInput, shape: &ShapeId) -> Option<Reason> {
     let model = Model::new(input);
-    let priced = PricedOffers::new(&model);
-    let state = PlanState::new(&model, &priced);
+    let priced = PricedOffers::price(&model);
+    let state = PlanState::begin(&model, &priced);
     let shape = model.shapes.iter().position(|known| known.id == *shape)?;
     let explainer = Explainer { model: &model, priced: &priced, state: &state };
     Some(explainer.reason(shape, &Obstacle::None))

@@ -13,6 +13,7 @@ use std::rc::Rc;
 
 use daemon_sets::DaemonSets;
 
+use crate::answer::steps::Priced;
 use crate::model::Model;
 use crate::offers::market::{Offer, PoolOffers, offering_admits};
 use crate::offers::priced::domains::Places;
@@ -109,8 +110,13 @@ impl Answer {
 }
 
 impl<'m, 'a> PricedOffers<'m, 'a> {
+    /// How much there is on offer.
+    pub(crate) fn counts(&self) -> Priced {
+        Priced { pools: self.model.market.stalls.len(), offers: self.all.len() }
+    }
+
     /// Lays out the market.
-    pub(crate) fn new(model: &'m Model<'a>) -> Self {
+    pub(crate) fn price(model: &'m Model<'a>) -> Self {
         let offers = model.market.offers();
         let mut priced = Self {
             model,

@@ -24,7 +24,11 @@ pub(crate) struct Room {
 }
 
 /// Finds room for all buffers; loads of nodes bought for real pods grow by what is put there.
-pub(crate) fn place(placer: &Placer<'_, '_, '_>, state: &mut PlanState, real: &mut Placed) -> Room {
+pub(crate) fn reserve(
+    placer: &Placer<'_, '_, '_>,
+    state: &mut PlanState,
+    real: &mut Placed,
+) -> Room {
     let model = placer.model;
     let mut left = vec![0; model.shapes.len()];
     for (shape, count) in &model.buffered {

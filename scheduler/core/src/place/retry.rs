@@ -21,18 +21,18 @@ const NODES_MAX: i64 = 512;
 
 impl Placer<'_, '_, '_> {
     /// Puts pods that found no place on existing nodes, on nodes that are to be bought or on more of them.
-    pub(crate) fn glean(&self, state: &mut PlanState, placed: &mut Placed) {
-        if let Some(left) = self.gleanable(state, placed) {
-            self.glean_once(state, placed, (&left, true));
+    pub(crate) fn retry(&self, state: &mut PlanState, placed: &mut Placed) {
+        if let Some(left) = self.retriable(state, placed) {
+            self.retry_once(state, placed, (&left, true));
         }
-        if let Some(left) = self.gleanable(state, placed) {
-            self.glean_standing(state, placed, &left);
+        if let Some(left) = self.retriable(state, placed) {
+            self.retry_standing(state, placed, &left);
         }
     }
 
     /// What is planned levels spreads over all domains that are sold; kube-scheduler knows only those of the
     /// nodes that there will be, and binds more pods to these.
-    fn glean_standing(&self, state: &mut PlanState, placed: &mut Placed, left: &[i64]) {
+    fn retry_standing(&self, state: &mut PlanState, placed: &mut Placed, left: &[i64]) {
         let planned = repair::planned(placed);
         let may_profit = |group: &Group| {
             let GroupSpec { rule, preference, owners, .. } = &*group.spec;
@@ -47,13 +47,13 @@ impl Placer<'_, '_, '_> {
             group.level(Rc::new(standing))
         };
         let sold: Vec<_> = state.topology.groups.iter_mut().map(level).collect();
-        self.glean_once(state, placed, (left, false));
+        self.retry_once(state, placed, (left, false));
         for (group, sold) in state.topology.groups.iter_mut().zip(sold) {
             group.level(sold);
         }
     }
 
-    fn glean_once(&self, state: &mut PlanState, placed: &mut Placed, (left, buy): (&[i64], bool)) {
+    fn retry_once(&self, state: &mut PlanState, placed: &mut Placed, (left, buy): (&[i64], bool)) {
         let refused = std::mem::take(&mut placed.unplaced);
         let wanted = without_circles(self.model, state, left, &mut Placed::default());
         let mode = SequenceMode { scarce_first: false, grow: false, buy };
@@ -80,7 +80,7 @@ impl Placer<'_, '_, '_> {
     }
 
     /// How many of each shape may find a place yet; none when that is not worth the work.
-    fn gleanable(&self, state: &PlanState, placed: &Placed) -> Option<Vec<i64>> {
+    fn retriable(&self, state: &PlanState, placed: &Placed) -> Option<Vec<i64>> {
         let left = placed.left(self.model.shapes.len());
         let shapes = left.iter().filter(|count| **count > 0).count();
         let open = state.open.iter().filter(|open| **open).count();

@@ -76,7 +76,7 @@ impl Entitlement {
 
 impl PlanState {
     /// The world before the plan.
-    pub(crate) fn new(model: &Model<'_>, priced: &PricedOffers<'_, '_>) -> Self {
+    pub(crate) fn begin(model: &Model<'_>, priced: &PricedOffers<'_, '_>) -> Self {
         Self {
             rooms: model.existing_nodes.iter().map(|existing| existing.room.clone()).collect(),
             states: model.existing_nodes.iter().map(|existing| existing.state.clone()).collect(),

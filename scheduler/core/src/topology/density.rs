@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::answer::Plan;
+use crate::answer::steps::Planned;
 use crate::check::check;
 use crate::question::{Effort, PlanInput};
 use crate::vocabulary::ids::{NodeName, ShapeId};
@@ -44,11 +45,11 @@ struct Spread {
 }
 
 /// The best plan, with spreads over hosts as high as pools allow and prices want.
-pub(crate) fn choose(input: &PlanInput, at: impl Fn(&PlanInput, &Heights) -> Plan) -> Plan {
+pub(crate) fn choose(input: &PlanInput, at: impl Fn(&PlanInput, &Heights) -> Planned) -> Planned {
     let safe = at(input, &Heights::new());
     let dense = input.world.pools.values().any(|pool| pool.dense_spread);
-    let idle = safe.unplaced.is_empty() && safe.launches.is_empty();
-    if (!dense || idle) && !leaves_spread(input, &safe) {
+    let idle = safe.plan.unplaced.is_empty() && safe.plan.launches.is_empty();
+    if (!dense || idle) && !leaves_spread(input, &safe.plan) {
         return safe;
     }
     let spreads = spreads(input);
@@ -69,11 +70,12 @@ fn leaves_spread(input: &PlanInput, plan: &Plan) -> bool {
 /// spread looks at holds one of them, kube-scheduler binds them there anyway.
 fn place_left(
     input: &PlanInput,
-    at: &impl Fn(&PlanInput, &Heights) -> Plan,
+    at: &impl Fn(&PlanInput, &Heights) -> Planned,
     spreads: &[Spread],
-    safe: Plan,
-) -> Plan {
-    let left: BTreeSet<&ShapeId> = safe.unplaced.iter().map(|unplaced| &unplaced.shape).collect();
+    safe: Planned,
+) -> Planned {
+    let left: BTreeSet<&ShapeId> =
+        safe.plan.unplaced.iter().map(|unplaced| &unplaced.shape).collect();
     let waits = |spread: &&Spread| spread.owners.iter().any(|owner| left.contains(owner));
     let raised = spreads.iter().filter(waits).map(|spread| (spread.at, spread.skew + 1));
     let heights: Heights = raised.collect();
@@ -81,25 +83,25 @@ fn place_left(
         return safe;
     }
     let raised = at(input, &heights);
-    let better = worth(&raised) < worth(&safe) && check(&raised, input).is_empty();
+    let better = worth(&raised.plan) < worth(&safe.plan) && check(&raised.plan, input).is_empty();
     if better { raised } else { safe }
 }
 
 /// The plan in which pods of dense pools stand as high as is cheapest.
 fn place_densely(
     input: &PlanInput,
-    at: &impl Fn(&PlanInput, &Heights) -> Plan,
+    at: &impl Fn(&PlanInput, &Heights) -> Planned,
     spreads: &[Spread],
-    safe: Plan,
-) -> Plan {
+    safe: Planned,
+) -> Planned {
     let spreads: Vec<&Spread> = spreads.iter().filter(|s| s.dense).take(SPREADS_MAX).collect();
     if spreads.is_empty() {
         return safe;
     }
     let sketch = PlanInput { effort: Effort::Greedy, ..input.clone() };
-    let mut best = (worth(&at(&sketch, &Heights::new())), Heights::new());
+    let mut best = (worth(&at(&sketch, &Heights::new()).plan), Heights::new());
     let mut consider = |heights: Heights| {
-        let plan = at(&sketch, &heights);
+        let plan = at(&sketch, &heights).plan;
         let worth = worth(&plan);
         if worth < best.0 && check(&plan, &sketch).is_empty() {
             best = (worth, heights);
@@ -123,7 +125,7 @@ fn place_densely(
         return safe;
     }
     let dense = at(input, &heights);
-    let better = worth(&dense) < worth(&safe) && check(&dense, input).is_empty();
+    let better = worth(&dense.plan) < worth(&safe.plan) && check(&dense.plan, input).is_empty();
     if better { dense } else { safe }
 }
 
