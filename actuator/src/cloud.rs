@@ -23,8 +23,8 @@ pub use network::{EksCluster, Image, Network, SecurityGroup, Subnet};
 
 /// Tag that carries the launch id: what makes an instance ours.
 pub const TAG_LAUNCH: &str = "longshore.dev/launch-id";
-/// Tag that carries the client token of a call for several launches. Which of them an instance is for is tagged
-/// later, once it is decided.
+/// Tag that carries the client token of a call for several launches. Which of them an instance is
+/// for is tagged later, once it is decided.
 pub const TAG_BATCH: &str = "longshore.dev/batch-id";
 /// Tag that carries the cluster id.
 pub const TAG_CLUSTER: &str = "longshore.dev/cluster-id";

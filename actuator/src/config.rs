@@ -86,13 +86,15 @@ pub struct Tuning {
     pub sharing: Sharing,
 }
 
-/// Which launches may go to EC2 in one call. Whoever has lost the ledger knows the instances of a shared call by that
-/// call alone, and not whose each of them is; nor whether a launch was asked for before, by itself.
+/// Which launches may go to EC2 in one call. Whoever has lost the ledger knows the instances of a
+/// shared call by that call alone, and not whose each of them is; nor whether a launch was asked
+/// for before, by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
     /// None: the ledger is lost with the process.
     None,
-    /// Those of sessions that began in this process: what was asked for in company outlives it, all else is lost.
+    /// Those of sessions that began in this process: what was asked for in company outlives it, all
+    /// else is lost.
     Fresh,
     /// All: the ledger outlives the process.
     All,

@@ -40,8 +40,8 @@ impl<T> Fair<T> {
         Self { lanes: Mutex::new(lanes), ready: Notify::new() }
     }
 
-    /// Adds items that came together, so that whoever serves one finds the others. Returns those that there is no
-    /// room for.
+    /// Adds items that came together, so that whoever serves one finds the others. Returns those
+    /// that there is no room for.
     #[must_use]
     pub fn push_all(&self, cluster_id: &str, items: Vec<T>) -> Vec<T> {
         let cluster_id = if planted::is("S15a") { "" } else { cluster_id };
@@ -58,7 +58,8 @@ impl<T> Fair<T> {
         items.collect()
     }
 
-    /// Takes items of a cluster that wait, at most so many of those that are `like` what is served at present.
+    /// Takes items of a cluster that wait, at most so many of those that are `like` what is served
+    /// at present.
     pub fn take(&self, cluster_id: &str, most: usize, like: impl Fn(&T) -> bool) -> Vec<T> {
         let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(lane) = lanes.waiting.get_mut(cluster_id) else { return Vec::new() };

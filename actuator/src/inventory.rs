@@ -99,7 +99,8 @@ impl Inventory {
         self.vanished.contains(instance_id)
     }
 
-    /// True when EC2 shows an instance of a call for several launches without the tags of its launch.
+    /// True when EC2 shows an instance of a call for several launches without the tags of its
+    /// launch.
     #[must_use]
     pub fn untagged(&self, instance_id: &str) -> bool {
         self.untagged.contains(instance_id)
@@ -145,7 +146,8 @@ impl Inventory {
         Some(instance)
     }
 
-    /// Takes over that it is recorded whose these instances are; returns them as they are known now.
+    /// Takes over that it is recorded whose these instances are; returns them as they are known
+    /// now.
     pub fn claimed(&mut self, book: &Book, instance_ids: &[String]) -> Vec<Instance> {
         let mut claimed = Vec::new();
         for id in instance_ids {

@@ -202,8 +202,8 @@ impl Leader {
         self.classes.borrow().get(&(record.cluster_id.clone(), name)).cloned()
     }
 
-    /// Launches of a cluster that were made in sessions before this one may have been asked for by a process whose
-    /// ledger is lost; none when it is not.
+    /// Launches of a cluster that were made in sessions before this one may have been asked for by
+    /// a process whose ledger is lost; none when it is not.
     #[must_use]
     pub fn fresh_from(&self, claimant: &Claimant) -> Option<u64> {
         let (id, epoch) = (&claimant.cluster_id, claimant.fence.session_epoch);
@@ -225,7 +225,8 @@ impl Leader {
             && again.is_none_or(|again| again <= Instant::now())
     }
 
-    /// The ledger has no room for what is asked for together: each launch is asked for alone for a while.
+    /// The ledger has no room for what is asked for together: each launch is asked for alone for a
+    /// while.
     pub fn share_nothing(&self) {
         lock(&self.shared).again = Some(Instant::now() + SHARE_AGAIN);
     }

@@ -37,7 +37,8 @@ use actor::{Command, Reply};
 
 /// Edits that may wait for the writer; more than the launches under way at any time.
 const QUEUE_EDITS: usize = 1024;
-/// Most clusters whose newest plan is remembered: more than are served at once, since one may come back.
+/// Most clusters whose newest plan is remembered: more than are served at once, since one may come
+/// back.
 const FENCES_MAX: usize = 2_000;
 
 /// Who asks, as far as the cluster's fence knows.

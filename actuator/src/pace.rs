@@ -62,8 +62,8 @@ impl Answered {
     }
 }
 
-/// True when a refusal says nothing of what came of the token: a call before may have got through, whether we know
-/// that there was one or EC2 says so.
+/// True when a refusal says nothing of what came of the token: a call before may have got through,
+/// whether we know that there was one or EC2 says so.
 #[must_use]
 pub fn leaves_doubt(error: &CloudError, repeated: bool) -> bool {
     repeated || error.class == Class::TokenReused
@@ -100,7 +100,8 @@ impl Paces {
         pace.until = now + wait;
     }
 
-    /// Lets one rest, whatever its failures: what was done shows by itself, or nobody can do it for now.
+    /// Lets one rest, whatever its failures: what was done shows by itself, or nobody can do it for
+    /// now.
     pub fn rest(&mut self, id: &str, wait: Duration) {
         self.of(id).until = Instant::now() + wait;
     }

@@ -34,7 +34,8 @@ const TAGGING: &str = "tag/";
 /// Something to be done.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Ask EC2 for an instance; of launches that wait for the answer to one call, one stands for all.
+    /// Ask EC2 for an instance; of launches that wait for the answer to one call, one stands for
+    /// all.
     Launch(String),
     /// Make a move in the ledger.
     Record(String, Move),
@@ -54,7 +55,8 @@ pub enum Action {
         /// Its launch.
         launch_id: String,
     },
-    /// Take back that a call for several launches was about to be made: it was never recorded whole.
+    /// Take back that a call for several launches was about to be made: it was never recorded
+    /// whole.
     Unasked(String),
     /// Drop a finished launch.
     Forget(String),
@@ -205,8 +207,8 @@ impl Look<'_> {
         Some(Action::Launch(record.launch_id().to_owned()))
     }
 
-    /// A launch that waits for a call which was to be made for it and others. One that is not there was never made:
-    /// whoever was about to was stopped before all of it was recorded.
+    /// A launch that waits for a call which was to be made for it and others. One that is not there
+    /// was never made: whoever was about to was stopped before all of it was recorded.
     fn unasked(&self) -> Option<Action> {
         let batch_id = &self.record.batch_id;
         let there = self.book.batches.contains_key(batch_id)
@@ -214,7 +216,8 @@ impl Look<'_> {
         (!there).then(|| Action::Unasked(self.record.launch_id().to_owned()))
     }
 
-    /// True when EC2 shows the instance without the tags of its launch, and it is known whose it is.
+    /// True when EC2 shows the instance without the tags of its launch, and it is known whose it
+    /// is.
     fn lacks_tags(&self, instance: &Instance) -> bool {
         let told = !self.record.adopted && !self.record.claim().is_empty();
         told && instance.alive() && self.inventory.untagged(&instance.instance_id)
@@ -295,8 +298,8 @@ fn expired(record: &LaunchRecord) -> Move {
     })
 }
 
-/// The record that an instance's tags amount to. One of another autoscaler gets an id of its own, and so does one of
-/// a call for several launches of which nobody remembers whose it is.
+/// The record that an instance's tags amount to. One of another autoscaler gets an id of its own,
+/// and so does one of a call for several launches of which nobody remembers whose it is.
 #[must_use]
 pub fn imported(instance: &Instance, now_ms: i64) -> LaunchRecord {
     let adopted = instance.tag(TAG_LAUNCH).is_empty() && instance.tag(TAG_BATCH).is_empty();

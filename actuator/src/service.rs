@@ -27,11 +27,14 @@ use crate::leader::Leader;
 use crate::ledger::{Claimant, FenceRecord, LedgerError, StoreError};
 use crate::office::Office;
 
-/// Most subscribers: many times the schedulers that an actuator has. Each may keep a message unread.
+/// Most subscribers: many times the schedulers that an actuator has. Each may keep a message
+/// unread.
 const SUBSCRIBERS_MAX: usize = 64;
-/// Most clusters that a subscriber may name; the fleet that a scheduler serves is watched by naming none.
+/// Most clusters that a subscriber may name; the fleet that a scheduler serves is watched by naming
+/// none.
 const WATCHED_CLUSTERS_MAX: usize = 1_000;
-/// Longest name of a cluster, in bytes: names of EKS clusters have a hundred, those of namespaces 253.
+/// Longest name of a cluster, in bytes: names of EKS clusters have a hundred, those of namespaces
+/// 253.
 const CLUSTER_ID_BYTES_MAX: usize = 256;
 
 /// The service.

@@ -90,8 +90,8 @@ pub fn start_with(
     begin((config, None), listener.into(), cloud, metrics, supervisor)
 }
 
-/// Starts the only actuator there is: it asks `permit` before each effect, and what its shared calls came to is in a
-/// journal. Returns its address.
+/// Starts the only actuator there is: it asks `permit` before each effect, and what its shared
+/// calls came to is in a journal. Returns its address.
 ///
 /// # Errors
 /// When the listener has no address.

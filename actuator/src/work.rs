@@ -25,8 +25,8 @@ use longshore_runtime::tasks::{OnError, Supervisor};
 
 use crate::leader::Leader;
 
-/// Every task that talks to AWS starts over when it fails. A panic ends the term: it would come again, and
-/// the region would be led by a process that does half of its work.
+/// Every task that talks to AWS starts over when it fails. A panic ends the term: it would come
+/// again, and the region would be led by a process that does half of its work.
 const AGAIN: OnError = OnError::RestartUnlessPanicked(BackoffPolicy::NETWORK);
 
 /// Starts all tasks of a leader.

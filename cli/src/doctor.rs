@@ -1,7 +1,8 @@
 //! `longshore doctor`: what in a cluster keeps nodes from coming up, joining or going away.
 //!
 //! Invariant: checks are pure functions over what was read; only [`fetch`] talks to the cluster and
-//! only [`ask`] to AWS, and only to read. Each finding names the object, shows the evidence and says what mends it.
+//! only [`ask`] to AWS, and only to read. Each finding names the object, shows the evidence and
+//! says what mends it.
 
 mod account;
 mod ask;

@@ -1,7 +1,7 @@
 //! `longshore up`: watcher, scheduler and actuator in one process, for one cluster in one region.
 //!
-//! Invariant: only what the process takes from outside is found here, and handed to [`longshore_standalone`]: arguments,
-//! the region, the cluster's client, AWS, sockets.
+//! Invariant: only what the process takes from outside is found here, and handed to
+//! [`longshore_standalone`]: arguments, the region, the cluster's client, AWS, sockets.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;

@@ -1,7 +1,7 @@
 //! Requirements from arbitrary bytes, and the laws that they obey.
 //!
-//! Invariant: the law is membership: a requirement is the set of label values, absence among them, that
-//! it allows, and every operation is one of sets.
+//! Invariant: the law is membership: a requirement is the set of label values, absence among them,
+//! that it allows, and every operation is one of sets.
 
 use arbitrary::Arbitrary;
 use longshore_core::requirement::{Operator, Requirement};

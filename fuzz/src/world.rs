@@ -1,6 +1,7 @@
 //! Questions for ComputePlan from arbitrary bytes.
 //!
-//! Invariant: at most a few dozen objects, with names from a short list, so that they refer to each other.
+//! Invariant: at most a few dozen objects, with names from a short list, so that they refer to each
+//! other.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 use longshore_proto::planning::v1::Effort;

@@ -31,8 +31,8 @@ fn with(seed: u64, waiting: fn(&mut Dice) -> Vec<Value>) -> Value {
 /// Sets the chances of what is mixed in apart from those of the cluster.
 const MIXED_IN: u64 = 0x006D_6978_6564;
 
-/// The cluster of a seed with more kinds of constraint mixed in: what the real kube-scheduler judges
-/// plans on.
+/// The cluster of a seed with more kinds of constraint mixed in: what the real kube-scheduler
+/// judges plans on.
 #[must_use]
 pub fn mixed(seed: u64) -> Value {
     let mut list = cluster(seed);

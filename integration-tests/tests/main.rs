@@ -16,8 +16,8 @@ mod tidy;
 mod up;
 mod walkthrough;
 
-/// A new folder under the target folder, for the logs of a test. It stays, for whoever wonders why a
-/// run failed.
+/// A new folder under the target folder, for the logs of a test. It stays, for whoever wonders why
+/// a run failed.
 fn kept_dir(prefix: &str) -> anyhow::Result<std::path::PathBuf> {
     let mut builder = tempfile::Builder::new();
     Ok(builder.prefix(prefix).tempdir_in(env!("CARGO_TARGET_TMPDIR"))?.keep())

@@ -1,7 +1,8 @@
 //! How messages become types: prost, behind a count of what a message is made of.
 //!
-//! Invariant: what a request takes in memory is bounded before any of it is taken. A message of four megabytes
-//! may hold two million empty objects, which take a gigabyte; so the parts of a request are counted in its bytes.
+//! Invariant: what a request takes in memory is bounded before any of it is taken. A message of
+//! four megabytes may hold two million empty objects, which take a gigabyte; so the parts of a
+//! request are counted in its bytes.
 
 use std::marker::PhantomData;
 
@@ -90,8 +91,8 @@ struct Parts {
 }
 
 impl Parts {
-    /// Counts the parts with a length of their own, of any depth; a text that looks like a message counts
-    /// as one. `None` when there are too many.
+    /// Counts the parts with a length of their own, of any depth; a text that looks like a message
+    /// counts as one. `None` when there are too many.
     fn count(&mut self, mut bytes: &[u8], depth: usize) -> Option<()> {
         while let Some((part, rest)) = next(bytes) {
             bytes = rest;
@@ -108,8 +109,8 @@ impl Parts {
     }
 }
 
-/// The next field: its content when that has a length of its own, and what follows. `None` at the end, and where
-/// the bytes are no message.
+/// The next field: its content when that has a length of its own, and what follows. `None` at the
+/// end, and where the bytes are no message.
 fn next(bytes: &[u8]) -> Option<(Option<&[u8]>, &[u8])> {
     let (tag, rest) = varint(bytes)?;
     match tag & 7 {

@@ -1,7 +1,7 @@
 //! Launch ids, and which session made one.
 //!
-//! Invariant: unique among all launches of a region, whichever cluster and scheduler they stem from. What a client
-//! made otherwise is as good an id, of no known session.
+//! Invariant: unique among all launches of a region, whichever cluster and scheduler they stem
+//! from. What a client made otherwise is as good an id, of no known session.
 
 /// Begins the ids that schedulers make.
 const PREFIX: &str = "l-";

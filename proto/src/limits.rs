@@ -5,8 +5,8 @@
 /// Version of the Sync protocol that this build speaks.
 pub const PROTOCOL_VERSION: u32 = 1;
 
-/// True for a peer's version that this build works with: its own, the one before and the one after, so that
-/// either side may be upgraded first. Each side speaks the smaller of the two.
+/// True for a peer's version that this build works with: its own, the one before and the one after,
+/// so that either side may be upgraded first. Each side speaks the smaller of the two.
 #[must_use]
 pub const fn is_spoken(version: u32) -> bool {
     version != 0 && version.abs_diff(PROTOCOL_VERSION) <= 1
@@ -35,8 +35,8 @@ pub const BOOKMARK_INTERVAL_SECONDS: u64 = 15;
 /// What has gone on absence alone counts for this long against what still may, in seconds.
 pub const ABSENCE_WINDOW_SECONDS: u64 = 10 * 60;
 
-/// Most losses that a watcher remembers and tells: as many as may go within that time in a cluster of
-/// 20,000 nodes. An annotation holds them, of which the API server takes 256 KiB in all.
+/// Most losses that a watcher remembers and tells: as many as may go within that time in a cluster
+/// of 20,000 nodes. An annotation holds them, of which the API server takes 256 KiB in all.
 pub const LOSSES_MAX: usize = 1000;
 
 /// Most candidates in a launch: beyond about sixty overrides, EC2 Fleet requests grow slow.
@@ -49,11 +49,12 @@ pub const LAUNCHES_PER_APPLY_MAX: usize = 500;
 /// Longest launch id, in bytes: EC2 client tokens hold 64, of which the attempt takes some.
 pub const LAUNCH_ID_BYTES_MAX: usize = 48;
 
-/// Most objects of a request, or launches, and fields that these have: a message full of the smallest pods has
-/// 77,000.
+/// Most objects of a request, or launches, and fields that these have: a message full of the
+/// smallest pods has 77,000.
 pub const SHALLOW_PARTS_MAX: usize = 98_304;
 
-/// Parts of any depth that a request may have whatever its size: as many as pods of a chunk of a snapshot.
+/// Parts of any depth that a request may have whatever its size: as many as pods of a chunk of a
+/// snapshot.
 pub const PARTS_FREE: usize = 131_072;
 
 /// Bytes of a request for each further part: with those that are free, a message full of pods.

@@ -52,7 +52,8 @@ pub enum Reason {
     RegionUnreachable,
     /// Another cluster of this name is known; each needs a name, a region or an account of its own.
     ClusterMismatch,
-    /// Actuators of several accounts serve the region, and the cluster does not say which is its own.
+    /// Actuators of several accounts serve the region, and the cluster does not say which is its
+    /// own.
     AccountRequired,
     /// What the decision rested on no longer holds; the next plan decides anew.
     AssumptionFailed,

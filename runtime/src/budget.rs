@@ -1,9 +1,10 @@
 //! A bounded amount of something that many share: bytes of memory, mostly.
 //!
-//! Invariant: what is handed out is never more than there is, and is given back when the grant is dropped.
-//! Nobody has more than is left for all others together: dynamic thresholds, as in the shared memory of
-//! switches (A. K. Choudhury and E. L. Hahne, 1998), with a factor of one. One who takes all that he can gets
-//! half, two get a third each, and something is always left for the next.
+//! Invariant: what is handed out is never more than there is, and is given back when the grant is
+//! dropped. Nobody has more than is left for all others together: dynamic thresholds, as in the
+//! shared memory of switches (A. K. Choudhury and E. L. Hahne, 1998), with a factor of one. One who
+//! takes all that he can gets half, two get a third each, and something is always left for the
+//! next.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

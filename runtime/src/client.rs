@@ -20,7 +20,8 @@ pub const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 /// How long a probe may stay unanswered.
 pub const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A channel to `endpoint` (`http://host:port`) that connects on first use and reconnects by itself.
+/// A channel to `endpoint` (`http://host:port`) that connects on first use and reconnects by
+/// itself.
 ///
 /// # Errors
 /// When `endpoint` is not a URL with scheme and host.
@@ -59,8 +60,8 @@ fn parse(endpoint: &str) -> anyhow::Result<Endpoint> {
     Ok(parsed)
 }
 
-/// A unary request with its deadline set on both sides: tonic's endpoint timeout alone does not tell
-/// the server.
+/// A unary request with its deadline set on both sides: tonic's endpoint timeout alone does not
+/// tell the server.
 #[must_use]
 pub fn with_deadline<T>(message: T, deadline: Duration) -> tonic::Request<T> {
     let mut request = tonic::Request::new(message);

@@ -1,7 +1,7 @@
 //! Wall-clock time as the integers that the wire and the planner use.
 //!
-//! Invariant: the only place that reads the system's clock. Services are given a [`Clock`] and ask no
-//! other; spans of time are measured on tokio's monotonic clock, which a simulation holds too.
+//! Invariant: the only place that reads the system's clock. Services are given a [`Clock`] and ask
+//! no other; spans of time are measured on tokio's monotonic clock, which a simulation holds too.
 
 use std::fmt;
 use std::sync::Arc;

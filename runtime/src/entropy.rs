@@ -1,6 +1,7 @@
 //! Randomness that a process is given: for jitter, names and tokens.
 //!
-//! Invariant: the only source of randomness in the services, so that a simulation replays from a seed.
+//! Invariant: the only source of randomness in the services, so that a simulation replays from a
+//! seed.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,5 @@
-//! Process plumbing shared by the three services: telemetry, shutdown, supervised tasks, gRPC set-up.
+//! Process plumbing shared by the three services: telemetry, shutdown, supervised tasks, gRPC
+//! set-up.
 //!
 //! Invariant: knows no domain type. What lands here is needed by at least two services.
 

@@ -20,8 +20,8 @@ use tonic::transport::server::{Connected, TcpIncoming};
 
 use crate::budget::{Budget, Grant, Spent};
 
-/// Most connections that a server has open at once, of all addresses; one address may have half of those that
-/// the others leave. A watcher needs one, a scheduler one for each actuator.
+/// Most connections that a server has open at once, of all addresses; one address may have half of
+/// those that the others leave. A watcher needs one, a scheduler one for each actuator.
 const CONNECTIONS_MAX: usize = 2_048;
 /// Least time between two words about connections that are refused.
 const TOLD_EVERY: Duration = Duration::from_secs(10);
@@ -55,7 +55,8 @@ impl Stream {
     }
 }
 
-/// Who is at the other end of a connection, as far as that is known. Each request carries it in its extensions.
+/// Who is at the other end of a connection, as far as that is known. Each request carries it in its
+/// extensions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Peer(pub Option<IpAddr>);
 
@@ -185,7 +186,8 @@ impl From<TcpListener> for Listener {
 }
 
 impl Listener {
-    /// Closes at once what would be more than `most` connections, or more than one address may have.
+    /// Closes at once what would be more than `most` connections, or more than one address may
+    /// have.
     fn limited(listener: TcpListener, most: usize) -> Self {
         let address = listener.local_addr().ok();
         let (places, mut told) = (Budget::new(most), None::<Instant>);
@@ -230,7 +232,8 @@ mod tests {
         let (_one, _two, mut third) = (connect().await, connect().await, connect().await);
         let first = incoming.next().await.unwrap().unwrap();
         let _second = incoming.next().await.unwrap().unwrap();
-        // Two of four are left for the others, so the third finds no place, whatever comes after it.
+        // Two of four are left for the others, so the third finds no place, whatever comes after
+        // it.
         let _fourth = connect().await;
         let next = incoming.next();
         let closed = third.read_u8();

@@ -16,8 +16,8 @@ use crate::workers::Workers;
 /// Work of a task, once.
 pub type Work<'a> = BoxFuture<'a, anyhow::Result<()>>;
 
-/// Wraps each task of a process. A simulation stops, resumes and kills processes through it, and tests let
-/// their loops panic.
+/// Wraps each task of a process. A simulation stops, resumes and kills processes through it, and
+/// tests let their loops panic.
 pub trait Confine: Send + Sync + 'static {
     /// The task as it is to be run.
     fn confine(&self, task: BoxFuture<'static, ()>) -> BoxFuture<'static, ()> {

@@ -1,8 +1,9 @@
-//! Messages on their way in: the parts of them that have arrived fill no more than a bounded memory.
+//! Messages on their way in: the parts of them that have arrived fill no more than a bounded
+//! memory.
 //!
 //! Invariant: of every gRPC message that is not whole yet, each byte that is kept is granted by one
-//! budget of the server, and none is handed on. A message that gets no more is refused with its stream,
-//! and the others go on.
+//! budget of the server, and none is handed on. A message that gets no more is refused with its
+//! stream, and the others go on.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -38,8 +39,8 @@ pub fn meter(budget: &Budget, refuse: Refuse, request: Request<Body>) -> Request
 }
 
 /// A body that hands on whole messages only, and is granted what it keeps until then. The decoder
-/// above makes room for a message as soon as it knows its length: for those of a thousand streams at
-/// once, were they handed on in part.
+/// above makes room for a message as soon as it knows its length: for those of a thousand streams
+/// at once, were they handed on in part.
 struct Metered {
     body: Body,
     grant: Grant,

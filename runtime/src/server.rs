@@ -1,4 +1,5 @@
-//! gRPC servers with the settings every service shares: keepalive, health, reflection, graceful end.
+//! gRPC servers with the settings every service shares: keepalive, health, reflection, graceful
+//! end.
 //!
 //! Invariant: the listener is bound by the caller, so that an address in use is an error before
 //! anything else starts, and port 0 works.

@@ -1,7 +1,7 @@
 //! Tasks with an owner: every task has a name and a policy for its failure.
 //!
-//! Invariant: no result is dropped. A task that fails or panics is restarted with back-off or ends the
-//! process, as its policy says; a task that is late at shutdown is named.
+//! Invariant: no result is dropped. A task that fails or panics is restarted with back-off or ends
+//! the process, as its policy says; a task that is late at shutdown is named.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -26,8 +26,8 @@ pub enum OnError {
     Shutdown,
     /// The task starts again after a delay.
     Restart(BackoffPolicy),
-    /// The same, but a panic ends what the supervisor owns: it would come again, and the others would go on
-    /// without this task.
+    /// The same, but a panic ends what the supervisor owns: it would come again, and the others
+    /// would go on without this task.
     RestartUnlessPanicked(BackoffPolicy),
 }
 
@@ -49,8 +49,8 @@ impl OnError {
 #[error("panicked: {0}")]
 struct Panicked(String);
 
-/// Context of an error that is part of the work, such as the answer of a standby: the task tries again, and nobody
-/// is warned.
+/// Context of an error that is part of the work, such as the answer of a standby: the task tries
+/// again, and nobody is warned.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("not yet")]
 pub struct NotYet;
@@ -72,7 +72,8 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
-    /// An owner whose tasks end when `token` is cancelled, and have the world outside as `platform`.
+    /// An owner whose tasks end when `token` is cancelled, and have the world outside as
+    /// `platform`.
     #[must_use]
     pub fn new(token: CancellationToken, platform: Platform) -> Self {
         Self { token, tracker: TaskTracker::new(), state: Arc::default(), platform }
@@ -142,8 +143,8 @@ impl Supervisor {
         });
     }
 
-    /// Runs `task` once; an error or a panic shuts the process down. The future must watch the token
-    /// itself when it wants to end in order; it is not dropped on cancellation.
+    /// Runs `task` once; an error or a panic shuts the process down. The future must watch the
+    /// token itself when it wants to end in order; it is not dropped on cancellation.
     pub fn spawn_once<Fut>(&self, name: &'static str, task: Fut)
     where
         Fut: Future<Output = anyhow::Result<()>> + Send + 'static,

@@ -62,7 +62,8 @@ pub struct TelemetryGuard {
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 
 impl TelemetryGuard {
-    /// Sends what is still queued. Errors are logged: they must not turn a clean end into a failure.
+    /// Sends what is still queued. Errors are logged: they must not turn a clean end into a
+    /// failure.
     pub fn flush(self) {
         if let Err(error) = self.provider.shutdown_with_timeout(FLUSH_TIMEOUT) {
             tracing::warn!(%error, "some spans could not be sent before the end");

@@ -1,9 +1,9 @@
 //! Processors for work that computes: a bounded pool with fair turns.
 //!
 //! Invariant: nobody starves anybody. Urgent work has threads of its own, and goes before the rest
-//! where processors are short; within each of the two, tenants take turns, one job each, however many
-//! one of them has queued. A job that nobody waits for any more is dropped unstarted, and a panic in a
-//! job is its own failure.
+//! where processors are short; within each of the two, tenants take turns, one job each, however
+//! many one of them has queued. A job that nobody waits for any more is dropped unstarted, and a
+//! panic in a job is its own failure.
 
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
@@ -147,7 +147,8 @@ impl Pool {
     }
 }
 
-/// Lets the operating system run every other thread of the process before this one, where they compete.
+/// Lets the operating system run every other thread of the process before this one, where they
+/// compete.
 fn give_way() {
     let thread = rustix::thread::gettid();
     if let Err(error) = rustix::process::setpriority_process(Some(thread), QUESTION_NICENESS) {
@@ -193,8 +194,8 @@ impl Workers {
         Self::threads_of(count)
     }
 
-    /// This many threads for each urgency: a question that is begun cannot be put aside, and would keep a
-    /// running cluster waiting.
+    /// This many threads for each urgency: a question that is begun cannot be put aside, and would
+    /// keep a running cluster waiting.
     #[must_use]
     pub fn threads_of(count: usize) -> Self {
         let pool = Arc::new(Pool::default());
@@ -210,8 +211,8 @@ impl Workers {
         Self(Kind::Threads(Arc::new(Owner(pool))))
     }
 
-    /// Work done where it is asked for, answered `after` a time: for simulations, which have one thread.
-    /// Each job begins with `before`; when that panics, the job has.
+    /// Work done where it is asked for, answered `after` a time: for simulations, which have one
+    /// thread. Each job begins with `before`; when that panics, the job has.
     #[must_use]
     pub fn inline(after: Duration, before: impl Fn() + Send + Sync + 'static) -> Self {
         Self(Kind::Inline(after, Arc::new(before)))

@@ -1,7 +1,8 @@
 //! How the scheduler shares its memory: between views of clusters, and questions of clients.
 //!
-//! Invariant: what a view or a question takes is granted before it is kept, by an estimate that is never
-//! below what it comes to. Whoever gets no more is refused, and keeps nobody else from being served.
+//! Invariant: what a view or a question takes is granted before it is kept, by an estimate that is
+//! never below what it comes to. Whoever gets no more is refused, and keeps nobody else from being
+//! served.
 
 use longshore_proto::planning::v1::ComputePlanRequest;
 use longshore_proto::reason::Reason;
@@ -89,7 +90,8 @@ impl ViewMemory {
         self.large = self.large.saturating_add(beyond.sum());
     }
 
-    /// Holds a view of so many objects, and a snapshot of so many objects and bytes that is on its way.
+    /// Holds a view of so many objects, and a snapshot of so many objects and bytes that is on its
+    /// way.
     ///
     /// # Errors
     /// OVERLOADED when there is no room for it.

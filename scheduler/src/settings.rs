@@ -1,8 +1,8 @@
-//! How plans are made: what they minimise, and how policies of pools are taken. One set of arguments for
-//! every program that plans.
+//! How plans are made: what they minimise, and how policies of pools are taken. One set of
+//! arguments for every program that plans.
 //!
-//! Invariant: what is absent is off or as the planner has it; what is absurd is refused where it is read,
-//! with its range.
+//! Invariant: what is absent is off or as the planner has it; what is absurd is refused where it is
+//! read, with its range.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -15,12 +15,13 @@ use longshore_core::question::{MinValuesPolicy, PlanInput, PREFERENCE_PREMIUM_PE
 
 /// Most interruptions of an instance in a million hours: one an hour.
 pub const INTERRUPTIONS_MAX: i64 = 1_000_000;
-/// Interruptions of a spot instance in a million hours where nobody knows better: 5 % in a month of 730 hours,
-/// which AWS gives as the average of all regions and types.
+/// Interruptions of a spot instance in a million hours where nobody knows better: 5 % in a month of
+/// 730 hours, which AWS gives as the average of all regions and types.
 pub const SPOT_INTERRUPTIONS: i64 = 68;
-/// What a node costs an hour besides its price, in millionths of a dollar, where nobody knows better: 8 GiB of gp3 at
-/// $0.08 a month and GiB, which is the smallest disk that a node of Amazon Linux has. Addresses, DaemonSets' shares
-/// of agents and licences would be more; this much keeps a fleet from being cut into small nodes for nothing.
+/// What a node costs an hour besides its price, in millionths of a dollar, where nobody knows
+/// better: 8 GiB of gp3 at $0.08 a month and GiB, which is the smallest disk that a node of Amazon
+/// Linux has. Addresses, DaemonSets' shares of agents and licences would be more; this much keeps a
+/// fleet from being cut into small nodes for nothing.
 const NODE_FEE: i64 = 1_000;
 /// Most dollars that a node may have as its fee an hour, or that an interruption may cost.
 const DOLLARS_MAX: i64 = 1_000;
@@ -33,43 +34,44 @@ const PREMIUM_MAX: i64 = 1_000;
 
 /// Longest that launches may be held for more pods, in milliseconds: what the peer waits at most.
 const BURST_MS_MAX: u64 = 10_000;
-/// How long they are unless it is said otherwise: a controller creates five hundred pods in it, and a node
-/// takes twenty times as long to boot.
+/// How long they are unless it is said otherwise: a controller creates five hundred pods in it, and
+/// a node takes twenty times as long to boot.
 const BURST_MAX: Duration = Duration::from_secs(1);
 
 /// How plans are made, as it is typed.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "How plans are made")]
 pub struct SettingsArgs {
-    /// What each node costs besides its price, in dollars an hour: disks, licences, agents, addresses. 0.001
-    /// unless given, which a disk of 8 GiB costs; 0 for prices alone.
+    /// What each node costs besides its price, in dollars an hour: disks, licences, agents,
+    /// addresses. 0.001 unless given, which a disk of 8 GiB costs; 0 for prices alone.
     #[arg(long, env = "LONGSHORE_NODE_FEE", value_name = "USD", value_parser = dollars,
         allow_negative_numbers = true)]
     pub node_fee: Option<i64>,
-    /// What one interruption costs, in dollars: work done twice and nodes that are paid twice. 0 unless
-    /// given.
+    /// What one interruption costs, in dollars: work done twice and nodes that are paid twice. 0
+    /// unless given.
     #[arg(long, env = "LONGSHORE_INTERRUPTION_COST", value_name = "USD", value_parser = dollars,
         allow_negative_numbers = true)]
     pub interruption_cost: Option<i64>,
-    /// Interruptions of a spot instance in a million hours, where its offering does not say; 68 unless
-    /// given, which is 5 % a month.
+    /// Interruptions of a spot instance in a million hours, where its offering does not say; 68
+    /// unless given, which is 5 % a month.
     #[arg(long, env = "LONGSHORE_SPOT_INTERRUPTIONS", value_name = "COUNT",
         allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(0..=INTERRUPTIONS_MAX))]
     pub spot_interruptions: Option<i64>,
     /// What families do with a unit of their capacity, in percent of others: m7i=110,t3=70.
     #[arg(long, env = "LONGSHORE_FAMILY_PERFORMANCE", value_name = "FAMILY=PERCENT,…")]
     pub family_performance: Option<FamilyPerformance>,
-    /// What happens when a launch cannot keep as many values open as `minValues` of a pool asks for:
-    /// nothing is launched (strict, unless given), or what there is.
+    /// What happens when a launch cannot keep as many values open as `minValues` of a pool asks
+    /// for: nothing is launched (strict, unless given), or what there is.
     #[arg(long, env = "LONGSHORE_MIN_VALUES_POLICY", value_name = "POLICY")]
     pub min_values_policy: Option<MinValues>,
-    /// How much more a node may cost for the sake of what pods wish of other pods, in percent; 10 unless
-    /// given.
+    /// How much more a node may cost for the sake of what pods wish of other pods, in percent; 10
+    /// unless given.
     #[arg(long, env = "LONGSHORE_WISH_PREMIUM", value_name = "PERCENT",
         allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(0..=PREMIUM_MAX))]
     pub wish_premium: Option<i64>,
-    /// How long a launch that further pods could better is held while pods still arrive, in milliseconds;
-    /// 1000 unless given, 0 for never. A pod that comes alone waits for no other. One plan of files holds nothing.
+    /// How long a launch that further pods could better is held while pods still arrive, in
+    /// milliseconds; 1000 unless given, 0 for never. A pod that comes alone waits for no other. One
+    /// plan of files holds nothing.
     #[arg(long, env = "LONGSHORE_BURST_MAX_MS", value_name = "MS",
         allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(0..=BURST_MS_MAX))]
     pub burst_max_ms: Option<u64>,

@@ -1,5 +1,5 @@
-//! The whole scheduler between a watcher and an actuator of paper, in memory and on a clock that waits for
-//! nobody.
+//! The whole scheduler between a watcher and an actuator of paper, in memory and on a clock that
+//! waits for nobody.
 //!
 //! Invariant: tests see what goes over the wire and nothing else.
 

@@ -37,7 +37,8 @@ pub struct Args {
     pub telemetry: TelemetryArgs,
 }
 
-/// A cluster, and the place of a process in it: what the watcher alone and `longshore up` ask alike.
+/// A cluster, and the place of a process in it: what the watcher alone and `longshore up` ask
+/// alike.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ClusterArgs {
     /// API server as nodes reach it; asked of EKS when absent.
@@ -49,13 +50,13 @@ pub struct ClusterArgs {
     /// Instance profile of legacy node templates that name none.
     #[arg(long, env = "LONGSHORE_DEFAULT_INSTANCE_PROFILE", value_name = "NAME")]
     pub default_instance_profile: Option<String>,
-    /// How planned pods are brought to their new nodes. `pin` adds a toleration to each that lets it, and
-    /// nobody else, onto its node until all are there; it needs the right to patch pods. `nominate` only
-    /// writes status.nominatedNodeName, which kube-scheduler may clear.
+    /// How planned pods are brought to their new nodes. `pin` adds a toleration to each that lets
+    /// it, and nobody else, onto its node until all are there; it needs the right to patch pods.
+    /// `nominate` only writes status.nominatedNodeName, which kube-scheduler may clear.
     #[arg(long, env = "LONGSHORE_PLACEMENT", value_enum, default_value_t)]
     pub placement: Placement,
-    /// AWS account that the cluster's nodes are launched in; needed where actuators of several accounts
-    /// serve its region.
+    /// AWS account that the cluster's nodes are launched in; needed where actuators of several
+    /// accounts serve its region.
     #[arg(long, env = "LONGSHORE_ACCOUNT_ID", value_name = "ID")]
     pub account_id: Option<String>,
     /// Kubeconfig file; without one, the pod's service account, then the user's own kubeconfig.

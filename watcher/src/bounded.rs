@@ -1,8 +1,9 @@
-//! The API server as the watcher calls it: every call ends, and nothing is written without the Lease.
+//! The API server as the watcher calls it: every call ends, and nothing is written without the
+//! Lease.
 //!
-//! Invariant: an answer that is awaited comes whole within its time or is an error; only a watch's body may
-//! take longer, and kube's own watcher ends one that is idle. The Lease is asked again at each write, so
-//! that a process that was stopped for a while writes nothing when it goes on.
+//! Invariant: an answer that is awaited comes whole within its time or is an error; only a watch's
+//! body may take longer, and kube's own watcher ends one that is idle. The Lease is asked again at
+//! each write, so that a process that was stopped for a while writes nothing when it goes on.
 
 use std::time::Duration;
 
@@ -34,8 +35,8 @@ pub enum CallError {
     Kube(#[from] kube::Error),
 }
 
-/// A client whose calls all end, through `client`. It reads always, and writes while `tenure` lasts; without
-/// one, always.
+/// A client whose calls all end, through `client`. It reads always, and writes while `tenure`
+/// lasts; without one, always.
 #[must_use]
 pub fn client(client: &Client, tenure: Option<Tenure>) -> Client {
     let namespace = client.default_namespace().to_owned();

@@ -1,7 +1,7 @@
 //! Reads what CapacityBuffers refer to.
 //!
-//! Invariant: only objects that some buffer names are read, one by one, when the buffer changes and from
-//! time to time: a watch of every workload would cost much and tell little.
+//! Invariant: only objects that some buffer names are read, one by one, when the buffer changes and
+//! from time to time: a watch of every workload would cost much and tell little.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -67,8 +67,8 @@ pub async fn run(client: Client, store: Store) -> anyhow::Result<()> {
     }
 }
 
-/// True when what was found of a buffer before stands: the API server says nothing now, which does not make
-/// the room free that the buffer keeps.
+/// True when what was found of a buffer before stands: the API server says nothing now, which does
+/// not make the room free that the buffer keeps.
 fn keeps(store: &Store, buffer: &CapacityBuffer, found: &Found) -> bool {
     let Err((UNREAD, message)) = found else { return false };
     let resolved = store.read(|index| {

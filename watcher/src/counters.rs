@@ -15,7 +15,8 @@ use crate::lifecycle::Places;
 pub struct Counters {
     /// Directives answered, by status.
     pub directives: Family<Vec<(&'static str, &'static str)>, Counter>,
-    /// Places planned on new nodes where it matters who has which, and pods that came to these nodes besides.
+    /// Places planned on new nodes where it matters who has which, and pods that came to these
+    /// nodes besides.
     pub planned_pods: Counter,
     /// Those of the places that a pod of the planned shape has.
     pub realised_pods: Counter,

@@ -1,9 +1,9 @@
 //! Directives of the scheduler, carried out against the API server.
 //!
 //! Invariant: every directive is idempotent, is not started after it has expired, and is answered
-//! exactly once for each time it is sent; no more than a fixed number are under way at once. Answers are
-//! remembered within one session and never given in another. What a decision to end a node rests on is
-//! looked at again here (`assume.rs`).
+//! exactly once for each time it is sent; no more than a fixed number are under way at once.
+//! Answers are remembered within one session and never given in another. What a decision to end a
+//! node rests on is looked at again here (`assume.rs`).
 
 mod admission;
 mod assume;

@@ -98,7 +98,8 @@ impl Events {
         self.hand_in(Handed::Happening(happening));
     }
 
-    /// Announces a node for pods: an Event about one of them, together with what else is coming for their workload.
+    /// Announces a node for pods: an Event about one of them, together with what else is coming for
+    /// their workload.
     pub fn nominate(&self, nominated: Nominated) {
         self.hand_in(Handed::Nominated(nominated));
     }
@@ -128,8 +129,8 @@ impl Events {
 }
 
 impl Publisher {
-    /// Publishes until the queue is closed, then what has been gathered. A refusal is logged: it must not stop
-    /// anything.
+    /// Publishes until the queue is closed, then what has been gathered. A refusal is logged: it
+    /// must not stop anything.
     ///
     /// # Errors
     /// None; the form suits a supervised task.
@@ -173,7 +174,8 @@ impl Publisher {
         }
     }
 
-    /// Each happening is an Event of its own: the text is what matters, and repetition is kept down above.
+    /// Each happening is an Event of its own: the text is what matters, and repetition is kept down
+    /// above.
     fn event(&self, happening: &Happening, namespace: &str) -> Event {
         let about = happening.about.name.as_deref().unwrap_or(CONTROLLER);
         let suffix: u64 = self.platform.entropy.range(0..=u64::MAX);

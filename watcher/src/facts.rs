@@ -54,8 +54,8 @@ impl Facts {
         Self { configured, client: client.clone(), store: store.clone(), jitter }
     }
 
-    /// Reads them again from time to time and whenever `again` says so: a cluster is upgraded under a
-    /// watcher that goes on running.
+    /// Reads them again from time to time and whenever `again` says so: a cluster is upgraded under
+    /// a watcher that goes on running.
     ///
     /// # Errors
     /// None; the form suits a supervised task.

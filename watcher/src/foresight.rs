@@ -1,8 +1,8 @@
 //! Reads the owners of pods that kube-scheduler fails, for how many more of these are to come.
 //!
-//! Invariant: an owner is read once for a burst, a few at a time, and none is watched; what cannot be read is not asked
-//! for again because of that, and nothing is expected of it. Nothing is expected in a namespace with a quota,
-//! which may stop pods that their owner wants.
+//! Invariant: an owner is read once for a burst, a few at a time, and none is watched; what cannot
+//! be read is not asked for again because of that, and nothing is expected of it. Nothing is
+//! expected in a namespace with a quota, which may stop pods that their owner wants.
 
 use std::fmt::Debug;
 use std::sync::Arc;

@@ -2,7 +2,8 @@
 //!
 //! Invariant: pure state with plain methods (apply, forget, begin and end of a relist); no IO and
 //! no clock. A relist is a set difference, so deletions that were missed are found. An object that
-//! cannot be read is recorded as a fault, is not taken for gone (`unreadable.rs`), and stops nothing else.
+//! cannot be read is recorded as a fault, is not taken for gone (`unreadable.rs`), and stops
+//! nothing else.
 
 pub mod budgets;
 pub mod buffers;
@@ -138,8 +139,8 @@ impl Index {
         self.apply_at(reference, object, None);
     }
 
-    /// The same; `node` is the one that an object is on which could not be read otherwise, empty when it is on
-    /// none.
+    /// The same; `node` is the one that an object is on which could not be read otherwise, empty
+    /// when it is on none.
     pub fn apply_at<W: Watched>(
         &mut self,
         reference: ObjectReference,
@@ -275,8 +276,8 @@ impl Index {
         uids.filter_map(|uid| self.pods.get(uid))
     }
 
-    /// True when any pod that waited was as good as another on the claim's node, so that none was told to go
-    /// there.
+    /// True when any pod that waited was as good as another on the claim's node, so that none was
+    /// told to go there.
     #[must_use]
     pub fn takes_any_order(&self, claim: &str) -> bool {
         self.planned.get(claim).is_some_and(|planned| planned.any_order)

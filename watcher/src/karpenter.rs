@@ -1,9 +1,9 @@
-//! Karpenter beside us: two autoscalers must not own the same nodes, so while its Lease is alive this
-//! watcher writes nothing, holds no session, and says why.
+//! Karpenter beside us: two autoscalers must not own the same nodes, so while its Lease is alive
+//! this watcher writes nothing, holds no session, and says why.
 //!
-//! Invariant: whether it is alive is judged by this process's own monotonic clock: a Lease with a holder is
-//! until it has not changed here for as long as it lasts. What could not be read is never taken for its
-//! absence: who does not work yet goes on waiting, who works already goes on working.
+//! Invariant: whether it is alive is judged by this process's own monotonic clock: a Lease with a
+//! holder is until it has not changed here for as long as it lasts. What could not be read is never
+//! taken for its absence: who does not work yet goes on waiting, who works already goes on working.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,10 +1,10 @@
 //! The cluster's Lease: which watcher works, and the epoch of its sessions.
 //!
-//! Invariant: of several watchers only the holder works. Whether a Lease has ended is judged by this
-//! process's own monotonic clock: somebody else's when it has not changed here for as long as it lasts,
-//! the own one some time before anybody can think so. An epoch is written into the Lease before any
-//! scheduler hears it; it only ever grows, even when the Lease was deleted, because it is at least the
-//! wall clock in milliseconds.
+//! Invariant: of several watchers only the holder works. Whether a Lease has ended is judged by
+//! this process's own monotonic clock: somebody else's when it has not changed here for as long as
+//! it lasts, the own one some time before anybody can think so. An epoch is written into the Lease
+//! before any scheduler hears it; it only ever grows, even when the Lease was deleted, because it
+//! is at least the wall clock in milliseconds.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -163,8 +163,8 @@ impl Lease {
         }
     }
 
-    /// Renews the Lease for as long as that works. Returns while nobody else can hold it yet, but when
-    /// this process itself was stopped.
+    /// Renews the Lease for as long as that works. Returns while nobody else can hold it yet, but
+    /// when this process itself was stopped.
     pub async fn keep(&self) -> LeaseError {
         let mut why = "the process was stopped or starved".to_owned();
         let mut pause = RENEW_EVERY;

@@ -134,7 +134,8 @@ fn traceparent(claim: &NodeClaim) -> &str {
 /// Places on the node of one claim, once all its pods run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Places {
-    /// Places planned on the node, and pods that came there besides, where it matters who has which.
+    /// Places planned on the node, and pods that came there besides, where it matters who has
+    /// which.
     pub planned: usize,
     /// Those of the places that a pod of the planned shape has.
     pub realised: usize,
@@ -164,8 +165,8 @@ impl Step {
 }
 
 impl Step {
-    /// How many steps may be under way with this one: what drains a node finds places left when others
-    /// are slow.
+    /// How many steps may be under way with this one: what drains a node finds places left when
+    /// others are slow.
     const fn places(&self) -> usize {
         match self {
             Self::DeleteClaim { .. }

@@ -1,8 +1,8 @@
 //! What has been let go on absence alone, for schedulers and watchers that come later.
 //!
-//! Invariant: noted before it takes effect, measured by this process's own clock, told with every session and
-//! kept in the Lease; only what was noted less than a renewal ago is lost with the process. A clock of
-//! another host makes a loss older than it is at most; never younger than none.
+//! Invariant: noted before it takes effect, measured by this process's own clock, told with every
+//! session and kept in the Lease; only what was noted less than a renewal ago is lost with the
+//! process. A clock of another host makes a loss older than it is at most; never younger than none.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,8 +1,9 @@
 //! Watches: one task for each kind of object, from the API server into the index.
 //!
 //! Invariant: a watch that fails is taken up again with back-off; an object that cannot be decoded
-//! stops no other; a kind whose CRD was never installed counts as empty until it is, and one that is no
-//! longer served keeps its objects. Without the kinds that every cluster has nothing is begun.
+//! stops no other; a kind whose CRD was never installed counts as empty until it is, and one that
+//! is no longer served keeps its objects. Without the kinds that every cluster has nothing is
+//! begun.
 
 mod guard;
 
@@ -108,8 +109,8 @@ where
             Err(error) if is_absent(&error) => {
                 absence.note::<K>(&store);
                 backoff.wait().await;
-                // From the beginning: a watch that merely goes on says nothing when the kind is served
-                // again, and what it is about would stay frozen.
+                // From the beginning: a watch that merely goes on says nothing when the kind is
+                // served again, and what it is about would stay frozen.
                 events = Box::pin(watcher::watcher(api.clone(), config.clone()));
             }
             Err(error) => {

@@ -1,8 +1,8 @@
 //! Writing to the API server: read, edit, send what differs, again when somebody else was faster.
 //!
-//! Invariant: a write carries the version it was made from, or all values that it rests on (`guarded.rs`), so no
-//! other writer's change is lost, and sends only fields that differ, so fields this build does not know survive.
-//! An edit that changes nothing sends nothing.
+//! Invariant: a write carries the version it was made from, or all values that it rests on
+//! (`guarded.rs`), so no other writer's change is lost, and sends only fields that differ, so
+//! fields this build does not know survive. An edit that changes nothing sends nothing.
 
 pub mod guarded;
 mod node;

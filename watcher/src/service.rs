@@ -139,8 +139,8 @@ struct Leading {
 }
 
 impl Leading {
-    /// Works whenever the Lease is held and Karpenter does not run, until the token is cancelled; then
-    /// gives the Lease up.
+    /// Works whenever the Lease is held and Karpenter does not run, until the token is cancelled;
+    /// then gives the Lease up.
     async fn run(self, token: CancellationToken) -> anyhow::Result<()> {
         while token.run_until_cancelled(self.begin()).await.is_some() {
             tracing::info!("the Lease is held: this watcher works");
@@ -206,8 +206,8 @@ impl Leading {
     }
 }
 
-/// Runs `work` for as long as the Lease is held, which is asked each time before it goes on: a process
-/// that was stopped wakes up to timers and messages in any order.
+/// Runs `work` for as long as the Lease is held, which is asked each time before it goes on: a
+/// process that was stopped wakes up to timers and messages in any order.
 async fn while_held(tenure: Tenure, work: impl Future<Output = String>) -> String {
     let mut work = std::pin::pin!(work);
     poll_fn(|context| {

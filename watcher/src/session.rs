@@ -39,7 +39,8 @@ pub struct Sessions {
     pub cluster_id: String,
     /// Address of the scheduler.
     pub endpoint: String,
-    /// The way there. Each session has a connection of its own, which a balancer may lead elsewhere.
+    /// The way there. Each session has a connection of its own, which a balancer may lead
+    /// elsewhere.
     pub network: Network,
     /// Account of the cluster's nodes; empty when unknown.
     pub account_id: String,

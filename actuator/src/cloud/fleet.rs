@@ -13,8 +13,8 @@ use super::CloudError;
 /// Buys, lists and ends instances.
 #[async_trait]
 pub trait Fleet: Send + Sync + 'static {
-    /// Buys as many instances as the order asks for, or fewer and says why. The same client token buys
-    /// once only.
+    /// Buys as many instances as the order asks for, or fewer and says why. The same client token
+    /// buys once only.
     async fn launch(&self, order: &Order) -> Result<Outcome, CloudError>;
     /// All instances that carry a launch id or a pool's name, terminated ones included for as
     /// long as they are listed. Whole, or an error: a page that fails fails it all. Even so, what
@@ -22,7 +22,8 @@ pub trait Fleet: Send + Sync + 'static {
     async fn instances(&self) -> Result<Vec<Instance>, CloudError>;
     /// Looks instances up by their ids, whatever their tags.
     async fn instances_by_id(&self, instance_ids: &[String]) -> Result<Found, CloudError>;
-    /// Instances that carry a tag, by its key and value, or that a call with a client token launched.
+    /// Instances that carry a tag, by its key and value, or that a call with a client token
+    /// launched.
     async fn instances_of_call(
         &self,
         tag: (&str, &str),

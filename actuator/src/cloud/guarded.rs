@@ -1,7 +1,9 @@
-//! A cloud in which nothing is done without the right to do it, which is asked for before each effect.
+//! A cloud in which nothing is done without the right to do it, which is asked for before each
+//! effect.
 //!
-//! Invariant: what only reads goes through always. What is refused here has not happened: it is said in the
-//! way of a request that came too early, so that it is tried again later by whoever may then.
+//! Invariant: what only reads goes through always. What is refused here has not happened: it is
+//! said in the way of a request that came too early, so that it is tried again later by whoever may
+//! then.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! The clients of AWS's services in one region.
 //!
-//! Invariant: all share one configuration: where from, how long, how often. EC2 counts the requests of each kind by
-//! themselves, and so do we: what is throttled of one kind costs the retries of no other.
+//! Invariant: all share one configuration: where from, how long, how often. EC2 counts the requests
+//! of each kind by themselves, and so do we: what is throttled of one kind costs the retries of no
+//! other.
 
 use std::time::Duration;
 
@@ -36,8 +37,9 @@ pub struct Aws {
     pub(super) sts: aws_sdk_sts::Client,
 }
 
-/// A client of EC2 for each of the buckets in which EC2 counts requests. Each has retries of its own. The library's
-/// adaptive mode is not for bursts: each of many calls that are refused together cuts the rate by a third.
+/// A client of EC2 for each of the buckets in which EC2 counts requests. Each has retries of its
+/// own. The library's adaptive mode is not for bursts: each of many calls that are refused together
+/// cuts the rate by a third.
 #[derive(Clone, Debug)]
 pub(super) struct Ec2 {
     /// CreateFleet.

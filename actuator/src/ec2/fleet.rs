@@ -1,7 +1,7 @@
 //! CreateFleet, CreateTags and TerminateInstances.
 //!
-//! Invariant: an instant fleet with the caller's client token and count; overrides are the order's offers
-//! and nothing else; spot by price-capacity-optimized, on-demand by lowest price.
+//! Invariant: an instant fleet with the caller's client token and count; overrides are the order's
+//! offers and nothing else; spot by price-capacity-optimized, on-demand by lowest price.
 
 use std::collections::BTreeMap;
 

@@ -164,8 +164,8 @@ pub fn batch_tags(class: &Resolved, pool: &str, batch_id: &str) -> BTreeMap<Stri
     tags
 }
 
-/// Tags that an instance of such a call gets once it is known whose it is. `Name` is the claim's unless it has one,
-/// from its class or from a person.
+/// Tags that an instance of such a call gets once it is known whose it is. `Name` is the claim's
+/// unless it has one, from its class or from a person.
 #[must_use]
 pub fn launch_tags(instance: &Instance, record: &LaunchRecord) -> BTreeMap<String, String> {
     let claim = record.claim();

@@ -1,8 +1,8 @@
 //! One call to EC2 for several launches, and which of its instances is whose.
 //!
-//! Invariant: a batch is recorded after each of its launches: one that is there has all of them, and a launch that
-//! waits for one that is not there was never asked for. What it says never changes. No instance is given to two
-//! launches, and no launch gets two.
+//! Invariant: a batch is recorded after each of its launches: one that is there has all of them,
+//! and a launch that waits for one that is not there was never asked for. What it says never
+//! changes. No instance is given to two launches, and no launch gets two.
 
 use std::collections::BTreeSet;
 
@@ -16,14 +16,16 @@ use super::record::{LaunchRecord, OrderRecord, Phase};
 use super::state::Move;
 use crate::cloud::Order;
 
-/// Most launches in one call. EC2 takes thousands; what one lost answer, one refusal or one killed process is about
-/// stays small, and so does its record: 10 KiB of ids.
+/// Most launches in one call. EC2 takes thousands; what one lost answer, one refusal or one killed
+/// process is about stays small, and so does its record: 10 KiB of ids.
 pub const LAUNCHES_PER_CALL_MAX: usize = 200;
 
-/// Hexadecimal digits of a batch's id: enough that two never meet, and few enough for a client token.
+/// Hexadecimal digits of a batch's id: enough that two never meet, and few enough for a client
+/// token.
 const ID_DIGITS: usize = 32;
 
-/// Begins the made-up launch ids of instances of which it is not known which launch of their batch they are for.
+/// Begins the made-up launch ids of instances of which it is not known which launch of their batch
+/// they are for.
 const UNCLAIMED: &str = "unclaimed-";
 
 /// A call for several launches, byte for byte as it is made and made again.
@@ -62,8 +64,9 @@ impl BatchRecord {
     }
 }
 
-/// Id of the next call for these launches. It stands for exactly these at exactly their attempts: the same launches
-/// asked for again by somebody who lost the ledger get the same id, and with it the same answer.
+/// Id of the next call for these launches. It stands for exactly these at exactly their attempts:
+/// the same launches asked for again by somebody who lost the ledger get the same id, and with it
+/// the same answer.
 #[must_use]
 pub fn batch_id<'a>(launches: impl IntoIterator<Item = &'a LaunchRecord>) -> String {
     let mut hash = Sha256::new();
@@ -100,8 +103,8 @@ pub struct Awarded {
     pub dropped: Vec<String>,
 }
 
-/// Gives the instances of an answer that no record has yet to the launches that wait for it, in order of their ids,
-/// wanted ones first. The others are refused.
+/// Gives the instances of an answer that no record has yet to the launches that wait for it, in
+/// order of their ids, wanted ones first. The others are refused.
 pub fn award(
     book: &Book,
     draft: &mut Draft,
@@ -136,7 +139,8 @@ pub fn award(
     awarded
 }
 
-/// Those that no record has. One that was taken into the ledger for want of knowing whose it is may be claimed.
+/// Those that no record has. One that was taken into the ledger for want of knowing whose it is may
+/// be claimed.
 fn free(book: &Book, draft: &Draft, instance_ids: &[String]) -> Vec<String> {
     let drafted: BTreeSet<_> =
         draft.launches.values().flatten().map(|record| record.instance_id.as_str()).collect();

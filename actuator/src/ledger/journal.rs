@@ -1,9 +1,10 @@
-//! The ledger of a single actuator whose calls for several launches outlive it: everything in memory, and a page of a
-//! journal for each such call.
+//! The ledger of a single actuator whose calls for several launches outlive it: everything in
+//! memory, and a page of a journal for each such call.
 //!
-//! Invariant: a page is written before what it says counts, so whoever reads the journal finds every call that may
-//! have been made, the launches that it is for, and which instance each was given. What launches that are asked for
-//! alone came to is told by their own tokens and tags, as ever.
+//! Invariant: a page is written before what it says counts, so whoever reads the journal finds
+//! every call that may have been made, the launches that it is for, and which instance each was
+//! given. What launches that are asked for alone came to is told by their own tokens and tags, as
+//! ever.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +20,8 @@ use super::record::LaunchRecord;
 use super::store::{Batch, Key, StoreError};
 use crate::election::Term;
 
-/// Something that outlives the process and has one writer at a time. A page is at most a few hundred KiB.
+/// Something that outlives the process and has one writer at a time. A page is at most a few
+/// hundred KiB.
 #[async_trait]
 pub trait Journal: Send + Sync {
     /// All pages by name. From now on whoever opened it before can write no more.
@@ -69,8 +71,9 @@ impl JournaledStore {
         Self { memory, journal, pages: Arc::default() }
     }
 
-    /// All entries. The first time, what the journal holds is taken into memory; later memory is what counts, and a
-    /// journal that holds something else, by a write whose answer was lost, is put right.
+    /// All entries. The first time, what the journal holds is taken into memory; later memory is
+    /// what counts, and a journal that holds something else, by a write whose answer was lost, is
+    /// put right.
     ///
     /// # Errors
     /// When the journal cannot be read or put right.
@@ -172,8 +175,8 @@ impl JournaledStore {
 }
 
 impl Page {
-    /// The page with a launch as it is now; none when nothing changes that matters: once it is known which instance
-    /// is whose, tags say the rest.
+    /// The page with a launch as it is now; none when nothing changes that matters: once it is
+    /// known which instance is whose, tags say the rest.
     fn with(&self, record: &LaunchRecord) -> Option<Self> {
         let at = self.launches.iter().position(|own| own.launch_id() == record.launch_id())?;
         let own = &self.launches[at];
@@ -192,8 +195,8 @@ pub fn entries(pages: BTreeMap<String, Vec<u8>>) -> Vec<(Key, Vec<u8>)> {
     read(pages).1
 }
 
-/// Pages, and the entries that they amount to. One that cannot be read stands for its call all the same: nothing is
-/// done about its instances.
+/// Pages, and the entries that they amount to. One that cannot be read stands for its call all the
+/// same: nothing is done about its instances.
 fn read(kept: BTreeMap<String, Vec<u8>>) -> (Pages, Vec<(Key, Vec<u8>)>) {
     let (mut pages, mut entries) = (BTreeMap::new(), Vec::new());
     let mut launches: BTreeMap<String, LaunchRecord> = BTreeMap::new();

@@ -92,12 +92,12 @@ pub struct LaunchRecord {
     /// True when another autoscaler launched its instance; the launch id is made up then.
     #[prost(bool, tag = "21")]
     pub adopted: bool,
-    /// The latest call, when it was one for several launches: id of its [`super::BatchRecord`]. Kept for as long as
-    /// the launch, since its instance carries it.
+    /// The latest call, when it was one for several launches: id of its [`super::BatchRecord`].
+    /// Kept for as long as the launch, since its instance carries it.
     #[prost(string, tag = "22")]
     pub batch_id: String,
-    /// True when a process whose ledger is lost may have asked for it by itself: it is asked for in the same way again,
-    /// by the same token.
+    /// True when a process whose ledger is lost may have asked for it by itself: it is asked for in
+    /// the same way again, by the same token.
     #[prost(bool, tag = "23")]
     pub alone: bool,
 }
@@ -260,8 +260,9 @@ impl LaunchRecord {
         self.phase() == Phase::Pending && self.asked() != CapacityType::Unspecified
     }
 
-    /// The call for this launch alone whose answer is not recorded, byte for byte as it was made; none
-    /// when there is none, when an older version made it, or when it was one for several launches.
+    /// The call for this launch alone whose answer is not recorded, byte for byte as it was made;
+    /// none when there is none, when an older version made it, or when it was one for several
+    /// launches.
     #[must_use]
     pub fn unanswered(&self) -> Option<Order> {
         let order = self.order.as_ref().filter(|_| self.outcome_unknown())?;

@@ -16,7 +16,8 @@ use super::record::{InterruptionRecord, LaunchRecord, OrderRecord, Phase};
 pub enum Move {
     /// EC2 is about to be asked for exactly this, with the next client token.
     Ask(CapacityType, Box<OrderRecord>),
-    /// EC2 is about to be asked for this and for other launches in one call, which is recorded by this id.
+    /// EC2 is about to be asked for this and for other launches in one call, which is recorded by
+    /// this id.
     AskTogether(CapacityType, String),
     /// EC2 answered that it launches nothing of what was asked.
     Refused {

@@ -1,4 +1,5 @@
-//! Where the ledger is kept: etcd, or the process's memory when there is a single actuator, with or without a journal.
+//! Where the ledger is kept: etcd, or the process's memory when there is a single actuator, with or
+//! without a journal.
 //!
 //! Invariant: all kinds fence alike. A batch is recorded whole or not at all, and only while the
 //! writer's term is the newest and the cluster's fence is the one the writer believes it to be.

@@ -1,8 +1,8 @@
 //! Calls for several launches, and instances of which only their call is known.
 //!
-//! Invariant: an instance is left alone while a launch may yet get it; ended only when every launch of its call is
-//! there to say that it has another, or none; and taken into the ledger otherwise, so that whoever knows the claims
-//! decides.
+//! Invariant: an instance is left alone while a launch may yet get it; ended only when every launch
+//! of its call is there to say that it has another, or none; and taken into the ledger otherwise,
+//! so that whoever knows the claims decides.
 
 use std::collections::BTreeSet;
 
@@ -45,8 +45,8 @@ fn is_frozen(book: &Book, batch: &BatchRecord) -> bool {
     batch.launch_ids.iter().any(|id| book.unreadable.contains_key(&Key::Launch(id.clone())))
 }
 
-/// True for an instance of a call for several launches that may be one's which still waits for the answer. Nobody
-/// is told of it before that is decided.
+/// True for an instance of a call for several launches that may be one's which still waits for the
+/// answer. Nobody is told of it before that is decided.
 #[must_use]
 pub fn undecided(book: &Book, instance: &Instance) -> bool {
     let id = instance.tag(TAG_BATCH);
@@ -63,8 +63,8 @@ pub fn undecided(book: &Book, instance: &Instance) -> bool {
     frozen || book.batches.get(id).is_some_and(|batch| waits(batch))
 }
 
-/// What becomes of an instance that no launch is known to have and none waits for: of a call that got through after
-/// it was given up, or a copy. `given` are launches that got one in this look.
+/// What becomes of an instance that no launch is known to have and none waits for: of a call that
+/// got through after it was given up, or a copy. `given` are launches that got one in this look.
 pub(super) fn unclaimed(
     book: &Book,
     instance: &Instance,

@@ -35,7 +35,8 @@ struct Plan {
     now_ms: i64,
     /// Launches that there is room for.
     room: usize,
-    /// First session whose launches nobody has asked for yet, where the ledger is lost with its process.
+    /// First session whose launches nobody has asked for yet, where the ledger is lost with its
+    /// process.
     fresh_from: Option<u64>,
     launches: Vec<Launch>,
     /// Terminations with the instance, when the inventory has it.

@@ -25,8 +25,9 @@ pub const SEEN_STEP_MS: i64 = 86_400_000;
 const CLUSTERS_MAX: usize = 1_000;
 /// Most bytes of what is recorded of them: userData of the largest size for each of a hundred.
 const CLUSTERS_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// What a node class counts for beside its bytes: its fields in memory, most of them empty, and what
-/// is found and shown of it. Sixteen thousand classes of a region, where a cluster has a dozen.
+/// What a node class counts for beside its bytes: its fields in memory, most of them empty, and
+/// what is found and shown of it. Sixteen thousand classes of a region, where a cluster has a
+/// dozen.
 const CLASS_BYTES: usize = 4 * 1024;
 
 /// Records what is known of a cluster.

@@ -47,8 +47,9 @@ pub fn stream(subscription: Subscription, clusters: BTreeSet<String>, place: Gra
     Box::pin(futures::StreamExt::chain(snapshot, live))
 }
 
-/// The state in messages, the last of which says so. Each is made when it is asked for: a subscriber that
-/// does not read keeps one, not all. A catalogue may be larger than the target and then travels alone.
+/// The state in messages, the last of which says so. Each is made when it is asked for: a
+/// subscriber that does not read keeps one, not all. A catalogue may be larger than the target and
+/// then travels alone.
 struct Chunks {
     left: VecDeque<Arc<RegionChange>>,
     revision: u64,

@@ -1,9 +1,9 @@
-//! Launching: from a recorded launch to an instance, or to the reason why there is none. Launches that are equal but
-//! for their claim are asked for in one call.
+//! Launching: from a recorded launch to an instance, or to the reason why there is none. Launches
+//! that are equal but for their claim are asked for in one call.
 //!
 //! Invariant: each call is recorded with its token before it is made. An answer that never came
-//! leaves its launches as they are: the same call is made again with the same token, after a look at
-//! what is there. Every launch has a deadline, and none waits in a slot.
+//! leaves its launches as they are: the same call is made again with the same token, after a look
+//! at what is there. Every launch has a deadline, and none waits in a slot.
 
 mod attempt;
 mod award;
@@ -60,8 +60,8 @@ pub fn start(leader: &Arc<Leader>, queue: Arc<Fair<String>>, supervisor: &Superv
     });
 }
 
-/// Works on launches in a slot, which is free again as soon as no call is under way. A panic is their
-/// own: it is logged, and they are tried again later and later.
+/// Works on launches in a slot, which is free again as soon as no call is under way. A panic is
+/// their own: it is logged, and they are tried again later and later.
 fn begin(leader: &Arc<Leader>, group: Vec<String>, slot: OwnedSemaphorePermit, owner: &Supervisor) {
     let (worker, token) = (Arc::clone(leader), owner.token().clone());
     let (leader, names) = (Arc::clone(leader), group.clone());

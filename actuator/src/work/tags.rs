@@ -1,7 +1,7 @@
 //! Writing the tags of launches on instances that were launched together.
 //!
-//! Invariant: the ledger says whose an instance is, so nothing waits for its tags, and no failure to write them fails
-//! anything else. They are written again until EC2 shows them.
+//! Invariant: the ledger says whose an instance is, so nothing waits for its tags, and no failure
+//! to write them fails anything else. They are written again until EC2 shows them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,14 +18,15 @@ use crate::leader::Leader;
 use crate::ledger::Phase;
 use crate::reconcile::tag_key;
 
-/// Instances that are tagged at the same time. Each takes a call of its own, and EC2's bucket for CreateTags holds a
-/// hundred and gets ten a second: what four do one after the other.
+/// Instances that are tagged at the same time. Each takes a call of its own, and EC2's bucket for
+/// CreateTags holds a hundred and gets ten a second: what four do one after the other.
 const TAGGED_AT_ONCE: usize = 4;
 /// Longest time for a call; the client library tries it several times within.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 /// How long tags that were written may take to show, before they are written again.
 const SHOWN_WITHIN: Duration = Duration::from_secs(20);
-/// How long a refusal by policy stands before it is tried again: somebody has to change the policy first.
+/// How long a refusal by policy stands before it is tried again: somebody has to change the policy
+/// first.
 const DENIED_FOR: Duration = Duration::from_secs(600);
 
 pub fn start(leader: &Arc<Leader>, mut untagged: mpsc::Receiver<Subject>, supervisor: &Supervisor) {

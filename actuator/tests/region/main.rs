@@ -1,7 +1,7 @@
 //! The actuator against a simulated region, over gRPC on one side and AWS's protocols on the other.
 //!
-//! Invariant: nothing is reached by a short cut, and nothing sleeps to wait: tests wait for what the
-//! watch shows.
+//! Invariant: nothing is reached by a short cut, and nothing sleeps to wait: tests wait for what
+//! the watch shows.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

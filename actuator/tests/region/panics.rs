@@ -1,5 +1,5 @@
-//! A panic in each loop and each task of the leader: the term ends where the loop is the region's, the launch
-//! waits where it is a launch's own, and all launches are made once.
+//! A panic in each loop and each task of the leader: the term ends where the loop is the region's,
+//! the launch waits where it is a launch's own, and all launches are made once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,8 @@ const OF_THE_REGION: [&str; 3] = [
     "longshore_actuator::work::catalogues::",
     "longshore_actuator::work::offerings::",
 ];
-/// Loops that ask AWS as soon as a term begins, or as a cluster is described: their panic ends the term.
+/// Loops that ask AWS as soon as a term begins, or as a cluster is described: their panic ends the
+/// term.
 const THAT_LOOK: [&str; 5] = [
     "longshore_actuator::work::instances::",
     "longshore_actuator::work::market::listing",
@@ -36,7 +37,8 @@ const THAT_LOOK: [&str; 5] = [
 const OF_ONE: [&str; 2] =
     ["longshore_actuator::work::launch::attempt::", "longshore_actuator::service::apply::"];
 
-/// The task of one launch: its panic ends no term, and it may be over by the time that it is looked for.
+/// The task of one launch: its panic ends no term, and it may be over by the time that it is looked
+/// for.
 const OF_A_LAUNCH: &str = "launch";
 /// Tasks of the process, not of a term: their end is the end of the process.
 const OF_THE_PROCESS: [&str; 3] = ["actuator", "grpc", "readiness"];
@@ -119,8 +121,8 @@ impl Scene {
         tokio::time::timeout(LIMIT, waiting).await.unwrap_or_else(|_| panic!("{place}: no panic"));
     }
 
-    /// Lets a task panic that is at work, and waits until it begins again in another term, or the process has
-    /// ended.
+    /// Lets a task panic that is at work, and waits until it begins again in another term, or the
+    /// process has ended.
     async fn panics(&self, task: &str) {
         // Another task of the term shows that it is another one.
         let witness = if task == "ledger" { "reconcile" } else { "ledger" };

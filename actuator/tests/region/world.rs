@@ -58,8 +58,8 @@ pub struct Shown {
     pub closed: Vec<(String, String, CapacityType, bool)>,
 }
 
-/// Credentials that ask for the time whenever they are asked for, which is in each call to AWS: so a clock sees
-/// from where it is made.
+/// Credentials that ask for the time whenever they are asked for, which is in each call to AWS: so
+/// a clock sees from where it is made.
 struct Asking {
     credentials: Credentials,
     clock: Clock,

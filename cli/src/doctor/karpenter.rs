@@ -1,7 +1,8 @@
 //! Whether Karpenter runs: while it does, Longshore does nothing.
 //!
-//! Invariant: one look tells less than the watcher's own, which sees whether the Lease changes: a Lease
-//! that was renewed a short while ago by this machine's clock counts as alive, one without a holder never.
+//! Invariant: one look tells less than the watcher's own, which sees whether the Lease changes: a
+//! Lease that was renewed a short while ago by this machine's clock counts as alive, one without a
+//! holder never.
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -9,8 +10,8 @@ use serde_json::Value;
 use super::facts::{Facts, Kind, name};
 use super::{Finding, Severity};
 
-/// A Lease that was renewed this recently is alive. Karpenter renews every 2 s; the rest is what clocks
-/// may differ by.
+/// A Lease that was renewed this recently is alive. Karpenter renews every 2 s; the rest is what
+/// clocks may differ by.
 const RECENT: SignedDuration = SignedDuration::from_secs(60);
 
 /// A Lease of Karpenter's that somebody holds.

@@ -1,7 +1,7 @@
 //! Pools and the node classes that they name.
 //!
-//! Invariant: objects are read as the watcher reads them; one that cannot be read is another check's
-//! finding.
+//! Invariant: objects are read as the watcher reads them; one that cannot be read is another
+//! check's finding.
 
 use longshore_proto::types::v1::{NodeClass, NodePool, Operator, Requirement};
 use longshore_watcher::api::keys::labels::CAPACITY_TYPE;

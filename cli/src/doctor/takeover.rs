@@ -1,7 +1,8 @@
 //! `longshore doctor --takeover`: what of Karpenter's would be taken over, what not, and why.
 //!
-//! Invariant: pure functions over what was read; a row for each object that Karpenter made or was told,
-//! judged by the code that judges it after the takeover: the watcher's reading, the actuator's tags.
+//! Invariant: pure functions over what was read; a row for each object that Karpenter made or was
+//! told, judged by the code that judges it after the takeover: the watcher's reading, the
+//! actuator's tags.
 
 mod claims;
 mod nodes;

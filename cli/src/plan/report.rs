@@ -40,7 +40,8 @@ pub struct Report {
     pub cost_micro_usd_per_hour: Option<i64>,
     /// Part of the cost of each node that is not its price.
     pub node_fee_micro_usd_per_hour: i64,
-    /// Part of the price for nodes that stand whether pods wait or not: neither bound nor gap speaks of them.
+    /// Part of the price for nodes that stand whether pods wait or not: neither bound nor gap
+    /// speaks of them.
     pub standing_price_micro_usd_per_hour: i64,
     /// What no plan can cost less than; absent when nothing is launched.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,8 +1,9 @@
 //! The journal of shared calls, in a ConfigMap beside the cluster's Lease.
 //!
-//! Invariant: only the holder of the Lease opens or writes it, and each write names the version that it changes. Both
-//! are asked again at each request: a process that was stopped for a while writes nothing over what another has
-//! written since. Pages are compressed: launches of one call are alike.
+//! Invariant: only the holder of the Lease opens or writes it, and each write names the version
+//! that it changes. Both are asked again at each request: a process that was stopped for a while
+//! writes nothing over what another has written since. Pages are compressed: launches of one call
+//! are alike.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,7 +22,8 @@ use tokio::time::timeout;
 
 /// Its name.
 pub const NAME: &str = "longshore-launches";
-/// Annotation that says how often it was opened: each time is a change, which ends the writer before.
+/// Annotation that says how often it was opened: each time is a change, which ends the writer
+/// before.
 const OPENED: &str = "longshore.dev/opened";
 /// How long the API server may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -139,7 +141,8 @@ pub fn entries(found: ConfigMap) -> Vec<(Key, Vec<u8>)> {
     longshore_actuator::ledger::entries(unpacked(found))
 }
 
-/// Its pages by name. One that cannot be unpacked is handed on as it is, and set apart like any that cannot be read.
+/// Its pages by name. One that cannot be unpacked is handed on as it is, and set apart like any
+/// that cannot be read.
 fn unpacked(found: ConfigMap) -> BTreeMap<String, Vec<u8>> {
     let unpack =
         |page: ByteString| zstd::bulk::decompress(&page.0, PAGE_BYTES_MAX).unwrap_or(page.0);

@@ -1,10 +1,11 @@
-//! Watcher, scheduler and actuator in one process, for one cluster in one region: what `longshore up` starts, and the
-//! simulation with a cloud of its own.
+//! Watcher, scheduler and actuator in one process, for one cluster in one region: what `longshore
+//! up` starts, and the simulation with a cloud of its own.
 //!
-//! Invariant: the three are the ones that run apart, joined by the same protocol over listeners that nobody else
-//! reaches; no part reaches into another. Without etcd the cluster's Lease elects: scheduler and actuator exist only
-//! while this process holds it, and with the Lease the process ends, since its ledger in memory may not outlive it.
-//! Until it has ended it does nothing in the cloud without the Lease either.
+//! Invariant: the three are the ones that run apart, joined by the same protocol over listeners
+//! that nobody else reaches; no part reaches into another. Without etcd the cluster's Lease elects:
+//! scheduler and actuator exist only while this process holds it, and with the Lease the process
+//! ends, since its ledger in memory may not outlive it. Until it has ended it does nothing in the
+//! cloud without the Lease either.
 
 pub mod journal;
 
@@ -32,7 +33,8 @@ const LEASE_SECONDS: u32 = 3;
 /// What the parts are told.
 #[derive(Clone, Debug)]
 pub struct Parts {
-    /// The watcher; its scheduler is at the address of [`Ground::scheduler`], and its region is the actuator's.
+    /// The watcher; its scheduler is at the address of [`Ground::scheduler`], and its region is the
+    /// actuator's.
     pub watcher: longshore_watcher::Config,
     /// How plans are made.
     pub settings: Settings,
@@ -135,8 +137,8 @@ impl Term {
     }
 }
 
-/// Leave to act in the cloud: asked before each effect, since a process that was stopped for a while goes on in the
-/// middle of what it did.
+/// Leave to act in the cloud: asked before each effect, since a process that was stopped for a
+/// while goes on in the middle of what it did.
 fn permit(tenure: Tenure) -> Permit {
     Arc::new(move || tenure.holds())
 }

@@ -1,5 +1,6 @@
-//! ComputePlan: whatever is asked is answered or refused, never with a panic, and what is answered passes
-//! the independent check. The first byte says whether the rest is a request on the wire or a small world.
+//! ComputePlan: whatever is asked is answered or refused, never with a panic, and what is answered
+//! passes the independent check. The first byte says whether the rest is a request on the wire or a
+//! small world.
 
 #![no_main]
 

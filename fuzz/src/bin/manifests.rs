@@ -1,4 +1,5 @@
-//! The reader of manifests: whatever stands in a file is read or refused with its place, never a panic.
+//! The reader of manifests: whatever stands in a file is read or refused with its place, never a
+//! panic.
 
 #![no_main]
 

@@ -1,10 +1,11 @@
-//! The control port: what an operator of the lab sees of its region, and has happen there, over HTTP and JSON.
+//! The control port: what an operator of the lab sees of its region, and has happen there, over
+//! HTTP and JSON.
 //!
-//! A request goes one way: `server` reads it, `route` finds what is asked, `orders` reads its body and hands it
-//! to the region, and the answer is written here. `help` is what `GET /` shows.
+//! A request goes one way: `server` reads it, `route` finds what is asked, `orders` reads its body
+//! and hands it to the region, and the answer is written here. `help` is what `GET /` shows.
 //!
-//! Invariant: an order either takes effect or is refused, with its kind and the way out; nothing is done by
-//! halves, and nothing of the region is kept here.
+//! Invariant: an order either takes effect or is refused, with its kind and the way out; nothing is
+//! done by halves, and nothing of the region is kept here.
 
 mod help;
 mod orders;
@@ -44,7 +45,8 @@ pub struct ControlHandle {
 }
 
 impl Control {
-    /// Controls a region; `kubelets` are those of the cluster that its machines join, where they join one.
+    /// Controls a region; `kubelets` are those of the cluster that its machines join, where they
+    /// join one.
     #[must_use]
     pub fn new(region: RegionHandle, kubelets: Option<Arc<Kubelets>>) -> Self {
         Self { region, kubelets }

@@ -1,4 +1,5 @@
-//! Region, cluster, machines and control port put together as arguments say: what `longshore-lab` runs.
+//! Region, cluster, machines and control port put together as arguments say: what `longshore-lab`
+//! runs.
 //!
 //! Invariant: whatever runs belongs to the value that [`Lab::start`] returns, and ends with it.
 
@@ -194,7 +195,8 @@ async fn joining(
     (region, simulated): (&RegionHandle, Option<&ClusterHandle>),
 ) -> Result<Kubelets> {
     let client = client(file).await?;
-    // A cluster that cannot be reached is said before the first launch, not by nodes that never come.
+    // A cluster that cannot be reached is said before the first launch, not by nodes that never
+    // come.
     let version = client.apiserver_version().await;
     let version =
         version.with_context(|| format!("the cluster of {} does not answer", file.display()))?;

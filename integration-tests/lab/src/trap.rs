@@ -1,7 +1,8 @@
-//! A wall clock that panics once, for whoever asks it in a named place: how a test brings about a panic in one
-//! loop of a service that runs as it is.
+//! A wall clock that panics once, for whoever asks it in a named place: how a test brings about a
+//! panic in one loop of a service that runs as it is.
 //!
-//! Invariant: whoever asks elsewhere is told the time. A trap that has sprung tells the time everywhere.
+//! Invariant: whoever asks elsewhere is told the time. A trap that has sprung tells the time
+//! everywhere.
 
 use std::backtrace::Backtrace;
 use std::sync::{Arc, Mutex, PoisonError};

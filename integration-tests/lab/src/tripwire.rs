@@ -1,8 +1,8 @@
-//! Tasks that panic when they are told to: how a test brings about a panic in any loop of a service that runs as
-//! it is, also in one that sleeps, and sees what becomes of it.
+//! Tasks that panic when they are told to: how a test brings about a panic in any loop of a service
+//! that runs as it is, also in one that sleeps, and sees what becomes of it.
 //!
-//! Invariant: each trip makes one work of that name panic, in its own place, where the service would meet a
-//! panic of it. All others do as if nothing were there.
+//! Invariant: each trip makes one work of that name panic, in its own place, where the service
+//! would meet a panic of it. All others do as if nothing were there.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -35,7 +35,8 @@ pub struct Troubles {
     pub conflicts: u64,
     /// Take effect, then the reply is lost.
     pub reply_lost: u64,
-    /// Are never answered, Leases apart, which have a priority level of their own; half of them take effect.
+    /// Are never answered, Leases apart, which have a priority level of their own; half of them
+    /// take effect.
     pub silent: u64,
     /// Minor version that it is said to have; its own when none.
     pub minor: Option<u32>,

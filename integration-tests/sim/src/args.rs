@@ -56,7 +56,8 @@ pub enum Command {
         #[command(flatten)]
         how: How,
     },
-    /// Plants each defect that once was, where it shows soonest, and says which seed finds it first.
+    /// Plants each defect that once was, where it shows soonest, and says which seed finds it
+    /// first.
     Planted {
         /// Most seeds to try for each.
         #[arg(long, default_value_t = 200)]
@@ -70,8 +71,8 @@ pub enum Command {
         /// Processes at a time; as many as there are processors unless given.
         #[arg(long)]
         jobs: Option<usize>,
-        /// Run the tests of those that a test finds, instead of the simulation: each green as it is and red
-        /// with the defect. Builds them from the sources that this program was built from.
+        /// Run the tests of those that a test finds, instead of the simulation: each green as it is
+        /// and red with the defect. Builds them from the sources that this program was built from.
         #[arg(long)]
         tests: bool,
     },
@@ -93,8 +94,8 @@ pub struct How {
     /// Simulated minutes with users and faults; the world is given five more to come to rest.
     #[arg(long, default_value_t = 30)]
     pub minutes: u64,
-    /// Clusters: the first two share an account and a region, unless each is alone; the third has the name of
-    /// the first.
+    /// Clusters: the first two share an account and a region, unless each is alone; the third has
+    /// the name of the first.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=3))]
     pub clusters: u8,
     /// Pods of each cluster at the beginning.
@@ -109,13 +110,14 @@ pub struct How {
     /// Let no fault happen.
     #[arg(long)]
     pub calm: bool,
-    /// Let users deploy 200 to 1,000 pods in the first minute, in one cluster whose pool consolidates at once
-    /// (consolidateAfter 0s, budget 100 %), and then only look on: says what was moved, and that nothing moves
-    /// in the second half. No fault happens but those that `--faults` names.
+    /// Let users deploy 200 to 1,000 pods in the first minute, in one cluster whose pool
+    /// consolidates at once (consolidateAfter 0s, budget 100 %), and then only look on: says what
+    /// was moved, and that nothing moves in the second half. No fault happens but those that
+    /// `--faults` names.
     #[arg(long)]
     pub settling: bool,
-    /// Run for each cluster what `longshore up` starts, watcher, scheduler and actuator in one process, in place of
-    /// services of their own and etcd; each cluster has an account to itself.
+    /// Run for each cluster what `longshore up` starts, watcher, scheduler and actuator in one
+    /// process, in place of services of their own and etcd; each cluster has an account to itself.
     #[arg(long)]
     pub standalone: bool,
     /// Commit these defects again.

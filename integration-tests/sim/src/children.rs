@@ -1,8 +1,8 @@
-//! Seeds in processes of their own: what one leaves behind cannot reach the next, and all processors
-//! have work.
+//! Seeds in processes of their own: what one leaves behind cannot reach the next, and all
+//! processors have work.
 //!
-//! Invariant: outcomes come in the order of the seeds, whoever was done first; a child that crashes is an
-//! outcome too.
+//! Invariant: outcomes come in the order of the seeds, whoever was done first; a child that crashes
+//! is an outcome too.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::process::{Child, Command, Stdio};

@@ -1,7 +1,7 @@
 //! Time of day in the simulation: one true time, and clocks that differ from it.
 //!
-//! Invariant: true time is a fixed moment plus what tokio's paused clock has advanced, so that it only
-//! moves when everybody waits.
+//! Invariant: true time is a fixed moment plus what tokio's paused clock has advanced, so that it
+//! only moves when everybody waits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

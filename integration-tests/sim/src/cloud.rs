@@ -1,7 +1,7 @@
 //! A region as an actuator reaches it: the trait `Cloud` over the model, late, short and faulty.
 //!
-//! Invariant: faults come from the world's settings and seed only; a call takes effect at most once,
-//! whatever is said of it.
+//! Invariant: faults come from the world's settings and seed only; a call takes effect at most
+//! once, whatever is said of it.
 
 mod market;
 mod surroundings;

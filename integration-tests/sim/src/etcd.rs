@@ -1,7 +1,7 @@
 //! etcd, as the actuators of a site share it: one store behind three members.
 //!
-//! Invariant: what a member answers is what the store says at that moment; a member without a quorum
-//! answers nothing, and leases wait until there is a leader again, as etcd's do.
+//! Invariant: what a member answers is what the store says at that moment; a member without a
+//! quorum answers nothing, and leases wait until there is a leader again, as etcd's do.
 
 mod election;
 mod model;
@@ -129,7 +129,8 @@ impl Etcd {
         self.lock().observers.push(observer);
     }
 
-    /// Changes what goes wrong. When there is a leader again, it gives all leases their whole life anew.
+    /// Changes what goes wrong. When there is a leader again, it gives all leases their whole life
+    /// anew.
     pub fn set(&self, change: impl FnOnce(&mut Troubles)) {
         let mut state = self.lock();
         let before = state.troubles.no_quorum;

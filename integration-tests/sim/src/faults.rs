@@ -23,7 +23,8 @@ const GAP_MS: (u64, u64) = (15_000, 120_000);
 const CHOSEN_GAP_MS: (u64, u64) = (1_000, 30_000);
 /// How long a fault lasts, in milliseconds.
 const LENGTH_MS: (u64, u64) = (3_000, 120_000);
-/// How far a clock is off: two hosts differ by ten minutes at most, beyond which plans are refused as expired.
+/// How far a clock is off: two hosts differ by ten minutes at most, beyond which plans are refused
+/// as expired.
 const SKEW_MS: (u64, u64) = (1_000, 295_000);
 /// No fault begins before the world has come up, in milliseconds.
 const FIRST_MS: u64 = 60_000;
@@ -79,7 +80,8 @@ pub struct Fault {
     pub what: What,
 }
 
-/// All faults of a run that ends them at `until_ms`; only those of certain names when any are given.
+/// All faults of a run that ends them at `until_ms`; only those of certain names when any are
+/// given.
 #[must_use]
 pub fn draw(seed: u64, world: &World, until_ms: u64, only: &[String]) -> Vec<Fault> {
     let mut random = Random::stream(seed, "faults");

@@ -1,7 +1,7 @@
 //! What a process is at the moment: running, stopped as by SIGSTOP, or dead.
 //!
-//! Invariant: a stopped process is not polled and nothing of it is dropped; a dead one is dropped at
-//! its next poll, whatever it was waiting for.
+//! Invariant: a stopped process is not polled and nothing of it is dropped; a dead one is dropped
+//! at its next poll, whatever it was waiting for.
 
 use std::collections::BTreeMap;
 use std::future::Future;

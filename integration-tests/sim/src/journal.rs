@@ -1,7 +1,7 @@
 //! What happened, in order, for people to read and machines to compare.
 //!
-//! Invariant: one seed and one build write the same journal, byte for byte; lines carry simulated time
-//! and nothing of the machine.
+//! Invariant: one seed and one build write the same journal, byte for byte; lines carry simulated
+//! time and nothing of the machine.
 
 use std::hash::{DefaultHasher, Hasher as _};
 use std::io;

@@ -1,5 +1,5 @@
-//! The whole system in one thread: the real watcher, scheduler and actuator over a simulated network,
-//! region and cluster, all from one seed.
+//! The whole system in one thread: the real watcher, scheduler and actuator over a simulated
+//! network, region and cluster, all from one seed.
 //!
 //! Invariant: the same seed and build give the same journal, byte for byte.
 
@@ -33,7 +33,8 @@ use clap::Parser as _;
 
 use crate::args::{Args, Command, How};
 
-/// A world is mostly small objects that come and go: a fifth of the time went into the system's allocator.
+/// A world is mostly small objects that come and go: a fifth of the time went into the system's
+/// allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

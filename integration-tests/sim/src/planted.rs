@@ -1,8 +1,8 @@
 //! The defects that once were, and which seed finds each.
 //!
-//! Invariant: the list names every defect that the code can commit again (a test compares). A seed finds a
-//! defect when it breaks a rule with it and not without. What neither a seed nor a test finds fails the
-//! command.
+//! Invariant: the list names every defect that the code can commit again (a test compares). A seed
+//! finds a defect when it breaks a rule with it and not without. What neither a seed nor a test
+//! finds fails the command.
 
 mod by_test;
 mod find;
@@ -15,8 +15,8 @@ pub use find::find;
 pub enum By {
     /// The simulation.
     Seed(Hunt),
-    /// A test of this name: alone the defect breaks no rule that is judged here, because another mend
-    /// covers it or because the simulated world has nothing that brings it about.
+    /// A test of this name: alone the defect breaks no rule that is judged here, because another
+    /// mend covers it or because the simulated world has nothing that brings it about.
     Test(&'static str),
 }
 
@@ -25,8 +25,8 @@ pub enum By {
 pub struct Hunt {
     /// Faults of these names; of all when there are none.
     faults: &'static [&'static str],
-    /// Planted together with it, because each of these mends covers it; they stay planted in the run without
-    /// the defect, which must not break the same rule.
+    /// Planted together with it, because each of these mends covers it; they stay planted in the
+    /// run without the defect, which must not break the same rule.
     with: &'static [&'static str],
     /// Simulated minutes with users and faults.
     minutes: u64,

@@ -1,7 +1,7 @@
 //! Random choices out of the seed.
 //!
-//! Invariant: each part of the simulation draws from a stream of its own, named by what it is for, so
-//! that one more draw in one part moves nothing in another.
+//! Invariant: each part of the simulation draws from a stream of its own, named by what it is for,
+//! so that one more draw in one part moves nothing in another.
 
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};

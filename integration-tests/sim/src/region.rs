@@ -1,7 +1,7 @@
 //! The truth of one region of one account: instances, templates, tokens, capacity, the queue.
 //!
-//! Invariant: synchronous; time comes in as an argument. Everything that happens to an instance is told
-//! to whoever watches over the run before anybody else can see it.
+//! Invariant: synchronous; time comes in as an argument. Everything that happens to an instance is
+//! told to whoever watches over the run before anybody else can see it.
 
 mod announce;
 mod boot;
@@ -27,8 +27,8 @@ pub use people::Refusal;
 
 /// From shutting down to terminated, in milliseconds.
 const SHUTDOWN_MS: i64 = 20_000;
-/// How long a terminated instance is listed, shortest and longest, in milliseconds: EC2 promises less than
-/// an hour.
+/// How long a terminated instance is listed, shortest and longest, in milliseconds: EC2 promises
+/// less than an hour.
 const LISTED_MS: (u64, u64) = (2 * 60_000, 20 * 60_000);
 /// From the warning to the end of a spot instance, in milliseconds.
 const NOTICE_MS: i64 = 120_000;
@@ -229,8 +229,8 @@ impl Region {
         });
     }
 
-    /// Lets kubelets start on instances that have had none, and gives instances their tags back: whose they
-    /// are nobody else can know, once an actuator that remembered has gone too.
+    /// Lets kubelets start on instances that have had none, and gives instances their tags back:
+    /// whose they are nobody else can know, once an actuator that remembered has gone too.
     pub fn cure(&self) {
         self.with(|model, _| {
             model.never_joins.clear();

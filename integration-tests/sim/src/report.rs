@@ -1,7 +1,7 @@
 //! What the commands print.
 //!
-//! Invariant: text for people goes line by line as it is known; JSON is one document at the end, and people
-//! see the lines on standard error meanwhile.
+//! Invariant: text for people goes line by line as it is known; JSON is one document at the end,
+//! and people see the lines on standard error meanwhile.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

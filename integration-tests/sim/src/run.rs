@@ -22,7 +22,8 @@ use crate::world::{Size, World};
 const STEP: Duration = Duration::from_millis(250);
 /// How long anything may be other than it must be after the last fault.
 const REST: Duration = Duration::from_secs(5 * 60);
-/// How long the world may be busy with one thing after the other, as with what a fleet costs too much.
+/// How long the world may be busy with one thing after the other, as with what a fleet costs too
+/// much.
 const QUIET: Duration = Duration::from_secs(20 * 60);
 /// The world counts as at rest when it has been for this long.
 const CALM: Duration = Duration::from_secs(10);
@@ -94,7 +95,8 @@ async fn live(seed: u64, how: &How) -> Result<(Outcome, Journal, Vec<Fault>)> {
         .with_max_level(tracing::Level::INFO)
         .finish();
     tell_of_panics(journal.clone());
-    // Already set when a test runs two seeds in one process; the journals then lack the services' lines.
+    // Already set when a test runs two seeds in one process; the journals then lack the services'
+    // lines.
     let _ = tracing::subscriber::set_global_default(subscriber);
     let faults_end_ms = how.minutes * 60_000;
     let mut faults = faults::draw(seed, &world, faults_end_ms, &how.faults);
@@ -186,8 +188,9 @@ impl Course {
         self.world.journal.note("faults and users have ended");
     }
 
-    /// Waits for rest; how long that took, in seconds. What has not been as it must be for longer than that
-    /// may take breaks a rule, and so does a world that is never done with one thing or another.
+    /// Waits for rest; how long that took, in seconds. What has not been as it must be for longer
+    /// than that may take breaks a rule, and so does a world that is never done with one thing or
+    /// another.
     async fn rest(&mut self) -> Option<u64> {
         let began = Instant::now();
         let mut calm_since = None;

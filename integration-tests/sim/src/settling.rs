@@ -1,7 +1,7 @@
 //! Users who deploy and then only look on: does a fleet that may consolidate at once come to rest?
 //!
-//! Invariant: nobody but Longshore moves anything here, so whatever moves is its doing: a pod that leaves its
-//! node was evicted, and an instance that begins or ends was its choice.
+//! Invariant: nobody but Longshore moves anything here, so whatever moves is its doing: a pod that
+//! leaves its node was evicted, and an instance that begins or ends was its choice.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -39,7 +39,8 @@ pub struct Settled {
     pub micro_usd_per_hour: u64,
     /// What instances cost at the dearest moment, in micro-dollars per hour.
     pub dearest_micro_usd_per_hour: u64,
-    /// When a pod last left its node, or an instance began or ended; in seconds since the beginning.
+    /// When a pod last left its node, or an instance began or ended; in seconds since the
+    /// beginning.
     pub last_move_seconds: u64,
 }
 
@@ -56,7 +57,8 @@ pub struct Settling {
 }
 
 impl Settling {
-    /// Makes the first cluster's pool one that consolidates at once, and deploys what the seed says.
+    /// Makes the first cluster's pool one that consolidates at once, and deploys what the seed
+    /// says.
     ///
     /// # Errors
     /// When the API server refuses it, which is a bug.

@@ -1,7 +1,7 @@
 //! What users do all the while: deploy, scale, set budgets, change limits, delete.
 //!
-//! Invariant: through the API with an undisturbed client, at times and in amounts out of the seed. What
-//! they ask for can always be had: what is at rest has all pods bound.
+//! Invariant: through the API with an undisturbed client, at times and in amounts out of the seed.
+//! What they ask for can always be had: what is at rest has all pods bound.
 
 use std::sync::Arc;
 use std::time::Duration;

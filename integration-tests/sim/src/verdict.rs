@@ -62,7 +62,8 @@ struct Seen {
 #[derive(Default)]
 struct State {
     violations: Vec<Violation>,
-    /// Cluster and claim of each instance, as its tags said when it was launched, or as the ledger said first.
+    /// Cluster and claim of each instance, as its tags said when it was launched, or as the ledger
+    /// said first.
     owners: BTreeMap<String, (String, String)>,
     /// Living instances by cluster and claim.
     alive: BTreeMap<(String, String), BTreeSet<String>>,

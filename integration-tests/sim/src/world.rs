@@ -1,7 +1,7 @@
 //! Everything that runs: regions, clusters, and the three services above them.
 //!
-//! Invariant: made of the seed alone. One thread, one order of events; whatever acts on the world does
-//! so from a task of its own, at simulated times.
+//! Invariant: made of the seed alone. One thread, one order of events; whatever acts on the world
+//! does so from a task of its own, at simulated times.
 
 mod cluster;
 mod services;
@@ -45,20 +45,21 @@ pub struct Size {
     pub standalone: bool,
 }
 
-/// The clusters that there may be: name, account and region. Two share an account and a region, and two
-/// have one name.
+/// The clusters that there may be: name, account and region. Two share an account and a region, and
+/// two have one name.
 const CLUSTERS: [(&str, &str, &str); 3] = [
     ("prod", "111122223333", "us-east-1"),
     ("stage", "111122223333", "us-east-1"),
     ("prod", "444455556666", "us-east-1"),
 ];
 
-/// Account of the second cluster where each is alone in its own: two processes that share nothing would take each
-/// other's instances for nobody's.
+/// Account of the second cluster where each is alone in its own: two processes that share nothing
+/// would take each other's instances for nobody's.
 const ANOTHER_ACCOUNT: &str = "777788889999";
 
 impl Size {
-    /// This many clusters, three at most, and two schedulers; or none, where each cluster has a process that does all.
+    /// This many clusters, three at most, and two schedulers; or none, where each cluster has a
+    /// process that does all.
     #[must_use]
     pub fn of(clusters: u8, standalone: bool) -> Self {
         let mut all = CLUSTERS;

@@ -1,4 +1,5 @@
-//! A share of the simulation for every change: small worlds, few minutes. `make simulate` runs large ones.
+//! A share of the simulation for every change: small worlds, few minutes. `make simulate` runs
+//! large ones.
 
 use std::process::Command;
 

@@ -1,7 +1,7 @@
 //! Pods of DaemonSets: how many there have to be.
 //!
-//! Invariant: a trial goes on when each node has those that it has to have, or kube-scheduler has refused
-//! them; before that, other pods could take their room. Written apart from the planner.
+//! Invariant: a trial goes on when each node has those that it has to have, or kube-scheduler has
+//! refused them; before that, other pods could take their room. Written apart from the planner.
 
 use anyhow::Result;
 use longshore_core::labels::Labels;

@@ -1,7 +1,7 @@
 //! What is bought for a planned node, and the Node that its kubelet registers.
 //!
-//! Invariant: any candidate may be bought; a node has what the catalogue says of its type, the labels
-//! and taints of its launch, and is closed until it is registered.
+//! Invariant: any candidate may be bought; a node has what the catalogue says of its type, the
+//! labels and taints of its launch, and is closed until it is registered.
 
 use std::collections::BTreeMap;
 

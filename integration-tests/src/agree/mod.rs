@@ -1,8 +1,8 @@
-//! Agreement with the real kube-scheduler: seeded clusters are planned and the plans carried out on a
-//! real control plane; then plan and bindings are compared.
+//! Agreement with the real kube-scheduler: seeded clusters are planned and the plans carried out on
+//! a real control plane; then plan and bindings are compared.
 //!
-//! Invariant: the plan comes from manifests as `longshore plan` reads them, nominations and the opening
-//! of nodes from the watcher's own directives; only the bindings count.
+//! Invariant: the plan comes from manifests as `longshore plan` reads them, nominations and the
+//! opening of nodes from the watcher's own directives; only the bindings count.
 
 mod cluster;
 mod daemons;

@@ -1,7 +1,8 @@
 //! In which order planned nodes open, as the scheduler's sessions let them.
 //!
-//! Invariant: a node opens after those whose pods it has room for besides its own; nodes that have room
-//! for each other's pods open together (docs/design/0002-realisation.md). Written apart from the planner.
+//! Invariant: a node opens after those whose pods it has room for besides its own; nodes that have
+//! room for each other's pods open together (docs/design/0002-realisation.md). Written apart from
+//! the planner.
 
 use std::collections::BTreeSet;
 

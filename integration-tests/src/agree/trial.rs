@@ -1,8 +1,8 @@
 //! One trial: a cluster is built, its plan carried out, and where pods went is noted.
 //!
-//! Invariant: the order of events is that of production (docs/design/0002-realisation.md). Pods wait and
-//! have been refused before anything is open to them; nodes that are there open first; planned nodes
-//! join closed, and open together when they are registered.
+//! Invariant: the order of events is that of production (docs/design/0002-realisation.md). Pods
+//! wait and have been refused before anything is open to them; nodes that are there open first;
+//! planned nodes join closed, and open together when they are registered.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -38,8 +38,8 @@ const ROUNDS_MAX: usize = 8;
 /// How a plan is carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
-    /// How planned pods are brought to their nodes, where the plan says that it matters who has which place; none
-    /// leaves them to kube-scheduler.
+    /// How planned pods are brought to their nodes, where the plan says that it matters who has
+    /// which place; none leaves them to kube-scheduler.
     pub placement: Option<Placement>,
     /// Whether any candidate of a launch may be bought instead of the cheapest.
     pub any_candidate: bool,
@@ -89,7 +89,8 @@ impl Trial<'_> {
         all.filter(|object| object["kind"] == kind && holds(object)).cloned().collect()
     }
 
-    /// What is there, its nodes closed when the pods of DaemonSets are on them, and the pods that wait.
+    /// What is there, its nodes closed when the pods of DaemonSets are on them, and the pods that
+    /// wait.
     async fn furnish(&self, cluster: &Cluster) -> Result<()> {
         let runs = |pod: &Value| pod["spec"]["nodeName"].is_string();
         let any = |_: &Value| true;
@@ -117,7 +118,8 @@ impl Trial<'_> {
         names.map(ToOwned::to_owned).collect()
     }
 
-    /// True when the plan says that any place is as good for any of the pods: none is told where to go.
+    /// True when the plan says that any place is as good for any of the pods: none is told where to
+    /// go.
     fn is_free(&self) -> bool {
         self.asked.plan.any_order && self.way.placement == Some(Placement::Pin)
     }
@@ -138,8 +140,8 @@ impl Trial<'_> {
         cluster.open(&old, &[UNREGISTERED_TAINT]).await
     }
 
-    /// Nodes that are there open, and get the pods that are planned for them; those without any open
-    /// last, as nominations find all of them open in production.
+    /// Nodes that are there open, and get the pods that are planned for them; those without any
+    /// open last, as nominations find all of them open in production.
     async fn open_nodes(&self, cluster: &mut Cluster) -> Result<()> {
         let (wanted, others): (Vec<String>, Vec<String>) =
             self.old_nodes().into_iter().partition(|name| {
@@ -202,8 +204,8 @@ impl Trial<'_> {
         Action::RegisterNode(RegisterNode { claim, node, pods, any_order: self.is_free() })
     }
 
-    /// Waits until the pods of these nodes are bound, or nothing moves any more. Those that are refused
-    /// meanwhile are nominated again, as every plan does for nodes that are open.
+    /// Waits until the pods of these nodes are bound, or nothing moves any more. Those that are
+    /// refused meanwhile are nominated again, as every plan does for nodes that are open.
     async fn settle(&self, cluster: &mut Cluster, nodes: &[String]) -> Result<()> {
         let waiting = |index: &Index| {
             let planned = nodes.iter().flat_map(|node| self.planned_for(index, node));
@@ -233,7 +235,8 @@ impl Trial<'_> {
         cluster.direct(self.placement(), admit).await
     }
 
-    /// What tells the pods that are planned for these nodes where to go; nothing where any place is as good.
+    /// What tells the pods that are planned for these nodes where to go; nothing where any place is
+    /// as good.
     fn admit(&self, cluster: &Cluster, nodes: &[String]) -> Vec<Action> {
         let told = nodes.iter().filter(|_| !self.is_free());
         let admit = told.map(|node| {
@@ -247,7 +250,8 @@ impl Trial<'_> {
         self.way.placement.unwrap_or_default()
     }
 
-    /// Pods planned for a node that wait without a nomination, by UID; none where pods are left alone.
+    /// Pods planned for a node that wait without a nomination, by UID; none where pods are left
+    /// alone.
     fn uids(&self, cluster: &Cluster, node: &str) -> Vec<String> {
         let lost = |pod: &&PodEntry| {
             self.way.placement.is_some() && pod.waits() && pod.row.nominated_node.is_empty()
@@ -311,8 +315,9 @@ impl Trial<'_> {
     }
 }
 
-/// A node that takes only pods of DaemonSets that choose no node and is in no domain. kube-scheduler counts a pod that it refuses for want
-/// of any node as an error, and tries it again seconds later, whatever happens meanwhile.
+/// A node that takes only pods of DaemonSets that choose no node and is in no domain.
+/// kube-scheduler counts a pod that it refuses for want of any node as an error, and tries it again
+/// seconds later, whatever happens meanwhile.
 fn bystander() -> Value {
     let room = json!({"cpu": "4", "memory": "16Gi", "pods": "58"});
     json!({

@@ -1,8 +1,9 @@
 //! How trials ended, and what that says of plans.
 //!
-//! Invariant: pods of one shape are the same to planner and kube-scheduler, so what counts is whether
-//! each place that was planned has a pod of its shape. How many pods went exactly where the plan names
-//! them is said apart. Where the plan says that any place is as good as another, each pod that runs has its place.
+//! Invariant: pods of one shape are the same to planner and kube-scheduler, so what counts is
+//! whether each place that was planned has a pod of its shape. How many pods went exactly where the
+//! plan names them is said apart. Where the plan says that any place is as good as another, each
+//! pod that runs has its place.
 
 use std::collections::BTreeMap;
 
@@ -242,7 +243,8 @@ impl Tally {
         }
     }
 
-    /// Share of planned places that a pod of the shape has, in hundredths of a percent, rounded down.
+    /// Share of planned places that a pod of the shape has, in hundredths of a percent, rounded
+    /// down.
     #[must_use]
     pub fn realised_basis_points(&self) -> usize {
         (self.realised * 10_000).checked_div(self.planned).unwrap_or(10_000)

@@ -17,10 +17,11 @@ const WAYS: [(&str, Option<Placement>); 3] = [
     ("nominated", Some(Placement::Nominate)),
     ("left alone", None),
 ];
-/// Least share of planned places that a pinned pod of the shape has to have, in hundredths of a percent.
+/// Least share of planned places that a pinned pod of the shape has to have, in hundredths of a
+/// percent.
 const FLOOR_BASIS_POINTS: usize = 9_990;
-/// Most of the impossible pods that may be bound on new nodes, in hundredths of a percent; why there are
-/// any is said in docs/design/0002-realisation.md.
+/// Most of the impossible pods that may be bound on new nodes, in hundredths of a percent; why
+/// there are any is said in docs/design/0002-realisation.md.
 const IMPOSSIBLE_BASIS_POINTS_MAX: usize = 30;
 
 /// Carries out the plans and says how far kube-scheduler agrees.

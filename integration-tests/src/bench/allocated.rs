@@ -1,7 +1,7 @@
 //! What a piece of work allocates.
 //!
-//! Invariant: only the bench program counts, in counters of the working thread, so that counting costs next to
-//! nothing; in other programs the numbers are zero.
+//! Invariant: only the bench program counts, in counters of the working thread, so that counting
+//! costs next to nothing; in other programs the numbers are zero.
 
 use alloc_tracker::Session;
 

@@ -45,14 +45,16 @@ pub enum Command {
         /// The folder; made when it is not there.
         dir: PathBuf,
     },
-    /// Let both plan small clusters with many constraints; fails where ours does worse for no named reason.
+    /// Let both plan small clusters with many constraints; fails where ours does worse for no named
+    /// reason.
     Differ(DifferArgs),
     /// Carry out the plans of small clusters with many constraints on a real control plane, and say
     /// which pods kube-scheduler binds where they are planned.
     Agree(AgreeArgs),
     /// Measure how far the services reach: many clusters, floods, deaths, interruptions.
     Reach(ReachArgs),
-    /// Measure Longshore and the published Karpenter controller live, in turn, on the same kind of cluster.
+    /// Measure Longshore and the published Karpenter controller live, in turn, on the same kind of
+    /// cluster.
     Live(LiveArgs),
     /// Measure everything about plans, both sides by turns, and write the tables and the chart.
     All(AllArgs),

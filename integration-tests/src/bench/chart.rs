@@ -1,7 +1,7 @@
 //! docs/benchmarks.svg: how far both sides' prices lie above the proven bound.
 //!
-//! Invariant: drawn from the rows of the tables, one bar for each side, and nothing left out but rows
-//! without a peer or without a bound.
+//! Invariant: drawn from the rows of the tables, one bar for each side, and nothing left out but
+//! rows without a peer or without a bound.
 
 use super::numbers::{count, float};
 use super::runs::Row;

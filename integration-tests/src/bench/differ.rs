@@ -1,7 +1,7 @@
 //! `bench differ`: cluster after cluster to both planners, and where ours does worse.
 //!
-//! Invariant: where ours does worse for no named difference, the command fails. What is compared is price and
-//! pods placed; who took longer is said and never decides.
+//! Invariant: where ours does worse for no named difference, the command fails. What is compared is
+//! price and pods placed; who took longer is said and never decides.
 
 mod difference;
 mod verdict;
@@ -44,7 +44,8 @@ struct Bench {
     dir: PathBuf,
 }
 
-/// Compares clusters and lists those that are not simply better or the same; they stay in the folder.
+/// Compares clusters and lists those that are not simply better or the same; they stay in the
+/// folder.
 ///
 /// # Errors
 /// When ours does worse somewhere for no named difference, a side fails, or a file cannot be written.
@@ -89,8 +90,8 @@ impl Bench {
         Ok((pack::pack(&files)?, peer::peer(&files)?))
     }
 
-    /// The difference without which ours does not do worse. A plan of ours that the check refuses has no
-    /// excuse.
+    /// The difference without which ours does not do worse. A plan of ours that the check refuses
+    /// has no excuse.
     fn explain(&self, file: &Path, cluster: &Value, found: &Found) -> Result<Option<Difference>> {
         if found.verdict == Verdict::Refused {
             return Ok(None);

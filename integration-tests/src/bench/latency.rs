@@ -97,8 +97,8 @@ fn state() -> Measured {
     Measured { runs: 1, bytes: allocated.peak, ..Measured::default() }
 }
 
-/// The proof by resource prices of one plan's bound, checked as `core::check` does, against every offer
-/// there is. No runs when the plan comes with another kind of proof.
+/// The proof by resource prices of one plan's bound, checked as `core::check` does, against every
+/// offer there is. No runs when the plan comes with another kind of proof.
 fn proofs() -> Result<Measured> {
     let input = worlds::small(0)?;
     let found = plan(&input);

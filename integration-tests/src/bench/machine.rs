@@ -21,7 +21,8 @@ fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     Some(line.split_once(':')?.1.trim())
 }
 
-/// The commit that was measured, with a mark when files differ from it; documents aside, which measuring writes.
+/// The commit that was measured, with a mark when files differ from it; documents aside, which
+/// measuring writes.
 #[must_use]
 pub fn commit() -> String {
     let Some(commit) = git(&["describe", "--always", "--exclude=*"]) else {

@@ -1,6 +1,7 @@
 //! The named workloads, as files that both sides read.
 //!
-//! Invariant: a name stands for one content: generators are seeded, and nothing else goes into them.
+//! Invariant: a name stands for one content: generators are seeded, and nothing else goes into
+//! them.
 
 mod diverse;
 mod plain;

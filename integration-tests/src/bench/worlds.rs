@@ -39,8 +39,8 @@ pub fn small(seed: u64) -> Result<PlanInput> {
     asked(&classes(200, 5, seed))
 }
 
-/// A hundred thousand pods in 500 classes, and 10,000 nodes, each half full. No pool owns the nodes,
-/// so the plan is about the pods only.
+/// A hundred thousand pods in 500 classes, and 10,000 nodes, each half full. No pool owns the
+/// nodes, so the plan is about the pods only.
 ///
 /// # Errors
 /// When the embedded facts cannot be read.

@@ -1,8 +1,8 @@
-//! What kube-scheduler knows besides: capacity types, priorities, wishes, further topology rules, and
-//! nodes and running pods that have constraints of their own.
+//! What kube-scheduler knows besides: capacity types, priorities, wishes, further topology rules,
+//! and nodes and running pods that have constraints of their own.
 //!
-//! Invariant: nothing preempts: no class of priority allows it, and none is below that of pods without
-//! a class.
+//! Invariant: nothing preempts: no class of priority allows it, and none is below that of pods
+//! without a class.
 
 use longshore_core::labels::{CAPACITY_EIGHTH, CAPACITY_HALF, CAPACITY_QUARTER};
 use longshore_watcher::api::keys::annotations::SPREAD_DENSITY;

@@ -28,7 +28,8 @@ pub struct Books {
 pub fn books(instances: &[Instance], claimed: &BTreeSet<String>) -> Books {
     let mut by_launch: BTreeMap<&str, usize> = BTreeMap::new();
     for instance in instances {
-        // One of a call for several launches that ended before it was known whose it is stands for itself.
+        // One of a call for several launches that ended before it was known whose it is stands for
+        // itself.
         let own = || instance.tags.contains_key(BATCH_TAG).then_some(&instance.instance_id);
         let launch = instance.tags.get(LAUNCH_TAG).or_else(own).map_or("", String::as_str);
         *by_launch.entry(launch).or_default() += 1;

@@ -46,8 +46,8 @@ pub async fn play(world: &mut DemoWorld) -> Result<Summary> {
         "        back to 4: nodes that empty go at once; where pods stay, a cheaper node is bought in place of \
          theirs\n        when they have rested until its saving has paid, two minutes at most",
     );
-    // All the way back: the same pods cost about what they cost at first, when one offering less was
-    // out of stock.
+    // All the way back: the same pods cost about what they cost at first, when one offering less
+    // was out of stock.
     let region = world.stage.region.clone();
     let first = play.steps.first().map(|step| (step.price_usd_per_hour, step.nodes));
     let (first_price, first_nodes) = first.unwrap_or_default();
@@ -166,8 +166,8 @@ impl Play {
     }
 }
 
-/// No nodes that carry so many replicas cost less, in micro-dollars per hour; and what each node costs besides its
-/// price.
+/// No nodes that carry so many replicas cost less, in micro-dollars per hour; and what each node
+/// costs besides its price.
 async fn bound(world: &DemoWorld, pods: u32) -> Result<(u64, u64)> {
     let plan = world.plan(pods).await?;
     let bound = plan.bound.context("a plan without a bound")?.price_micro_usd_per_hour;

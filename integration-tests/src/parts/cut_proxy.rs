@@ -1,5 +1,5 @@
-//! A TCP proxy that behaves like a bad network: slow, cut at a chosen byte, half-open, refusing. Before
-//! several servers it stands for a Service.
+//! A TCP proxy that behaves like a bad network: slow, cut at a chosen byte, half-open, refusing.
+//! Before several servers it stands for a Service.
 //!
 //! Invariant: bytes that are passed are passed unchanged and in order; a fault acts on the
 //! connections that are open as well as on new ones. Nothing of it outlives the [`CutProxy`].
@@ -26,7 +26,8 @@ const CHUNK_BYTES: usize = 16 * 1024;
 pub struct Faults {
     /// Added to each chunk in each direction.
     pub latency: Duration,
-    /// Close the connection after this many bytes to the server, counted from when the fault is set.
+    /// Close the connection after this many bytes to the server, counted from when the fault is
+    /// set.
     pub cut_after_request_bytes: Option<usize>,
     /// Close the connection after this many bytes from the server, counted from when the fault is
     /// set. 0 loses the next answer: the server did the work, the client does not hear of it.
@@ -35,8 +36,8 @@ pub struct Faults {
     pub swallow_requests: bool,
     /// Bytes from the server vanish; the connection stays open.
     pub swallow_responses: bool,
-    /// Bytes wait, in both directions, and pass when the fault is gone: what TCP makes of a road that is
-    /// cut for a while.
+    /// Bytes wait, in both directions, and pass when the fault is gone: what TCP makes of a road
+    /// that is cut for a while.
     pub stalled: bool,
     /// New connections are closed at once.
     pub refuse: bool,
@@ -75,8 +76,8 @@ impl CutProxy {
         Self::before(&[server]).await
     }
 
-    /// Starts a proxy without faults before several servers. Each connection goes to the next of them
-    /// that accepts it.
+    /// Starts a proxy without faults before several servers. Each connection goes to the next of
+    /// them that accepts it.
     ///
     /// # Errors
     /// When no port can be opened on loopback.

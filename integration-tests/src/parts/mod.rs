@@ -1,4 +1,5 @@
-//! Real parts for tests: a Kubernetes control plane, an etcd cluster, our own programs, bad networks.
+//! Real parts for tests: a Kubernetes control plane, an etcd cluster, our own programs, bad
+//! networks.
 //!
 //! Invariant: everything a value here starts dies with that value, writes only into a temporary
 //! folder of its own, and listens on loopback ports that nobody else was given. Nothing here needs

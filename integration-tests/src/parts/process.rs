@@ -13,8 +13,8 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::{binary, poll};
 
-/// Unit of processor time in /proc: the kernel shows it to programs in hundredths of a second, whatever it
-/// counts in itself.
+/// Unit of processor time in /proc: the kernel shows it to programs in hundredths of a second,
+/// whatever it counts in itself.
 const MS_PER_TICK: u64 = 10;
 /// How many lines of its log an error about a process shows.
 const LOG_TAIL_LINES: usize = 15;
@@ -66,7 +66,8 @@ impl Process {
         peak_rss_bytes(&self.child.id().to_string())
     }
 
-    /// Processor time that the process has used so far, in milliseconds, its own and the system's for it.
+    /// Processor time that the process has used so far, in milliseconds, its own and the system's
+    /// for it.
     ///
     /// # Errors
     /// Where the system does not tell.
@@ -203,7 +204,8 @@ impl Drop for Process {
     }
 }
 
-/// utime and stime of proc(5), fields 14 and 15. They are counted from behind the name, which may hold spaces.
+/// utime and stime of proc(5), fields 14 and 15. They are counted from behind the name, which may
+/// hold spaces.
 fn cpu_ticks(stat: &str) -> Option<u64> {
     let mut after_name = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let user: u64 = after_name.next()?.parse().ok()?;

@@ -1,7 +1,7 @@
 //! Wall clocks that are wrong: a program that is told another time of day than the machine's.
 //!
-//! Invariant: only the time of day is shifted. Monotonic time, sleeps and time stamps of files are the
-//! machine's own. The library that does it (libfaketime) is preloaded into the one program.
+//! Invariant: only the time of day is shifted. Monotonic time, sleeps and time stamps of files are
+//! the machine's own. The library that does it (libfaketime) is preloaded into the one program.
 
 use std::process::Command;
 

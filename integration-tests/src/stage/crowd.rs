@@ -1,7 +1,8 @@
 //! A class, a pool and a crowd of pods that each need a node of their own, so that launches can be
 //! counted.
 //!
-//! Invariant: whoever applies them gets as many nodes as pods, and none of these is ended by choice.
+//! Invariant: whoever applies them gets as many nodes as pods, and none of these is ended by
+//! choice.
 
 use longshore_lab::region::{CLUSTER, NODE_PROFILE};
 use serde_json::{Value, json};
@@ -52,8 +53,8 @@ pub fn supply(requirements: &[Value]) -> [Value; 2] {
     [class(), pool]
 }
 
-/// A Deployment with the label `app` of its name; none of its pods goes to a node with another of any
-/// crowd.
+/// A Deployment with the label `app` of its name; none of its pods goes to a node with another of
+/// any crowd.
 #[must_use]
 pub fn workload(name: &str, pods: u32) -> Value {
     let labels = json!({ "app": name, "crowd": "yes" });

@@ -1,7 +1,7 @@
 //! The roads between the parties of a fleet, each through a proxy that a test may disturb.
 //!
-//! Invariant: a service knows of the other parties nothing but the proxies in front of them. Kubelets, users
-//! and tests have roads of their own.
+//! Invariant: a service knows of the other parties nothing but the proxies in front of them.
+//! Kubelets, users and tests have roads of their own.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,9 @@
-//! Services in numbers, any of which can be killed, frozen and started again: actuators that elect a leader
-//! in a real etcd cluster, schedulers behind one address, and watchers that share a Lease.
+//! Services in numbers, any of which can be killed, frozen and started again: actuators that elect
+//! a leader in a real etcd cluster, schedulers behind one address, and watchers that share a Lease.
 //!
 //! Invariant: a service that is started again listens where it listened before, as behind a
-//! Kubernetes Service. They reach each other, and everything else, through proxies. Everything ends with
-//! the fleet.
+//! Kubernetes Service. They reach each other, and everything else, through proxies. Everything ends
+//! with the fleet.
 
 mod looking;
 
@@ -229,7 +229,8 @@ impl Fleet {
 
 /// Starting again what has ended.
 impl Fleet {
-    /// Lets the wall clock of a program be this many seconds ahead from its next start on, or exact for 0.
+    /// Lets the wall clock of a program be this many seconds ahead from its next start on, or exact
+    /// for 0.
     pub fn set_clock(&mut self, program: &str, ahead_s: i64) {
         let actuators = self.actuators.iter_mut().map(|actuator| &mut actuator.surroundings);
         for surroundings in actuators.chain([&mut self.surroundings]) {

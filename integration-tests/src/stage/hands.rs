@@ -40,8 +40,8 @@ pub fn manifests(dir: &Path) -> Result<Vec<Value>> {
     Ok(all)
 }
 
-/// Applies objects in order, as a client-side `kubectl apply --validate=warn` does: what is missing is
-/// created, what exists is merged.
+/// Applies objects in order, as a client-side `kubectl apply --validate=warn` does: what is missing
+/// is created, what exists is merged.
 ///
 /// # Errors
 /// When the API server refuses one; the message names it.

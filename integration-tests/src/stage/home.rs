@@ -1,6 +1,7 @@
 //! The cluster of a stage: simulated, or a real control plane.
 //!
-//! Invariant: it lives as long as its [`Home`], and is told apart by nothing but how it was started.
+//! Invariant: it lives as long as its [`Home`], and is told apart by nothing but how it was
+//! started.
 
 use std::any::Any;
 use std::path::{Path, PathBuf};
@@ -34,7 +35,8 @@ impl Home {
         Self::simulated(ClusterConfig::default(), dir).await
     }
 
-    /// Starts a simulated cluster whose kubeconfig goes into `dir`. Clusters of one seed have the same UIDs.
+    /// Starts a simulated cluster whose kubeconfig goes into `dir`. Clusters of one seed have the
+    /// same UIDs.
     ///
     /// # Errors
     /// When it does not start.

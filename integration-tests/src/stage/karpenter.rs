@@ -1,7 +1,7 @@
 //! The published Karpenter controller as a process, above a stage's own control plane and region.
 //!
-//! Invariant: nothing of it is changed; it finds the world by the variables that its chart sets, and
-//! takes part in leader election as it does in life.
+//! Invariant: nothing of it is changed; it finds the world by the variables that its chart sets,
+//! and takes part in leader election as it does in life.
 
 use std::process::Command;
 use std::time::Duration;

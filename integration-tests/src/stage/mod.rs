@@ -1,4 +1,5 @@
-//! A stage for whole-system runs: the three services as processes, and hands to act and eyes to see.
+//! A stage for whole-system runs: the three services as processes, and hands to act and eyes to
+//! see.
 //!
 //! Invariant: services are reached as users reach them: by their flags, their ports and the
 //! Kubernetes API.

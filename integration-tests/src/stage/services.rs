@@ -47,8 +47,8 @@ pub struct Surroundings {
     pub etcd: Vec<String>,
     /// Collector of traces; none for no traces.
     pub otlp: Option<String>,
-    /// By how many seconds the wall clock of a program that starts is ahead, by its name; behind when
-    /// negative. Exact for those that are not named.
+    /// By how many seconds the wall clock of a program that starts is ahead, by its name; behind
+    /// when negative. Exact for those that are not named.
     pub ahead_s: BTreeMap<String, i64>,
 }
 

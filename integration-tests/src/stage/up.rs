@@ -1,7 +1,7 @@
 //! `longshore up` as a process: watcher, scheduler and actuator in one.
 //!
-//! Invariant: it is started as a pod starts it, but for where AWS is and for its kubeconfig. Without the name
-//! of a region it has to learn it from the nodes.
+//! Invariant: it is started as a pod starts it, but for where AWS is and for its kubeconfig.
+//! Without the name of a region it has to learn it from the nodes.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::Command;

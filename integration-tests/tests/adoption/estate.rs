@@ -184,7 +184,8 @@ impl Estate {
     }
 }
 
-/// The class and the pool as their owner wrote them. Nothing is consolidated until that is asked for.
+/// The class and the pool as their owner wrote them. Nothing is consolidated until that is asked
+/// for.
 pub fn policy() -> Vec<Value> {
     let terms = json!([{ "tags": { "karpenter.sh/discovery": CLUSTER } }]);
     let class = json!({

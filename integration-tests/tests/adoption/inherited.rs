@@ -1,5 +1,5 @@
-//! What Karpenter has left, out of a recording: one object of each kind and an instance's tags and user
-//! data, made into as many nodes as are wanted.
+//! What Karpenter has left, out of a recording: one object of each kind and an instance's tags and
+//! user data, made into as many nodes as are wanted.
 //!
 //! Invariant: nothing of the recording is changed but names, ids and times.
 

@@ -1,7 +1,8 @@
 //! A cluster that Karpenter ran is taken over with no pod touched, and given back.
 //!
-//! Invariant: what Karpenter leaves is what Karpenter writes: either the published controller has made it
-//! in this very run, or it is the recording of such a run, which the first kind of test compares itself with.
+//! Invariant: what Karpenter leaves is what Karpenter writes: either the published controller has
+//! made it in this very run, or it is the recording of such a run, which the first kind of test
+//! compares itself with.
 
 mod doctor;
 mod estate;

@@ -45,8 +45,8 @@ pub async fn all_initialized(estate: &mut Estate, nodes: usize) -> Result<()> {
         .await
 }
 
-/// While Karpenter leads, our services run and do nothing, and say so. A pod that comes meanwhile is
-/// Karpenter's business.
+/// While Karpenter leads, our services run and do nothing, and say so. A pod that comes meanwhile
+/// is Karpenter's business.
 pub async fn held_back(estate: &mut Estate) -> Result<()> {
     let witness = Witness::begin(estate, "web").await?;
     estate.start_ours().await?;
@@ -89,7 +89,8 @@ pub async fn taken_over(estate: &mut Estate) -> Result<()> {
     estate.balanced().await
 }
 
-/// Our claims carry the hash that Karpenter has written on their pool, which nobody has changed since.
+/// Our claims carry the hash that Karpenter has written on their pool, which nobody has changed
+/// since.
 async fn of_the_pools_hash(estate: &Estate) -> Result<()> {
     let pools = eyes::list(&estate.client, "karpenter.sh", "v1", "NodePool").await?;
     let pool = pools.first().context("no pool")?.annotations().get(HASH).cloned();
@@ -187,8 +188,8 @@ pub async fn given_back(estate: &mut Estate) -> Result<()> {
     estate.balanced().await
 }
 
-/// Keeps what Karpenter wrote, of one claim that it is done with, beside the logs; it has to be of the same
-/// shape as the recording that the other test uses.
+/// Keeps what Karpenter wrote, of one claim that it is done with, beside the logs; it has to be of
+/// the same shape as the recording that the other test uses.
 pub async fn record(estate: &mut Estate) -> Result<()> {
     let claim = estate
         .until("a claim's instance is tagged", |client| async move {

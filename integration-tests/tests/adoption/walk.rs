@@ -1,6 +1,8 @@
-//! The walkthrough W2 on a cluster that was taken over: 4 -> 100 -> 4 pods beside what Karpenter left.
+//! The walkthrough W2 on a cluster that was taken over: 4 -> 100 -> 4 pods beside what Karpenter
+//! left.
 //!
-//! Invariant: the nodes that were there before are there afterwards unless their own pods needed fewer.
+//! Invariant: the nodes that were there before are there afterwards unless their own pods needed
+//! fewer.
 
 use anyhow::{Result, ensure};
 use longshore_it::stage::{eyes, hands};

@@ -1,7 +1,8 @@
 //! Whoever watches that nothing is touched.
 //!
-//! Invariant: nodes and claims are followed by watches, so that a taint that comes and goes is seen, too;
-//! pods are told apart by UID, so that one that was evicted cannot be mistaken for its successor.
+//! Invariant: nodes and claims are followed by watches, so that a taint that comes and goes is
+//! seen, too; pods are told apart by UID, so that one that was evicted cannot be mistaken for its
+//! successor.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,5 +1,5 @@
-//! Plans carried out on the real control plane. Without this, a plan may be sound by our own rules and
-//! yet leave pods pending on nodes that somebody pays for, or nodes launched for pods that
+//! Plans carried out on the real control plane. Without this, a plan may be sound by our own rules
+//! and yet leave pods pending on nodes that somebody pays for, or nodes launched for pods that
 //! kube-scheduler puts elsewhere. `make deep` does the same for hundreds of clusters.
 
 use std::fmt::Write as _;

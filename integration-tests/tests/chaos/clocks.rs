@@ -1,5 +1,5 @@
-//! Wall clocks that are ten minutes wrong, of one program after the other, ahead and behind: each is ended and
-//! comes back with the other time of day.
+//! Wall clocks that are ten minutes wrong, of one program after the other, ahead and behind: each
+//! is ended and comes back with the other time of day.
 
 use anyhow::{Result, ensure};
 use jiff::Timestamp;

@@ -1,8 +1,10 @@
-//! A leader that does not know that it is one no more: its lease ends in etcd while it is stopped, and its own
-//! clock says that there is time left. What it writes when it goes on, the fence in etcd has to refuse.
+//! A leader that does not know that it is one no more: its lease ends in etcd while it is stopped,
+//! and its own clock says that there is time left. What it writes when it goes on, the fence in
+//! etcd has to refuse.
 //!
-//! Invariant: it has something to write: answers to launches that were in the air when it was stopped, which it
-//! may find recorded by its successor, and in any case what it is asked for afterwards.
+//! Invariant: it has something to write: answers to launches that were in the air when it was
+//! stopped, which it may find recorded by its successor, and in any case what it is asked for
+//! afterwards.
 
 use anyhow::{Context, Result, ensure};
 use etcd_client::{GetOptions, SortOrder, SortTarget};

@@ -1,5 +1,5 @@
-//! Processes that stop (SIGSTOP) in the middle of launches for longer than their leases and connections
-//! live, and then go on (SIGCONT) as if no time had passed.
+//! Processes that stop (SIGSTOP) in the middle of launches for longer than their leases and
+//! connections live, and then go on (SIGCONT) as if no time had passed.
 
 use std::collections::BTreeSet;
 

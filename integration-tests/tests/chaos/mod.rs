@@ -1,8 +1,9 @@
-//! What happens to processes besides death: they are stopped for a while and go on, lose each other, wake up
-//! deposed, panic, and have clocks that are wrong.
+//! What happens to processes besides death: they are stopped for a while and go on, lose each
+//! other, wake up deposed, panic, and have clocks that are wrong.
 //!
-//! Invariant: whatever happens to our own processes, pods get nodes in the end, each launch has one instance,
-//! and no instance ends: all pods and nodes of these tests are wanted from their beginning to the test's end.
+//! Invariant: whatever happens to our own processes, pods get nodes in the end, each launch has one
+//! instance, and no instance ends: all pods and nodes of these tests are wanted from their
+//! beginning to the test's end.
 
 use anyhow::{Result, ensure};
 use longshore_it::parts::{Process, poll};

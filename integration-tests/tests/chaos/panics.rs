@@ -1,8 +1,9 @@
-//! A panic in each loop and each task of watcher and scheduler: it is told, it ends its task or its process as
-//! the task's policy says, and the work goes on.
+//! A panic in each loop and each task of watcher and scheduler: it is told, it ends its task or its
+//! process as the task's policy says, and the work goes on.
 //!
-//! Invariant: the service runs in this process, as its `main` starts it, with a clock and tasks that panic;
-//! everything else is as for other tests. The actuator's loops have the same test beside its own.
+//! Invariant: the service runs in this process, as its `main` starts it, with a clock and tasks
+//! that panic; everything else is as for other tests. The actuator's loops have the same test
+//! beside its own.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -109,8 +110,8 @@ impl Inside {
         Ok(inside)
     }
 
-    /// Lets a loop panic, with pods to come, and sees that the process does what it should. True when
-    /// it has ended.
+    /// Lets a loop panic, with pods to come, and sees that the process does what it should. True
+    /// when it has ended.
     async fn panics(&self, crowd: &mut Crowd, (place, then): (&str, Then)) -> Result<bool> {
         self.trap.set(place);
         crowd.grow(1).await?;
@@ -139,8 +140,8 @@ impl Inside {
         Ok(())
     }
 
-    /// Lets each task panic that is at work, but for those whose end is the process's, all at once; sees that
-    /// each begins again, and that the process goes on.
+    /// Lets each task panic that is at work, but for those whose end is the process's, all at once;
+    /// sees that each begins again, and that the process goes on.
     async fn all_begin_again(&self, but: &[&str]) -> Result<()> {
         let running = self.tripwire.running();
         let tasks = running.into_iter().filter(|task| !but.contains(task));

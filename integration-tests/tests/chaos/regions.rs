@@ -1,5 +1,5 @@
-//! Two regions and two accounts on one scheduler: three clusters, two of them of the same name, each with its
-//! own actuator.
+//! Two regions and two accounts on one scheduler: three clusters, two of them of the same name,
+//! each with its own actuator.
 //!
 //! Invariant: what an instance belongs to is read from its tags and from the region it is in.
 
@@ -99,7 +99,8 @@ impl Site {
         hands::scale(&self.client, "default", "crowd", self.pods).await
     }
 
-    /// Its pods run on as many instances of its own account, region and cluster, and none has ended.
+    /// Its pods run on as many instances of its own account, region and cluster, and none has
+    /// ended.
     async fn served(&self) -> Result<()> {
         let pods = usize::try_from(self.pods)?;
         let sight = eyes::look(&self.client, "default", "app=crowd").await?;

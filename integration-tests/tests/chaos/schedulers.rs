@@ -1,5 +1,5 @@
-//! Two schedulers behind one address, as behind a Service: the one with the session dies; then both are
-//! rolled, as a Deployment does it.
+//! Two schedulers behind one address, as behind a Service: the one with the session dies; then both
+//! are rolled, as a Deployment does it.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! What `deploy/` holds is accepted by a real API server: definitions, examples, and the chart with the
-//! values of the walkthroughs.
+//! What `deploy/` holds is accepted by a real API server: definitions, examples, and the chart with
+//! the values of the walkthroughs.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -83,7 +83,8 @@ async fn the_watcher_may_pin_pods_and_change_nothing_else_of_them() -> Result<()
     let label = |team: &str| {
         format!(r#"[{{"op": "add", "path": "/metadata/labels/team", "value": "{team}"}}]"#)
     };
-    // Policies come into force some time after they were created; what changes nothing is not refused.
+    // Policies come into force some time after they were created; what changes nothing is not
+    // refused.
     let mut attempt = 0;
     poll::until("the policy is in force", POLICY_WITHIN, || {
         attempt += 1;

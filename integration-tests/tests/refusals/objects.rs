@@ -1,5 +1,5 @@
-//! The cluster holds objects that its API server lets through and that cannot be used: each says so,
-//! and says what mends it.
+//! The cluster holds objects that its API server lets through and that cannot be used: each says
+//! so, and says what mends it.
 
 use anyhow::{Context, Result, ensure};
 use longshore_it::stage::hands;

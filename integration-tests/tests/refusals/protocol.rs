@@ -1,5 +1,5 @@
-//! The services refuse what breaks the protocol: a status with a machine-readable reason and the way
-//! out. A bystander's session on the same process goes on as if nothing had happened.
+//! The services refuse what breaks the protocol: a status with a machine-readable reason and the
+//! way out. A bystander's session on the same process goes on as if nothing had happened.
 
 mod capacity;
 mod crowded;

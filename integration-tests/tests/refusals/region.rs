@@ -1,6 +1,6 @@
-//! The region is not as the cluster thinks: a queue that is not there, a region that nobody serves or
-//! that does not exist, an etcd out of reach. Each is told where a user looks, nothing else stops, and
-//! all is well once the thing appears.
+//! The region is not as the cluster thinks: a queue that is not there, a region that nobody serves
+//! or that does not exist, an etcd out of reach. Each is told where a user looks, nothing else
+//! stops, and all is well once the thing appears.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;

@@ -26,8 +26,8 @@ fn every_clippy_file_repeats_the_roots_values() -> Result<()> {
     Ok(())
 }
 
-/// Crates with lints of their own: the one function that stands for libc's cannot be written without `unsafe`,
-/// which the workspace forbids for good.
+/// Crates with lints of their own: the one function that stands for libc's cannot be written
+/// without `unsafe`, which the workspace forbids for good.
 const OWN_LINTS: [&str; 1] = ["integration-tests/sim/entropy/Cargo.toml"];
 
 #[test]

@@ -87,7 +87,8 @@ fn ends_well(text: &str) -> bool {
     text.is_empty() || (text.ends_with('\n') && !text.ends_with("\n\n"))
 }
 
-/// Package registries' hosts (each user has a mirror of their own) and folders outside the checkout.
+/// Package registries' hosts (each user has a mirror of their own) and folders outside the
+/// checkout.
 fn private_places(text: &str) -> Result<Vec<String>> {
     // The dots are written so that this file does not break its own rule.
     let hosts = [

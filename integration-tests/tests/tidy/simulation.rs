@@ -1,5 +1,6 @@
-//! Rules that keep the simulation honest: services take nothing from thin air, no queue of theirs grows without
-//! end, and each defect that the code can commit again is one that the simulation knows.
+//! Rules that keep the simulation honest: services take nothing from thin air, no queue of theirs
+//! grows without end, and each defect that the code can commit again is one that the simulation
+//! knows.
 
 use std::collections::BTreeSet;
 
@@ -13,8 +14,8 @@ const SERVICES: [&str; 5] =
     ["scheduler/src/", "watcher/src/", "actuator/src/", "runtime/src/", "cli/standalone/src/"];
 /// What takes time, randomness, threads or sockets from thin air.
 const THIN_AIR: &str = r"SystemTime::now|Timestamp::now\(|std::time::Instant|rand::rng\(|rand::random|thread_rng|spawn_blocking|std::thread::|Uuid::new_v4|TcpStream::connect|TcpListener::bind|(Platform|Entropy|Clock)::system\(";
-/// Where the world outside is taken in, once, to be handed down; and AWS's clients, which a simulation
-/// does without.
+/// Where the world outside is taken in, once, to be handed down; and AWS's clients, which a
+/// simulation does without.
 const EDGES: [&str; 9] = [
     "runtime/src/clock.rs",
     "runtime/src/entropy.rs",

@@ -1,5 +1,5 @@
-//! Pods that claim GPUs from a template. Without it nodes would come without devices, or be taken for
-//! ready before their driver has listed them.
+//! Pods that claim GPUs from a template. Without it nodes would come without devices, or be taken
+//! for ready before their driver has listed them.
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::resource::v1::ResourceClaim;

@@ -1,5 +1,6 @@
-//! The objects that the walkthroughs do without: a pool with replicas, overlays, room kept for pods to
-//! come. Without them a pool would not come or not shrink, and nobody would hear what a buffer waits for.
+//! The objects that the walkthroughs do without: a pool with replicas, overlays, room kept for pods
+//! to come. Without them a pool would not come or not shrink, and nobody would hear what a buffer
+//! waits for.
 
 use std::collections::BTreeSet;
 

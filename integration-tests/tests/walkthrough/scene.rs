@@ -216,9 +216,9 @@ pub struct Places {
     pub free: usize,
 }
 
-/// Once the watcher has seen the pods of `claims` claims run: 99 percent of the places planned on new
-/// nodes have a pod of the planned shape, and of the pods that came to these nodes. The first `earlier`
-/// claims that its log reports are left out.
+/// Once the watcher has seen the pods of `claims` claims run: 99 percent of the places planned on
+/// new nodes have a pod of the planned shape, and of the pods that came to these nodes. The first
+/// `earlier` claims that its log reports are left out.
 #[expect(clippy::print_stdout, reason = "the share is a result of the test")]
 pub async fn realised(log: &Path, claims: usize, earlier: usize) -> Result<Places> {
     let what = format!("the pods planned for {claims} claims run");

@@ -1,7 +1,8 @@
-//! W2 with pods of two shapes, so that it matters which pod has which place: a plan is carried out to the letter.
+//! W2 with pods of two shapes, so that it matters which pod has which place: a plan is carried out
+//! to the letter.
 //!
-//! Invariant: this is the walkthrough that `make busy` repeats; each place that was planned is taken by a
-//! pod of the planned shape, and each pod that waited was told where to go.
+//! Invariant: this is the walkthrough that `make busy` repeats; each place that was planned is
+//! taken by a pod of the planned shape, and each pod that waited was told where to go.
 
 use anyhow::{Context as _, Result, ensure};
 use longshore_it::stage::hands;
@@ -40,8 +41,8 @@ async fn walkthrough_w2_of_two_shapes() -> Result<()> {
 /// Selects the pods of both Deployments.
 const TIER: &str = "tier=w2";
 
-/// The example with a second Deployment, which wants much memory beside the first one's processors: nodes that hold
-/// both are cheaper than nodes for each.
+/// The example with a second Deployment, which wants much memory beside the first one's processors:
+/// nodes that hold both are cheaper than nodes for each.
 fn two_shapes(mut manifests: Vec<Value>) -> Result<Vec<Value>> {
     let web = manifests.iter_mut().find(|object| object["kind"] == "Deployment");
     let web = web.context("the example has no Deployment")?;

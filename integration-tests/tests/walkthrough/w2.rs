@@ -42,7 +42,8 @@ async fn walkthrough_w2() -> Result<()> {
     fargate_is_left_alone(&scene.world.client).await
 }
 
-/// All pods are alike, so that whichever place one gets is as good: none was pinned, nominated or written to at all.
+/// All pods are alike, so that whichever place one gets is as good: none was pinned, nominated or
+/// written to at all.
 async fn nobody_was_told(client: &kube::Client) -> Result<()> {
     let pods: Api<Pod> = Api::default_namespaced(client.clone());
     for pod in pods.list(&ListParams::default()).await?.items {
@@ -51,7 +52,8 @@ async fn nobody_was_told(client: &kube::Client) -> Result<()> {
     Ok(())
 }
 
-/// Nobody but its maker and Kubernetes' own controllers has written to the node that is none of ours.
+/// Nobody but its maker and Kubernetes' own controllers has written to the node that is none of
+/// ours.
 pub async fn fargate_is_left_alone(client: &kube::Client) -> Result<()> {
     let nodes: Api<Node> = Api::all(client.clone());
     let node = nodes.get(FARGATE).await.context("the node of Fargate is gone")?;

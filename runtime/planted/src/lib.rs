@@ -1,7 +1,8 @@
-//! Defects that once were, to be committed again: what the simulation, or a test, must be able to find.
+//! Defects that once were, to be committed again: what the simulation, or a test, must be able to
+//! find.
 //!
-//! Invariant: without the feature `planted`, which only the simulation and tests turn on, nothing can
-//! be planted and every [`is`] is a constant that the compiler removes.
+//! Invariant: without the feature `planted`, which only the simulation and tests turn on, nothing
+//! can be planted and every [`is`] is a constant that the compiler removes.
 
 #[cfg(feature = "planted")]
 static PLANTED: std::sync::OnceLock<std::collections::BTreeSet<String>> =

@@ -1,10 +1,10 @@
-//! Plans and checks a made-up cluster in which every workload has rules about other pods, and prints how
-//! long each took.
+//! Plans and checks a made-up cluster in which every workload has rules about other pods, and
+//! prints how long each took.
 //!
 //!     cargo run --release -p longshore-core --example topology -- SHAPES PODS NODES
 //!
-//! Each third workload is spread over zones, each third keeps its pods apart on hosts, each third follows
-//! another workload into its zone. Invariant: no randomness, so two runs do the same work.
+//! Each third workload is spread over zones, each third keeps its pods apart on hosts, each third
+//! follows another workload into its zone. Invariant: no randomness, so two runs do the same work.
 
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -37,11 +37,11 @@ pub struct Plan {
     pub unplaced: Vec<Unplaced>,
     /// Nodes to take out of service.
     pub disruptions: Vec<Disruption>,
-    /// Claims whose nodes are fit to be opened to pods, with their turn. Opened in this order, those of one turn
-    /// together, nodes get the pods that are wanted there.
+    /// Claims whose nodes are fit to be opened to pods, with their turn. Opened in this order,
+    /// those of one turn together, nodes get the pods that are wanted there.
     pub turns: BTreeMap<ClaimName, i64>,
-    /// True when pods need not be told their nodes: in whichever order they are bound, all planned places
-    /// are of use to those that are left.
+    /// True when pods need not be told their nodes: in whichever order they are bound, all planned
+    /// places are of use to those that are left.
     pub any_order: bool,
     /// What becomes of the pods of each capacity buffer.
     pub buffers: BTreeMap<ObjectKey, Buffered>,
@@ -67,8 +67,9 @@ impl Plan {
         self.placements.iter().chain(moves)
     }
 
-    /// For each launch, whether it is wanted though no pod waits for it: it takes the place of a node that goes, as
-    /// `goes` says of each disruption, or it stands for itself. What would replace a node that stays does neither.
+    /// For each launch, whether it is wanted though no pod waits for it: it takes the place of a
+    /// node that goes, as `goes` says of each disruption, or it stands for itself. What would
+    /// replace a node that stays does neither.
     pub fn standing(&self, goes: impl Fn(usize) -> bool) -> Vec<bool> {
         let mut standing: Vec<bool> = self.launches.iter().map(|node| node.standing).collect();
         for (at, disruption) in self.disruptions.iter().enumerate() {
@@ -149,7 +150,8 @@ pub struct NewNode {
     pub startup_taints: Vec<Taint>,
     /// Pods it is launched for, in order of UID.
     pub pods: Vec<PodUid>,
-    /// True when it is wanted although no pod waits for it: a replica of its pool, or room of a buffer.
+    /// True when it is wanted although no pod waits for it: a replica of its pool, or room of a
+    /// buffer.
     pub standing: bool,
     /// True when it is launched in place of nodes that a disruption of this plan takes away.
     pub replacement: bool,
@@ -158,7 +160,8 @@ pub struct NewNode {
 }
 
 impl NewNode {
-    /// What the plan counts on paying for it, in micro-dollars per hour: its first candidate's price.
+    /// What the plan counts on paying for it, in micro-dollars per hour: its first candidate's
+    /// price.
     #[must_use]
     pub fn price(&self) -> i64 {
         self.candidates.first().map_or(0, |candidate| candidate.price_micro_usd_per_hour)
@@ -212,6 +215,7 @@ pub struct Disruption {
     pub replacements: Vec<usize>,
     /// Where their pods go, in order of UID.
     pub moves: Vec<Placement>,
-    /// Price of the nodes less that of the replacements; below zero where a saving in cost is paid for.
+    /// Price of the nodes less that of the replacements; below zero where a saving in cost is paid
+    /// for.
     pub saving_micro_usd_per_hour: i64,
 }

@@ -23,12 +23,12 @@ pub enum BoundKind {
     /// LB1: a price for each unit of each resource, such that no offering sells its allocatable
     /// resources for less than those prices say.
     ResourcePrices,
-    /// LB2: several sets of resource prices. For each offering one of them says no more of it than it costs,
-    /// and of each pod that may be there no less than its value. Says more than LB1 where some pods may
-    /// not use what is cheapest.
+    /// LB2: several sets of resource prices. For each offering one of them says no more of it than
+    /// it costs, and of each pod that may be there no less than its value. Says more than LB1 where
+    /// some pods may not use what is cheapest.
     PriceSets,
-    /// LB3: a value for one pod of each class, such that no pods that share a node are worth more than
-    /// any offering that holds them costs (the dual of the configuration programme).
+    /// LB3: a value for one pod of each class, such that no pods that share a node are worth more
+    /// than any offering that holds them costs (the dual of the configuration programme).
     ClassValues,
 }
 
@@ -46,8 +46,8 @@ pub struct LowerBound {
     pub prices_nano_usd_per_hour: ResourcePrices,
     /// The sets of prices of LB2.
     pub price_sets: Vec<ResourcePrices>,
-    /// Value in nano-dollars per hour of one pod of each class, rounded down: what one more pod costs where
-    /// there are many.
+    /// Value in nano-dollars per hour of one pod of each class, rounded down: what one more pod
+    /// costs where there are many.
     pub values_nano_usd_per_hour: BTreeMap<ShapeId, i64>,
     /// True when the independent integer check has accepted the prices or values.
     pub checked: bool,
@@ -73,20 +73,22 @@ impl LowerBound {
     }
 }
 
-/// By how much prices of resources are lowered, one after the other, while the integer check refuses them.
+/// By how much prices of resources are lowered, one after the other, while the integer check
+/// refuses them.
 const PRICE_LOWERINGS: [f64; 3] = [1.0, 1.0 - 1e-9, 1.0 - 1e-6];
 
-/// Amount of a resource that one dual price buys: a MiB of what is counted in bytes, one of all else.
+/// Amount of a resource that one dual price buys: a MiB of what is counted in bytes, one of all
+/// else.
 #[must_use]
 pub fn units(resource: &str) -> i64 {
     let bytes = matches!(resource, "memory" | "ephemeral-storage");
     if bytes || resource.starts_with("hugepages-") { 1 << 20 } else { 1 }
 }
 
-/// The bound that resource prices prove for a demand, given what can be bought. The prices come from a
-/// solver in floating point, in micro-dollars per hour of one unit as counted in [`Resources`]; they are
-/// rounded down, lowered further if the integer check still refuses them, and given up if that does not
-/// help.
+/// The bound that resource prices prove for a demand, given what can be bought. The prices come
+/// from a solver in floating point, in micro-dollars per hour of one unit as counted in
+/// [`Resources`]; they are rounded down, lowered further if the integer check still refuses them,
+/// and given up if that does not help.
 pub(crate) fn from_prices(
     prices: &[(String, f64)],
     demand: &Resources,
@@ -109,9 +111,9 @@ pub(crate) fn from_prices(
     LowerBound::default()
 }
 
-/// The bound that values of pods prove, in micro-dollars per hour of one pod, in the order of the classes.
-/// They come from a solver in floating point; they are rounded down, lowered further if the integer check
-/// still refuses them, and given up if that does not help.
+/// The bound that values of pods prove, in micro-dollars per hour of one pod, in the order of the
+/// classes. They come from a solver in floating point; they are rounded down, lowered further if
+/// the integer check still refuses them, and given up if that does not help.
 pub(crate) fn from_values(
     values: &[f64],
     classes: &[PodClass],
@@ -134,9 +136,9 @@ pub(crate) fn from_values(
     })
 }
 
-/// The bound that sets of resource prices prove, in micro-dollars per hour of one unit as counted in
-/// [`Resources`] and in the order of `names`. `open` says of each class which sets are of nodes that it may be on.
-/// Rounded and lowered like those of [`from_prices`].
+/// The bound that sets of resource prices prove, in micro-dollars per hour of one unit as counted
+/// in [`Resources`] and in the order of `names`. `open` says of each class which sets are of nodes
+/// that it may be on. Rounded and lowered like those of [`from_prices`].
 pub(crate) fn from_sets(
     sets: &[Vec<f64>],
     names: &[String],

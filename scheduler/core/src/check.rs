@@ -1,9 +1,10 @@
-//! A second opinion on every plan: kube-scheduler's predicates, limits, budgets and the bound, applied
-//! pod by pod and node by node.
+//! A second opinion on every plan: kube-scheduler's predicates, limits, budgets and the bound,
+//! applied pod by pod and node by node.
 //!
-//! Invariant: slow, simple and independent. Nothing is shared with the planner but how facts are read (which
-//! labels something sold has, what a claim draws on limits, whom pods may wait for), so a mistake in its
-//! decisions is not repeated here. A violation names the part of the plan that it is about; [`cut`] takes it out.
+//! Invariant: slow, simple and independent. Nothing is shared with the planner but how facts are
+//! read (which labels something sold has, what a claim draws on limits, whom pods may wait for), so
+//! a mistake in its decisions is not repeated here. A violation names the part of the plan that it
+//! is about; [`cut`] takes it out.
 
 pub(crate) mod affinity;
 mod capacity;
@@ -41,7 +42,8 @@ pub struct Violation {
 pub enum Rule {
     /// Every pod to place is placed or unplaced, once; every move belongs to a node that goes.
     Complete,
-    /// Targets exist and may take pods; launches have 1 to 60 candidates, on offer, least cost first.
+    /// Targets exist and may take pods; launches have 1 to 60 candidates, on offer, least cost
+    /// first.
     Target,
     /// Requests fit what a node has, DaemonSets included.
     Resources,

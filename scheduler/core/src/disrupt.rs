@@ -1,9 +1,10 @@
 //! Disruption: which nodes go, why, and where their pods go instead.
 //!
-//! Invariant: everything is decided against one plan state, so that no two decisions use the same room, and
-//! every decision holds budgets, disruption budgets and do-not-disrupt, except that nodes which a pool's
-//! replicas leave no place for go at once. Order: interrupted (no choice), those, expired and drifted
-//! (replaced at any price), empty, then what saves money; at last what replicas lack.
+//! Invariant: everything is decided against one plan state, so that no two decisions use the same
+//! room, and every decision holds budgets, disruption budgets and do-not-disrupt, except that nodes
+//! which a pool's replicas leave no place for go at once. Order: interrupted (no choice), those,
+//! expired and drifted (replaced at any price), empty, then what saves money; at last what replicas
+//! lack.
 
 mod allowance;
 mod candidate;
@@ -44,7 +45,8 @@ pub(crate) struct Context<'g, 'm, 'a> {
     pub(crate) launched: &'g mut [i64],
 }
 
-/// When pods wait no longer for a node of ours that is not ready, or that shows its taint after it was opened.
+/// When pods wait no longer for a node of ours that is not ready, or that shows its taint after it
+/// was opened.
 fn given_up_ms(existing: &ExistingNode<'_>) -> impl Iterator<Item = i64> {
     let ours = existing.claim.as_ref().zip(existing.node);
     let opened = ours.and_then(|(claim, node)| node.opened_until_ms(claim.initialized_ms?));
@@ -184,7 +186,8 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
         let spent: i64 = launches.iter().map(|node| node.price()).sum();
         self.plan.launches.extend(launches);
         assemble::list_pods(&moves, &mut self.plan.launches);
-        // What only buffers wait for comes after the nodes of pods, here as in the rest of the plan.
+        // What only buffers wait for comes after the nodes of pods, here as in the rest of the
+        // plan.
         let new = &mut self.plan.launches[first..];
         for node in new {
             node.standing = node.pods.is_empty();

@@ -1,11 +1,12 @@
 //! Longshore's planner: given a cluster, its pools and what a region sells, decide what to launch,
 //! where each pod goes, and which nodes are no longer worth their price.
 //!
-//! Invariant: pure and total. [`plan`] reads no clock, does no IO, never fails and never waits; equal
-//! input gives an equal plan, byte for byte. What cannot be placed is an answer with reasons.
+//! Invariant: pure and total. [`plan`] reads no clock, does no IO, never fails and never waits;
+//! equal input gives an equal plan, byte for byte. What cannot be placed is an answer with reasons.
 //!
-//! Read in this order: [`vocabulary`] (the words), [`world`] (the facts), [`plan`] (the straight line
-//! from facts to decisions), then `pack` and `disrupt`. [`check`] and [`certificate`] trust none of it.
+//! Read in this order: [`vocabulary`] (the words), [`world`] (the facts), [`plan`] (the straight
+//! line from facts to decisions), then `pack` and `disrupt`. [`check`] and [`certificate`] trust
+//! none of it.
 
 pub mod answer;
 pub mod bound;

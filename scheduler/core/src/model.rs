@@ -1,7 +1,7 @@
 //! The world with names resolved to indexes: what every later step of a plan reads.
 //!
-//! Invariant: built once for each plan, from the input alone; shapes are numbered in order of id and
-//! existing nodes in order of preference.
+//! Invariant: built once for each plan, from the input alone; shapes are numbered in order of id
+//! and existing nodes in order of preference.
 
 pub(crate) mod existing;
 pub(crate) mod possible_labels;
@@ -165,8 +165,8 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Puts pods in order of UID. Those that wait are, `waiting` of each shape; those of leaving existing nodes came
-    /// after them.
+    /// Puts pods in order of UID. Those that wait are, `waiting` of each shape; those of leaving
+    /// existing nodes came after them.
     fn sort_demand(&mut self, waiting: &[usize]) {
         let all = self.demand.iter_mut().zip(waiting);
         for (pods, _) in all.filter(|(pods, waiting)| pods.len() > **waiting) {
@@ -187,21 +187,21 @@ fn buffered(world: &World, index: &BTreeMap<&ShapeId, usize>) -> BTreeMap<usize,
     world.buffers.values().filter_map(known).collect()
 }
 
-/// A pod that kube-scheduler has not tried yet counts as waiting for this long after its creation, in
-/// milliseconds: at a hundred pods a second, which a busy one does, five thousand take as long. One that is
-/// not tried by then is nobody's.
+/// A pod that kube-scheduler has not tried yet counts as waiting for this long after its creation,
+/// in milliseconds: at a hundred pods a second, which a busy one does, five thousand take as long.
+/// One that is not tried by then is nobody's.
 const FORESIGHT_MS: i64 = 60_000;
 
-/// A new pod is next when kube-scheduler has given up on another of its shape: it will on this one too,
-/// unless there is room by then, and the plan fills room that is there first. So a burst is planned as a
-/// whole, not as fast as kube-scheduler fails its pods.
+/// A new pod is next when kube-scheduler has given up on another of its shape: it will on this one
+/// too, unless there is room by then, and the plan fills room that is there first. So a burst is
+/// planned as a whole, not as fast as kube-scheduler fails its pods.
 fn is_next(pod: &Pod, now_ms: i64) -> bool {
     let new = now_ms.saturating_sub(pod.created_ms) < FORESIGHT_MS;
     new && pod.nominated_node.is_none() && !pod.unschedulable && !pod.deleting
 }
 
-/// A pod without a node is ours when kube-scheduler has given up on it or we have nominated it; gated
-/// pods and those that preemption is making room for are not.
+/// A pod without a node is ours when kube-scheduler has given up on it or we have nominated it;
+/// gated pods and those that preemption is making room for are not.
 fn waits_for_us(pod: &Pod) -> bool {
     let ours = pod.unschedulable || pod.nominated_node.is_some();
     ours && !pod.preempting && !pod.deleting

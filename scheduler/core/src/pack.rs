@@ -1,7 +1,7 @@
 //! Packing: classes of equal pods onto bins that can be bought, as cheaply as can be found.
 //!
-//! Invariant: this module knows counts, vectors and prices only. Names, labels and selectors have been
-//! resolved to numbers before; the work grows with kinds of pod and of bin, not with pods.
+//! Invariant: this module knows counts, vectors and prices only. Names, labels and selectors have
+//! been resolved to numbers before; the work grows with kinds of pod and of bin, not with pods.
 
 pub(crate) mod column_generation;
 pub(crate) mod heuristics;

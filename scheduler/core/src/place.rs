@@ -1,6 +1,8 @@
-//! Placing: classes onto existing nodes first, then onto new nodes, then once more without preferences.
+//! Placing: classes onto existing nodes first, then onto new nodes, then once more without
+//! preferences.
 //!
-//! Invariant: every wanted pod ends on an existing node, on a new node or among the unplaced, exactly once.
+//! Invariant: every wanted pod ends on an existing node, on a new node or among the unplaced,
+//! exactly once.
 
 pub(crate) mod buffers;
 pub(crate) mod existing;
@@ -119,8 +121,8 @@ pub(crate) struct Placer<'g, 'm, 'a> {
 }
 
 impl Placer<'_, '_, '_> {
-    /// Places all that is wanted, priorities aside; these preferences are given up one kind after the other by
-    /// pods that find no place.
+    /// Places all that is wanted, priorities aside; these preferences are given up one kind after
+    /// the other by pods that find no place.
     pub(crate) fn together(
         &self,
         state: &mut PlanState,
@@ -196,8 +198,9 @@ impl Placer<'_, '_, '_> {
         repair::to_rules(model, priced, state, placed);
     }
 
-    /// Buys nodes for what existing nodes have no room for, and returns how many pods of each class are left. Rows
-    /// that together would leave `minValues` unmet are packed once more, each by itself.
+    /// Buys nodes for what existing nodes have no room for, and returns how many pods of each class
+    /// are left. Rows that together would leave `minValues` unmet are packed once more, each by
+    /// itself.
     fn buy_nodes(
         &self,
         state: &mut PlanState,
@@ -219,8 +222,8 @@ impl Placer<'_, '_, '_> {
         left
     }
 
-    /// Packs a problem and buys its nodes; returns what is left, and what would have lain on nodes for
-    /// which too few types remained.
+    /// Packs a problem and buys its nodes; returns what is left, and what would have lain on nodes
+    /// for which too few types remained.
     fn buy_all(
         &self,
         state: &mut PlanState,

@@ -1,7 +1,8 @@
 //! The straight line from a question to its plan.
 //!
 //! ```text
-//! question -> resolve -> price -> place -> retry -> reserve -> assemble -> disrupt -> open -> prove -> plan
+//! question -> resolve -> price -> place -> retry -> reserve
+//!          -> compose -> disrupt -> open -> prove -> plan
 //! ```
 //!
 //! Invariant: a plan is complete. Every pod to place is in `placements` or in `unplaced`; every

@@ -21,24 +21,27 @@ pub struct PlanInput {
     pub world: Arc<World>,
     /// What the region sells, by the id that pools refer to.
     pub catalogues: BTreeMap<CatalogueId, Arc<Catalogue>>,
-    /// What overlays make of it for the pools that they touch; see [`overlaid`](crate::offers::overlaid).
+    /// What overlays make of it for the pools that they touch; see
+    /// [`overlaid`](crate::offers::overlaid).
     pub overlaid: BTreeMap<PoolName, Arc<Catalogue>>,
     /// EC2 ids (`i-…`) of instances that are about to be taken away.
     pub interrupted_instances: BTreeSet<String>,
-    /// Living instances of a pool that no claim of the world stands for, by type: claims that cannot be read, and
-    /// leaks. They draw on the limits of the pool all the same.
+    /// Living instances of a pool that no claim of the world stands for, by type: claims that
+    /// cannot be read, and leaks. They draw on the limits of the pool all the same.
     pub unclaimed: BTreeMap<PoolName, BTreeMap<InstanceTypeName, i64>>,
-    /// Where the plan before wanted waiting pods, as the name of a node or claim. Pods of one shape are
-    /// interchangeable; this keeps their names from being shuffled while nodes are on their way.
+    /// Where the plan before wanted waiting pods, as the name of a node or claim. Pods of one shape
+    /// are interchangeable; this keeps their names from being shuffled while nodes are on their
+    /// way.
     pub earlier: BTreeMap<PodUid, String>,
-    /// Places that the plan before kept for pods which had not come yet, on nodes and claims by name, by shape.
-    /// Without these, pods that come would fill what was bought for them in another order, and not find room.
+    /// Places that the plan before kept for pods which had not come yet, on nodes and claims by
+    /// name, by shape. Without these, pods that come would fill what was bought for them in another
+    /// order, and not find room.
     pub kept: BTreeMap<String, BTreeMap<ShapeId, i64>>,
-    /// Claims whose nodes have been told to open to pods: one that is not ready for a moment again keeps
-    /// its pods.
+    /// Claims whose nodes have been told to open to pods: one that is not ready for a moment again
+    /// keeps its pods.
     pub opening: BTreeSet<ClaimName>,
-    /// Whether nodes are looked at that could go by choice, empty or for a saving; those that must be
-    /// replaced always are. Where it is left out, the plan says all the same when to look again.
+    /// Whether nodes are looked at that could go by choice, empty or for a saving; those that must
+    /// be replaced always are. Where it is left out, the plan says all the same when to look again.
     pub consolidates: bool,
     /// The time the plan is made for, in milliseconds since 1970.
     pub now_ms: i64,
@@ -46,15 +49,16 @@ pub struct PlanInput {
     pub effort: Effort,
     /// What happens when `minValues` of a pool cannot be kept.
     pub min_values: MinValuesPolicy,
-    /// What pods preference of other pods (ScheduleAnyway spreads, preferred affinity and anti-affinity over
-    /// zones and the like) may make a node cost this much more than the cheapest, in percent.
+    /// What pods preference of other pods (ScheduleAnyway spreads, preferred affinity and
+    /// anti-affinity over zones and the like) may make a node cost this much more than the
+    /// cheapest, in percent.
     pub preference_premium_percent: i64,
     /// What is minimised.
     pub objective: Objective,
 }
 
-/// Default of [`PlanInput::preference_premium_percent`]: spot prices of one type differ by as much between
-/// zones from day to day.
+/// Default of [`PlanInput::preference_premium_percent`]: spot prices of one type differ by as much
+/// between zones from day to day.
 pub const PREFERENCE_PREMIUM_PERCENT: i64 = 10;
 
 impl Default for PlanInput {
@@ -95,8 +99,8 @@ impl PlanInput {
         total(self.unclaimed.get(pool).into_iter().flatten().map(|(_, count)| *count))
     }
 
-    /// True while a node of ours is what its claim promises rather than what it shows: it has not initialised, or its
-    /// taint is not yet seen to be gone.
+    /// True while a node of ours is what its claim promises rather than what it shows: it has not
+    /// initialised, or its taint is not yet seen to be gone.
     #[must_use]
     pub fn is_settling(&self, claim: &NodeClaim, node: &Node) -> bool {
         claim.initialized_ms.is_none_or(|initialized_ms| {
@@ -104,7 +108,8 @@ impl PlanInput {
         })
     }
 
-    /// True while pods may wait for a node that is settling: it is ready, has been, or may still be in time.
+    /// True while pods may wait for a node that is settling: it is ready, has been, or may still be
+    /// in time.
     #[must_use]
     pub fn may_wait_for(&self, claim: &NodeClaim, node: &Node) -> bool {
         let late = node.late_from_ms().is_some_and(|late_ms| late_ms <= self.now_ms);

@@ -27,7 +27,8 @@ pub struct Reason {
 pub enum Obstacle {
     /// Nothing does: the pod can be placed or has been.
     None,
-    /// The pod is not ours to place yet: kube-scheduler still works on it, or it is gated or ending.
+    /// The pod is not ours to place yet: kube-scheduler still works on it, or it is gated or
+    /// ending.
     NotWaiting,
     /// The pod asks not to run on any node that a NodePool makes.
     OptedOut,
@@ -40,8 +41,8 @@ pub enum Obstacle {
     Contradiction {
         /// Label key of which no value will do.
         key: String,
-        /// What is wanted of it, by selector, affinity and volumes; nothing when one of them by itself
-        /// allows no value.
+        /// What is wanted of it, by selector, affinity and volumes; nothing when one of them by
+        /// itself allows no value.
         wanted: Vec<Requirement>,
     },
     /// There is no pool.
@@ -127,7 +128,8 @@ pub enum Obstacle {
         /// The least that one more node would add.
         needed: i64,
     },
-    /// Fewer values of a label could be kept open for the launch than the pool's `minValues` asks for.
+    /// Fewer values of a label could be kept open for the launch than the pool's `minValues` asks
+    /// for.
     MinValues {
         /// Label key.
         key: String,

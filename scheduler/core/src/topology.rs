@@ -1,6 +1,8 @@
-//! Rules of pods about other pods and domains, resolved before packing: spreads, affinity, preferences.
+//! Rules of pods about other pods and domains, resolved before packing: spreads, affinity,
+//! preferences.
 //!
-//! Invariant: what leaves here are pods with fixed requirements; packing knows no topology but rules about one node.
+//! Invariant: what leaves here are pods with fixed requirements; packing knows no topology but
+//! rules about one node.
 
 pub(crate) mod affinity_cycles;
 pub(crate) mod binding_rules;

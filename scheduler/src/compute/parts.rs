@@ -10,7 +10,8 @@ use prost::Message;
 /// Most pods of a group that one part names: a UID takes 36 bytes, and its length 2.
 const PODS_MAX: usize = CHUNK_BYTES_TARGET / 64;
 
-/// Cuts an answer into parts of about a quarter of a message each; the first has all that is no list.
+/// Cuts an answer into parts of about a quarter of a message each; the first has all that is no
+/// list.
 #[must_use]
 pub fn parts(mut answer: ComputePlanResponse) -> Vec<ComputePlanResponse> {
     let nodes = chunks(std::mem::take(&mut answer.nodes));

@@ -1,8 +1,8 @@
 //! The regions this scheduler can reach, and a signal for the changes of each.
 //!
-//! Invariant: a region is one of one account: two accounts in a region of AWS are two of them. It is listed
-//! while an actuator leads it; its last state stays readable, marked
-//! unsynced, when the actuator is gone, so that nothing is concluded from silence.
+//! Invariant: a region is one of one account: two accounts in a region of AWS are two of them. It
+//! is listed while an actuator leads it; its last state stays readable, marked unsynced, when the
+//! actuator is gone, so that nothing is concluded from silence.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -100,8 +100,8 @@ impl Default for Regions {
 }
 
 impl Regions {
-    /// The region of that name that a cluster of this account is in; an account that is not known, on
-    /// either side, means the only one there is.
+    /// The region of that name that a cluster of this account is in; an account that is not known,
+    /// on either side, means the only one there is.
     ///
     /// # Errors
     /// When nobody serves it, or several accounts do and none is named.
@@ -174,8 +174,8 @@ impl Regions {
         self.changes.subscribe()
     }
 
-    /// Puts what a leader reports in place of what the one before did; none when that one is newer, and
-    /// still leads.
+    /// Puts what a leader reports in place of what the one before did; none when that one is newer,
+    /// and still leads.
     pub(super) fn put(
         &self,
         info: &RegionInfo,

@@ -31,7 +31,8 @@ const INITIAL_PATIENCE: Duration = Duration::from_secs(60);
 /// What is said of one that takes longer.
 const SILENT: &str = "the actuator has opened a stream and says nothing";
 
-/// A region whose state is kept in step for as long as this lives: also a panic leaves it marked as lost.
+/// A region whose state is kept in step for as long as this lives: also a panic leaves it marked as
+/// lost.
 struct Followed<'a> {
     regions: &'a Regions,
     region: &'a Region,

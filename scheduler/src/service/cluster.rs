@@ -124,7 +124,8 @@ impl Service {
             }
             Ok(())
         };
-        // One cluster's trouble is not that of the others: its watcher comes back with a new session.
+        // One cluster's trouble is not that of the others: its watcher comes back with a new
+        // session.
         self.supervisor.spawn_contained("session", task, move |outcome| {
             if let Err(error) = outcome {
                 let message = format!("the session of cluster {cluster} failed: {error:#}");

@@ -23,8 +23,8 @@ use crate::region::directory::Regions;
 use crate::session::Query;
 use crate::settings::Settings;
 
-/// Most objects, counted pods, types and offerings together that one question may hold; beyond that the question is
-/// refused rather than memory filled.
+/// Most objects, counted pods, types and offerings together that one question may hold; beyond that
+/// the question is refused rather than memory filled.
 const QUESTION_MAX: usize = 2_000_000;
 
 /// Most pods that one question may ask to explain: each takes another plan.
@@ -219,7 +219,8 @@ fn choose(question: &mut Question, options: &planning::ComputePlanOptions) -> Re
     Ok(())
 }
 
-/// What a question grows by with a part: everything that takes memory or time, whatever it is called.
+/// What a question grows by with a part: everything that takes memory or time, whatever it is
+/// called.
 fn weight(part: &planning::ComputePlanRequest) -> usize {
     let counted = |count: i64| usize::try_from(count.max(1)).unwrap_or(usize::MAX);
     let objects = part.objects.iter().map(|object| match &object.kind {

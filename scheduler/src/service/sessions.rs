@@ -1,9 +1,9 @@
 //! The connected clusters, and what tells them apart.
 //!
-//! Invariant: at most one session of a cluster is open, and no cluster opens one after the other without
-//! end: each begins with all that the cluster holds. A cluster is its name, account and region; what is
-//! not told of these may be anything. Its UID only confirms that: restored from another's etcd, a cluster
-//! has the other's UID, and is another one where its place is another.
+//! Invariant: at most one session of a cluster is open, and no cluster opens one after the other
+//! without end: each begins with all that the cluster holds. A cluster is its name, account and
+//! region; what is not told of these may be anything. Its UID only confirms that: restored from
+//! another's etcd, a cluster has the other's UID, and is another one where its place is another.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,8 +20,8 @@ use tonic::Status;
 
 use crate::session::{Breaker, Query};
 
-/// Sessions that a cluster may open one right after the other: a rollout of the watcher, a move between
-/// schedulers and a bad road together need fewer.
+/// Sessions that a cluster may open one right after the other: a rollout of the watcher, a move
+/// between schedulers and a bad road together need fewer.
 const AT_ONCE: u32 = 10;
 /// For each more it has to wait so long.
 const EACH: Duration = Duration::from_secs(1);
@@ -67,7 +67,8 @@ impl Identity {
         told && self.uid != other.uid && !planted::is("S5")
     }
 
-    /// True when somebody may mean this one by `name`: its name, with region and account before it if need be.
+    /// True when somebody may mean this one by `name`: its name, with region and account before it
+    /// if need be.
     fn is_called(&self, name: &str) -> bool {
         let Self { name: own, region, account, .. } = self;
         name == own
@@ -137,8 +138,8 @@ struct State {
     open: BTreeMap<Identity, Connected>,
     /// What has ended on absence alone: a session that begins anew has no new allowance.
     breakers: BTreeMap<Identity, Arc<Mutex<Breaker>>>,
-    /// When each cluster may again open as many sessions at once as any. Virtual scheduling, ITU-T I.371:
-    /// each session moves it on by as long as one takes to be earned.
+    /// When each cluster may again open as many sessions at once as any. Virtual scheduling, ITU-T
+    /// I.371: each session moves it on by as long as one takes to be earned.
     rested: BTreeMap<Identity, Instant>,
 }
 

@@ -1,11 +1,13 @@
 //! Whether kube-scheduler is about to bind the pods that wait for nodes which have opened.
 //!
-//! Invariant: never true for longer than a minute after a node has opened, whatever else is bound meanwhile.
+//! Invariant: never true for longer than a minute after a node has opened, whatever else is bound
+//! meanwhile.
 
-/// Nobody is told meanwhile: kube-scheduler tries all pods for each node that opens, some hundreds in a second.
+/// Nobody is told meanwhile: kube-scheduler tries all pods for each node that opens, some hundreds
+/// in a second.
 const TRIED_WITHIN_MS: i64 = 60_000;
-/// When nothing has opened or been bound for this long, what still waits is not being tried. On a busy control plane
-/// kube-scheduler has paused for three seconds among two thousand pods.
+/// When nothing has opened or been bound for this long, what still waits is not being tried. On a
+/// busy control plane kube-scheduler has paused for three seconds among two thousand pods.
 const CALM_MS: i64 = 5_000;
 
 /// What was last seen of it, by the session's clock.

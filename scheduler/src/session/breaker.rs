@@ -1,8 +1,9 @@
 //! How much of a cluster may end because something is not there, and nobody said why.
 //!
-//! Invariant: pure. Within [`WINDOW`] no more than the larger of [`NODES`] and [`PERCENT`] of the cluster's
-//! nodes are let go on absence alone; a repetition for the same one counts once. It resumes by itself, as
-//! its window moves on. What another scheduler let go counts too: the cluster itself remembers it.
+//! Invariant: pure. Within [`WINDOW`] no more than the larger of [`NODES`] and [`PERCENT`] of the
+//! cluster's nodes are let go on absence alone; a repetition for the same one counts once. It
+//! resumes by itself, as its window moves on. What another scheduler let go counts too: the cluster
+//! itself remembers it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Status of capacity buffers: whether there is room for them.
 //!
-//! Invariant: `Provisioning` is true exactly when the newest plan finds room for all of a buffer on nodes
-//! that are in service. Whether a buffer can be read at all is the watcher's to say.
+//! Invariant: `Provisioning` is true exactly when the newest plan finds room for all of a buffer on
+//! nodes that are in service. Whether a buffer can be read at all is the watcher's to say.
 
 use longshore_core::answer::{Buffered, Plan};
 use longshore_proto::cluster::v1::directive::Action;

@@ -1,8 +1,8 @@
 //! When to plan, and what a plan need not look at yet.
 //!
-//! Invariant: what waits does so for a named time, measured by the process's own clock. Pods that need a
-//! place are planned for at once; what only may matter is planned for together; the tail of a burst is
-//! bought when the burst is over.
+//! Invariant: what waits does so for a named time, measured by the process's own clock. Pods that
+//! need a place are planned for at once; what only may matter is planned for together; the tail of
+//! a burst is bought when the burst is over.
 
 use std::time::Duration;
 
@@ -12,16 +12,16 @@ use tokio::time::Instant;
 const QUIET: Duration = Duration::from_millis(50);
 /// A plan waits no longer than this after the first change.
 const GATHER_MAX: Duration = Duration::from_millis(300);
-/// Changes after which no pod needs another place (one is bound, a claim is registered) are planned for
-/// together, this long after the plan before.
+/// Changes after which no pod needs another place (one is bound, a claim is registered) are planned
+/// for together, this long after the plan before.
 const ECHO_EVERY: Duration = Duration::from_secs(1);
 /// What nodes could go by choice is looked at no more often than this.
 const CONSOLIDATE_EVERY: Duration = Duration::from_secs(1);
-/// Neither is done more often than so many times as long as the plan before took: a large cluster that changes
-/// all the time leaves the processor to others, and to its own pods.
+/// Neither is done more often than so many times as long as the plan before took: a large cluster
+/// that changes all the time leaves the processor to others, and to its own pods.
 const REST_FACTOR: u32 = 10;
-/// Pods that come within this time of each other are one burst: twice what a plan waits for quiet, for
-/// controllers create pods in rounds.
+/// Pods that come within this time of each other are one burst: twice what a plan waits for quiet,
+/// for controllers create pods in rounds.
 const BURST_GAP: Duration = Duration::from_millis(100);
 
 /// What a change of the view calls for, from the least to the most.
@@ -120,8 +120,8 @@ impl Cadence {
         burst.rounds += 1;
     }
 
-    /// Whether it is about to be known how many more pods are to come: a plan waits for that as long as for a burst
-    /// of changes.
+    /// Whether it is about to be known how many more pods are to come: a plan waits for that as
+    /// long as for a burst of changes.
     pub const fn count(&mut self, counting: bool) {
         self.counting = counting;
     }
@@ -148,8 +148,8 @@ impl Cadence {
         self.wake = Some(self.wake.map_or(at, |wake| wake.min(at)));
     }
 
-    /// When the next plan is due; none while nothing is waited for. One that somebody waits for is not begun before its
-    /// time because of what only may matter: that is planned for with it.
+    /// When the next plan is due; none while nothing is waited for. One that somebody waits for is
+    /// not begun before its time because of what only may matter: that is planned for with it.
     #[must_use]
     pub fn due_at(&self) -> Option<Instant> {
         let wished = self.wish.as_ref().map(|wish| {
@@ -167,9 +167,9 @@ impl Cadence {
         Some(self.planned.map_or(settled, |planned| settled.max(planned + every)))
     }
 
-    /// A plan begins, which answers everything until now; `expects` when it knows of pods to come. Returns the traces
-    /// that asked for it, and whether it is to look at what could go by choice: not while pods come, and not
-    /// more often than is of use.
+    /// A plan begins, which answers everything until now; `expects` when it knows of pods to come.
+    /// Returns the traces that asked for it, and whether it is to look at what could go by choice:
+    /// not while pods come, and not more often than is of use.
     pub fn begin(&mut self, expects: bool) -> (Vec<String>, bool) {
         let now = Instant::now();
         let wish = self.wish.take();
@@ -190,8 +190,8 @@ impl Cadence {
         self.took = self.planned.map_or(Duration::ZERO, |began| began.elapsed());
     }
 
-    /// Until when what more pods could better is not bought yet; none when no more pods are coming, or these
-    /// have waited for long enough. One pod alone is no burst.
+    /// Until when what more pods could better is not bought yet; none when no more pods are coming,
+    /// or these have waited for long enough. One pod alone is no burst.
     #[must_use]
     pub fn gathers_until(&self) -> Option<Instant> {
         let burst = self.burst.as_ref().filter(|burst| burst.rounds > 1)?;

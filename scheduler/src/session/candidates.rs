@@ -1,8 +1,9 @@
 //! From a claim to the launch it needs: which offerings may be bought for it now.
 //!
-//! Invariant: computed from the claim alone, never from the plan that made it, so that any scheduler
-//! can go on after another. Nothing above the claim's price ceiling is ever offered; prices are those
-//! that the plan saw, overlays included, and whoever buys looks at their order only.
+//! Invariant: computed from the claim alone, never from the plan that made it, so that any
+//! scheduler can go on after another. Nothing above the claim's price ceiling is ever offered;
+//! prices are those that the plan saw, overlays included, and whoever buys looks at their order
+//! only.
 
 use longshore_core::catalogue::Catalogue;
 use longshore_core::offers::{LaunchQuery, Objective, launch_candidates};

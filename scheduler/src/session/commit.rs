@@ -30,7 +30,8 @@ use crate::wire::{self, timestamp};
 
 /// Most pods of one shape that are told why they cannot be placed; the reason is the same for all.
 const TOLD_PER_SHAPE: usize = 10;
-/// A disruption that does not stand at present is looked at again after this long, also when nothing changes.
+/// A disruption that does not stand at present is looked at again after this long, also when
+/// nothing changes.
 const SKIPPED_AGAIN: Duration = Duration::from_secs(30);
 /// Characters of a claim's suffix: those that Kubernetes uses in generated names.
 const SUFFIX_CHARACTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -70,8 +71,8 @@ impl Session {
         }
     }
 
-    /// For each launch of a plan whether it is wanted now, and how many wait for more pods. A burst is
-    /// served once nothing of it waits.
+    /// For each launch of a plan whether it is wanted now, and how many wait for more pods. A burst
+    /// is served once nothing of it waits.
     fn wanted(&mut self, proposal: &Proposal, goes: impl Fn(usize) -> bool) -> (Vec<bool>, usize) {
         let plan = &proposal.plan;
         let needed = plan.standing(goes).into_iter().zip(self.waiting(plan));
@@ -98,8 +99,8 @@ impl Session {
         let needs_place = |uid: &PodUid| {
             world.pods.get(uid).is_some_and(|pod| match &pod.node {
                 None => true,
-                // A pod on a node that is leaving is planned for although it still runs. Where the place that it
-                // was to have is no more, its node stays.
+                // A pod on a node that is leaving is planned for although it still runs. Where the
+                // place that it was to have is no more, its node stays.
                 Some(node) => {
                     claims.get(node).is_some_and(|claim| claim.is_leaving() && !claim.may_stay())
                 }
@@ -194,7 +195,8 @@ impl Session {
             || named.iter().all(|(claim, node)| stands(claim, *node))
     }
 
-    /// What a disruption by choice rests on; nothing where it is of need, or its owner overrides objections.
+    /// What a disruption by choice rests on; nothing where it is of need, or its owner overrides
+    /// objections.
     fn assumption(
         &self,
         claim: &ClaimName,
@@ -215,8 +217,9 @@ impl Session {
         Some(cluster::Assumption { pods: pods.into_iter().flatten().collect() })
     }
 
-    /// Existing nodes: only pods that kube-scheduler has given up on need to be told, and none while any place
-    /// is as good as another and nodes open, since it tries all pods again for each of these.
+    /// Existing nodes: only pods that kube-scheduler has given up on need to be told, and none
+    /// while any place is as good as another and nodes open, since it tries all pods again for each
+    /// of these.
     fn nominate(&mut self, plan: &Plan, origin: Origin<'_>) {
         // A node gets its nominations with its registration, not before: kube-scheduler would clear
         // them while the node repels pods.
@@ -272,7 +275,8 @@ impl Session {
                 reason: "FailedScheduling".to_owned(),
                 message: message.clone(),
             });
-            // By the whole text: a pool not ready yet and one that never will be have the same code.
+            // By the whole text: a pool not ready yet and one that never will be have the same
+            // code.
             self.outbox.direct_once(&format!("event/{uid}"), &message, action, origin);
         }
     }

@@ -1,12 +1,13 @@
-//! Claims that were asked for together, so that they can be launched together: the actuator asks EC2 in one call for
-//! what waits at the same time.
+//! Claims that were asked for together, so that they can be launched together: the actuator asks
+//! EC2 in one call for what waits at the same time.
 //!
-//! Invariant: no claim waits for others longer than a named time, and none that was asked for alone.
+//! Invariant: no claim waits for others longer than a named time, and none that was asked for
+//! alone.
 
 use std::collections::BTreeMap;
 
-/// Longest time from when a claim was asked for until it is launched without those that were asked for with it, in
-/// milliseconds. The API server makes some hundreds in it.
+/// Longest time from when a claim was asked for until it is launched without those that were asked
+/// for with it, in milliseconds. The API server makes some hundreds in it.
 const TOGETHER_MS: i64 = 150;
 
 /// Claims that were asked for lately, with when that was by the session's clock.

@@ -1,8 +1,8 @@
 //! The road to the actuator: one task per session sends requests in order and reports back.
 //!
 //! Invariant: fences leave in growing order, because one task numbers and sends them. What became
-//! of a request is always reported, also when nobody answered. The task is not the session's own, so
-//! that neither waits for the other.
+//! of a request is always reported, also when nobody answered. The task is not the session's own,
+//! so that neither waits for the other.
 
 use std::time::Duration;
 
@@ -97,7 +97,8 @@ impl Numbering {
 }
 
 impl Parcel {
-    /// Takes up what waits behind it, as far as that goes with it; gives back the first that does not.
+    /// Takes up what waits behind it, as far as that goes with it; gives back the first that does
+    /// not.
     fn gather(&mut self, parcels: &mut mpsc::Receiver<Self>) -> Option<Self> {
         // One at a time: what has left the queue is sent or given back.
         while let Ok(next) = parcels.try_recv() {
@@ -128,8 +129,8 @@ impl Parcel {
     }
 }
 
-/// Sends parcels until the session drops its end of the queue. What gathers while a request is under
-/// way leaves as one.
+/// Sends parcels until the session drops its end of the queue. What gathers while a request is
+/// under way leaves as one.
 pub async fn run(
     mut numbering: Numbering,
     mut parcels: mpsc::Receiver<Parcel>,

@@ -45,8 +45,8 @@ pub fn pod(
     Ok((pod.uid.clone(), told))
 }
 
-/// Why a pod goes where it goes, and what one more like it would cost, as the cluster stands now. Plans
-/// twice: not for the session's own loop.
+/// Why a pod goes where it goes, and what one more like it would cost, as the cluster stands now.
+/// Plans twice: not for the session's own loop.
 #[must_use]
 pub fn choice(input: &PlanInput, pod: &PodUid) -> Option<v1::Explanation> {
     let plan = longshore_core::plan(input);

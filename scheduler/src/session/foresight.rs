@@ -1,8 +1,8 @@
 //! Pods that their owners are still creating: plans count on them before they exist.
 //!
-//! Invariant: they are in the input of a plan and nowhere else. What a plan says of them is taken out before anybody
-//! sees it, but for the nodes that are bought for them and the places that the next plan keeps there; and no pod that
-//! is here goes without a place for one that is not.
+//! Invariant: they are in the input of a plan and nowhere else. What a plan says of them is taken
+//! out before anybody sees it, but for the nodes that are bought for them and the places that the
+//! next plan keeps there; and no pod that is here goes without a place for one that is not.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use longshore_core::world::view::{Change, ClusterView, World};
 
 use super::cadence::Stir;
 
-/// Most pods to come that a plan counts on, of all shapes together; shapes come in order of id. As many as the
-/// largest capacity buffer: more would be more than a plan of some seconds.
+/// Most pods to come that a plan counts on, of all shapes together; shapes come in order of id. As
+/// many as the largest capacity buffer: more would be more than a plan of some seconds.
 const FORESEEN_MAX: u32 = 10_000;
 
-/// Begins the UIDs that such pods have in a plan. Nothing sorts after it that Kubernetes gives, so that pods which are
-/// here come first.
+/// Begins the UIDs that such pods have in a plan. Nothing sorts after it that Kubernetes gives, so
+/// that pods which are here come first.
 const PREFIX: &str = "~coming/";
 
 /// How many pods are to come, by shape; never zero.
@@ -45,7 +45,8 @@ impl Foresight {
         self.due.clear();
     }
 
-    /// So many pods of a shape are to come now, or that is being counted. More than before have to be planned for.
+    /// So many pods of a shape are to come now, or that is being counted. More than before have to
+    /// be planned for.
     pub fn tell(&mut self, shape: &str, count: u32, counting: bool) -> Stir {
         let shape = ShapeId::new(shape);
         self.counting.remove(&shape);
@@ -66,8 +67,8 @@ impl Foresight {
         self.counting.remove(&ShapeId::new(shape));
     }
 
-    /// True when it will be known within moments how many more pods are to come. A pod that waits alone does not wait
-    /// for that, too.
+    /// True when it will be known within moments how many more pods are to come. A pod that waits
+    /// alone does not wait for that, too.
     #[must_use]
     pub fn is_counting(&self, world: &World) -> bool {
         let waiting = || world.pending().flat_map(|(_, pods)| pods.keys()).take(2).count();

@@ -1,6 +1,7 @@
 //! What comes in: messages of the watcher, and what became of requests.
 //!
-//! Invariant: it changes state and nothing else; every effect is derived from the whole state afterwards.
+//! Invariant: it changes state and nothing else; every effect is derived from the whole state
+//! afterwards.
 
 use std::time::Duration;
 
@@ -14,11 +15,11 @@ use super::Session;
 use super::dispatch::Outcome;
 use super::protocol::{Step, bounded};
 
-/// A plan that the watcher refused in part is made anew after this long, not at once: what stood in its
-/// way is likely still there.
+/// A plan that the watcher refused in part is made anew after this long, not at once: what stood in
+/// its way is likely still there.
 const REFUSED_AGAIN: Duration = Duration::from_secs(2);
-/// After a reconnect the first plan waits for this long: claims that an earlier session has asked for are
-/// on their way into the view, and their pods need no others.
+/// After a reconnect the first plan waits for this long: claims that an earlier session has asked
+/// for are on their way into the view, and their pods need no others.
 const RECONNECTED: Duration = Duration::from_secs(3);
 
 impl Session {

@@ -30,19 +30,19 @@ use super::verdict::Verdict;
 use crate::region::RegionState;
 use crate::wire::time_ms;
 
-/// A claim whose node has not registered after this long is given up, in milliseconds; one whose node
-/// has never been ready, too.
+/// A claim whose node has not registered after this long is given up, in milliseconds; one whose
+/// node has never been ready, too.
 const REGISTRATION_TTL_MS: i64 = 15 * 60 * 1000;
-/// A claim of another autoscaler for which no instance is known after this long is given up, in milliseconds:
-/// nobody launches for it any more. Karpenter gives its launches as long.
+/// A claim of another autoscaler for which no instance is known after this long is given up, in
+/// milliseconds: nobody launches for it any more. Karpenter gives its launches as long.
 const LAUNCH_TTL_MS: i64 = 5 * 60 * 1000;
-/// The part of such a time that the session must have seen itself, as a divisor: the age of a claim is told by
-/// the clocks of other hosts.
+/// The part of such a time that the session must have seen itself, as a divisor: the age of a claim
+/// is told by the clocks of other hosts.
 const SEEN_PART: i64 = 3;
 /// A launch that somebody must mend is tried again with a new claim after this, in milliseconds.
 const LAUNCH_RETRY_MS: i64 = 60 * 1000;
-/// Why a claim is disrupted that its pool's replicas leave no place for. It goes wherever it stands:
-/// nothing has to come in its place.
+/// Why a claim is disrupted that its pool's replicas leave no place for. It goes wherever it
+/// stands: nothing has to come in its place.
 pub const EXCESS: &str = "Excess";
 
 /// What the lifecycle looks at.
@@ -187,7 +187,8 @@ impl World<'_> {
         self.nodes.get(&claim.provider_id).filter(|_| !claim.provider_id.is_empty())
     }
 
-    /// True when the claim must not be ended by choice or on absence: something about it cannot be read.
+    /// True when the claim must not be ended by choice or on absence: something about it cannot be
+    /// read.
     fn is_held(&self, claim: &NodeClaim) -> bool {
         let node = self.node(claim).map(|node| node.name.as_str());
         let held = self.tombstones.whole().is_some() || self.tombstones.holds(claim, node);
@@ -299,8 +300,8 @@ impl World<'_> {
         claim.create_time.as_ref().map_or(0, |created| self.now_ms - time_ms(created))
     }
 
-    /// True when a claim has been in a state for too long: as seen here for all of the time, or by when that
-    /// began and as seen here for a part of it, since sessions come and go.
+    /// True when a claim has been in a state for too long: as seen here for all of the time, or by
+    /// when that began and as seen here for a part of it, since sessions come and go.
     fn is_overdue(
         &self,
         state: &str,
@@ -323,7 +324,8 @@ const fn told(step: Step) -> Option<Due> {
     Some(Due { step, evidence: Evidence::Told })
 }
 
-/// A step that rests on the absence of a claim's instance alone, which the watcher is told to remember.
+/// A step that rests on the absence of a claim's instance alone, which the watcher is told to
+/// remember.
 fn absent(claim: &NodeClaim, mut step: Step) -> Option<Due> {
     if let Step::Direct { action, .. } = &mut step {
         if let Action::DeleteClaim(delete) = &mut **action {

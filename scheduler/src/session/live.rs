@@ -158,7 +158,8 @@ impl Session {
         found.into_iter().map(|(name, verdict, _)| (name, verdict)).collect()
     }
 
-    /// True when a drain of the node would move pods of a namespace of which a budget cannot be read.
+    /// True when a drain of the node would move pods of a namespace of which a budget cannot be
+    /// read.
     pub(super) fn is_guarded(&self, node: &NodeName) -> bool {
         let (stones, world) = (self.state.tombstones(), self.state.view().world());
         verdict::moved(world, node).any(|pod| stones.guards(&pod.key.namespace))
@@ -198,8 +199,9 @@ impl Session {
         self.outage = found;
     }
 
-    /// Writes the status of pools and node classes, and says what could not be read or served. Looks
-    /// at everything, and so not on every pass; the timer behind every signal makes up for it.
+    /// Writes the status of pools and node classes, and says what could not be read or served.
+    /// Looks at everything, and so not on every pass; the timer behind every signal makes up for
+    /// it.
     pub(super) fn publish_status(&mut self, now_ms: i64) {
         if now_ms < self.status_due_ms {
             return;

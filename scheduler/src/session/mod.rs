@@ -144,8 +144,8 @@ struct Session {
     supervisor: Supervisor,
 }
 
-/// How long a session lasts at least before its watcher is asked to connect anew, so that sessions spread
-/// over schedulers that have come since.
+/// How long a session lasts at least before its watcher is asked to connect anew, so that sessions
+/// spread over schedulers that have come since.
 const SESSION_AGE: Duration = Duration::from_secs(30 * 60);
 /// How much longer one may last: watchers that came together do not go together.
 const SESSION_AGE_SPREAD: Duration = Duration::from_secs(10 * 60);
@@ -175,8 +175,8 @@ pub async fn run(parts: Parts) -> Result<(), Status> {
         let wake = session.planning.wake_at().filter(|_| plans);
         let wake = wake.unwrap_or_else(|| Instant::now() + TICK);
         tokio::select! {
-            // In an order of its own, so that a simulation can repeat it. Nothing that comes before the
-            // messages comes without end, and a pass looks at what comes after them.
+            // In an order of its own, so that a simulation can repeat it. Nothing that comes before
+            // the messages comes without end, and a pass looks at what comes after them.
             biased;
             () = token.cancelled() => return Err(session.ended(&hello.cluster_id)),
             proposal = session.planning.finished() => {
@@ -330,7 +330,8 @@ impl Session {
         i64::try_from(self.began.elapsed().as_millis()).unwrap_or(i64::MAX)
     }
 
-    /// Asks the watcher to connect anew, to whichever scheduler it reaches. False when it cannot be told.
+    /// Asks the watcher to connect anew, to whichever scheduler it reaches. False when it cannot be
+    /// told.
     fn go_away(&self, reason: &str) -> bool {
         let delay = self.supervisor.platform().entropy.range(Duration::ZERO..=GO_AWAY_DELAY);
         let delay = prost_types::Duration::try_from(delay).ok();
@@ -368,8 +369,8 @@ impl Session {
         }
     }
 
-    /// Derives every effect that the state calls for. Cheap when nothing does. False when nothing can be
-    /// planned: the view is not whole, or the region out of reach.
+    /// Derives every effect that the state calls for. Cheap when nothing does. False when nothing
+    /// can be planned: the view is not whole, or the region out of reach.
     fn pass(&mut self) -> bool {
         let now_ms = self.session_ms();
         self.outbox.expire(now_ms);

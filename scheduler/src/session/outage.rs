@@ -1,7 +1,7 @@
 //! Why nothing can be bought for a cluster at present, as far as its region is concerned.
 //!
-//! Invariant: neither a change of leaders nor the start of the process is an outage: they are over before one is
-//! announced.
+//! Invariant: neither a change of leaders nor the start of the process is an outage: they are over
+//! before one is announced.
 
 use std::time::Duration;
 

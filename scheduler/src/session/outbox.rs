@@ -41,7 +41,8 @@ pub struct Asked {
     until_ms: i64,
 }
 
-/// Waits of a need that nobody could be asked for: an actuator that refuses one is not asked every moment.
+/// Waits of a need that nobody could be asked for: an actuator that refuses one is not asked every
+/// moment.
 const ASKED_AGAIN: BackoffPolicy =
     BackoffPolicy { minimum: Duration::from_millis(500), maximum: Duration::from_secs(60) };
 /// A need that has not failed for this long starts over, in milliseconds.

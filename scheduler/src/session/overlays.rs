@@ -1,7 +1,8 @@
-//! What overlays make of a region's catalogues, kept until something of it changes, and their status.
+//! What overlays make of a region's catalogues, kept until something of it changes, and their
+//! status.
 //!
-//! Invariant: what is kept always equals what would be worked out anew. Conditions are false exactly for
-//! an overlay without effect because another one contradicts it.
+//! Invariant: what is kept always equals what would be worked out anew. Conditions are false
+//! exactly for an overlay without effect because another one contradicts it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -33,7 +33,8 @@ use super::unclaimed::{self, Unclaimed};
 use crate::region::directory::Region;
 use crate::settings::Settings;
 
-/// Waits after plans that failed: a world that makes the planner fail does so again until it changes.
+/// Waits after plans that failed: a world that makes the planner fail does so again until it
+/// changes.
 const FAILED_AGAIN: BackoffPolicy =
     BackoffPolicy { minimum: Duration::from_secs(1), maximum: Duration::from_secs(60) };
 
@@ -87,8 +88,8 @@ impl Planning {
         }
     }
 
-    /// A pod may need a place, or what a user wants has changed; `traceparent` is the trace of the change,
-    /// empty when untraced.
+    /// A pod may need a place, or what a user wants has changed; `traceparent` is the trace of the
+    /// change, empty when untraced.
     pub fn want(&mut self, traceparent: &str) {
         self.cadence.stir(Stir::Demand, traceparent);
     }
@@ -101,7 +102,8 @@ impl Planning {
         }
     }
 
-    /// Plans again when other instances than before have no claim: limits have room that had none, or none.
+    /// Plans again when other instances than before have no claim: limits have room that had none,
+    /// or none.
     pub fn see_unclaimed(&mut self, found: &Unclaimed) {
         if self.unclaimed != *found {
             self.want_if_idle();
@@ -147,8 +149,8 @@ impl Planning {
         self.opening.insert(ClaimName::new(claim));
     }
 
-    /// True when a node has been told to open while the plan was computed that the plan believes to be
-    /// still unfit: it may have given that node's pods to others.
+    /// True when a node has been told to open while the plan was computed that the plan believes to
+    /// be still unfit: it may have given that node's pods to others.
     #[must_use]
     pub fn has_overtaken(&self, proposal: &Proposal) -> bool {
         let known = |claim: &ClaimName| {
@@ -176,7 +178,8 @@ impl Planning {
         self.newest.as_ref().map(|newest| &newest.closed)
     }
 
-    /// Id of the newest plan; before the first, one that has done nothing. Effects do not wait for a plan.
+    /// Id of the newest plan; before the first, one that has done nothing. Effects do not wait for
+    /// a plan.
     #[must_use]
     pub fn plan_id(&self, cluster_id: &str) -> String {
         let none = || format!("{cluster_id}-{}-0", self.session_epoch);
@@ -318,8 +321,8 @@ impl Planning {
         })
     }
 
-    /// Where the newest plan wants each pod, and the places that it keeps, by the name that each claim or
-    /// its node has by now.
+    /// Where the newest plan wants each pod, and the places that it keeps, by the name that each
+    /// claim or its node has by now.
     fn earlier(&self, state: &ClusterState) -> (BTreeMap<PodUid, String>, Places) {
         let nodes: BTreeMap<String, String> =
             state.claims_by_node().into_iter().map(|(node, claim)| (claim, node)).collect();

@@ -1,7 +1,7 @@
 //! Status of node pools: how large they are, and why one can make no node.
 //!
-//! Invariant: `Ready` is false exactly when no pod whatever could get a node of the pool, for a reason
-//! that waiting alone does not mend.
+//! Invariant: `Ready` is false exactly when no pod whatever could get a node of the pool, for a
+//! reason that waiting alone does not mend.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -127,8 +127,9 @@ fn sizes(state: &ClusterState) -> BTreeMap<&str, (u32, Resources)> {
     sizes
 }
 
-/// Digest of what is worth writing. In an outage the text follows every attempt to reach the region,
-/// and counts for nothing. The pool counts: one that was mended has a status that is not ours.
+/// Digest of what is worth writing. In an outage the text follows every attempt to reach the
+/// region, and counts for nothing. The pool counts: one that was mended has a status that is not
+/// ours.
 fn digest(pool: &NodePool, status: &SetNodePoolStatus, outage: bool) -> String {
     let mut status = status.clone();
     if outage {

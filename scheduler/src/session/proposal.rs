@@ -1,6 +1,7 @@
 //! One plan: computed, and looked at a second time.
 //!
-//! Invariant: what the independent check refuses is never carried out, and costs only what it is about.
+//! Invariant: what the independent check refuses is never carried out, and costs only what it is
+//! about.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -12,7 +12,8 @@ use longshore_runtime::planted;
 use prost::Message as _;
 use tonic::Status;
 
-/// Most objects of a cluster: six times what Kubernetes is built for (150,000 pods and what belongs to them).
+/// Most objects of a cluster: six times what Kubernetes is built for (150,000 pods and what belongs
+/// to them).
 pub const OBJECTS_MAX: u64 = 1_000_000;
 /// Largest snapshot, in bytes: as many objects of a kilobyte each.
 const SNAPSHOT_BYTES_MAX: usize = 1024 * 1024 * 1024;

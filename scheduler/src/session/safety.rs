@@ -1,7 +1,8 @@
-//! What keeps a session from ending what is well: time to settle, the breaker, and what has been spared.
+//! What keeps a session from ending what is well: time to settle, the breaker, and what has been
+//! spared.
 //!
-//! Invariant: measured by the session's own clock. Nothing that rests on absence is admitted before the view
-//! has been whole for [`SETTLE_MS`] without a stall, or beyond the breaker.
+//! Invariant: measured by the session's own clock. Nothing that rests on absence is admitted before
+//! the view has been whole for [`SETTLE_MS`] without a stall, or beyond the breaker.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,14 +14,14 @@ use super::breaker::Breaker;
 use super::sightings::Sightings;
 use crate::counters::{Counters, OneMore};
 
-/// How long a view must have been whole before absence in it means anything, in milliseconds: what an
-/// earlier session asked for is carried out and seen by then, since directives live for 20 s.
+/// How long a view must have been whole before absence in it means anything, in milliseconds: what
+/// an earlier session asked for is carried out and seen by then, since directives live for 20 s.
 const SETTLE_MS: i64 = 30_000;
-/// A session that has not looked for this long was stopped, in milliseconds: what it knows is old. Longer
-/// than any pass, and than the timer behind every signal.
+/// A session that has not looked for this long was stopped, in milliseconds: what it knows is old.
+/// Longer than any pass, and than the timer behind every signal.
 const STALL_MS: i64 = 10_000;
-/// How long a launch that was asked of the actuator may take to be seen, in milliseconds: longer than a
-/// recorded plan may wait.
+/// How long a launch that was asked of the actuator may take to be seen, in milliseconds: longer
+/// than a recorded plan may wait.
 const LAUNCH_SEEN_MS: i64 = 90_000;
 /// How long a node whose disruption was called off is left alone, in milliseconds.
 const SPARED_MS: i64 = 5 * 60 * 1000;
@@ -130,7 +131,8 @@ impl Safety {
         self.losses_accepted = accepted;
     }
 
-    /// Whether something may end on absence, in a cluster of `nodes` nodes. What may not is remembered.
+    /// Whether something may end on absence, in a cluster of `nodes` nodes. What may not is
+    /// remembered.
     pub fn admits(&mut self, name: &str, nodes: usize) -> bool {
         let mut breaker = self.breaker.lock().unwrap_or_else(PoisonError::into_inner);
         let admitted = breaker.admits(name, nodes, Instant::now()) || self.losses_accepted;

@@ -1,7 +1,7 @@
 //! Since when something has been seen, without a break.
 //!
-//! Invariant: measured by the session's own monotonic clock, between observations of its own; no clock of
-//! another host has a say. What is not seen once begins anew.
+//! Invariant: measured by the session's own monotonic clock, between observations of its own; no
+//! clock of another host has a say. What is not seen once begins anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,7 @@
 //! What a session knows of its cluster: the planner's view, and the raw objects claims live by.
 //!
-//! Invariant: changed only by the watcher's messages and by effects under way. An object that cannot
-//! be read is left out and remembered as refused; all others are served.
+//! Invariant: changed only by the watcher's messages and by effects under way. An object that
+//! cannot be read is left out and remembered as refused; all others are served.
 
 mod pools;
 
@@ -141,7 +141,8 @@ impl ClusterState {
         self.watched.get(claim).is_some_and(|claim| claim.initialize_time.is_none())
     }
 
-    /// Until when kube-scheduler is about to bind pods to nodes that have opened; none when it is not.
+    /// Until when kube-scheduler is about to bind pods to nodes that have opened; none when it is
+    /// not.
     #[must_use]
     pub fn binds_until_ms(&self, now_ms: i64) -> Option<i64> {
         self.binding.until_ms(now_ms)
@@ -253,8 +254,8 @@ impl ClusterState {
                 stir.clamp(least, most)
             }
             Err(error) => {
-                // What it was before is no longer true: it counts as not being there for planning, and
-                // holds the node that it may be on.
+                // What it was before is no longer true: it counts as not being there for planning,
+                // and holds the node that it may be on.
                 let about = reference::of(&kind);
                 self.tombstones.refuse(&about, tombstones::node_of(&kind));
                 let gone = object::removal(&about).is_some_and(|old| self.view.remove(old));
@@ -382,7 +383,8 @@ impl ClusterState {
         self.show_claim(claim);
     }
 
-    /// Drops effects whose time is over, and says what that calls for: what was counted on has not come.
+    /// Drops effects whose time is over, and says what that calls for: what was counted on has not
+    /// come.
     pub fn expire(&mut self, now_ms: i64) -> Stir {
         let over = self.effects.expire(now_ms);
         let stirs = over.iter().map(|name| self.show_claim(name) > Stir::Nothing);

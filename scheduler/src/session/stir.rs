@@ -1,7 +1,7 @@
 //! What a change of the view calls for.
 //!
-//! Invariant: pure, and never too little where a pod waits: whatever may leave one without a place, or give
-//! one to a pod that has none, is more than an echo.
+//! Invariant: pure, and never too little where a pod waits: whatever may leave one without a place,
+//! or give one to a pod that has none, is more than an echo.
 
 use longshore_core::vocabulary::taint::Taint;
 use longshore_core::world::claim::NodeClaim;
@@ -53,7 +53,8 @@ fn of_pod(pod: &Pod, world: &World) -> Stir {
     if unpinned || returned || pod.shape != before.shape { Stir::Demand } else { Stir::Echo }
 }
 
-/// True when plans count on a pod of this shape before kube-scheduler has tried it: it has failed another.
+/// True when plans count on a pod of this shape before kube-scheduler has tried it: it has failed
+/// another.
 fn is_foreseen(pod: &Pod, world: &World) -> bool {
     let of_shape = world.pending().find(|(shape, _)| **shape == pod.shape);
     of_shape.is_some_and(|(_, pods)| pods.values().any(|other| other.unschedulable))

@@ -8,7 +8,8 @@ use longshore_runtime::planted;
 use crate::region::RegionState;
 use crate::wire::pool::Supply;
 
-/// What a node class adds to the pools and claims that name it; `known` is the object in the cluster.
+/// What a node class adds to the pools and claims that name it; `known` is the object in the
+/// cluster.
 #[must_use]
 pub fn of_class(
     cluster_id: &str,

@@ -1,9 +1,9 @@
 //! Objects that are there and cannot be read, and what must stay because of them.
 //!
-//! Invariant: what cannot be read is never taken for absent. A stone for one object holds what it may be
-//! about, and no more: a pod's the node that it is on, a disruption budget's the nodes with pods of its
-//! namespace. One for a whole kind that nodes are judged by, or a pod of which no node is known, holds the
-//! cluster.
+//! Invariant: what cannot be read is never taken for absent. A stone for one object holds what it
+//! may be about, and no more: a pod's the node that it is on, a disruption budget's the nodes with
+//! pods of its namespace. One for a whole kind that nodes are judged by, or a pod of which no node
+//! is known, holds the cluster.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,8 @@ const ESSENTIAL: [ObjectKind; 5] = [
 pub struct Tombstones {
     /// What the watcher cannot read, by its key.
     told: BTreeMap<String, UnreadableObject>,
-    /// What it has read and sent and that is malformed to us, by kind and key, with the node it is on.
+    /// What it has read and sent and that is malformed to us, by kind and key, with the node it is
+    /// on.
     own: BTreeMap<(i32, String), Option<String>>,
 }
 
@@ -73,7 +74,8 @@ impl Tombstones {
         self.whole().or_else(|| self.told.values().find(anywhere).map(describe))
     }
 
-    /// True when a disruption budget of the namespace cannot be read: its pods are not to be moved by choice.
+    /// True when a disruption budget of the namespace cannot be read: its pods are not to be moved
+    /// by choice.
     #[must_use]
     pub fn guards(&self, namespace: &str) -> bool {
         let of_it = |key: &str| key.split_once('/').is_some_and(|(found, _)| found == namespace);
@@ -88,7 +90,8 @@ impl Tombstones {
             || self.own.keys().any(|(kind, key)| *kind == number && of_it(key))
     }
 
-    /// True when the claim of this name, or its instance, must stay: it is there and cannot be read.
+    /// True when the claim of this name, or its instance, must stay: it is there and cannot be
+    /// read.
     #[must_use]
     pub fn hides_claim(&self, name: &str) -> bool {
         self.names(ObjectKind::NodeClaim, name)

@@ -1,6 +1,8 @@
-//! Living instances of the cluster that no claim stands for: it cannot be read, is gone, or never was.
+//! Living instances of the cluster that no claim stands for: it cannot be read, is gone, or never
+//! was.
 //!
-//! Invariant: said here only; what draws on limits and what ends as an orphan are the same instances.
+//! Invariant: said here only; what draws on limits and what ends as an orphan are the same
+//! instances.
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,8 +34,9 @@ pub fn unclaimed<'a>(
     })
 }
 
-/// True when a claim that an instance is tagged with may be its own. Beside the instance of one of our launches
-/// the actuator ends what the launch led to besides; nobody does so for another autoscaler's.
+/// True when a claim that an instance is tagged with may be its own. Beside the instance of one of
+/// our launches the actuator ends what the launch led to besides; nobody does so for another
+/// autoscaler's.
 fn may_stand_for(claim: &NodeClaim, instance: &InstanceState) -> bool {
     let recorded = claim.provider_id.as_str();
     !is_adopted(instance) || recorded.is_empty() || instance_id(recorded) == instance.instance_id

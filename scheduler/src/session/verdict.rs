@@ -1,7 +1,8 @@
 //! A second look at a node that is marked to go, once no new pods come to it.
 //!
-//! Invariant: a node goes by choice only when the newest plan, made after its taint was seen, has another
-//! place for every pod that runs there now, and neither the pods nor their budgets object any more.
+//! Invariant: a node goes by choice only when the newest plan, made after its taint was seen, has
+//! another place for every pod that runs there now, and neither the pods nor their budgets object
+//! any more.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,8 +18,8 @@ use longshore_core::world::view::World;
 pub enum Verdict {
     /// It is too soon to say.
     Wait,
-    /// It goes while it holds none but these pods that a drain moves, and none that objects; whatever it
-    /// holds where its owner wants that.
+    /// It goes while it holds none but these pods that a drain moves, and none that objects;
+    /// whatever it holds where its owner wants that.
     Go(Option<Vec<String>>),
     /// It stays.
     Cancel,

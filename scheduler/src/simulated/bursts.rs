@@ -117,7 +117,8 @@ async fn a_burst_that_is_foreseen_is_bought_with_the_first_plan_and_no_pod_is_na
     assert!(!names.contains("coming/"), "somebody hears of a pod that never was");
 }
 
-/// What is known of a bought node when it has joined, without a pod: it has the room that was asked for.
+/// What is known of a bought node when it has joined, without a pod: it has the room that was asked
+/// for.
 fn joined(create: &cluster::CreateClaim, number: u64) -> [Kind; 2] {
     let (node, claim) = in_service(number);
     let wanted = create.claim.clone().unwrap();

@@ -87,7 +87,8 @@ async fn a_listing_that_lacks_all_instances_costs_two_nodes_in_ten_minutes_at_mo
     assert_eq!(*scene.actuator.terminations.lock().unwrap(), Vec::<String>::new());
 }
 
-/// Eight nodes whose instances vanish once the session has heard of these losses; the claims that go.
+/// Eight nodes whose instances vanish once the session has heard of these losses; the claims that
+/// go.
 async fn lost_after(losses: Vec<cluster::Loss>) -> Vec<cluster::DeleteClaim> {
     let numbers: Vec<u64> = (0..8).collect();
     let unwell = || {

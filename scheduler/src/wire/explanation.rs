@@ -8,8 +8,8 @@ use longshore_proto::types::v1;
 
 use super::plan::{candidate, reason};
 
-/// Explains pods by a plan that was made from this input, and writes it under the name that they were
-/// asked about by. None when nobody knows them.
+/// Explains pods by a plan that was made from this input, and writes it under the name that they
+/// were asked about by. None when nobody knows them.
 #[must_use]
 pub fn of(
     input: &PlanInput,

@@ -36,7 +36,8 @@ pub fn planned_node(node: &NewNode) -> v1::PlannedNode {
     }
 }
 
-/// Writes the claim of a node to launch, as far as the plan knows it: what it wants, not who asked when.
+/// Writes the claim of a node to launch, as far as the plan knows it: what it wants, not who asked
+/// when.
 #[must_use]
 pub fn claim(node: &NewNode) -> v1::NodeClaim {
     v1::NodeClaim {

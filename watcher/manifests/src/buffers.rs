@@ -1,7 +1,7 @@
 //! CapacityBuffers and what they refer to, all from the same documents.
 //!
-//! Invariant: a buffer that cannot be used is told of; one whose workload is not among the documents keeps
-//! no room, as in a cluster without that workload.
+//! Invariant: a buffer that cannot be used is told of; one whose workload is not among the
+//! documents keeps no room, as in a cluster without that workload.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,7 +40,8 @@ pub fn note(templates: &mut Templates, template: PodTemplate) {
     templates.insert(name_of(&template.metadata), template);
 }
 
-/// Resolves all buffers of an index; returns those that cannot be, by `CapacityBuffer/namespace/name`.
+/// Resolves all buffers of an index; returns those that cannot be, by
+/// `CapacityBuffer/namespace/name`.
 pub fn resolve(index: &mut Index, around: &Around<'_>) -> Vec<(String, Fault)> {
     let buffers: Vec<Arc<CapacityBuffer>> =
         index.buffers().map(|entry| Arc::clone(&entry.object)).collect();

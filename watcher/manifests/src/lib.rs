@@ -1,5 +1,5 @@
-//! Files to what a plan is asked about: manifests as the watcher would read them from a cluster, and
-//! neutral files of bare numbers.
+//! Files to what a plan is asked about: manifests as the watcher would read them from a cluster,
+//! and neutral files of bare numbers.
 //!
 //! Invariant: reads files and nothing else. An object takes the watcher's own way, so that what is
 //! planned from files is what would be planned in the cluster.

@@ -5,7 +5,8 @@
 //!
 //! Catalogue: `[{"Name": "c5.large", "Arch": "amd64", "Cpu": 1930, "Mem": 3114, "Pods": 29,
 //! "Price": 0.085}, …]` with allocatable CPU in thousandths, memory in MiB and dollars an hour.
-//! Workload: `[[cpu thousandths, memory MiB, count], …]`, or a trace in CSV with a line for each pod.
+//! Workload: `[[cpu thousandths, memory MiB, count], …]`, or a trace in CSV with a line for each
+//! pod.
 
 mod catalogue;
 mod demand;

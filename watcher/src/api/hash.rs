@@ -1,13 +1,14 @@
-//! Karpenter's content hashes of NodePools (`v3`) and EC2NodeClasses (`v5`), by which it tells whether a node
-//! is still what its pool and class ask for.
+//! Karpenter's content hashes of NodePools (`v3`) and EC2NodeClasses (`v5`), by which it tells
+//! whether a node is still what its pool and class ask for.
 //!
-//! Solves: is the hash that an object carries the hash of the object as it stands? The function is that of
-//! mitchellh/hashstructure v2 (FormatV2, slices as sets, zero values ignored) over Karpenter's Go types: 64-bit
-//! FNV-1 over field names and values, fields in their order, maps and lists combined by exclusive or.
+//! Solves: is the hash that an object carries the hash of the object as it stands? The function is
+//! that of mitchellh/hashstructure v2 (FormatV2, slices as sets, zero values ignored) over
+//! Karpenter's Go types: 64-bit FNV-1 over field names and values, fields in their order, maps and
+//! lists combined by exclusive or.
 //!
-//! Invariant: nothing is invented. A hash is only ever taken over from an object that carries it, and only
-//! when it is proven to be the object's; what Go tells apart and we do not (a list that is empty and one that
-//! is missing) is tried both ways.
+//! Invariant: nothing is invented. A hash is only ever taken over from an object that carries it,
+//! and only when it is proven to be the object's; what Go tells apart and we do not (a list that is
+//! empty and one that is missing) is tried both ways.
 
 mod shapes;
 
@@ -69,8 +70,8 @@ fn matches<T: Serialize>(value: &T, kind: &Kind, rests: &[u64], carried: &str) -
     }
 }
 
-/// Which of the empty lists and maps are taken as given (`[]`), by the bits of a number in the order in
-/// which they are met; the others are taken as missing.
+/// Which of the empty lists and maps are taken as given (`[]`), by the bits of a number in the
+/// order in which they are met; the others are taken as missing.
 #[derive(Default)]
 struct Empties {
     given: u32,

@@ -157,11 +157,11 @@ pub mod annotations {
     pub const REPLACEMENT: &str = "longshore.dev/replacement";
     /// Highest price that a pod's owner accepts for its node, in millionths of a dollar an hour.
     pub const MAX_PRICE: &str = "longshore.dev/max-price-micro-usd-per-hour";
-    /// `dense` on a NodePool: its nodes may hold more pods of a spread over hosts than the spread's skew, as
-    /// long as kube-scheduler allows it. `safe`, the default, never counts on that.
+    /// `dense` on a NodePool: its nodes may hold more pods of a spread over hosts than the spread's
+    /// skew, as long as kube-scheduler allows it. `safe`, the default, never counts on that.
     pub const SPREAD_DENSITY: &str = "longshore.dev/spread-density";
-    /// Time in RFC 3339 on a NodePool: until then nodes of the cluster that seem to be gone are let go,
-    /// however many they are.
+    /// Time in RFC 3339 on a NodePool: until then nodes of the cluster that seem to be gone are let
+    /// go, however many they are.
     pub const ACCEPT_LOSSES_UNTIL: &str = "longshore.dev/accept-losses-until";
 }
 

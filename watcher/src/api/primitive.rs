@@ -53,8 +53,8 @@ impl From<PlainDuration> for String {
 }
 
 impl From<Duration> for PlainDuration {
-    /// Whole seconds, in the largest unit that says them exactly, as people write them (`720h`); the rest is
-    /// cut off.
+    /// Whole seconds, in the largest unit that says them exactly, as people write them (`720h`);
+    /// the rest is cut off.
     fn from(duration: Duration) -> Self {
         let seconds = duration.as_secs();
         let units = [(3_600, "h"), (60, "m"), (1, "s")];

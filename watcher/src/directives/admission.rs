@@ -1,11 +1,12 @@
 //! Opening nodes to pods, all that wait for it together.
 //!
-//! Invariant: pods are let in while the node is closed to others (`pin.rs`), and it opens to these when no
-//! node waits for its own pods any more, nor is one coming whose pods would find room on it. For pods that cannot be let in so, the time between their
-//! nomination and the opening of their node is as short as it can be, and no other node opens in it.
-//! kube-scheduler retries waiting pods, one after the other, whenever a node joins or opens, and clears the
-//! nomination of each whose own node is still closed; that pod then goes wherever there is room, and all
-//! others are retried because of it. For the same reason a lost nomination is written again only once the
+//! Invariant: pods are let in while the node is closed to others (`pin.rs`), and it opens to these
+//! when no node waits for its own pods any more, nor is one coming whose pods would find room on
+//! it. For pods that cannot be let in so, the time between their nomination and the opening of
+//! their node is as short as it can be, and no other node opens in it. kube-scheduler retries
+//! waiting pods, one after the other, whenever a node joins or opens, and clears the nomination of
+//! each whose own node is still closed; that pod then goes wherever there is room, and all others
+//! are retried because of it. For the same reason a lost nomination is written again only once the
 //! node is open.
 
 use std::collections::BTreeSet;
@@ -31,11 +32,12 @@ use crate::patch::{Precondition, edit_node};
 const CALM: Duration = Duration::from_millis(60);
 /// How long nodes are kept closed at most to await that.
 const CALM_WITHIN: Duration = Duration::from_millis(600);
-/// How long nodes whose own pods are bound are kept closed at most for the sake of others: as long as
-/// these may wait for their pods.
+/// How long nodes whose own pods are bound are kept closed at most for the sake of others: as long
+/// as these may wait for their pods.
 const PINNED_WITHIN: Duration = BOUND_WITHIN;
-/// How long a node with room is kept closed at most for the sake of pods whose own node has yet to come. Nodes that
-/// are launched together come seconds apart, and pods that arrive meanwhile are let in.
+/// How long a node with room is kept closed at most for the sake of pods whose own node has yet to
+/// come. Nodes that are launched together come seconds apart, and pods that arrive meanwhile are
+/// let in.
 const HELD_WITHIN: Duration = PINNED_WITHIN;
 /// How often it is looked whether nodes still are to be kept closed.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -43,7 +45,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// meanwhile is written again.
 const SETTLED_WITHIN: Duration = Duration::from_millis(500);
 
-/// Pods pinned or nominated at once: enough to keep an API server busy, few enough for its fairness.
+/// Pods pinned or nominated at once: enough to keep an API server busy, few enough for its
+/// fairness.
 const WRITES_MAX: usize = 64;
 
 /// Where the nodes to be opened meet. Clones share one meeting.
@@ -92,7 +95,8 @@ struct Opening {
 }
 
 impl Opening {
-    /// True while it would draw in one of `elsewhere`, the shapes of pods that have a node of their own to come.
+    /// True while it would draw in one of `elsewhere`, the shapes of pods that have a node of their
+    /// own to come.
     fn is_held(&self, index: &Index, elsewhere: &BTreeSet<&str>) -> bool {
         self.draws
             && self.since.elapsed() < HELD_WITHIN
@@ -139,7 +143,8 @@ impl Admission {
         self.waiting().iter().flat_map(|it| &it.nominations).any(|it| is_out(index, &it.pod))
     }
 
-    /// All that may open now. Nobody awaits the answer any more of what an earlier session asked for.
+    /// All that may open now. Nobody awaits the answer any more of what an earlier session asked
+    /// for.
     fn take_ready(&self, index: &Index) -> Vec<Opening> {
         let mut waiting = self.waiting();
         let mut all = std::mem::take(&mut *waiting);
@@ -178,8 +183,8 @@ impl Directives {
         Ok(opened)
     }
 
-    /// Waits until the node is open; whoever has the turn opens all that may, until its own is. Nothing when whoever
-    /// was opening it was cut off.
+    /// Waits until the node is open; whoever has the turn opens all that may, until its own is.
+    /// Nothing when whoever was opening it was cut off.
     async fn opened(&self, mut outcome: oneshot::Receiver<Opened>) -> Option<Opened> {
         let _turn = tokio::select! {
             biased;

@@ -1,7 +1,8 @@
 //! What a decision to end a node rests on, looked at again where it takes effect.
 //!
-//! Invariant: a node that is ended by choice holds no pod that a drain would move and the decision did not
-//! know, and nothing that must not be disrupted. When in doubt it stays: the next plan decides anew.
+//! Invariant: a node that is ended by choice holds no pod that a drain would move and the decision
+//! did not know, and nothing that must not be disrupted. When in doubt it stays: the next plan
+//! decides anew.
 
 use std::fmt::Debug;
 
@@ -30,8 +31,8 @@ impl Directives {
         self.store.read(|index| check(index, claim, assumes, now))
     }
 
-    /// The same for good: the node is closed to further pods, and then asked for those that it has. One
-    /// that is not marked for disruption is opened again when it is not to be ended.
+    /// The same for good: the node is closed to further pods, and then asked for those that it has.
+    /// One that is not marked for disruption is opened again when it is not to be ended.
     pub(super) async fn assume_closed(&self, claim: &str, assumes: &Assumption) -> Outcome {
         if planted::is("S17") {
             return Ok(());

@@ -76,8 +76,8 @@ impl Directives {
         Err(refused("CLAIM_EXISTS", &text))
     }
 
-    /// Announces the node to the workloads of its pods, to pods of nobody by their shape: an Event for each of
-    /// thousands would be more writes than all the rest.
+    /// Announces the node to the workloads of its pods, to pods of nobody by their shape: an Event
+    /// for each of thousands would be more writes than all the rest.
     fn announce(&self, claim: &NodeClaim, pods: &[String]) {
         let announced = self.store.read(|index| announcements(index, &claim.name_any(), pods));
         announced.into_iter().for_each(|nominated| self.events.nominate(nominated));
@@ -196,8 +196,9 @@ fn flag(yes: bool) -> String {
     if yes { "true".to_owned() } else { String::new() }
 }
 
-/// Karpenter's hashes of pool and class, where these carry them and they hold: so Karpenter, should it come
-/// back, tells whether the node is still what they ask for. A claim without hashes it never calls drifted.
+/// Karpenter's hashes of pool and class, where these carry them and they hold: so Karpenter, should
+/// it come back, tells whether the node is still what they ask for. A claim without hashes it never
+/// calls drifted.
 fn hashes(wanted: &wire::NodeClaim, index: &Index) -> Vec<(String, String)> {
     let pools = index.pools();
     let pool = pools.pool(&wanted.pool).and_then(|pool| hash::of_pool(pool));

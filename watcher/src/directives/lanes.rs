@@ -1,9 +1,9 @@
 //! Which directives of a session are carried out, and when.
 //!
-//! Invariant: what ends or frees something never waits for what opens or writes something, and neither
-//! waits for nodes that wait for their pods: each lane has places of its own. Directives about one claim
-//! are carried out in the order in which they came. One that has waited too long by this process's own
-//! clock is not started; no other host's clock is asked.
+//! Invariant: what ends or frees something never waits for what opens or writes something, and
+//! neither waits for nodes that wait for their pods: each lane has places of its own. Directives
+//! about one claim are carried out in the order in which they came. One that has waited too long by
+//! this process's own clock is not started; no other host's clock is asked.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -21,11 +21,11 @@ use tokio::time::Instant;
 use super::Directives;
 use crate::project::duration::millis;
 
-/// How long a directive that expires may wait for its start: as long as the scheduler waits before it
-/// decides anew.
+/// How long a directive that expires may wait for its start: as long as the scheduler waits before
+/// it decides anew.
 pub const WAIT_MAX: Duration = Duration::from_secs(20);
-/// Places in the lane of what ends something, and in that of all other writes: enough to keep an API
-/// server busy, few enough for its fairness.
+/// Places in the lane of what ends something, and in that of all other writes: enough to keep an
+/// API server busy, few enough for its fairness.
 const PLACES: usize = 64;
 /// Places of nodes that are being opened. They mostly wait for pods to be bound.
 const OPENING_PLACES: usize = 256;
@@ -76,8 +76,8 @@ impl<'a> Lane<'a> {
 
 impl Directives {
     /// Carries out what is queued until the queue is closed. What earlier sessions were answered is
-    /// forgotten: ids are theirs. Directives under way are dropped with this future; whoever asked will
-    /// ask again.
+    /// forgotten: ids are theirs. Directives under way are dropped with this future; whoever asked
+    /// will ask again.
     pub async fn run(
         &self,
         mut queue: mpsc::Receiver<Directive>,

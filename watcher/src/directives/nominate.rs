@@ -21,8 +21,9 @@ use crate::patch::{code, params};
 
 /// Nominations written at once.
 const CONCURRENCY: usize = 32;
-/// How long the watcher's own watch may take to show them; kube-scheduler's watch is as fast. A node
-/// that is to be opened does not wait longer: what is not seen then is more likely cleared than late.
+/// How long the watcher's own watch may take to show them; kube-scheduler's watch is as fast. A
+/// node that is to be opened does not wait longer: what is not seen then is more likely cleared
+/// than late.
 const SEEN_WITHIN: Duration = Duration::from_millis(60);
 
 /// A pod and the node it was planned for.
@@ -129,8 +130,8 @@ pub(super) fn open(index: &Index, nominations: &[Nomination]) -> Vec<(wire::Pod,
 }
 
 /// How many pods of a shape may be nominated to one node at once. Of pods nominated elsewhere
-/// kube-scheduler knows nothing when it tries a node, of those nominated to it everything: more of them
-/// than a spread over wider domains allows ahead would refuse each other, and for good.
+/// kube-scheduler knows nothing when it tries a node, of those nominated to it everything: more of
+/// them than a spread over wider domains allows ahead would refuse each other, and for good.
 fn together_max(index: &Index, shape: &str) -> usize {
     let spreads = index.shape(shape).map_or(&[][..], |shape| &shape.topology_spread);
     let wide = spreads.iter().filter(|it| !it.schedule_anyway && it.topology_key != HOSTNAME);

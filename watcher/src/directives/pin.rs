@@ -1,8 +1,9 @@
 //! Letting planned pods onto their node while it is closed to all others.
 //!
-//! Invariant: the taint karpenter.sh/unregistered of a joined node carries the node's own name, and a
-//! pinned pod tolerates it with that value only. So kube-scheduler may try pods in any order and retry
-//! them as often as it likes: nobody else finds room there. What cannot be pinned is nominated instead.
+//! Invariant: the taint karpenter.sh/unregistered of a joined node carries the node's own name, and
+//! a pinned pod tolerates it with that value only. So kube-scheduler may try pods in any order and
+//! retry them as often as it likes: nobody else finds room there. What cannot be pinned is
+//! nominated instead.
 
 use std::time::Duration;
 
@@ -21,16 +22,17 @@ use crate::patch::{Part, code, edit, operate};
 
 /// Pods pinned at once.
 const CONCURRENCY: usize = 32;
-/// Longest that kube-scheduler leaves a pod alone which it could not place (its podMaxBackoffSeconds).
+/// Longest that kube-scheduler leaves a pod alone which it could not place (its
+/// podMaxBackoffSeconds).
 const BACK_OFF_MAX: Duration = Duration::from_secs(10);
-/// How long a node stays closed when none of its pinned pods is bound: its own pods would find strangers
-/// in their places if it opened while kube-scheduler lets them wait. Time for two tries: the first may
-/// be made before kube-scheduler has heard of the node, and news of it may be late.
+/// How long a node stays closed when none of its pinned pods is bound: its own pods would find
+/// strangers in their places if it opened while kube-scheduler lets them wait. Time for two tries:
+/// the first may be made before kube-scheduler has heard of the node, and news of it may be late.
 pub(super) const BOUND_WITHIN: Duration = Duration::from_secs(20);
 const _: () = assert!(BOUND_WITHIN.as_secs() >= 2 * BACK_OFF_MAX.as_secs());
 
-/// Makes the taint that closes a node carry the node's name, so that single pods can tolerate it. A node
-/// without a hostname to carry is closed to all pods alike.
+/// Makes the taint that closes a node carry the node's name, so that single pods can tolerate it. A
+/// node without a hostname to carry is closed to all pods alike.
 pub(super) fn close(node: &mut Node) {
     let name = node.labels().get(names::HOSTNAME).cloned();
     let taints = node.spec.as_mut().and_then(|spec| spec.taints.as_mut()).into_iter().flatten();
@@ -58,7 +60,8 @@ impl Directives {
         (self.placement == Placement::Pin).then(|| pass(node)).flatten()
     }
 
-    /// Pins pods to a closed node and waits until they are bound, or until none of them was for a while.
+    /// Pins pods to a closed node and waits until they are bound, or until none of them was for a
+    /// while.
     pub(super) async fn pin(&self, node: &Node, pods: &[String]) {
         let Some(pass) = self.pass_to(node) else { return };
         let _pinning = self.admission.pins();
@@ -96,8 +99,9 @@ impl Directives {
         }
     }
 
-    /// Adds the toleration; false when the pod is gone or another has its name. One request, unless the pod has
-    /// no list of tolerations yet: the API server gives one to every pod, where its defaults are not turned off.
+    /// Adds the toleration; false when the pod is gone or another has its name. One request, unless
+    /// the pod has no list of tolerations yet: the API server gives one to every pod, where its
+    /// defaults are not turned off.
     async fn let_in(&self, pod: &wire::Pod, pass: &Toleration) -> kube::Result<bool> {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace);
         let appended = json!([

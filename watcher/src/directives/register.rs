@@ -1,9 +1,9 @@
 //! Taking a new node into service.
 //!
-//! Invariant: the order. Labels and taints are synced, and the planned pods let in or nominated where their
-//! place is at stake, while the node still repels all others; only then does karpenter.sh/unregistered go. So
-//! kube-scheduler binds what was planned where it was planned. The taint of a node that is not ready goes before,
-//! if it is: refused when it is not ready any more.
+//! Invariant: the order. Labels and taints are synced, and the planned pods let in or nominated
+//! where their place is at stake, while the node still repels all others; only then does
+//! karpenter.sh/unregistered go. So kube-scheduler binds what was planned where it was planned. The
+//! taint of a node that is not ready goes before, if it is: refused when it is not ready any more.
 
 use k8s_openapi::api::core::v1::{Node, Taint as CoreTaint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -52,8 +52,9 @@ impl Directives {
             self.prepare(name, &claim, |node| self.admit(&claim, node)).await?
         } else {
             let node = self.prepare(name, &claim, pin::close).await?;
-            // A node that repels pods even when open takes no nominations: kube-scheduler would clear each
-            // at once, and retry all pods because of it. Where any place is as good, none is told.
+            // A node that repels pods even when open takes no nominations: kube-scheduler would
+            // clear each at once, and retry all pods because of it. Where any place is as good,
+            // none is told.
             let told = has_started(&claim, &node) && !any_order;
             self.open_node(&claim, node, if told { pods } else { &[] }, told).await?
         };
@@ -76,8 +77,8 @@ impl Directives {
         synced.await?.ok_or_else(|| gone(name))
     }
 
-    /// Notes on the claim that its node is open, and whether it takes pods at once: one write for what is known
-    /// at one moment.
+    /// Notes on the claim that its node is open, and whether it takes pods at once: one write for
+    /// what is known at one moment.
     async fn record_registration(&self, claim: &NodeClaim, node: &Node) -> Outcome {
         let (name, at) = (node.name_any(), self.now());
         let touched_ms = self.store.read(|index| index.touched_ms(&name));

@@ -1,7 +1,7 @@
 //! Letting go of a claim whose instance is gone.
 //!
-//! Invariant: only of one that is being deleted, for a reason that its deletion has named. The Node goes before
-//! its claim, so that no claim without finalizer leaves a Node that nobody tends.
+//! Invariant: only of one that is being deleted, for a reason that its deletion has named. The Node
+//! goes before its claim, so that no claim without finalizer leaves a Node that nobody tends.
 
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
@@ -51,8 +51,8 @@ impl Directives {
         Ok(())
     }
 
-    /// Whether a claim is being deleted, or gone: by what the watch has shown, else by the API server, since the
-    /// watch may be late.
+    /// Whether a claim is being deleted, or gone: by what the watch has shown, else by the API
+    /// server, since the watch may be late.
     async fn is_going(&self, name: &str) -> kube::Result<bool> {
         let going = |claim: &NodeClaim| claim.metadata.deletion_timestamp.is_some();
         if self.store.read(|index| index.claim(name).is_some_and(|claim| going(claim))) {

@@ -1,7 +1,8 @@
-//! Events `Nominated`, gathered: a burst is announced once for each workload and not once for each of its nodes.
+//! Events `Nominated`, gathered: a burst is announced once for each workload and not once for each
+//! of its nodes.
 //!
-//! Invariant: whatever is announced is said within [`GATHERED_FOR`], and counted in exactly one Event. What no room is
-//! left for is said at once, by itself.
+//! Invariant: whatever is announced is said within [`GATHERED_FOR`], and counted in exactly one
+//! Event. What no room is left for is said at once, by itself.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,8 +12,8 @@ use tokio::time::Instant;
 
 use super::Happening;
 
-/// How long NodeClaims for one workload are gathered, from the first: as long as a burst takes to be bought for the
-/// most part, and not so long that whoever looks at a pending pod misses it.
+/// How long NodeClaims for one workload are gathered, from the first: as long as a burst takes to
+/// be bought for the most part, and not so long that whoever looks at a pending pod misses it.
 pub const GATHERED_FOR: Duration = Duration::from_millis(500);
 /// Workloads that are gathered for at once.
 const WORKLOADS_MAX: usize = 1024;

@@ -81,8 +81,8 @@ fn failed(store: &Store, name: &str) {
     store.write(|index| index.apply(reference, Ok(pod)));
 }
 
-/// Pods that are expected when the first has failed and the API server has answered, and once none has come
-/// for some time.
+/// Pods that are expected when the first has failed and the API server has answered, and once none
+/// has come for some time.
 async fn expected(server: &Server) -> (u32, u32) {
     let store = Store::new(Clock::reading(|| 0));
     store.write(|index| {

@@ -1,7 +1,7 @@
 //! CapacityBuffers in the index.
 //!
-//! Invariant: a buffer is in the view once what it refers to has been read, and as that was last read;
-//! it holds on to the shape of its pods as a pod would.
+//! Invariant: a buffer is in the view once what it refers to has been read, and as that was last
+//! read; it holds on to the shape of its pods as a pod would.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Nodes, what they can attach, and claims in the index.
 //!
 //! Invariant: nodes and claims are kept as they were read, because the loops and directives compare
-//! what is with what should be before they write. A node of the view has what its CSINode says it can
-//! attach and the devices of its ResourceSlices, in whichever order they come.
+//! what is with what should be before they write. A node of the view has what its CSINode says it
+//! can attach and the devices of its ResourceSlices, in whichever order they come.
 
 use std::sync::Arc;
 
@@ -120,8 +120,8 @@ impl Index {
         self.claims.values()
     }
 
-    /// The node of a claim: the one it names, or the one with its provider id. A node of that name with
-    /// another provider id is another instance's, which has the address of the first.
+    /// The node of a claim: the one it names, or the one with its provider id. A node of that name
+    /// with another provider id is another instance's, which has the address of the first.
     #[must_use]
     pub fn node_of(&self, claim: &NodeClaim) -> Option<&Arc<Node>> {
         let status = claim.status.as_ref()?;

@@ -1,7 +1,7 @@
 //! NodeOverlays in the index.
 //!
-//! Invariant: one that makes no sense by itself is not in the view, and says so in its status; whether
-//! overlays contradict each other is for the scheduler to see.
+//! Invariant: one that makes no sense by itself is not in the view, and says so in its status;
+//! whether overlays contradict each other is for the scheduler to see.
 
 use longshore_proto::types::v1::ObjectKind;
 use longshore_proto::types::v1::object::Kind;

@@ -1,8 +1,9 @@
 //! Owners that are creating pods: how many of theirs are still to come, by the shape of these.
 //!
-//! Invariant: pure. An owner is read when kube-scheduler has failed a pod of it, and what is to come only falls from
-//! then on: by each pod that comes, and to nothing once no pod has come for a while, one comes that is unlike
-//! the others, or none of them is left. A pod that goes adds none: the owner may have been scaled down.
+//! Invariant: pure. An owner is read when kube-scheduler has failed a pod of it, and what is to
+//! come only falls from then on: by each pod that comes, and to nothing once no pod has come for a
+//! while, one comes that is unlike the others, or none of them is left. A pod that goes adds none:
+//! the owner may have been scaled down.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,13 +14,14 @@ use longshore_proto::types::v1::{ObjectKind, PodShape};
 use super::{Index, Key, PodEntry, Source};
 use crate::project::owner::Owner;
 
-/// An owner is still creating pods while they come within this time of each other, in milliseconds: controllers
-/// create hundreds a second, and busy ones pause for less.
+/// An owner is still creating pods while they come within this time of each other, in milliseconds:
+/// controllers create hundreds a second, and busy ones pause for less.
 const GAP_MS: i64 = 2_000;
 /// An owner is not read again sooner than this, in milliseconds, whatever becomes of its pods.
 const AGAIN_MS: i64 = 10_000;
 const _: () = assert!(GAP_MS < AGAIN_MS);
-/// Most owners that wait to be read. One that finds no room is asked for when it fares so with another pod.
+/// Most owners that wait to be read. One that finds no room is asked for when it fares so with
+/// another pod.
 const UNREAD_MAX: usize = 64;
 /// Most owners of which more pods are expected at one time.
 const CREATING_MAX: usize = 256;
@@ -146,11 +148,12 @@ impl Owners {
         None
     }
 
-    /// An owner has been read: how many unfinished pods it wants, none when it may not create what is like those
-    /// that are there.
+    /// An owner has been read: how many unfinished pods it wants, none when it may not create what
+    /// is like those that are there.
     fn read(&mut self, owner: &Arc<Owner>, wanted: Option<usize>, now_ms: i64) {
         self.answered(owner);
-        // One that was not asked has come into being since: an answer about pods that have all gone is none about these.
+        // One that was not asked has come into being since: an answer about pods that have all gone
+        // is none about these.
         let asked = |entry: &&Entry| entry.asked_ms.is_some();
         let Some(entry) = self.known.get(owner).filter(asked) else { return };
         let leaving = if owner.kind.waits_for_the_leaving() { 0 } else { entry.leaving };
@@ -254,13 +257,15 @@ impl Index {
         owner
     }
 
-    /// An owner has been read; `wanted` is how many unfinished pods it wants, none when nothing is to be expected.
+    /// An owner has been read; `wanted` is how many unfinished pods it wants, none when nothing is
+    /// to be expected.
     pub fn owner_read(&mut self, owner: &Arc<Owner>, wanted: Option<usize>) {
         self.owners.read(owner, wanted, self.seen.steady_ms);
         self.tell_coming();
     }
 
-    /// When pods will have ceased to come that are expected now, by the steady clock; none when none are expected.
+    /// When pods will have ceased to come that are expected now, by the steady clock; none when
+    /// none are expected.
     #[must_use]
     pub fn expects_until_ms(&self) -> Option<i64> {
         self.owners.due_ms()

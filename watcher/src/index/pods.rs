@@ -47,8 +47,8 @@ pub struct PodFacts {
     pub tolerates_disruption: bool,
     /// spec.terminationGracePeriodSeconds.
     pub grace_seconds: i64,
-    /// When it should be gone by the API server's clock, in milliseconds since the epoch, once deletion has
-    /// begun.
+    /// When it should be gone by the API server's clock, in milliseconds since the epoch, once
+    /// deletion has begun.
     pub delete_by_ms: Option<i64>,
     /// When deletion was first seen, by the steady clock of the index.
     pub deleting_since_ms: Option<i64>,

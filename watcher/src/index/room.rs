@@ -1,6 +1,7 @@
 //! Room on nodes that are to open, and pods that belong elsewhere.
 //!
-//! Invariant: a pod belongs elsewhere while it waits and the claim that it was planned for has no node in service yet.
+//! Invariant: a pod belongs elsewhere while it waits and the claim that it was planned for has no
+//! node in service yet.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +14,8 @@ use crate::api::NodeClaim;
 use crate::project::requests::add;
 
 impl Index {
-    /// Shapes of the pods that wait for claims whose nodes have yet to open, but for the pods in `apart`.
+    /// Shapes of the pods that wait for claims whose nodes have yet to open, but for the pods in
+    /// `apart`.
     #[must_use]
     pub fn awaited_elsewhere(&self, apart: &BTreeSet<&str>) -> BTreeSet<&str> {
         let is_open = |claim: &NodeClaim| {
@@ -28,7 +30,8 @@ impl Index {
         elsewhere.map(|pod| pod.row.shape_id.as_str()).collect()
     }
 
-    /// True when a node has room for one more pod of any of the shapes, whatever else they ask of a node.
+    /// True when a node has room for one more pod of any of the shapes, whatever else they ask of a
+    /// node.
     #[must_use]
     pub fn has_room(&self, node: &str, shapes: &BTreeSet<&str>) -> bool {
         let Some(Kind::Node(row)) = self.view.get(&Key::new(ObjectKind::Node, node)) else {

@@ -1,6 +1,7 @@
 //! The kinds that are watched, and which of them nothing can be decided without.
 //!
-//! Invariant: what is named here is what the view is made of; it is complete when each has been listed.
+//! Invariant: what is named here is what the view is made of; it is complete when each has been
+//! listed.
 
 /// Kinds of Kubernetes object that are watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -51,8 +52,9 @@ impl Source {
         Self::Pod,
     ];
 
-    /// True for the kinds without which nothing can be decided: those that every API server has, and
-    /// NodeClaims. That one of them is not served is never the same as that there are no objects of it.
+    /// True for the kinds without which nothing can be decided: those that every API server has,
+    /// and NodeClaims. That one of them is not served is never the same as that there are no
+    /// objects of it.
     #[must_use]
     pub const fn is_needed(self) -> bool {
         match self {

@@ -15,8 +15,8 @@ use super::Index;
 /// A moment by two clocks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Now {
-    /// Time of day, in milliseconds since 1970: what the API server's timestamps are compared with. It may
-    /// be wrong by minutes, and jump.
+    /// Time of day, in milliseconds since 1970: what the API server's timestamps are compared with.
+    /// It may be wrong by minutes, and jump.
     pub wall_ms: i64,
     /// Milliseconds since some moment: what tells how long something has been seen here.
     pub steady_ms: i64,

@@ -1,10 +1,10 @@
 //! Objects that cannot be read: what stays of them in the view, and the tombstone beside it.
 //!
-//! Invariant: silence about an object is never its absence. One that cannot be read keeps the row in which
-//! it was last read, and a tombstone says so until it can be read again or is really deleted; a kind that
-//! the API server stops serving keeps all its rows under one tombstone. Only what says by which rules nodes
-//! are made goes out of the view when it is readable and makes no sense: half a rule would allow what its
-//! owner forbade.
+//! Invariant: silence about an object is never its absence. One that cannot be read keeps the row
+//! in which it was last read, and a tombstone says so until it can be read again or is really
+//! deleted; a kind that the API server stops serving keeps all its rows under one tombstone. Only
+//! what says by which rules nodes are made goes out of the view when it is readable and makes no
+//! sense: half a rule would allow what its owner forbade.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use longshore_proto::types::v1::object::Kind;
@@ -35,8 +35,8 @@ pub enum Missing {
 }
 
 impl Index {
-    /// Notes that an object cannot be used: it stays as it was last read, or is left out where that is
-    /// its kind's way, and has a tombstone where nothing may be ended because of it.
+    /// Notes that an object cannot be used: it stays as it was last read, or is left out where that
+    /// is its kind's way, and has a tombstone where nothing may be ended because of it.
     pub(super) fn hold_on<W: Watched>(
         &mut self,
         reference: &ObjectReference,
@@ -74,9 +74,9 @@ impl Index {
         }
     }
 
-    /// The API server does not serve a kind. One that need not be installed and was never seen, or had no
-    /// objects, counts as empty; any other that was listed stays as it was, under a tombstone of the whole
-    /// kind.
+    /// The API server does not serve a kind. One that need not be installed and was never seen, or
+    /// had no objects, counts as empty; any other that was listed stays as it was, under a
+    /// tombstone of the whole kind.
     pub fn missing<W: Watched>(&mut self) -> Missing {
         self.relisting.remove(&W::SOURCE);
         let known = self.known.get(&W::SOURCE).is_some_and(|known| !known.is_empty());
@@ -104,7 +104,8 @@ impl Index {
         }
     }
 
-    /// True when a node may be there that was never readable; the name is empty when it is not known.
+    /// True when a node may be there that was never readable; the name is empty when it is not
+    /// known.
     #[must_use]
     pub fn hides_node(&self, name: &str) -> bool {
         let hidden = self.tombstones.keys().filter(|(source, _)| *source == Source::Node);

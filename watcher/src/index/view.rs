@@ -59,7 +59,8 @@ pub struct Step {
 #[derive(Debug, Default)]
 pub struct View {
     objects: BTreeMap<Key, Object>,
-    /// Tombstones, while the receiver does not know what they are; they are no part of the view then.
+    /// Tombstones, while the receiver does not know what they are; they are no part of the view
+    /// then.
     hidden: Option<BTreeMap<Key, Object>>,
     dirty: BTreeSet<Key>,
     told: u64,

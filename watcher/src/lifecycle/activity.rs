@@ -36,9 +36,10 @@ pub fn steps(index: &Index, now_ms: i64) -> Vec<Step> {
     steps
 }
 
-/// The pods of a claim all run; those that are gone meanwhile are not waited for. Counted are the places
-/// that the plan in force when the node opened wanted on it, and the pods that came there besides.
-/// Where any place was as good as another, no place was at stake: its pods are counted apart.
+/// The pods of a claim all run; those that are gone meanwhile are not waited for. Counted are the
+/// places that the plan in force when the node opened wanted on it, and the pods that came there
+/// besides. Where any place was as good as another, no place was at stake: its pods are counted
+/// apart.
 fn running(index: &Index, claim: &str) -> Option<Step> {
     let node = index.claim(claim)?.status.as_ref()?.node_name.as_deref()?;
     let planned: Vec<_> = index.planned_for(claim).collect();
@@ -54,9 +55,10 @@ fn running(index: &Index, claim: &str) -> Option<Step> {
     Some(Step::Running { claim: claim.to_owned(), places })
 }
 
-/// Places of `shapes` that were planned on a node, held against the pods there. Pods of one shape are the
-/// same to planner and kube-scheduler alike: a place is realised when any pod of the planned shape has it, and
-/// is not given up while one waits that may still come: nothing is said until then.
+/// Places of `shapes` that were planned on a node, held against the pods there. Pods of one shape
+/// are the same to planner and kube-scheduler alike: a place is realised when any pod of the
+/// planned shape has it, and is not given up while one waits that may still come: nothing is said
+/// until then.
 fn at_stake<'a>(
     index: &Index,
     node: &str,

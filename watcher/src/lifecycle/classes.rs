@@ -1,5 +1,5 @@
-//! Node classes that are being deleted: Karpenter puts a finalizer on each, which nobody would take off once
-//! it has gone.
+//! Node classes that are being deleted: Karpenter puts a finalizer on each, which nobody would take
+//! off once it has gone.
 //!
 //! Invariant: one is let go only when no claim uses it, nor any that cannot be read.
 

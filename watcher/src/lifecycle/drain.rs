@@ -2,8 +2,8 @@
 //!
 //! Invariant: only ever through the eviction API while there is time, so that budgets hold; past
 //! the claim's deadline by deletion. Static pods, pods of DaemonSets and pods that tolerate the
-//! taint of a disrupted node stay. A node is not drained while a pod, or the node itself, is there and
-//! cannot be read: it is told to people (`report.rs`), and waited for.
+//! taint of a disrupted node stay. A node is not drained while a pod, or the node itself, is there
+//! and cannot be read: it is told to people (`report.rs`), and waited for.
 
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::jiff::Timestamp;
@@ -115,9 +115,9 @@ fn deadline(claim: &NodeClaim) -> Option<i64> {
     Some(deleted_ms + i64::try_from(grace.as_millis()).unwrap_or(i64::MAX / 2))
 }
 
-/// The deadline by this host's clock, or later: a clock that is ahead of the API server's would have pods
-/// deleted the moment their node begins to go. So the claim must also have been seen to go here for as long as
-/// its drain may take, or for as long as clocks may differ.
+/// The deadline by this host's clock, or later: a clock that is ahead of the API server's would
+/// have pods deleted the moment their node begins to go. So the claim must also have been seen to
+/// go here for as long as its drain may take, or for as long as clocks may differ.
 fn believed(index: &Index, claim: &NodeClaim, deadline_ms: i64, now: Now) -> i64 {
     let deleted = claim.metadata.deletion_timestamp.as_ref();
     let (Some(deleted), false) = (deleted, planted::is("S23b")) else { return deadline_ms };
@@ -142,8 +142,8 @@ pub fn must_leave(pod: &PodEntry, now: Now) -> bool {
     !facts.mirror && !facts.daemon && !facts.tolerates_disruption && !is_stuck(facts, now)
 }
 
-/// True long after a pod should have ended: by the API server's clock, and by what was seen of it here,
-/// because the two clocks may differ by minutes.
+/// True long after a pod should have ended: by the API server's clock, and by what was seen of it
+/// here, because the two clocks may differ by minutes.
 fn is_stuck(facts: &PodFacts, now: Now) -> bool {
     let late = facts.delete_by_ms.is_some_and(|by_ms| now.wall_ms > by_ms + STUCK_AFTER_MS);
     let least_ms = STUCK_AFTER_MS + facts.grace_seconds.saturating_mul(1000).clamp(0, SKEW_MAX_MS);

@@ -1,8 +1,9 @@
 //! Initialisation: when a registered node takes pods.
 //!
-//! Invariant: most nodes take pods when they are opened and are marked in the same writes; those that do not yet
-//! are marked later. A node is initialised when it is ready, its start-up taints are gone, and every
-//! resource that its claim asked for is there; what it waits for is said on the claim.
+//! Invariant: most nodes take pods when they are opened and are marked in the same writes; those
+//! that do not yet are marked later. A node is initialised when it is ready, its start-up taints
+//! are gone, and every resource that its claim asked for is there; what it waits for is said on the
+//! claim.
 
 use std::collections::BTreeMap;
 
@@ -144,8 +145,8 @@ fn is_ephemeral(taint: &Taint) -> bool {
         || key.starts_with(names::READINESS_PREFIX)
 }
 
-/// A resource that the claim asks for and the node does not have. Devices come with a plug-in or with
-/// the slices of a driver. What volumes can be attached a node says elsewhere, or not at all.
+/// A resource that the claim asks for and the node does not have. Devices come with a plug-in or
+/// with the slices of a driver. What volumes can be attached a node says elsewhere, or not at all.
 fn missing_resource<'a>(index: &Index, claim: &'a NodeClaim, node: &Node) -> Option<&'a str> {
     let devices = index.devices_on(&node.name_any());
     let allocatable = node.status.as_ref().and_then(|s| s.allocatable.as_ref());

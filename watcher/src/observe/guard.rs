@@ -1,7 +1,7 @@
 //! An object as it comes from the API server: decoded, or what can be told of it all the same.
 //!
-//! Invariant: one object that cannot be decoded spoils no list. Its metadata is read for itself, and so is the
-//! node that a pod is on: what it may be about is not more than that node then.
+//! Invariant: one object that cannot be decoded spoils no list. Its metadata is read for itself,
+//! and so is the node that a pod is on: what it may be about is not more than that node then.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,8 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// An object, or why it cannot be decoded. Like kube's `DeserializeGuard`, but for what it tells of the latter.
+/// An object, or why it cannot be decoded. Like kube's `DeserializeGuard`, but for what it tells of
+/// the latter.
 #[derive(Clone, Debug)]
 pub struct Guarded<K>(pub Result<K, Undecoded>);
 

@@ -1,16 +1,18 @@
 //! Patches that rest on values instead of on a version.
 //!
-//! Invariant: every value that a patch replaces, removes or finds absent is tested before, as it was seen, and so is
-//! whatever else the decision rested on. So it is refused when one of these has changed meanwhile, and not when
-//! anything else has: a kubelet writes the status of its node all the time.
+//! Invariant: every value that a patch replaces, removes or finds absent is tested before, as it
+//! was seen, and so is whatever else the decision rested on. So it is refused when one of these has
+//! changed meanwhile, and not when anything else has: a kubelet writes the status of its node all
+//! the time.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-/// Operations (RFC 6902) that turn one object into the other, guarded by what they replace and by the values at the
-/// paths of `preconditions` (JSON pointers, RFC 6901); nothing when the objects are equal. An empty list or map that was not there
-/// is none, as in the API. What is absent is tested to be null, which an API server takes for the same.
+/// Operations (RFC 6902) that turn one object into the other, guarded by what they replace and by
+/// the values at the paths of `preconditions` (JSON pointers, RFC 6901); nothing when the objects
+/// are equal. An empty list or map that was not there is none, as in the API. What is absent is
+/// tested to be null, which an API server takes for the same.
 #[must_use]
 pub fn operations(before: &Value, after: &Value, preconditions: &[String]) -> Option<Value> {
     let mut change = Change::default();

@@ -1,7 +1,7 @@
 //! Writing to nodes, which their kubelets write to all the time.
 //!
-//! Invariant: a write is refused when what it rests on has changed since, and then decided again from the node as it
-//! is. It is not refused for a heartbeat.
+//! Invariant: a write is refused when what it rests on has changed since, and then decided again
+//! from the node as it is. It is not refused for a heartbeat.
 
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
@@ -19,8 +19,9 @@ pub enum Precondition {
     Service,
 }
 
-/// Edits a node as [`edit`] does, with a first try that holds what it replaces and `precondition` against the node, not
-/// its version. When that is refused the node is read, and edited as it then is.
+/// Edits a node as [`edit`] does, with a first try that holds what it replaces and `precondition`
+/// against the node, not its version. When that is refused the node is read, and edited as it then
+/// is.
 ///
 /// # Errors
 /// As [`edit`].
@@ -63,8 +64,8 @@ fn patch_of(
     Ok(operations(&old, &value(&after)?, &precondition.of(&old)))
 }
 
-/// True when the node is not as it was seen, or others wrote to it too fast for the API server. It answers 422 to a
-/// test that fails, and to what it holds invalid; the latter it says again.
+/// True when the node is not as it was seen, or others wrote to it too fast for the API server. It
+/// answers 422 to a test that fails, and to what it holds invalid; the latter it says again.
 fn is_contested(error: &kube::Error) -> bool {
     matches!(code(error), Some(409 | 422))
 }
@@ -81,7 +82,8 @@ impl Precondition {
     }
 }
 
-/// The Ready condition's type and status: it is known by its place, and the times in it change with each heartbeat.
+/// The Ready condition's type and status: it is known by its place, and the times in it change with
+/// each heartbeat.
 fn readiness(node: &Value) -> Vec<String> {
     let conditions = node.pointer("/status/conditions").and_then(Value::as_array);
     let place = conditions.and_then(|all| all.iter().position(|it| it["type"] == "Ready"));

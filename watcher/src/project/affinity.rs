@@ -40,7 +40,8 @@ pub struct PodAffinities {
     pub preferred_anti: Vec<PodAffinityTerm>,
 }
 
-/// Topology spread constraints of a pod. One without a selector counts no pods, so it bounds nothing.
+/// Topology spread constraints of a pod. One without a selector counts no pods, so it bounds
+/// nothing.
 ///
 /// # Errors
 /// A selector that cannot be read.
@@ -219,7 +220,8 @@ pub fn required_nodes(affinity: Option<&core::NodeAffinity>) -> FieldResult<Vec<
     Ok(terms)
 }
 
-/// The same for pods of a DaemonSet, each of which names its node beside what the DaemonSet asks for.
+/// The same for pods of a DaemonSet, each of which names its node beside what the DaemonSet asks
+/// for.
 ///
 /// # Errors
 /// An expression that cannot be read.

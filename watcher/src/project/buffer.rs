@@ -1,7 +1,7 @@
 //! CapacityBuffers, once what they refer to has been read.
 //!
-//! Invariant: pods of a buffer give way to all others, have no volumes of their own and need no other
-//! pod near; apart from that they are the pods of their template.
+//! Invariant: pods of a buffer give way to all others, have no volumes of their own and need no
+//! other pod near; apart from that they are the pods of their template.
 
 use std::collections::BTreeSet;
 

@@ -90,8 +90,8 @@ pub fn are_claimed(spec: &PodSpec) -> bool {
     spec.resource_claims.as_ref().is_some_and(|claims| !claims.is_empty())
 }
 
-/// What the claims of a pod ask for. Which containers use them does not matter: a claim is allocated
-/// for its pod.
+/// What the claims of a pod ask for. Which containers use them does not matter: a claim is
+/// allocated for its pod.
 #[must_use]
 pub fn wanted(namespace: &str, spec: &PodSpec, around: &Surroundings) -> Wanted {
     let mut wanted = Wanted::default();

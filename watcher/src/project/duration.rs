@@ -1,6 +1,7 @@
 //! Durations and times of Kubernetes objects as the wire has them.
 //!
-//! Invariant: what the CRDs' patterns accept is accepted, and nothing that means another unit there.
+//! Invariant: what the CRDs' patterns accept is accepted, and nothing that means another unit
+//! there.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use prost_types::{Duration, Timestamp};

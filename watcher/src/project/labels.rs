@@ -1,15 +1,15 @@
 //! Which labels of a pod belong to its shape.
 //!
 //! Invariant: a label that only tells pods of one workload apart stays out, or every rollout and
-//! every job would make new shapes, nor one that a pod gets only with its node, or no pod that runs would
-//! be like one that waits; unless the pod's own constraints refer to it.
+//! every job would make new shapes, nor one that a pod gets only with its node, or no pod that runs
+//! would be like one that waits; unless the pod's own constraints refer to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::core::v1::{Affinity, PodAffinityTerm, PodSpec};
 
-/// Labels that controllers write to tell generations or instances of pods apart, and those that the API
-/// server copies from the node when it binds a pod.
+/// Labels that controllers write to tell generations or instances of pods apart, and those that the
+/// API server copies from the node when it binds a pod.
 const TRANSIENT: [&str; 10] = [
     "pod-template-hash",
     "controller-revision-hash",

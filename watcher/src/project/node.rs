@@ -42,8 +42,9 @@ pub fn node(node: &Node) -> Result<wire::Node, Fault> {
     })
 }
 
-/// True for the taint of a node that is not ready, on one that is and has yet to be opened: it is taken off when the
-/// node is. kube-controller-manager takes it off too, of a dozen nodes a second where the API server is busy.
+/// True for the taint of a node that is not ready, on one that is and has yet to be opened: it is
+/// taken off when the node is. kube-controller-manager takes it off too, of a dozen nodes a second
+/// where the API server is busy.
 #[must_use]
 pub fn is_outlived(node: &Node, taint: &Taint) -> bool {
     let taints = node.spec.iter().flat_map(|spec| spec.taints.iter().flatten());

@@ -1,7 +1,8 @@
 //! NodeOverlays.
 //!
 //! Invariant: an overlay with one field that cannot be read is a fault as a whole: half of it would
-//! change prices that its owner did not mean. Amounts of money are exact, in millionths of a dollar.
+//! change prices that its owner did not mean. Amounts of money are exact, in millionths of a
+//! dollar.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,8 @@
-//! Owners of pods that create several of one kind: whose pod it is, and how many pods such an owner wants.
+//! Owners of pods that create several of one kind: whose pod it is, and how many pods such an owner
+//! wants.
 //!
-//! Invariant: where the next pod may not come, or may differ from the last in what decides where it runs, there is no
-//! number.
+//! Invariant: where the next pod may not come, or may differ from the last in what decides where it
+//! runs, there is no number.
 
 use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
@@ -47,8 +48,8 @@ pub struct Owner {
     pub name: String,
 }
 
-/// The owner that may be creating more pods like this one; none for any other, and for pods with a volume that
-/// is made for each of them, in a zone of its own.
+/// The owner that may be creating more pods like this one; none for any other, and for pods with a
+/// volume that is made for each of them, in a zone of its own.
 #[must_use]
 pub fn of(pod: &Pod) -> Option<Owner> {
     let owner = pod::controller(pod)?;
@@ -72,7 +73,8 @@ pub fn of(pod: &Pod) -> Option<Owner> {
 
 /// An object that creates pods.
 pub trait Creates {
-    /// How many unfinished pods it wants there to be; None when it may create none now, or unlike ones.
+    /// How many unfinished pods it wants there to be; None when it may create none now, or unlike
+    /// ones.
     fn wanted(&self) -> Option<usize>;
 }
 

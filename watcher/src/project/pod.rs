@@ -1,6 +1,7 @@
 //! Pods: a shape and a small row.
 //!
-//! Invariant: the row is all that changes in a pod's life; the shape stays while its constraints do.
+//! Invariant: the row is all that changes in a pod's life; the shape stays while its constraints
+//! do.
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;

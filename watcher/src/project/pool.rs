@@ -33,8 +33,8 @@ pub fn pool(pool: &NodePool) -> Result<wire::NodePool, Fault> {
     Ok(unless_deleted(&pool.metadata, noted))
 }
 
-/// The pool as it is; but one that is being deleted keeps what it has, by its own rules, and gets nothing
-/// more.
+/// The pool as it is; but one that is being deleted keeps what it has, by its own rules, and gets
+/// nothing more.
 pub(super) fn unless_deleted(metadata: &ObjectMeta, pool: wire::NodePool) -> wire::NodePool {
     if metadata.deletion_timestamp.is_none() || planted::is("S29") {
         return pool;

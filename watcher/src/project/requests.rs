@@ -108,8 +108,8 @@ fn with_limits(
     list
 }
 
-/// Pod-level requests replace what the containers ask for together; a pod-level limit stands in where
-/// neither says anything, as the API server defaults it.
+/// Pod-level requests replace what the containers ask for together; a pod-level limit stands in
+/// where neither says anything, as the API server defaults it.
 fn override_by_pod_level(total: &mut Resources, spec: &PodSpec) -> FieldResult<()> {
     let Some(level) = &spec.resources else { return Ok(()) };
     let asked = level.requests.clone().unwrap_or_default();

@@ -162,8 +162,8 @@ pub fn core_taint(taint: &Taint) -> core::Taint {
     }
 }
 
-/// Tolerations; those with an operator or effect that this build does not know tolerate nothing. A pod
-/// that was pinned to one node is of the same kind as before.
+/// Tolerations; those with an operator or effect that this build does not know tolerate nothing. A
+/// pod that was pinned to one node is of the same kind as before.
 #[must_use]
 pub fn tolerations(list: Option<&[core::Toleration]>) -> Vec<Toleration> {
     let all = list.unwrap_or_default().iter().filter_map(toleration);

@@ -1,6 +1,7 @@
 //! What a pod's projection depends on besides the pod: namespace labels, volumes and devices.
 //!
-//! Invariant: holds only the few fields that placement needs, so that a big cluster stays small here.
+//! Invariant: holds only the few fields that placement needs, so that a big cluster stays small
+//! here.
 
 use std::collections::BTreeMap;
 

@@ -36,8 +36,8 @@ pub fn has_claims(spec: &PodSpec) -> bool {
     volumes.any(|v| v.persistent_volume_claim.is_some() || v.ephemeral.is_some())
 }
 
-/// Demand of the volumes of a pod called `pod`, which names its ephemeral claims. A claim that several
-/// volumes of the pod name is one volume.
+/// Demand of the volumes of a pod called `pod`, which names its ephemeral claims. A claim that
+/// several volumes of the pod name is one volume.
 #[must_use]
 pub fn demand(namespace: &str, pod: &str, spec: &PodSpec, around: &Surroundings) -> Demand {
     let mut total = Demand::default();
@@ -75,7 +75,8 @@ pub fn template_demand(templates: &[PersistentVolumeClaim], around: &Surrounding
     })
 }
 
-/// The demands of both, together: each alternative of one with each of the other that agrees with it.
+/// The demands of both, together: each alternative of one with each of the other that agrees with
+/// it.
 #[must_use]
 pub fn combine(a: Demand, b: Demand) -> Demand {
     let mut impossible = if a.impossible.is_empty() { b.impossible } else { a.impossible };

@@ -91,8 +91,8 @@ pub(super) async fn open(
 struct Silence(Option<(u64, Instant)>);
 
 impl Silence {
-    /// Looked at when changes or bookmarks are sent, which is often enough. `awaited` counts the messages
-    /// that have been acknowledged; nothing when none is under way.
+    /// Looked at when changes or bookmarks are sent, which is often enough. `awaited` counts the
+    /// messages that have been acknowledged; nothing when none is under way.
     fn is_too_long(&mut self, awaited: Option<u64>) -> bool {
         let Some(awaited) = awaited else {
             self.0 = None;
@@ -140,8 +140,8 @@ impl Link {
         let mut bookmark_at = Instant::now() + self.bookmark_interval;
         let mut silence = Silence::default();
         loop {
-            // In an order in which none starves another: what is first comes at most so often, and results
-            // only while the connection takes them.
+            // In an order in which none starves another: what is first comes at most so often, and
+            // results only while the connection takes them.
             tokio::select! {
                 biased;
                 () = tokio::time::sleep_until(flush_at.unwrap_or(bookmark_at)) => {
@@ -214,8 +214,8 @@ fn observation(index: &mut Index) -> Option<String> {
     Some(propagate::traceparent_of(&span))
 }
 
-/// The scheduler's next message. One that shuts down closes both directions at once: what it said last comes
-/// before the end of the other one.
+/// The scheduler's next message. One that shuts down closes both directions at once: what it said
+/// last comes before the end of the other one.
 async fn next(
     inbound: &mut Streaming<SyncResponse>,
     outbound: &mpsc::Sender<SyncRequest>,

@@ -14,7 +14,8 @@ use tokio_util::sync::CancellationToken;
 use super::scheduler::View;
 use super::support::{World, create, pod};
 
-/// A cluster whose pods are created by the test, and failed by kube-scheduler's stand-in: it has no node.
+/// A cluster whose pods are created by the test, and failed by kube-scheduler's stand-in: it has no
+/// node.
 async fn world() -> World {
     let cluster = ClusterConfig { controllers: false, ..ClusterConfig::default() };
     let supervisor = Supervisor::new(CancellationToken::new(), Platform::system());

@@ -81,7 +81,8 @@ async fn registered(world: &World, session: &mut Session) {
     session.direct(create_claim("c1", &[])).await;
     session.direct(Action::RecordLaunch(record_launch("c1"))).await;
     create(&world.all::<Node>(), node("n1", &provider_id("c1"))).await;
-    // The API server has given it the taint of a node that is not ready, which is not told of one that is.
+    // The API server has given it the taint of a node that is not ready, which is not told of one
+    // that is.
     let taints = |node: &longshore_proto::types::v1::Node| node.taints.len();
     session.until("the node", |view| view.node("n1").is_some_and(|it| taints(it) == 1)).await;
     let (claim, node) = ("c1".to_owned(), "n1".to_owned());

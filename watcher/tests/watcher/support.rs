@@ -71,7 +71,8 @@ impl World {
         Self::assemble(cluster, supervisor, adapt, (kinds, |client| client.clone())).await
     }
 
-    /// One whose watcher sees the API server through a client of its own. No controller runs beside it.
+    /// One whose watcher sees the API server through a client of its own. No controller runs beside
+    /// it.
     pub async fn seen(through: impl FnOnce(&kube::Client) -> kube::Client) -> Self {
         let platform = longshore_runtime::platform::Platform::system();
         let supervisor = Supervisor::new(CancellationToken::new(), platform);

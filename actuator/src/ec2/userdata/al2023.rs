@@ -1,8 +1,8 @@
 //! Amazon Linux 2023: a NodeConfig for nodeadm, in a multipart document.
 //!
-//! Invariant: ours is the last part, and nodeadm merges later parts over earlier ones. What the node
-//! class does not set is left to nodeadm, which computes pods and reservations of a type as the
-//! catalogue does; so templates do not depend on the type.
+//! Invariant: ours is the last part, and nodeadm merges later parts over earlier ones. What the
+//! node class does not set is left to nodeadm, which computes pods and reservations of a type as
+//! the catalogue does; so templates do not depend on the type.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! Terminations: whether an instance is the claim's that names it, and what ending it amounts to.
 //!
-//! Invariant: a cluster ends what is recorded or tagged as its own, or what its claim names and nothing that
-//! is recorded or tagged speaks against. What is lost may come back in parts: a record or a tag that is empty
-//! says nothing, one that names somebody else is the last word.
+//! Invariant: a cluster ends what is recorded or tagged as its own, or what its claim names and
+//! nothing that is recorded or tagged speaks against. What is lost may come back in parts: a record
+//! or a tag that is empty says nothing, one that names somebody else is the last word.
 
 use std::time::Duration;
 
@@ -18,8 +18,8 @@ use crate::inventory::cluster_name;
 use crate::leader::Leader;
 use crate::ledger::{Book, Draft, LaunchRecord, Move, Phase};
 
-/// How long EC2 may take to say what there is of instances that are to end; whoever asks waits for it, and
-/// asks again.
+/// How long EC2 may take to say what there is of instances that are to end; whoever asks waits for
+/// it, and asks again.
 const LOOK_UP_WITHIN: Duration = Duration::from_secs(10);
 
 /// Instances that are to end with what the inventory has of each.
@@ -35,8 +35,8 @@ pub(super) fn with_instances(
     terminations.into_iter().map(known).collect()
 }
 
-/// What EC2 says by id of instances that neither the inventory nor the ledger knows: those that lost both
-/// their tags and their record.
+/// What EC2 says by id of instances that neither the inventory nor the ledger knows: those that
+/// lost both their tags and their record.
 pub(super) async fn look_up(
     leader: &Leader,
     terminations: &[(Termination, Option<Instance>)],
@@ -116,7 +116,8 @@ impl Plan {
         None
     }
 
-    /// True when what is recorded is the launch, or the instance, of the claim that a termination names.
+    /// True when what is recorded is the launch, or the instance, of the claim that a termination
+    /// names.
     fn is_of(
         &self,
         record: &LaunchRecord,
@@ -137,8 +138,8 @@ impl Plan {
         own && !foreign && (named || lives) && (by_launch || by_claim)
     }
 
-    /// True for another autoscaler's instance that was never tagged with a claim, asked for as such: the launch
-    /// of one that was stopped before it noted what came of it.
+    /// True for another autoscaler's instance that was never tagged with a claim, asked for as
+    /// such: the launch of one that was stopped before it noted what came of it.
     fn is_nobodys(
         &self,
         record: &LaunchRecord,
@@ -164,8 +165,9 @@ impl Plan {
         !cluster.is_empty() && cluster != self.cluster_id
     }
 
-    /// An instance that the ledger does not know. Its tags say whose it is, or nothing of it is left but what
-    /// the claim says: then EC2 is asked by its id, and nothing that it shows may speak against the claim.
+    /// An instance that the ledger does not know. Its tags say whose it is, or nothing of it is
+    /// left but what the claim says: then EC2 is asked by its id, and nothing that it shows may
+    /// speak against the claim.
     fn terminate_unknown(
         &self,
         book: &Book,
@@ -213,7 +215,8 @@ impl Plan {
         own && launched && !claim.is_empty() && may_be_of(instance, claim)
     }
 
-    /// The record of an instance that was lost, by its tags and by what its claim says where these are silent.
+    /// The record of an instance that was lost, by its tags and by what its claim says where these
+    /// are silent.
     fn remembered(
         &self,
         instance: Option<&Instance>,
@@ -232,8 +235,8 @@ impl Plan {
     }
 }
 
-/// True unless an instance is tagged with another claim. One that was not tagged with any is the claim's that
-/// names it: Karpenter writes that tag some time after the launch.
+/// True unless an instance is tagged with another claim. One that was not tagged with any is the
+/// claim's that names it: Karpenter writes that tag some time after the launch.
 fn may_be_of(instance: &Instance, claim: &str) -> bool {
     let tagged = instance.tag(TAG_CLAIM);
     tagged.is_empty() || tagged == claim

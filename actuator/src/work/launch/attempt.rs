@@ -173,8 +173,8 @@ fn use_template(leader: &Leader, name: &str) -> Arc<OnceCell<()>> {
     Arc::clone(&known.made)
 }
 
-/// Records what EC2 is asked for, of all launches at once. False when one of them has moved meanwhile: then nothing
-/// is recorded, and nothing may be asked.
+/// Records what EC2 is asked for, of all launches at once. False when one of them has moved
+/// meanwhile: then nothing is recorded, and nothing may be asked.
 async fn ask(leader: &Leader, members: &Members, order: &Order) -> Result<bool, LedgerError> {
     let expected: Vec<_> =
         members.iter().map(|launch| (launch.launch_id().to_owned(), launch.attempts)).collect();

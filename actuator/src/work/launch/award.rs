@@ -1,7 +1,7 @@
 //! Whose the instances of a call are.
 //!
-//! Invariant: decided once, in one edit of the ledger, when the whole outcome of the call is known; shown and
-//! tagged after it.
+//! Invariant: decided once, in one edit of the ledger, when the whole outcome of the call is known;
+//! shown and tagged after it.
 
 use longshore_proto::capacity::v1::InstancePhase;
 
@@ -13,8 +13,8 @@ use crate::ledger::{Answer, Awarded, Book, Draft, LedgerError, award};
 use crate::nodeclass::Resolved;
 use crate::wire;
 
-/// EC2 has launched as many as were asked for, or fewer: the rest is asked for again, without what was not to be
-/// had.
+/// EC2 has launched as many as were asked for, or fewer: the rest is asked for again, without what
+/// was not to be had.
 pub async fn launched(
     leader: &Leader,
     deal: &Deal<'_>,
@@ -28,8 +28,8 @@ pub async fn launched(
         instances.iter().for_each(|instance| inventory.bought(instance.clone()));
     });
     if deal.members.len() == 1 {
-        // Shown first: whoever sees the launch launched finds its instance. Of several it is not known yet whose
-        // each is.
+        // Shown first: whoever sees the launch launched finds its instance. Of several it is not
+        // known yet whose each is.
         instances.iter().for_each(|instance| wire::show_instance(&leader.board, instance));
     }
     let answer = Answer {
@@ -109,8 +109,8 @@ fn fresh_instance(leader: &Leader, deal: &Deal<'_>, bought: &Bought) -> Instance
     }
 }
 
-/// The image that the instance boots: it is written on the claim before EC2 lists the instance. A repeated
-/// call may be of an earlier day, with other images.
+/// The image that the instance boots: it is written on the claim before EC2 lists the instance. A
+/// repeated call may be of an earlier day, with other images.
 fn image_of(leader: &Leader, deal: &Deal<'_>, instance_type: &str) -> String {
     let market = leader.market.borrow();
     let facts = market.listing.types.get(instance_type);

@@ -1,7 +1,8 @@
 //! The call itself, as it shows in traces.
 //!
-//! Invariant: whichever launch one begins with, its trace leads to the request that EC2 got: the call is in the trace
-//! of the first, and each other trace has a span of its own that is linked with it, both ways.
+//! Invariant: whichever launch one begins with, its trace leads to the request that EC2 got: the
+//! call is in the trace of the first, and each other trace has a span of its own that is linked
+//! with it, both ways.
 
 use std::time::Duration;
 

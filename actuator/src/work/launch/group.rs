@@ -1,7 +1,8 @@
 //! Which launches are asked for in one call.
 //!
-//! Invariant: only such as EC2 would be asked for in the same words, but for whose they are; what waits already
-//! goes together, nothing is waited for. A call that was made for several is resumed for all of them that wait.
+//! Invariant: only such as EC2 would be asked for in the same words, but for whose they are; what
+//! waits already goes together, nothing is waited for. A call that was made for several is resumed
+//! for all of them that wait.
 
 use std::sync::Arc;
 
@@ -68,8 +69,8 @@ fn same_node(one: &Launch, other: &Launch) -> bool {
         && *startup_taints == other.startup_taints
 }
 
-/// Those of a group that still want something of EC2: all that wait for the answer to one call, or all that can be
-/// asked for together.
+/// Those of a group that still want something of EC2: all that wait for the answer to one call, or
+/// all that can be asked for together.
 pub fn pending(leader: &Leader, group: &[String]) -> Vec<Arc<LaunchRecord>> {
     let book = leader.ledger.book();
     let records = group.iter().filter_map(|id| book.launches.get(id));

@@ -41,7 +41,8 @@ pub struct Deal<'a> {
     pub repeated: bool,
 }
 
-/// What an answer comes to. When the ledger cannot take that down, the answer is kept: EC2 has said all that it will.
+/// What an answer comes to. When the ledger cannot take that down, the answer is kept: EC2 has said
+/// all that it will.
 pub async fn settle(
     leader: &Leader,
     deal: &Deal<'_>,
@@ -233,8 +234,8 @@ async fn template_missing(
     refuse(leader, deal, if at_once { Next::Again } else { Next::Later }).await
 }
 
-/// True while EC2 may not have learned yet of a profile that we have just made. The answer to a repeated call
-/// is that of the first one, of whenever that was.
+/// True while EC2 may not have learned yet of a profile that we have just made. The answer to a
+/// repeated call is that of the first one, of whenever that was.
 fn fresh_profile(leader: &Leader, deal: &Deal<'_>) -> bool {
     let made = deal.class.is_some_and(|class| !class.class.role.is_empty());
     let since = |id: &str| leader.paces().of(id).since;

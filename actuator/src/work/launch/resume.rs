@@ -1,9 +1,10 @@
 //! A call whose answer is not known: by this process or by a leader before it.
 //!
-//! Invariant: such a call is never taken for failed. What there is of it is looked up first; then the same
-//! call is made again, byte for byte, for all launches that it was made for; and nothing is concluded from
-//! not finding an instance before EC2 must have shown it. A call that has been answered is not made again by the
-//! leader that heard it: neither while only the ledger lacks the answer, nor while what was refused is waited for.
+//! Invariant: such a call is never taken for failed. What there is of it is looked up first; then
+//! the same call is made again, byte for byte, for all launches that it was made for; and nothing
+//! is concluded from not finding an instance before EC2 must have shown it. A call that has been
+//! answered is not made again by the leader that heard it: neither while only the ledger lacks the
+//! answer, nor while what was refused is waited for.
 
 use std::sync::Arc;
 

@@ -1,6 +1,7 @@
 //! NodeClaims: each stands for an instance, which the region has to show with its tags.
 //!
-//! Invariant: a claim that is not taken over whole is never ended for it; the row says what happens instead.
+//! Invariant: a claim that is not taken over whole is never ended for it; the row says what happens
+//! instead.
 
 use longshore_actuator::cloud::{Instance, TAG_CLAIM, TAG_CLUSTER_NAME, TAG_POOL};
 use longshore_watcher::api::keys::annotations::{
@@ -82,7 +83,8 @@ fn of_instance(facts: &Facts, id: &str, (claim, pool): (&str, &str)) -> Option<(
 
 /// A tag by which an instance would be another's, and what it should be.
 fn mistagged(found: &Instance, claim: &str, cluster: &str) -> Option<(String, String)> {
-    // Karpenter writes this tag some time after the launch; the claim knows its instance all the same.
+    // Karpenter writes this tag some time after the launch; the claim knows its instance all the
+    // same.
     if !["", claim].contains(&found.tag(TAG_CLAIM)) {
         let why = format!("its instance is tagged {TAG_CLAIM}={}", found.tag(TAG_CLAIM));
         return Some((why, format!("Key={TAG_CLAIM},Value={claim}")));

@@ -1,7 +1,8 @@
-//! Nodes of pools that no NodeClaim stands for: those of the first API, and those whose claim was lost.
+//! Nodes of pools that no NodeClaim stands for: those of the first API, and those whose claim was
+//! lost.
 //!
-//! Invariant: such a node is never drained nor ended by Longshore; its room counts for pods that are there. An
-//! instance without even a node is ended.
+//! Invariant: such a node is never drained nor ended by Longshore; its room counts for pods that
+//! are there. An instance without even a node is ended.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +30,8 @@ pub fn rows(facts: &Facts) -> Vec<Row> {
     machines.chain(unclaimed.map(node)).chain(instances(facts)).collect()
 }
 
-/// Instances of the cluster that neither a claim nor a node stands for: Longshore ends them, as Karpenter would.
+/// Instances of the cluster that neither a claim nor a node stands for: Longshore ends them, as
+/// Karpenter would.
 fn instances(facts: &Facts) -> Vec<Row> {
     let Some(account) = facts.account().filter(|account| !account.cluster.is_empty()) else {
         return Vec::new();

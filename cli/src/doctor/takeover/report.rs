@@ -1,6 +1,7 @@
 //! What the takeover comes to, in print.
 //!
-//! Invariant: every row that is not simply taken over is printed whole; those that are may be counted.
+//! Invariant: every row that is not simply taken over is printed whole; those that are may be
+//! counted.
 
 use std::fmt::Write as _;
 

@@ -1,5 +1,5 @@
-//! Pools that ask for labels that few types have, for zones by their ids, and under DaemonSets that are larger than
-//! small types: what is planned for them stands the independent check.
+//! Pools that ask for labels that few types have, for zones by their ids, and under DaemonSets that
+//! are larger than small types: what is planned for them stands the independent check.
 
 use std::collections::BTreeSet;
 

@@ -54,7 +54,8 @@ async fn whoever_opens_it_finds_all_pages_and_ends_the_writer_before() {
     assert_eq!(first.open().await.unwrap()["b-1"], b"theirs");
 }
 
-/// Stopped between two requests, and going on when the Lease is another's: that one's journal stays open.
+/// Stopped between two requests, and going on when the Lease is another's: that one's journal stays
+/// open.
 #[tokio::test(start_paused = true)]
 async fn a_process_that_loses_the_lease_while_it_opens_the_journal_writes_nothing() {
     let cluster = cluster();

@@ -178,8 +178,8 @@ impl ClusterHandle {
         router(self.endpoint.clone())
     }
 
-    /// Shows every object of a resource (`nodeclaims.karpenter.sh`) as it is now, in order of its key:
-    /// the truth, for those who judge a run.
+    /// Shows every object of a resource (`nodeclaims.karpenter.sh`) as it is now, in order of its
+    /// key: the truth, for those who judge a run.
     pub fn visit(&self, resource: &str, mut show: impl FnMut(&serde_json::Value)) {
         let state = self.server.lock();
         state.store.list(resource, "", None).for_each(|(_, stored)| show(&stored.value));

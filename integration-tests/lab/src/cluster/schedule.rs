@@ -196,8 +196,8 @@ impl Scheduler {
     }
 }
 
-/// Writes why a pod is not scheduled. Like kube-scheduler, a failed attempt withdraws a nomination, and
-/// one that ends as the last did writes nothing.
+/// Writes why a pod is not scheduled. Like kube-scheduler, a failed attempt withdraws a nomination,
+/// and one that ends as the last did writes nothing.
 fn report(server: &Server, pod: &PodView, reason: &str, message: &str) {
     let conditions = object::items(&pod.value()["status"]["conditions"]);
     let says = |one: &serde_json::Value| {

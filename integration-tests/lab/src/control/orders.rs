@@ -1,6 +1,7 @@
 //! What the bodies of orders say, and the region's answer to each.
 //!
-//! Invariant: a body is read strictly: a field that is unknown or missing is refused, never guessed.
+//! Invariant: a body is read strictly: a field that is unknown or missing is refused, never
+//! guessed.
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,7 @@
 //! The sockets of the control port: HTTP/1.1, one request after the other.
 //!
-//! Invariant: connections, bodies and the wait for a request have bounds; every connection ends with the port.
+//! Invariant: connections, bodies and the wait for a request have bounds; every connection ends
+//! with the port.
 
 use std::time::Duration;
 
@@ -26,7 +27,8 @@ const CONNECTIONS_MAX: usize = 64;
 /// How long a request may take to arrive, and a connection may be silent before one.
 const ARRIVAL_LIMIT: Duration = Duration::from_secs(30);
 
-/// Accepts connections until it is dropped; while there are enough, further ones wait to be accepted.
+/// Accepts connections until it is dropped; while there are enough, further ones wait to be
+/// accepted.
 pub async fn accept(listener: TcpListener, control: Control) {
     let mut connections = JoinSet::new();
     loop {

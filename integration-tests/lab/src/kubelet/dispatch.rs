@@ -224,8 +224,9 @@ impl PodLife {
         self.client.patch_pod(&pod, &ended(&pod, behaviour.exit_code, &self.client.now())).await;
     }
 
-    /// Says again that the pod is ready when the control plane has called it not ready with its node, and the
-    /// node is back: as a kubelet does that finds another status than its own. Never ends.
+    /// Says again that the pod is ready when the control plane has called it not ready with its
+    /// node, and the node is back: as a kubelet does that finds another status than its own. Never
+    /// ends.
     async fn stay_ready(&self) {
         let mut latest = self.latest.clone();
         loop {

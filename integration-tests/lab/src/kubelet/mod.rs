@@ -91,8 +91,8 @@ impl KubeletConfig {
         }
     }
 
-    /// The same with the delays seen on EKS: 25 s to register, 10 s to Ready, 2 s to start a pod; and a kubelet's
-    /// 10 s between two looks at what it has reported.
+    /// The same with the delays seen on EKS: 25 s to register, 10 s to Ready, 2 s to start a pod;
+    /// and a kubelet's 10 s between two looks at what it has reported.
     #[must_use]
     pub fn realistic(self) -> Self {
         Self {

@@ -1,6 +1,7 @@
 //! Arguments of `longshore-lab`.
 //!
-//! Invariant: nothing else reads arguments or the environment; what cannot go together is refused here.
+//! Invariant: nothing else reads arguments or the environment; what cannot go together is refused
+//! here.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -15,11 +16,11 @@ const WAIT_MAX_S: f64 = 3_600.0;
 
 /// A simulated AWS region for any node autoscaler, with machines that join a Kubernetes cluster.
 ///
-/// Answers EC2, SQS, SSM, EKS, IAM, STS and the price list in AWS's own wire protocols, prints what a
-/// client needs to reach it, and runs until it is interrupted. With --kubeconfig or --cluster, each
-/// instance that is launched becomes a node: a simulated kubelet reads its user data, registers, and
-/// runs pods. At the control port calls are made to fail, capacity and prices are set, and instances
-/// are interrupted: `curl $LAB_CONTROL_URL` says how.
+/// Answers EC2, SQS, SSM, EKS, IAM, STS and the price list in AWS's own wire protocols, prints what
+/// a client needs to reach it, and runs until it is interrupted. With --kubeconfig or --cluster,
+/// each instance that is launched becomes a node: a simulated kubelet reads its user data,
+/// registers, and runs pods. At the control port calls are made to fail, capacity and prices are
+/// set, and instances are interrupted: `curl $LAB_CONTROL_URL` says how.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "longshore-lab", version, after_help = EXAMPLES, max_term_width = 100)]
 pub struct LabArgs {
@@ -29,11 +30,12 @@ pub struct LabArgs {
     /// Where the region listens; port 0 takes a free one.
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS")]
     pub listen: SocketAddr,
-    /// Where the control port listens; port 0 takes a free one. Whoever reaches it rules the region.
+    /// Where the control port listens; port 0 takes a free one. Whoever reaches it rules the
+    /// region.
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS")]
     pub control: SocketAddr,
-    /// Name of the cluster: in EKS, in user data of machines that join, of the interruption queue, and
-    /// in the tag karpenter.sh/discovery of subnets and security groups.
+    /// Name of the cluster: in EKS, in user data of machines that join, of the interruption queue,
+    /// and in the tag karpenter.sh/discovery of subnets and security groups.
     #[arg(long, default_value = CLUSTER, value_name = "NAME")]
     pub cluster_name: String,
     /// Kubeconfig of a cluster that runs already; machines join it.
@@ -48,8 +50,8 @@ pub struct LabArgs {
     /// From an instance running to its node being Ready, in seconds; at once unless given.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub join: Option<Duration>,
-    /// All delays as met in life: 18 to 35 s to running, 35 s to Ready, half a minute to shut down. What
-    /// --boot and --join say comes before it.
+    /// All delays as met in life: 18 to 35 s to running, 35 s to Ready, half a minute to shut down.
+    /// What --boot and --join say comes before it.
     #[arg(long)]
     pub realistic: bool,
     /// Source of ids, delays and price movements: one seed is one run.

@@ -1,13 +1,14 @@
 //! The call log: what was asked of the region, by whom, and what came of it.
 //!
-//! Invariant: every request that reached the region is counted once, in order of arrival; the newest are kept with
-//! all that is known of them.
+//! Invariant: every request that reached the region is counted once, in order of arrival; the
+//! newest are kept with all that is known of them.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use jiff::Timestamp;
 
-/// Calls that are kept, of about half a KiB each: a day of six calls a second, in a quarter of a GiB.
+/// Calls that are kept, of about half a KiB each: a day of six calls a second, in a quarter of a
+/// GiB.
 const KEPT_MAX: usize = 500_000;
 
 /// All calls so far.

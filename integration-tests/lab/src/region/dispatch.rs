@@ -71,7 +71,8 @@ pub fn handle(world: &mut World, request: &Request, now: Timestamp) -> Result<Bo
     handler(world, &Call { request, caller: &caller, now })
 }
 
-/// Refuses what was signed for another region. IAM and the price list have one home for all regions.
+/// Refuses what was signed for another region. IAM and the price list have one home for all
+/// regions.
 fn signed_for_here(world: &World, request: &Request) -> Result<()> {
     let everywhere = matches!(request.service, Service::Iam | Service::Pricing);
     match &request.signed_region {

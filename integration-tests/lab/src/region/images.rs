@@ -75,8 +75,8 @@ pub fn parameters_of(release: &Release) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The newest AL2023 images for machines with NVIDIA's GPUs, each with the moving parameter that points
-/// at it. A region has them only when it is given them.
+/// The newest AL2023 images for machines with NVIDIA's GPUs, each with the moving parameter that
+/// points at it. A region has them only when it is given them.
 pub fn nvidia() -> Vec<(ImageConfig, String)> {
     let [.., release] = &RELEASES;
     let each = variants().map(|(version, arch)| {

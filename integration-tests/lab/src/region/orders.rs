@@ -1,7 +1,8 @@
-//! Orders from outside that are checked before they are carried out: what an operator has happen here.
+//! Orders from outside that are checked before they are carried out: what an operator has happen
+//! here.
 //!
-//! Invariant: an order is carried out whole or not at all, under one lock. What would have no effect is refused,
-//! with what would have one.
+//! Invariant: an order is carried out whole or not at all, under one lock. What would have no
+//! effect is refused, with what would have one.
 
 mod happening;
 mod sold;
@@ -21,7 +22,8 @@ pub use happening::{Happening, SCHEDULED_CHANGES};
 const CALLS_MAX: usize = 10_000;
 /// Most refusals of launches at a time: each launch goes through all of them.
 const LAUNCH_FAULTS_MAX: usize = 1_000;
-/// Highest price of an hour in millionths of a dollar: ten thousand dollars, far above EC2's dearest machine.
+/// Highest price of an hour in millionths of a dollar: ten thousand dollars, far above EC2's
+/// dearest machine.
 const PRICE_MICRO_USD_MAX: u64 = 10_000_000_000;
 /// A type that everybody knows.
 const EXAMPLE: &str = "m5.large";
@@ -92,7 +94,8 @@ impl OrderError {
 }
 
 impl RegionHandle {
-    /// An offer of the spot market for examples: of a type that everybody knows, where that is sold.
+    /// An offer of the spot market for examples: of a type that everybody knows, where that is
+    /// sold.
     #[must_use]
     pub fn example_offer(&self) -> Offer {
         self.shared.with(|world, _| {
@@ -103,7 +106,8 @@ impl RegionHandle {
         })
     }
 
-    /// Has the next calls of an API fail, after those that are to fail already; returns how many are then to.
+    /// Has the next calls of an API fail, after those that are to fail already; returns how many
+    /// are then to.
     ///
     /// # Errors
     /// When nobody answers the API, or no call, or too many, would fail.
@@ -142,7 +146,8 @@ impl RegionHandle {
         })
     }
 
-    /// Withdraws every fault; returns how many calls, and how many refusals of launches, were waiting.
+    /// Withdraws every fault; returns how many calls, and how many refusals of launches, were
+    /// waiting.
     #[must_use]
     pub fn withdraw_faults(&self) -> (usize, usize) {
         self.shared.with(|world, _| {

@@ -1,4 +1,5 @@
-//! What there is, for who looks at a region from outside: instances, queues, limits, scripts, counted calls.
+//! What there is, for who looks at a region from outside: instances, queues, limits, scripts,
+//! counted calls.
 //!
 //! Invariant: one look is of one moment; nothing is changed by it.
 

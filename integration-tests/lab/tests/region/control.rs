@@ -1,4 +1,5 @@
-//! The control port: each order is seen to take effect through the region's own wire, or is refused.
+//! The control port: each order is seen to take effect through the region's own wire, or is
+//! refused.
 //!
 //! Invariant: most of it is asked in process; `socket` asks the same over a socket.
 

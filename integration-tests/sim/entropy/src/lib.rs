@@ -1,9 +1,9 @@
-//! Takes the system's randomness away from the process: whoever asks libc for some gets the same bytes each
-//! time. Hash maps of libraries then iterate alike in each run, and tokio chooses alike between branches
-//! that are ready together.
+//! Takes the system's randomness away from the process: whoever asks libc for some gets the same
+//! bytes each time. Hash maps of libraries then iterate alike in each run, and tokio chooses alike
+//! between branches that are ready together.
 //!
-//! Invariant: linked into the simulation only. Randomness that the services use is theirs to be given
-//! (`longshore_runtime::entropy`), and never comes from here.
+//! Invariant: linked into the simulation only. Randomness that the services use is theirs to be
+//! given (`longshore_runtime::entropy`), and never comes from here.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,8 +1,8 @@
 //! etcd's election service: who has campaigned longest leads.
 //!
 //! Invariant: as etcd's own (`server/etcdserver/api/v3election`): a campaign whose caller goes away
-//! resigns; one that is won says so even when its own lease has ended meanwhile, so that whoever trusts
-//! the answer instead of comparing revisions is found out.
+//! resigns; one that is won says so even when its own lease has ended meanwhile, so that whoever
+//! trusts the answer instead of comparing revisions is found out.
 
 use futures::stream::{self, BoxStream, StreamExt as _};
 use tonic::{Request, Response, Status};

@@ -1,7 +1,7 @@
 //! What etcd keeps: keys with their revisions, and leases.
 //!
-//! Invariant: synchronous; time comes in as an argument. All writes of one request share one revision;
-//! reads are of the present only, since an actuator asks for nothing else.
+//! Invariant: synchronous; time comes in as an argument. All writes of one request share one
+//! revision; reads are of the present only, since an actuator asks for nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -41,7 +41,8 @@ pub struct Change {
     pub before: Option<KeyValue>,
     /// As it is now; none when it is deleted.
     pub after: Option<KeyValue>,
-    /// What the transaction had compared: keys with the revision at which they must have been created.
+    /// What the transaction had compared: keys with the revision at which they must have been
+    /// created.
     pub fences: Vec<(Vec<u8>, i64)>,
 }
 

@@ -1,7 +1,7 @@
 //! etcd's key-value and lease services, as one member serves them.
 //!
-//! Invariant: thin. A request waits while the member has no quorum, and is given up as etcd gives up:
-//! after seven seconds, with an outcome that nobody knows.
+//! Invariant: thin. A request waits while the member has no quorum, and is given up as etcd gives
+//! up: after seven seconds, with an outcome that nobody knows.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! How faults begin and end in the world.
 //!
-//! Invariant: ending a fault gives back all that it took, but for what cannot be given back (a killed
-//! instance, a template that is gone).
+//! Invariant: ending a fault gives back all that it took, but for what cannot be given back (a
+//! killed instance, a template that is gone).
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -49,8 +49,8 @@ impl World {
         self.turn(&fault.what, Turn { on: false, subject: &subject }, random).await;
     }
 
-    /// Ends what would last longer than a fault does: kubelets that never joined join now. A registration may
-    /// otherwise take a quarter of an hour to be given up, as users know it.
+    /// Ends what would last longer than a fault does: kubelets that never joined join now. A
+    /// registration may otherwise take a quarter of an hour to be given up, as users know it.
     pub fn cure(&self) {
         for site in &self.sites {
             site.region.cure();

@@ -1,4 +1,5 @@
-//! Faults that befall many instances of a site at once: darkness, and another autoscaler's heritage.
+//! Faults that befall many instances of a site at once: darkness, and another autoscaler's
+//! heritage.
 //!
 //! Invariant: instances go on running; what is taken is what is known of them.
 
@@ -25,8 +26,8 @@ const DELETED_PERCENT: u64 = 40;
 const DARK: &str = "dark";
 
 impl World {
-    /// EC2 denies a share of the instances and their nodes stop reporting, or all come back. While it is dark
-    /// already nothing more happens; says whether this fault made it so.
+    /// EC2 denies a share of the instances and their nodes stop reporting, or all come back. While
+    /// it is dark already nothing more happens; says whether this fault made it so.
     pub(super) async fn darken(
         &self,
         site: usize,
@@ -155,8 +156,8 @@ impl World {
         named
     }
 
-    /// Takes away all that only Longshore knows, so that what is left looks as Karpenter leaves it, which ends
-    /// what no claim names; the services are away for as long.
+    /// Takes away all that only Longshore knows, so that what is left looks as Karpenter leaves it,
+    /// which ends what no claim names; the services are away for as long.
     pub(super) async fn hand_over(&mut self, site: usize, on: bool) {
         let all = 0..self.services.len();
         if !on {
@@ -197,7 +198,8 @@ impl World {
         }
     }
 
-    /// Takes the journal of a process that does all away, as somebody who cleans up after Longshore does.
+    /// Takes the journal of a process that does all away, as somebody who cleans up after Longshore
+    /// does.
     async fn forget_journal(&self, cluster: &Cluster) {
         let api: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), NAMESPACE);
         if let Err(error) = api.delete(JOURNAL, &DeleteParams::default()).await {

@@ -49,7 +49,8 @@ impl World {
         })
     }
 
-    /// Somebody launches more like an instance. Nobody has asked for the copy, and no kubelet of it joins.
+    /// Somebody launches more like an instance. Nobody has asked for the copy, and no kubelet of it
+    /// joins.
     pub(super) fn copy(&self, site: usize, random: &mut Random) {
         let original = self.running_instance(site, random);
         let copy = self.sites[site].region.with(|model, now_ms| model.copy(&original, now_ms));

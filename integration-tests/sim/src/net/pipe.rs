@@ -1,7 +1,7 @@
 //! One direction of a connection.
 //!
-//! Invariant: bytes leave in the order in which they came, none before its time, none while the way is
-//! blocked, and none after a reset.
+//! Invariant: bytes leave in the order in which they came, none before its time, none while the way
+//! is blocked, and none after a reset.
 
 use std::collections::VecDeque;
 use std::future::Future as _;

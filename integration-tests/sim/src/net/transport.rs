@@ -1,7 +1,7 @@
 //! A process's own way into the network.
 //!
-//! Invariant: a connection takes a round trip; one to a host that cannot be reached never comes, and
-//! the caller's own time-out ends the wait.
+//! Invariant: a connection takes a round trip; one to a host that cannot be reached never comes,
+//! and the caller's own time-out ends the wait.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};

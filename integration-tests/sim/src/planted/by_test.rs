@@ -9,8 +9,8 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::{By, PLANTED};
 
-/// Which tests are built: all of these at once, so that every crate has the simulation's features, of which
-/// `planted` is one.
+/// Which tests are built: all of these at once, so that every crate has the simulation's features,
+/// of which `planted` is one.
 const BUILT: [&str; 7] =
     ["test", "--workspace", "--no-fail-fast", "--lib", "--test=planner", "--test=watcher", "--"];
 /// Where a test reads which defect it is to meet.
@@ -23,8 +23,8 @@ enum Colour {
     Red,
 }
 
-/// Runs the test of each planted defect that has one, without and with it; the number of those that do not find
-/// theirs.
+/// Runs the test of each planted defect that has one, without and with it; the number of those that
+/// do not find theirs.
 ///
 /// # Errors
 /// When a test cannot be run.

@@ -1,6 +1,7 @@
 //! Looking for the first seed that finds a planted defect.
 //!
-//! Invariant: a seed counts only when the rule that it breaks with the defect stays whole without it.
+//! Invariant: a seed counts only when the rule that it breaks with the defect stays whole without
+//! it.
 
 use anyhow::Result;
 use serde_json::json;

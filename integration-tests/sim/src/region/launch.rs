@@ -1,7 +1,7 @@
 //! CreateFleet of type instant, and CreateTags.
 //!
-//! Invariant: a token buys once, whatever is asked for with it later. A fleet gets all that it asks for or less, and
-//! says of some offerings why.
+//! Invariant: a token buys once, whatever is asked for with it later. A fleet gets all that it asks
+//! for or less, and says of some offerings why.
 
 use std::collections::{BTreeMap, VecDeque};
 

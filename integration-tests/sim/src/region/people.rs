@@ -29,8 +29,8 @@ impl Model {
         learned_ms.is_none_or(|learned_ms| *learned_ms <= now_ms)
     }
 
-    /// Launches more like an instance, by hand: with its tags, without a token. The copy's id; none when the
-    /// instance does not live, or has no tags any more that would say whose the copy is.
+    /// Launches more like an instance, by hand: with its tags, without a token. The copy's id; none
+    /// when the instance does not live, or has no tags any more that would say whose the copy is.
     pub fn copy(&mut self, instance_id: &str, now_ms: i64) -> Option<String> {
         let told = |record: &&Record| record.alive() && !record.seen.tag(TAG_CLAIM).is_empty();
         let original = self.instances.get(instance_id).filter(told)?.clone();

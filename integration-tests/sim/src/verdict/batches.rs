@@ -1,7 +1,7 @@
 //! Calls for several launches, and whose their instances are.
 //!
-//! Invariant: whose an instance is, the ledger says once; until then it counts for one of the claims that its call was
-//! recorded for, and for each of them at most once.
+//! Invariant: whose an instance is, the ledger says once; until then it counts for one of the
+//! claims that its call was recorded for, and for each of them at most once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,14 +14,16 @@ use super::{Judge, State};
 use crate::region::Record;
 
 impl Judge {
-    /// Ids of the launches that a call with this token is recorded for; none for one of a single launch.
+    /// Ids of the launches that a call with this token is recorded for; none for one of a single
+    /// launch.
     pub(super) fn launches_of(&self, site: usize, token: &str) -> Vec<String> {
         self.stored(site, &Key::Batch(token.to_owned())).map_or_else(Vec::new, |value| {
             BatchRecord::decode(&*value).unwrap_or_default().launch_ids
         })
     }
 
-    /// Claims that a call with this token is recorded for. They are recorded before it is made, and for good.
+    /// Claims that a call with this token is recorded for. They are recorded before it is made, and
+    /// for good.
     fn claims_of(&self, site: usize, token: &str) -> Arc<Vec<String>> {
         let key = (site, token.to_owned());
         if let Some(known) = self.lock().joint.get(&key) {
@@ -138,7 +140,8 @@ impl Judge {
 }
 
 impl State {
-    /// True for an instance that is, or may be, a claim's: its call was made for it, and nobody was told yet.
+    /// True for an instance that is, or may be, a claim's: its call was made for it, and nobody was
+    /// told yet.
     pub(super) fn may_be_of(&self, instance_id: &str, claim: &str) -> bool {
         self.unclaimed.get(instance_id).is_some_and(|claims| claims.iter().any(|it| it == claim))
     }
@@ -163,7 +166,8 @@ impl State {
     }
 }
 
-/// An instance that no claim is left for, of calls with the claims that each may be for and its instances.
+/// An instance that no claim is left for, of calls with the claims that each may be for and its
+/// instances.
 fn one_too_many<'a>(calls: &[(Vec<&'a String>, Vec<&'a String>)]) -> Option<&'a String> {
     let mut wanted = calls.iter().flat_map(|(claims, _)| claims);
     let mut seen = BTreeSet::new();

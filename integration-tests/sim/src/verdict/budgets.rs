@@ -1,8 +1,9 @@
 //! How much may be going at once: by choice within a pool's budgets, on absence within the breaker.
 //!
-//! Invariant: a budget's share is of the most nodes that the pool has had of late, since a plan is carried
-//! out minutes after it was made; what users and EC2 end themselves is nobody's choice. A claim whose node
-//! is gone has left nothing that goes, though its instance may take minutes more to end.
+//! Invariant: a budget's share is of the most nodes that the pool has had of late, since a plan is
+//! carried out minutes after it was made; what users and EC2 end themselves is nobody's choice. A
+//! claim whose node is gone has left nothing that goes, though its instance may take minutes more
+//! to end.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -109,7 +109,8 @@ impl Judge {
     fn is_gone(&self, cluster: &Seen, name: &str, went: bool) {
         let by_user = (cluster.label.clone(), name.to_owned());
         let by_user = self.lock().deleted_by_users.contains(&by_user);
-        // Between two looks it began to go and went: nothing but its instance's absence is as quick.
+        // Between two looks it began to go and went: nothing but its instance's absence is as
+        // quick.
         if !went && !by_user && self.is_denied(cluster, name) {
             self.within_breaker(cluster, name, GONE, false);
         }
@@ -143,7 +144,8 @@ impl Judge {
     }
 }
 
-/// Whether the pool that owns a claim is gone, so that the cluster's own garbage collector deletes it.
+/// Whether the pool that owns a claim is gone, so that the cluster's own garbage collector deletes
+/// it.
 fn is_orphan(cluster: &Seen, claim: &Value) -> bool {
     let owner = &claim["metadata"]["ownerReferences"][0]["uid"];
     let mut found = owner.is_null();

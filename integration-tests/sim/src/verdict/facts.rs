@@ -1,6 +1,7 @@
 //! What is known of a cluster after it has changed.
 //!
-//! Invariant: judged by what the actuator looks up, long after any watcher must have read the new facts.
+//! Invariant: judged by what the actuator looks up, long after any watcher must have read the new
+//! facts.
 
 use std::time::Duration;
 
@@ -8,11 +9,13 @@ use tokio::time::Instant;
 
 use super::Judge;
 
-/// How long facts may be old: two rounds of reading, of which one was in vain, and the way to the actuator.
+/// How long facts may be old: two rounds of reading, of which one was in vain, and the way to the
+/// actuator.
 const OLD_MAX: Duration = Duration::from_secs(22 * 60);
 
 impl Judge {
-    /// The clusters of a site have another version: parameters that are looked up contain this from now on.
+    /// The clusters of a site have another version: parameters that are looked up contain this from
+    /// now on.
     pub fn upgraded(&self, site: usize, part: &str) {
         let now = Instant::now();
         self.lock().upgrades.entry(site).or_insert_with(|| (now, part.to_owned()));

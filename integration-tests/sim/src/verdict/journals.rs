@@ -1,7 +1,9 @@
-//! What a process that does all has noted of its shared calls, in place of what etcd's ledger says; and its terms.
+//! What a process that does all has noted of its shared calls, in place of what etcd's ledger says;
+//! and its terms.
 //!
-//! Invariant: a journal is read before anything that happens is judged. Instances that are in none show by their tags
-//! whose they are, as they do to whoever takes over; so much of a ledger as is in memory is not judged.
+//! Invariant: a journal is read before anything that happens is judged. Instances that are in none
+//! show by their tags whose they are, as they do to whoever takes over; so much of a ledger as is
+//! in memory is not judged.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +44,8 @@ impl Judge {
         self.lock().journals.read.get(&site)?.1.get(key).cloned()
     }
 
-    /// Reads the journal of a site when it has changed: it says whose instances of shared calls are.
+    /// Reads the journal of a site when it has changed: it says whose instances of shared calls
+    /// are.
     pub(super) fn read_journal(&self, site: usize) {
         let Some(cluster) = self.alone_at(site) else { return };
         let revision = cluster.handle.revision_of(CONFIG_MAPS);
@@ -60,7 +63,8 @@ impl Judge {
         launches.iter().for_each(|launch| self.given(launch));
     }
 
-    /// Looks at all journals, at who holds the Leases, and at instances that show by now whose they are.
+    /// Looks at all journals, at who holds the Leases, and at instances that show by now whose they
+    /// are.
     pub(super) fn look_at_journals(&self) {
         for cluster in self.clusters.iter().filter(|_| self.etcds.is_empty()) {
             self.read_journal(cluster.site);

@@ -1,7 +1,8 @@
-//! What may be launched: for a claim that exists, within the limits of its pool, and not without end.
+//! What may be launched: for a claim that exists, within the limits of its pool, and not without
+//! end.
 //!
-//! Invariant: judged before the instance can be seen. Limits are those that the pool has had at any moment
-//! of the last minutes, since a launch may be under way when its owner lowers them.
+//! Invariant: judged before the instance can be seen. Limits are those that the pool has had at any
+//! moment of the last minutes, since a launch may be under way when its owner lowers them.
 
 use longshore_actuator::cloud::TAG_POOL;
 use serde_json::Value;
@@ -12,14 +13,15 @@ use crate::region::Record;
 
 /// How long a launch may be under way.
 const UNDER_WAY: Duration = Duration::from_secs(5 * 60);
-/// Calls for one launch within that time, at most: one that is tried at ever larger pauses makes fewer.
+/// Calls for one launch within that time, at most: one that is tried at ever larger pauses makes
+/// fewer.
 const CALLS_MAX: usize = 30;
 
 /// How long one leader calls for a launch: five minutes, and what an answer takes.
 const DEADLINE_MAX: Duration = Duration::from_secs(8 * 60);
 
-/// Calls with one token that a leader makes once it has heard what EC2 answers to it, at most: a task that panics
-/// forgets what it has heard.
+/// Calls with one token that a leader makes once it has heard what EC2 answers to it, at most: a
+/// task that panics forgets what it has heard.
 const REPEATED_MAX: usize = 2;
 
 /// Limits of a pool: thousandths of a CPU, and nodes.
@@ -40,7 +42,8 @@ impl Judge {
         self.not_answered(site, token);
     }
 
-    /// Somebody hears what EC2 answers to a call; `definite` when the same call would get the same again.
+    /// Somebody hears what EC2 answers to a call; `definite` when the same call would get the same
+    /// again.
     pub(super) fn answered(&self, site: usize, token: &str, (said, definite): (&str, bool)) {
         self.journal.note(&format!("EC2: call {token}: {said}"));
         let mut state = self.lock();

@@ -1,7 +1,8 @@
 //! What may be written into a ledger.
 //!
-//! Invariant: judged at each write, before anybody can read it: only by the present leader, no fence ever
-//! goes back, and no launch is less far than it was, unless its instance is alive after all.
+//! Invariant: judged at each write, before anybody can read it: only by the present leader, no
+//! fence ever goes back, and no launch is less far than it was, unless its instance is alive after
+//! all.
 
 use longshore_actuator::cloud::Class;
 use longshore_actuator::ledger::{FenceRecord, LaunchRecord, Phase};
@@ -115,8 +116,8 @@ impl Judge {
         }
     }
 
-    /// A launch is called failed: nothing may live of it, and what is said must last. Here classes and profiles
-    /// are always in order.
+    /// A launch is called failed: nothing may live of it, and what is said must last. Here classes
+    /// and profiles are always in order.
     fn failed(&self, written: &Written<'_>, record: &LaunchRecord, alive: bool) {
         let (reason, message) = (&record.reason, &record.message);
         let text =

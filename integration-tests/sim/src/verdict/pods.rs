@@ -1,7 +1,7 @@
 //! What becomes of the pods on a node that goes.
 //!
-//! Invariant: a node that goes as empty is empty, and no instance is ended under a pod that may still run,
-//! unless the claim's grace is over.
+//! Invariant: a node that goes as empty is empty, and no instance is ended under a pod that may
+//! still run, unless the claim's grace is over.
 
 use serde_json::Value;
 
@@ -9,7 +9,8 @@ use super::requests::grace_ms;
 use super::{CLAIMS, Judge, Seen};
 use crate::clock::EPOCH_MS;
 
-/// What the clocks of Longshore and of the API server may differ when a grace ends, in milliseconds.
+/// What the clocks of Longshore and of the API server may differ when a grace ends, in
+/// milliseconds.
 const LEFT_MS: i64 = 60_000;
 
 impl Judge {

@@ -1,7 +1,7 @@
 //! What a watcher may ask of its API server.
 //!
-//! Invariant: judged when the watcher asks, not when the request arrives: only the holder of the Lease
-//! writes, and a pod that a budget covers goes by eviction until the claim's grace is over.
+//! Invariant: judged when the watcher asks, not when the request arrives: only the holder of the
+//! Lease writes, and a pod that a budget covers goes by eviction until the claim's grace is over.
 
 use http::Method;
 use serde_json::Value;
@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::{CLAIMS, Judge, Seen};
 use crate::clock::EPOCH_MS;
 
-/// Before the end of a claim's grace a pod may be deleted with what is left of it, in milliseconds: its own
-/// grace of 30 s, and what clocks may differ.
+/// Before the end of a claim's grace a pod may be deleted with what is left of it, in milliseconds:
+/// its own grace of 30 s, and what clocks may differ.
 const LEFT_MS: i64 = 60_000;
 
 impl Judge {

@@ -17,7 +17,8 @@ const OURS: [&str; 2] = ["karpenter.sh/unregistered", "karpenter.sh/disrupted"];
 const REFUSED: &str = "part of a plan refused by the independent check";
 
 impl Judge {
-    /// Plans that broke a rule of the planner's own: none may, even though the rest was carried out.
+    /// Plans that broke a rule of the planner's own: none may, even though the rest was carried
+    /// out.
     pub fn plans(&self) {
         let lines = self.journal.lines();
         if let Some(first) = lines.iter().find(|line| line.contains(REFUSED)) {

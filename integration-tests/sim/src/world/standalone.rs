@@ -1,7 +1,8 @@
-//! Processes that are watcher, scheduler and actuator of their cluster: started as `longshore up` starts them.
+//! Processes that are watcher, scheduler and actuator of their cluster: started as `longshore up`
+//! starts them.
 //!
-//! Invariant: what `up` looks for outside is handed in: the region as its cloud, the API server, two listeners that only
-//! the process itself reaches.
+//! Invariant: what `up` looks for outside is handed in: the region as its cloud, the API server,
+//! two listeners that only the process itself reaches.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,8 @@ use longshore_standalone::{Ground, Parts};
 use super::World;
 use crate::process::{Process, spawn};
 
-/// Time between two listings of instances while any starts or ends, as `up` has it unless told otherwise.
+/// Time between two listings of instances while any starts or ends, as `up` has it unless told
+/// otherwise.
 const INVENTORY_INTERVAL: Duration = Duration::from_secs(5);
 
 impl World {

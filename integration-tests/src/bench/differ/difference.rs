@@ -1,7 +1,8 @@
-//! The named differences from Karpenter that may make a plan look worse, and how each is told from a defect.
+//! The named differences from Karpenter that may make a plan look worse, and how each is told from
+//! a defect.
 //!
-//! Invariant: a name is given only when ours is not worse once the thing named is taken out of the cluster,
-//! for both sides. Each name stands in docs/karpenter-differences.md with its reason.
+//! Invariant: a name is given only when ours is not worse once the thing named is taken out of the
+//! cluster, for both sides. Each name stands in docs/karpenter-differences.md with its reason.
 
 use serde_json::{Value, json};
 
@@ -12,7 +13,8 @@ pub(super) enum Difference {
     Chance,
     /// The peer charges limits with types that it will not buy, and so leaves a heavier pool early.
     Limits,
-    /// The peer looks at one of several required node-affinity terms, and so spreads over its zones only.
+    /// The peer looks at one of several required node-affinity terms, and so spreads over its zones
+    /// only.
     Terms,
 }
 
@@ -32,7 +34,8 @@ impl Difference {
         }
     }
 
-    /// The cluster without what brings the difference about; none when there is no such thing in it.
+    /// The cluster without what brings the difference about; none when there is no such thing in
+    /// it.
     pub(super) fn taken_out(self, cluster: &Value) -> Option<Value> {
         let mut without = cluster.clone();
         for item in without["items"].as_array_mut()? {

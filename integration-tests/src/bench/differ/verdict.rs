@@ -1,7 +1,8 @@
 //! How the two plans of one cluster compare.
 //!
-//! Invariant: worse is a plan that the check refuses, fewer pods placed, or a higher price for as many. A
-//! plan of the peer that the check refuses is no measure, as kube-scheduler would not bind its pods.
+//! Invariant: worse is a plan that the check refuses, fewer pods placed, or a higher price for as
+//! many. A plan of the peer that the check refuses is no measure, as kube-scheduler would not bind
+//! its pods.
 
 use std::cmp::Ordering;
 

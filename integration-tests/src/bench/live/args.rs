@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
-/// Measures Longshore and the published Karpenter controller live, by turns, each on a control plane and a
-/// region of its own.
+/// Measures Longshore and the published Karpenter controller live, by turns, each on a control
+/// plane and a region of its own.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = NOTES)]
 pub struct LiveArgs {
@@ -30,10 +30,12 @@ pub struct LiveArgs {
     /// Folder for live.md, live.svg and, of the case hundred, live-burst.svg.
     #[arg(long, default_value = "docs", value_name = "DIR")]
     pub out: PathBuf,
-    /// Folder for runs.json with the figures of every run, and for the logs and the timeline of each.
+    /// Folder for runs.json with the figures of every run, and for the logs and the timeline of
+    /// each.
     #[arg(long, default_value = "target/live", value_name = "DIR")]
     pub keep: PathBuf,
-    /// Take runs from that folder which are there already, of this commit on this machine, and did not fail.
+    /// Take runs from that folder which are there already, of this commit on this machine, and did
+    /// not fail.
     #[arg(long)]
     pub resume: bool,
 }

@@ -1,6 +1,7 @@
 //! What happens to the cluster in each case.
 //!
-//! Invariant: data; a case is the same for each contender, and each of its phases says what ends it.
+//! Invariant: data; a case is the same for each contender, and each of its phases says what ends
+//! it.
 
 pub mod manifests;
 
@@ -25,8 +26,8 @@ const LIMIT_MANY: Duration = Duration::from_secs(480);
 const QUIET: Duration = Duration::from_secs(30);
 /// The same where nodes stay for 30 s after a change.
 const QUIET_W2: Duration = Duration::from_secs(45);
-/// The same of what is bought at once: Longshore may leave pods a minute and a half where they came first, and whether it
-/// moves them then belongs to what the purchase was worth.
+/// The same of what is bought at once: Longshore may leave pods a minute and a half where they came
+/// first, and whether it moves them then belongs to what the purchase was worth.
 const QUIET_BURST: Duration = Duration::from_secs(100);
 /// The workload of cases that have one.
 const APP: &str = "web";
@@ -176,8 +177,8 @@ fn perf_basic() -> Case {
     Case { quiet: QUIET_BURST, ..made(CaseName::PerfBasic, about, supply, phases) }
 }
 
-/// 45 Deployments of 100 pods in five sizes, plain, spread over zones, or spread over hosts; 25 of 20 pods
-/// that do not share a node.
+/// 45 Deployments of 100 pods in five sizes, plain, spread over zones, or spread over hosts; 25 of
+/// 20 pods that do not share a node.
 fn mixed() -> Case {
     const SIZES: [(i64, i64); 5] =
         [(100, 256), (250, 512), (500, 1_024), (1_000, 4_096), (2_000, 4_096)];

@@ -1,7 +1,7 @@
 //! A contender as a process.
 //!
-//! Invariant: both are started as they are shipped, with the same rights, the same region and the same
-//! cluster, and each is one process.
+//! Invariant: both are started as they are shipped, with the same rights, the same region and the
+//! same cluster, and each is one process.
 
 use std::time::Duration;
 

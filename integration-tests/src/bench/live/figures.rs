@@ -32,7 +32,8 @@ pub struct Figures {
     pub calls_to_goal: u64,
     /// From the beginning to the goal.
     pub goal_ms: Option<u64>,
-    /// The same without the time in which a machine boots; where none was launched before the goal, none.
+    /// The same without the time in which a machine boots; where none was launched before the goal,
+    /// none.
     pub goal_less_boot_ms: Option<u64>,
     /// Instances and price at the goal, or with the limit.
     pub at_goal: Capacity,

@@ -1,8 +1,8 @@
-//! Longshore and the published Karpenter controller live: real control planes, one lab region each, the same
-//! manifests.
+//! Longshore and the published Karpenter controller live: real control planes, one lab region each,
+//! the same manifests.
 //!
-//! Invariant: whoever is measured does not know it. What it did is read from the cluster, from the region's
-//! record of calls and from the API server's audit log, never from its own word.
+//! Invariant: whoever is measured does not know it. What it did is read from the cluster, from the
+//! region's record of calls and from the API server's audit log, never from its own word.
 
 mod args;
 mod cases;

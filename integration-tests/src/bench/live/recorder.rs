@@ -1,7 +1,8 @@
 //! Writes down what happens in a cluster and its region, as it happens.
 //!
-//! Invariant: nothing is polled: pods, nodes and claims are watched, and the region says when an instance
-//! changes. A watch that had to begin again may have missed something, which is a fault of the recording.
+//! Invariant: nothing is polled: pods, nodes and claims are watched, and the region says when an
+//! instance changes. A watch that had to begin again may have missed something, which is a fault of
+//! the recording.
 
 pub mod calls;
 pub mod seen;

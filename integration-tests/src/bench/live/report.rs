@@ -1,7 +1,7 @@
 //! docs/live.md: what was measured live, on what, and how.
 //!
-//! Invariant: each figure is the median of the runs that have it; what was not reached is said where its
-//! figure would stand. Losses are in the same tables as wins.
+//! Invariant: each figure is the median of the runs that have it; what was not reached is said
+//! where its figure would stand. Losses are in the same tables as wins.
 
 pub mod burst;
 pub mod chart;

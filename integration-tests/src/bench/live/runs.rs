@@ -1,6 +1,7 @@
 //! Runs of cases by turns, and the documents made of them.
 //!
-//! Invariant: a run that fails is written down as one and stops nothing; documents are complete after each.
+//! Invariant: a run that fails is written down as one and stops nothing; documents are complete
+//! after each.
 
 mod kept;
 

@@ -1,6 +1,7 @@
 //! Plays a case, and says when its phases began and ended.
 //!
-//! Invariant: a phase ends when the cluster shows its goal, or with its limit; never after a fixed time.
+//! Invariant: a phase ends when the cluster shows its goal, or with its limit; never after a fixed
+//! time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

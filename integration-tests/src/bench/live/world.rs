@@ -1,7 +1,7 @@
 //! The world of one run: a control plane, a region and its machines.
 //!
-//! Invariant: it is made anew for each run and the same for each contender. Machines boot in exactly
-//! [`BOOT`]; the contender's requests, and nobody else's, are written down.
+//! Invariant: it is made anew for each run and the same for each contender. Machines boot in
+//! exactly [`BOOT`]; the contender's requests, and nobody else's, are written down.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,8 +30,8 @@ const RUNNING_AFTER_MS: u32 = 8_000;
 const NODE_AFTER: Duration = Duration::from_secs(2);
 /// From a launch to a Node that is Ready.
 pub const BOOT: Duration = Duration::from_secs(10);
-/// A node of Fargate, where autoscalers live: in a cluster without any node kube-scheduler does not wait for
-/// nodes but tries again and again, ever more seldom, and that would be what is measured.
+/// A node of Fargate, where autoscalers live: in a cluster without any node kube-scheduler does not
+/// wait for nodes but tries again and again, ever more seldom, and that would be what is measured.
 const HOST: (&str, i64, i64) = ("fargate-ip-10-0-9-9.ec2.internal", 500, 1 << 30);
 /// How long class and pool may take to be Ready, and the contender to be quiet.
 const READY_LIMIT: Duration = Duration::from_secs(120);

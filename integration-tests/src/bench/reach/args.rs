@@ -31,15 +31,16 @@ hold.";
 pub enum What {
     /// fairness, flood, failover and interruption, one after the other, in one table.
     All,
-    /// Plan times of many clusters on one scheduler while one flaps, one is flooded with changes and
-    /// a client asks without end; over the same without, by turns.
+    /// Plan times of many clusters on one scheduler while one flaps, one is flooded with changes
+    /// and a client asks without end; over the same without, by turns.
     Fairness(FairnessArgs),
-    /// Memory of scheduler and actuator, and whether they answer, while a client sends all it can, to one
-    /// RPC after the other.
+    /// Memory of scheduler and actuator, and whether they answer, while a client sends all it can,
+    /// to one RPC after the other.
     Flood(FloodArgs),
     /// Time from the kill of one of two schedulers until every cluster has plans again.
     Failover(FailoverArgs),
-    /// Time from an interruption's message in the queue to the taint on its node, while many nodes join.
+    /// Time from an interruption's message in the queue to the taint on its node, while many nodes
+    /// join.
     Interruption(InterruptionArgs),
     /// Run the walkthrough W2 beside busy loops, and count the runs in which it holds.
     Busy(BusyArgs),

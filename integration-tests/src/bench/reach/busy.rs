@@ -1,7 +1,8 @@
-//! The walkthrough W2 of two shapes, whose pods are pinned, on a machine that is busy with other things.
+//! The walkthrough W2 of two shapes, whose pods are pinned, on a machine that is busy with other
+//! things.
 //!
-//! Invariant: each run is the test itself, started anew; a run counts when the test holds, and a run that
-//! does not says why.
+//! Invariant: each run is the test itself, started anew; a run counts when the test holds, and a
+//! run that does not says why.
 
 use std::hint::black_box;
 use std::process::Command;

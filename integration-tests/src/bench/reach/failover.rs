@@ -1,7 +1,8 @@
 //! How long clusters are without plans when one of two schedulers is killed.
 //!
-//! Invariant: the clock starts before the kill and stops when the last cluster, whichever scheduler it was
-//! on, has a plan for a waiting pod; of a cluster that had to move only what the other scheduler says counts.
+//! Invariant: the clock starts before the kill and stops when the last cluster, whichever scheduler
+//! it was on, has a plan for a waiting pod; of a cluster that had to move only what the other
+//! scheduler says counts.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -171,7 +172,8 @@ async fn live(
     }
 }
 
-/// One session: a pod waits from its first message on, and after each that has its plan comes another.
+/// One session: a pod waits from its first message on, and after each that has its plan comes
+/// another.
 async fn sit(
     url: &str,
     cluster: &Cluster,

@@ -1,7 +1,7 @@
 //! What the trouble of two clusters and one client costs the other clusters of the same scheduler.
 //!
-//! Invariant: blocks with and without trouble take turns on one scheduler, so that what else the machine
-//! does meets both; each counted time belongs to one of the two alone.
+//! Invariant: blocks with and without trouble take turns on one scheduler, so that what else the
+//! machine does meets both; each counted time belongs to one of the two alone.
 
 use std::ops::Range;
 use std::process::Command;
@@ -85,8 +85,8 @@ async fn block(args: &FairnessArgs, now: &watch::Sender<Phase>, phase: Phase) {
     now.send_replace(Phase::Unsettled);
 }
 
-/// Those who make trouble are a process of their own, and the last to get a processor: in life they are other
-/// machines.
+/// Those who make trouble are a process of their own, and the last to get a processor: in life they
+/// are other machines.
 fn trouble(url: &str, args: &FairnessArgs) -> Result<Process> {
     let mut command = Command::new("nice");
     command.args(["-n", "19"]).arg(std::env::current_exe()?);

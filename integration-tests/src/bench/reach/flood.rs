@@ -1,7 +1,7 @@
 //! What a flood of each RPC does to the service: its memory, and whether it answers others.
 //!
-//! Invariant: each flood meets a service started anew, the real program in a process of its own. Those who
-//! ask beside the flood come from another address, as they do in life.
+//! Invariant: each flood meets a service started anew, the real program in a process of its own.
+//! Those who ask beside the flood come from another address, as they do in life.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::process::Command;

@@ -1,8 +1,8 @@
 //! How long a node of an interrupted instance goes on taking pods, while many others join.
 //!
-//! Invariant: the clock starts before the message enters the queue, and stops when the API server shows the
-//! node's taint, which the drain begins with. All three services are the real ones; cluster and region are
-//! simulated.
+//! Invariant: the clock starts before the message enters the queue, and stops when the API server
+//! shows the node's taint, which the drain begins with. All three services are the real ones;
+//! cluster and region are simulated.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -34,7 +34,8 @@ const LIMITS: (f64, f64) = (1_000.0, 300.0);
 const TAINT: &str = "karpenter.sh/disrupted";
 /// How long pods may take to run, and nodes to be tainted.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// How long the last of the nodes that join take to boot: the time in which interruptions are spread.
+/// How long the last of the nodes that join take to boot: the time in which interruptions are
+/// spread.
 const JOINING: Duration = Duration::from_secs(30);
 
 /// Measures.
@@ -132,7 +133,8 @@ async fn running(client: &Client, app: &str, wanted: u32) -> Result<()> {
     .await
 }
 
-/// Waits until the instances of those that join are launched: from then on they join one after the other.
+/// Waits until the instances of those that join are launched: from then on they join one after the
+/// other.
 async fn launched(world: &World, args: &InterruptionArgs) -> Result<()> {
     let wanted = (args.interruptions + args.joining) as usize;
     poll::until("instances are launched", PATIENCE, || async {

@@ -1,8 +1,8 @@
-//! How far the services reach: programs that measure promises about many clusters, floods, deaths and
-//! interruptions.
+//! How far the services reach: programs that measure promises about many clusters, floods, deaths
+//! and interruptions.
 //!
-//! Invariant: what is measured is the shipped program in a process of its own, over the real protocol. A
-//! promise that was not measured does not hold.
+//! Invariant: what is measured is the shipped program in a process of its own, over the real
+//! protocol. A promise that was not measured does not hold.
 
 mod args;
 mod busy;

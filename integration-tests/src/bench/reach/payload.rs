@@ -1,7 +1,7 @@
 //! What a flooding client sends to each RPC.
 //!
-//! Invariant: every message is within the size that the protocol allows; what a service makes of it is
-//! its own affair.
+//! Invariant: every message is within the size that the protocol allows; what a service makes of it
+//! is its own affair.
 
 use bytes::Bytes;
 use clap::ValueEnum;

@@ -1,7 +1,7 @@
 //! The flooding client: it opens all the streams that it may and sends all that they take.
 //!
-//! Invariant: nothing that it sends is copied for it, so that it is not the one that is flooded; what
-//! it is answered is counted by reason.
+//! Invariant: nothing that it sends is copied for it, so that it is not the one that is flooded;
+//! what it is answered is counted by reason.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -30,7 +30,8 @@ use super::SendArgs;
 use super::payload::{MANNERS, Manner, Rpc};
 use crate::bench::say;
 
-/// Between two calls of a stream: refusals cost the flooded as little as may be, and still come thick.
+/// Between two calls of a stream: refusals cost the flooded as little as may be, and still come
+/// thick.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Answers by their reason, and how many there were.

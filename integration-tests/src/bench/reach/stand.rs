@@ -1,4 +1,5 @@
-//! Schedulers as they are shipped, above a region of paper: what the programs of this folder measure.
+//! Schedulers as they are shipped, above a region of paper: what the programs of this folder
+//! measure.
 //!
 //! Invariant: the measured process is the real program, started anew, and ends with its stand.
 

@@ -26,7 +26,8 @@ const PODS_EACH: u64 = 200;
 /// Before a refused session is tried again.
 const AGAIN: Duration = Duration::from_millis(20);
 
-/// Sessions of a watcher are numbered from the time, so that each process goes on from the one before.
+/// Sessions of a watcher are numbered from the time, so that each process goes on from the one
+/// before.
 fn epoch() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(1, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))

@@ -1,8 +1,8 @@
 //! The mix of Karpenter's own scheduling benchmark: a fifth of the pods each plain, spread over
 //! zones, spread over nodes, together in a zone, and apart on nodes of their own.
 //!
-//! Invariant: as there, a spreading pod's label and the label that it counts are drawn one by one, so
-//! that most pods count others than their own kind.
+//! Invariant: as there, a spreading pod's label and the label that it counts are drawn one by one,
+//! so that most pods count others than their own kind.
 
 use longshore_watcher::api::keys::labels::{HOSTNAME, ZONE};
 use rand::SeedableRng as _;

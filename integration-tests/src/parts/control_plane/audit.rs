@@ -1,7 +1,7 @@
 //! Writing down what one user asks of the API server.
 //!
-//! Invariant: requests of nobody else are written, so that nobody else is slowed down; of a request its
-//! metadata alone, and nothing before there is an answer.
+//! Invariant: requests of nobody else are written, so that nobody else is slowed down; of a request
+//! its metadata alone, and nothing before there is an answer.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,8 +15,8 @@ use super::credentials::Credentials;
 
 /// The user.
 const USER: &str = "observed";
-/// Requests that may wait to be written: far more than arrive in the time of a write, as what does not fit is
-/// lost.
+/// Requests that may wait to be written: far more than arrive in the time of a write, as what does
+/// not fit is lost.
 const WAITING_MAX: u32 = 100_000;
 /// Far above what is written: a log that is full would be continued in another file.
 const FILE_MIB_MAX: u32 = 10_000;

@@ -31,8 +31,8 @@ impl Credentials {
         Ok(made)
     }
 
-    /// Adds a user with every right and returns its kubeconfig; for before the API server starts, which reads
-    /// tokens once.
+    /// Adds a user with every right and returns its kubeconfig; for before the API server starts,
+    /// which reads tokens once.
     pub(super) fn add_user(&self, name: &str) -> Result<PathBuf> {
         let token = random_token()?;
         let known = fs::read_to_string(self.tokens())?;

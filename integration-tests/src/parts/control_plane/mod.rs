@@ -1,8 +1,8 @@
 //! A Kubernetes control plane: etcd, API server, scheduler, controller manager; no nodes.
 //!
 //! Invariant: the API server ends before its etcd (it lingers otherwise), and everything before the
-//! temporary folder that holds keys, configuration and logs. Pods are scheduled and controlled as in
-//! life; the nodes they go to are the business of a test or of the lab's kubelets.
+//! temporary folder that holds keys, configuration and logs. Pods are scheduled and controlled as
+//! in life; the nodes they go to are the business of a test or of the lab's kubelets.
 
 mod audit;
 mod commands;
@@ -22,7 +22,8 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use self::credentials::Credentials;
 use super::{EtcdCluster, Process, poll, ports};
 
-/// Control planes that run at once in one process: each takes half a GiB and, while starting, a core.
+/// Control planes that run at once in one process: each takes half a GiB and, while starting, a
+/// core.
 const CONTROL_PLANES_MAX: usize = 2;
 /// Within this the API server has to become ready on a busy machine (2.6 s on an idle one).
 const READY_LIMIT: Duration = Duration::from_secs(180);

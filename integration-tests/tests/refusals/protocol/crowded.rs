@@ -20,10 +20,12 @@ const PODS: usize = 200_000;
 const SHAPES: usize = 500;
 /// Pods of a message: about a megabyte.
 const PODS_OF_A_PART: usize = 10_000;
-/// Most memory the scheduler may have taken: 5 KiB a pod, question, plan, check and answer together.
+/// Most memory the scheduler may have taken: 5 KiB a pod, question, plan, check and answer
+/// together.
 const RSS_MAX: u64 = 1 << 30;
 
-/// Most memory that a scheduler takes which refuses all of that: what it keeps within unless told otherwise.
+/// Most memory that a scheduler takes which refuses all of that: what it keeps within unless told
+/// otherwise.
 const RSS_REFUSED_MAX: u64 = 512 << 20;
 
 fn object(kind: Kind) -> Object {

@@ -1,14 +1,15 @@
 //! Whether pods need to be told their nodes.
 //!
-//! Invariant: never true where a pod could be left without a place by the order in which kube-scheduler
-//! binds the others.
+//! Invariant: never true where a pod could be left without a place by the order in which
+//! kube-scheduler binds the others.
 
 use crate::model::Model;
 use crate::vocabulary::taint::{Taint, TaintEffect, UNREGISTERED};
 
-/// True when whichever pods get the planned places first, the others fit into those that are left: all that
-/// wait request the same, may go to the same nodes, and no rule about other pods touches them. What
-/// DaemonSets request must be there before a node opens, or pods would be bound in its place.
+/// True when whichever pods get the planned places first, the others fit into those that are left:
+/// all that wait request the same, may go to the same nodes, and no rule about other pods touches
+/// them. What DaemonSets request must be there before a node opens, or pods would be bound in its
+/// place.
 pub(crate) fn any_order(model: &Model<'_>) -> bool {
     let waiting = model.input.world.pending().filter_map(|(id, _)| model.index_of(id));
     let waiting: Vec<usize> = waiting.filter(|shape| may_be_bound(model, *shape)).collect();

@@ -1,7 +1,7 @@
 //! From counts back to names: which pod goes where, and what exactly is launched.
 //!
-//! Invariant: pods of one shape are handed out in order of UID, first to the nodes and claims that they
-//! are nominated to or were planned for, so that planning again does not shuffle them.
+//! Invariant: pods of one shape are handed out in order of UID, first to the nodes and claims that
+//! they are nominated to or were planned for, so that planning again does not shuffle them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -38,8 +38,8 @@ impl<'a> Queue<'a> {
         Self { shapes: pods.iter().map(|pods| ShapeQueue::new(model, pods)).collect() }
     }
 
-    /// The next pods of a shape, those wanted on the node or claim `existing` first, those wanted on
-    /// another one last.
+    /// The next pods of a shape, those wanted on the node or claim `existing` first, those wanted
+    /// on another one last.
     pub(crate) fn take(
         &mut self,
         shape: usize,
@@ -102,8 +102,8 @@ pub(crate) fn placements(
     placements
 }
 
-/// Puts placements in order of UID. What sets most UIDs apart is compared as a number: the eight bytes after
-/// those that all of them begin with.
+/// Puts placements in order of UID. What sets most UIDs apart is compared as a number: the eight
+/// bytes after those that all of them begin with.
 pub(crate) fn sort(placements: &mut Vec<Placement>) {
     let Some(first) = placements.first().map(|placement| placement.pod.clone()) else { return };
     let same =
@@ -119,8 +119,8 @@ pub(crate) fn sort(placements: &mut Vec<Placement>) {
     placements.extend(numbered.into_iter().map(|(_, placement)| placement));
 }
 
-/// Spells out new nodes, which do not list their pods yet, and names the pods on each; indexes of targets
-/// start at `first`.
+/// Spells out new nodes, which do not list their pods yet, and names the pods on each; indexes of
+/// targets start at `first`.
 pub(crate) fn launches(
     model: &Model<'_>,
     priced: &PricedOffers<'_, '_>,
@@ -167,7 +167,8 @@ fn new_node(model: &Model<'_>, priced: &PricedOffers<'_, '_>, group: &Bought) ->
         .collect();
     let requests = requests(model, priced, planned, &group.load);
     let mut node = node_of(pool_offers, offer.flavour, candidates, requests)?;
-    // Types and zones apart could be combined to candidates of other groups when the list is made anew.
+    // Types and zones apart could be combined to candidates of other groups when the list is made
+    // anew.
     for key in &priced.group_keys {
         let value = priced.label(planned, key);
         let common = group.offers.iter().all(|at| priced.label(*at, key) == value);

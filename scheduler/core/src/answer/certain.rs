@@ -1,19 +1,22 @@
-//! Which launches of a plan can be carried out at once while more pods arrive, and which had better wait.
+//! Which launches of a plan can be carried out at once while more pods arrive, and which had better
+//! wait.
 //!
-//! Invariant: advice only; whoever waits says for how long. Nothing is said without a bound that holds.
+//! Invariant: advice only; whoever waits says for how long. Nothing is said without a bound that
+//! holds.
 
 use crate::answer::{NewNode, Plan};
 use crate::question::PlanInput;
 
-/// A node is certain when its pods cannot cost less than this share of its cost, in percent, however many like
-/// them still arrive: what a second of waiting could save on it is then less than what a spot price moves
-/// in an hour.
+/// A node is certain when its pods cannot cost less than this share of its cost, in percent,
+/// however many like them still arrive: what a second of waiting could save on it is then less than
+/// what a spot price moves in an hour.
 const WORTH_MIN_PERCENT: i128 = 97;
 
-/// For each launch of a plan that was made from this input, whether it would be bought all the same if more
-/// pods like those that wait were known. By the plan's bound: the values of its pods are what each further
-/// one costs at the least where there are many, so a node of which they fill the cost is one that any
-/// continuation of the burst may buy. Nodes that no pod waits for do not get better by waiting.
+/// For each launch of a plan that was made from this input, whether it would be bought all the same
+/// if more pods like those that wait were known. By the plan's bound: the values of its pods are
+/// what each further one costs at the least where there are many, so a node of which they fill the
+/// cost is one that any continuation of the burst may buy. Nodes that no pod waits for do not get
+/// better by waiting.
 #[must_use]
 pub fn certain(plan: &Plan, input: &PlanInput) -> Vec<bool> {
     let is_certain = |node: &NewNode| {

@@ -1,8 +1,8 @@
 //! In which order nodes that are fit should open to pods.
 //!
-//! Invariant: advice only. kube-scheduler puts a pod on any node that takes it, so a node with room to
-//! spare draws pods which are wanted on nodes that open after it. Nodes that would draw each other's pods
-//! open together: then every pod finds its own node open.
+//! Invariant: advice only. kube-scheduler puts a pod on any node that takes it, so a node with room
+//! to spare draws pods which are wanted on nodes that open after it. Nodes that would draw each
+//! other's pods open together: then every pod finds its own node open.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -70,8 +70,8 @@ fn sides(model: &Model<'_>, state: &PlanState, homeless: &BTreeSet<usize>) -> Ve
     coming.into_iter().map(side).collect()
 }
 
-/// What pods of each priority find free on an existing node besides the pods that are planned there: nominations hold
-/// nothing back from pods of higher priority.
+/// What pods of each priority find free on an existing node besides the pods that are planned
+/// there: nominations hold nothing back from pods of higher priority.
 struct Rooms<'m, 's, 'a> {
     model: &'m Model<'a>,
     state: &'s PlanState,
@@ -100,8 +100,8 @@ impl Rooms<'_, '_, '_> {
     }
 }
 
-/// Nodes that draw nobody from others, of these first those without room for pods that have no place. Where each
-/// draws from another, those that draw from each other.
+/// Nodes that draw nobody from others, of these first those without room for pods that have no
+/// place. Where each draws from another, those that draw from each other.
 fn next(left: &[&Side]) -> BTreeSet<ClaimName> {
     let holders = count(left.iter().map(|side| &side.holds));
     let draws =

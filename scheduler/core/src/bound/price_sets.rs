@@ -1,12 +1,14 @@
-//! A set of resource prices for each group of rooms that admit the same pods, at which all pods together are worth
-//! as much as possible: the dual of buying fractions of rooms when not every pod may use every room (LB2).
+//! A set of resource prices for each group of rooms that admit the same pods, at which all pods
+//! together are worth as much as possible: the dual of buying fractions of rooms when not every pod
+//! may use every room (LB2).
 //!
-//! A pod is worth what it requests at the prices of the group where that is least. The sum over all pods is
-//! concave in the prices; it is maximised by cutting planes (Kelley, 1960), each of which is the demand of each group
-//! if every pod went where it is worth least. Each new point is tried itself and half way from the best known.
+//! A pod is worth what it requests at the prices of the group where that is least. The sum over all
+//! pods is concave in the prices; it is maximised by cutting planes (Kelley, 1960), each of which
+//! is the demand of each group if every pod went where it is worth least. Each new point is tried
+//! itself and half way from the best known.
 //!
-//! Invariant: guidance only. The bound that is reported is rounded down from these prices and checked
-//! in integers by `certificate`.
+//! Invariant: guidance only. The bound that is reported is rounded down from these prices and
+//! checked in integers by `certificate`.
 
 use crate::pack::lp::simplex;
 use crate::pack::problem::vector::float;
@@ -61,8 +63,8 @@ struct Point {
     worth: f64,
 }
 
-/// The programme, with amounts as shares of all that is requested, so that all variables are of one order of
-/// magnitude.
+/// The programme, with amounts as shares of all that is requested, so that all variables are of one
+/// order of magnitude.
 struct Search<'r> {
     pods: &'r [Pods<'r>],
     requests: Vec<Vec<f64>>,
@@ -120,7 +122,8 @@ impl<'r> Search<'r> {
         (point[0], prices)
     }
 
-    /// Looks at some prices: keeps them if they are the best so far, and adds the demand of each group at them.
+    /// Looks at some prices: keeps them if they are the best so far, and adds the demand of each
+    /// group at them.
     fn visit(&self, prices: &[f64], best: &mut Point, cuts: &mut Vec<Vec<f64>>) {
         let dims = self.dims();
         let mut cut = vec![0.0; self.variables()];

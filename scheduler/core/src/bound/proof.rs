@@ -1,8 +1,8 @@
-//! The proof of how little the launched pods could cost: values of pods where they say more than prices
-//! of resources.
+//! The proof of how little the launched pods could cost: values of pods where they say more than
+//! prices of resources.
 //!
-//! Invariant: topology, limits and reservations are left out, never added, so the bound can only be too
-//! low.
+//! Invariant: topology, limits and reservations are left out, never added, so the bound can only be
+//! too low.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -37,8 +37,8 @@ const MAX_PATIENCE: ImproveEffort = ImproveEffort {
     gain_min: 1e-6,
 };
 
-/// The bound that values of pods prove; none when it says no more than is known, or when the check refuses
-/// it.
+/// The bound that values of pods prove; none when it says no more than is known, or when the check
+/// refuses it.
 pub(super) fn by_values(
     model: &Model<'_>,
     priced: &PricedOffers<'_, '_>,
@@ -76,8 +76,8 @@ fn by_classes(
     bound::from_values(&values, classes, rooms)
 }
 
-/// The bound that values of pods prove which follow from a set of resource prices for each group of rooms that
-/// admit the same pods; none when all are one group, or too many.
+/// The bound that values of pods prove which follow from a set of resource prices for each group of
+/// rooms that admit the same pods; none when all are one group, or too many.
 fn by_price_sets(
     names: &[String],
     classes: &[PodClass],
@@ -115,8 +115,8 @@ fn planned(model: &Model<'_>, shapes: &[usize], nodes: &[NewNode]) -> BTreeSet<(
     nodes.iter().filter(|node| !node.standing).map(node).collect()
 }
 
-/// Everything on offer, once for each price, room and set of classes that it admits, in order of price. Labels
-/// that a pool leaves open keep nobody apart here.
+/// Everything on offer, once for each price, room and set of classes that it admits, in order of
+/// price. Labels that a pool leaves open keep nobody apart here.
 fn rooms(model: &Model<'_>, priced: &PricedOffers<'_, '_>, shapes: &[usize]) -> Vec<SharedRoom> {
     // Many shapes ask the same of a node: each question is put to each offer once.
     let mut questions = indexmap::IndexMap::new();

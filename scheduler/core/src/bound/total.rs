@@ -1,7 +1,7 @@
 //! What a plan costs, and the proof of how little it could cost.
 //!
-//! Invariant: the bound is about exactly the pods that the launches carry and exactly the offers that
-//! are available; constraints are dropped, never added, so it can only be too low.
+//! Invariant: the bound is about exactly the pods that the launches carry and exactly the offers
+//! that are available; constraints are dropped, never added, so it can only be too low.
 
 use crate::answer::{NewNode, Plan};
 use crate::bound::certificate::PricedRoom;

@@ -1,7 +1,8 @@
 //! Required pod affinity, by binding pods in an order in which kube-scheduler could bind them.
 //!
-//! Invariant: pods that need no company are bound before those that do, and nobody begins a company while
-//! somebody can join one. A node that could end up in several domains is company in none of them.
+//! Invariant: pods that need no company are bound before those that do, and nobody begins a company
+//! while somebody can join one. A node that could end up in several domains is company in none of
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -110,7 +111,8 @@ impl<'c, 'a> Order<'c, 'a> {
         })
     }
 
-    /// True when the pods meet their own terms, and nobody is anywhere whom they would have to join.
+    /// True when the pods meet their own terms, and nobody is anywhere whom they would have to
+    /// join.
     fn may_begin(&self, Waiting { node, follower }: Waiting) -> bool {
         let Follower { kind, keys, meets, occupied, .. } = &self.followers[follower];
         let certain = keys.iter().all(|key| self.census.domains(key)[node].len() == 1);

@@ -241,8 +241,8 @@ struct Offer<'a> {
     room: PricedRoom,
 }
 
-/// Everything on offer with the room it leaves. DaemonSets are subtracted only where they are certain
-/// to run, so the room is never underestimated.
+/// Everything on offer with the room it leaves. DaemonSets are subtracted only where they are
+/// certain to run, so the room is never underestimated.
 fn offers(input: &PlanInput) -> Vec<Offer<'_>> {
     let world = input.world.as_ref();
     let shapes = world.daemon_sets.values().filter_map(|set| world.shapes.get(&set.shape));

@@ -1,7 +1,7 @@
 //! How many pods of each shape are where, once the plan has been carried out.
 //!
-//! Invariant: counted from the nodes as the checker sees them; every domain of a topology key is counted
-//! out once, however many rules ask.
+//! Invariant: counted from the nodes as the checker sees them; every domain of a topology key is
+//! counted out once, however many rules ask.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Costs read from the objective anew.
 //!
-//! Invariant: whole numbers only, in pico-dollars per hour, in which nothing has to be rounded before the
-//! end.
+//! Invariant: whole numbers only, in pico-dollars per hour, in which nothing has to be rounded
+//! before the end.
 
 use crate::question::PlanInput;
 use crate::vocabulary::catalogue::{CapacityType, InstanceType, Offering};

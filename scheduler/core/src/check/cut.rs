@@ -1,7 +1,8 @@
 //! Cutting a refused plan down to what stands up to the check.
 //!
-//! Invariant: what comes out passes the check. Only what a violation names goes, with what cannot be without
-//! it: a node without pods, a disruption without a place for each of its pods. Runs only after a refusal.
+//! Invariant: what comes out passes the check. Only what a violation names goes, with what cannot
+//! be without it: a node without pods, a disruption without a place for each of its pods. Runs only
+//! after a refusal.
 
 pub(crate) mod part;
 
@@ -16,12 +17,13 @@ use crate::reason::{Obstacle, Reason};
 use crate::vocabulary::ids::PodUid;
 use crate::vocabulary::pool::DisruptionReason;
 
-/// Most times that what is left is checked again. Each round takes out everything that is named at once; what
-/// is refused after that many is given up whole.
+/// Most times that what is left is checked again. Each round takes out everything that is named at
+/// once; what is refused after that many is given up whole.
 const ROUNDS_MAX: usize = 16;
 
-/// The part of a plan that passes [`check`], and what was found on the way there; nothing when it passed as it
-/// was. Pods that lose their place are unplaced with a reason. A bound that is not proved is left out.
+/// The part of a plan that passes [`check`], and what was found on the way there; nothing when it
+/// passed as it was. Pods that lose their place are unplaced with a reason. A bound that is not
+/// proved is left out.
 #[must_use]
 pub fn cut(mut plan: Plan, input: &PlanInput) -> (Plan, Vec<Violation>) {
     let mut found: Vec<Violation> = Vec::new();
@@ -191,7 +193,8 @@ impl Blame {
         plan.fleet_price_micro_usd_per_hour += back;
     }
 
-    /// Says of pods that have lost their place why; those that only were to move stay where they are.
+    /// Says of pods that have lost their place why; those that only were to move stay where they
+    /// are.
     fn unplace(&self, plan: &mut Plan, input: &PlanInput, placed: &BTreeSet<PodUid>) {
         let known: BTreeSet<PodUid> = plan.unplaced.iter().flat_map(|u| u.pods.clone()).collect();
         for (uid, why) in self.pods.iter().filter(|(uid, _)| !known.contains(*uid)) {

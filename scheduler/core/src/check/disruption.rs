@@ -1,7 +1,7 @@
 //! Budgets and promises that a disruption must hold.
 //!
-//! Invariant: interruptions are exempt, since nobody asked, and so is what a pool's replicas leave no
-//! place for, since its owner did; everything else is counted together.
+//! Invariant: interruptions are exempt, since nobody asked, and so is what a pool's replicas leave
+//! no place for, since its owner did; everything else is counted together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -182,8 +182,8 @@ fn node_budgets(
     }
 }
 
-/// A budget that covers pods on several nodes must allow all of them, spent in the order in which the plan takes
-/// them; on one node the drain waits.
+/// A budget that covers pods on several nodes must allow all of them, spent in the order in which
+/// the plan takes them; on one node the drain waits.
 fn evictions(input: &PlanInput, gone: &[(&NodeName, usize)], findings: &mut Findings) {
     for budget in input.world.budgets.values() {
         let mut taken = 0;

@@ -1,7 +1,7 @@
 //! The nodes as they will be once the plan is carried out, with the pods on each.
 //!
-//! Invariant: a node that may still become one of several things has one form for each of them; what is
-//! planned must be right for all.
+//! Invariant: a node that may still become one of several things has one form for each of them;
+//! what is planned must be right for all.
 
 mod coming;
 
@@ -225,7 +225,8 @@ fn existing<'a>(input: &PlanInput, node: &Node, claim: Option<&NodeClaim>) -> No
     }
 }
 
-/// True for launches of which nothing can be wrong with one that is right with the other, their pods apart.
+/// True for launches of which nothing can be wrong with one that is right with the other, their
+/// pods apart.
 fn is_of_the_same_kind(one: &NewNode, other: &NewNode) -> bool {
     one.pool == other.pool
         && one.labels == other.labels

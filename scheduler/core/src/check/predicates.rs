@@ -54,7 +54,8 @@ fn resources(nodes: &Nodes<'_>, node: &NodeAfter<'_>, findings: &mut Findings) {
             let detail = format!("{} is launched for more {short} than it has", node.name);
             findings.add(Rule::Resources, (vec![Part::Place(node.target.clone())], detail));
         }
-        // kube-scheduler looks at the resources that a pod asks for; what was short before stays so.
+        // kube-scheduler looks at the resources that a pod asks for; what was short before stays
+        // so.
         let short = |name: &&str| all.get(name) > form.allocatable.available(name);
         if let Some(resource) = brought.names().find(short) {
             let (need, have) = (all.get(resource), form.allocatable.get(resource));

@@ -1,7 +1,7 @@
 //! Pools with replicas have as many nodes.
 //!
-//! Invariant: nothing goes as excess that leaves a pool with less than its replicas; nothing is launched
-//! beyond them but what replaces a node that must go.
+//! Invariant: nothing goes as excess that leaves a pool with less than its replicas; nothing is
+//! launched beyond them but what replaces a node that must go.
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
 //! Rules between pods that a count decides: spread and anti-affinity.
 //!
-//! Invariant: a node that could end up in several domains counts in each of them where that is worse.
-//! Preferences are not checked.
+//! Invariant: a node that could end up in several domains counts in each of them where that is
+//! worse. Preferences are not checked.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,8 +43,8 @@ pub(super) fn check(census: &Census<'_>, findings: &mut Findings) {
     }
 }
 
-/// Pods that were there before are kube-scheduler's business, whatever it thought; a conflict counts
-/// when a pod that the plan brings is part of it.
+/// Pods that were there before are kube-scheduler's business, whatever it thought; a conflict
+/// counts when a pod that the plan brings is part of it.
 fn apart(census: &Census<'_>, same: &[Group<'_>], term: &PodAffinityTerm, findings: &mut Findings) {
     let shape = same[0].shape;
     let selected = census.select(|other| term.selects(&shape.namespace, other));
@@ -63,8 +63,8 @@ fn apart(census: &Census<'_>, same: &[Group<'_>], term: &PodAffinityTerm, findin
     }
 }
 
-/// Who would have to go for a domain to be free: the pods themselves when somebody was there before them or
-/// comes first in order, else all others that the plan brings there.
+/// Who would have to go for a domain to be free: the pods themselves when somebody was there before
+/// them or comes first in order, else all others that the plan brings there.
 fn too_near(
     census: &Census<'_>,
     group: &Group<'_>,
@@ -144,7 +144,8 @@ fn counts<'c>(
         let crowd = census.crowds[at].iter().filter(|(kind, _)| selected[**kind]);
         // A spread does not count pods that are ending.
         let pods: i64 = crowd.map(|(_, count)| count.all - count.ending).sum();
-        // A node on its way out is gone once its pods are; over wider domains it is counted while any run.
+        // A node on its way out is gone once its pods are; over wider domains it is counted while
+        // any run.
         let host = rule.topology_key == HOSTNAME;
         let gone = if host {
             (node.leaves || node.is_disrupted) && pods == 0
@@ -182,8 +183,8 @@ fn tolerated(node: &NodeAfter<'_>, shape: &PodShape, rule: &TopologySpread) -> b
     !rule.honor_node_taints || node.taints.iter().all(|t| !t.repels() || tolerates(t))
 }
 
-/// Domains in which node affinity lets a spread see a node, and whether it is certain to be in the one
-/// that this names.
+/// Domains in which node affinity lets a spread see a node, and whether it is certain to be in the
+/// one that this names.
 fn narrowed<'n>(
     node: &'n NodeAfter<'_>,
     shape: &PodShape,

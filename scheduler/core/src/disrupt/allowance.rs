@@ -1,7 +1,8 @@
 //! How many nodes and pods may still be disturbed: NodePool budgets and disruption budgets.
 //!
-//! Invariant: nodes that are leaving or not ready use up their pool's budget. A disruption budget must
-//! allow an eviction for each node that holds covered pods; what one node takes is not given twice.
+//! Invariant: nodes that are leaving or not ready use up their pool's budget. A disruption budget
+//! must allow an eviction for each node that holds covered pods; what one node takes is not given
+//! twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 

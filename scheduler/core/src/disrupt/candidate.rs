@@ -1,7 +1,7 @@
 //! Nodes that could go: ours, initialised, not leaving; and what would have to move.
 //!
-//! Invariant: all timers are derived from the claim's timestamps; a node that only waits for one says
-//! when it ends.
+//! Invariant: all timers are derived from the claim's timestamps; a node that only waits for one
+//! says when it ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,20 +18,21 @@ use crate::world::pod::{DoNotDisrupt, Pod};
 /// Nodes with pods that fall quiet within this time of each other are judged together, at its end;
 /// one by one, the pods of the first would go to the others and be moved again. In milliseconds.
 const TOGETHER_MS: i64 = 5_000;
-/// A node that has just opened is not judged before the pods that are planned for it had this time to
-/// arrive, in milliseconds: two of the longest batches of the peer, which waits as long.
+/// A node that has just opened is not judged before the pods that are planned for it had this time
+/// to arrive, in milliseconds: two of the longest batches of the peer, which waits as long.
 const ARRIVAL_MS: i64 = 20_000;
-/// Pods are left where they are for this long, in milliseconds, before others' room may save their node.
+/// Pods are left where they are for this long, in milliseconds, before others' room may save their
+/// node.
 const REST_MS: i64 = 30_000;
-/// A node that is bought in place of theirs costs beside it for this long, in milliseconds: it boots, and the old
-/// one drains. Pods are left until what is saved has earned that since they came: a saving of two thirds
-/// after a minute and a half.
+/// A node that is bought in place of theirs costs beside it for this long, in milliseconds: it
+/// boots, and the old one drains. Pods are left until what is saved has earned that since they
+/// came: a saving of two thirds after a minute and a half.
 const OVERLAP_MS: i64 = 60_000;
-/// Pods on a node that was bought as they came wait no longer for that, in milliseconds: a burst bought in
-/// parts is bettered once, soon, before caches and connections are worth keeping.
+/// Pods on a node that was bought as they came wait no longer for that, in milliseconds: a burst
+/// bought in parts is bettered once, soon, before caches and connections are worth keeping.
 const FIRST_PAYBACK_MAX_MS: i64 = OVERLAP_MS * 3 / 2;
-/// Pods that have been moved once are moved again for so many times as long a wait: a saving of a half after
-/// ten minutes, one of a tenth after fifty.
+/// Pods that have been moved once are moved again for so many times as long a wait: a saving of a
+/// half after ten minutes, one of a tenth after fifty.
 const AGAIN: i64 = 5;
 /// However little is saved, pods wait no longer than that, in milliseconds.
 const PAYBACK_MAX_MS: i64 = 60 * OVERLAP_MS;
@@ -44,14 +45,15 @@ const fn together(at_ms: i64) -> i64 {
     at_ms.saturating_add(TOGETHER_MS - 1) / TOGETHER_MS * TOGETHER_MS
 }
 
-/// True when the pods of a node were moved there. Those that came to one which had long been there were as a rule, or
-/// found room on what is worth keeping.
+/// True when the pods of a node were moved there. Those that came to one which had long been there
+/// were as a rule, or found room on what is worth keeping.
 fn were_moved(claim: &NodeClaim, placed_ms: i64) -> bool {
     let opened_ms = claim.initialized_ms.unwrap_or(i64::MAX);
     claim.replacement || placed_ms > opened_ms.saturating_add(ARRIVAL_MS)
 }
 
-/// How long its pods are left when all of its cost is saved, and how long at the most, in milliseconds.
+/// How long its pods are left when all of its cost is saved, and how long at the most, in
+/// milliseconds.
 fn payback_ms(claim: &NodeClaim, placed_ms: i64) -> (i64, i64) {
     match were_moved(claim, placed_ms) {
         false => (OVERLAP_MS, FIRST_PAYBACK_MAX_MS),
@@ -80,7 +82,8 @@ pub(crate) struct Candidate<'a> {
     pub(crate) quiet_ms: Option<i64>,
     /// When it may be removed although pods run on it: it and its like have been quiet for long.
     pub(crate) ripe_ms: Option<i64>,
-    /// When half of its pods had come, in milliseconds since 1970; long ago when nothing is to be earned.
+    /// When half of its pods had come, in milliseconds since 1970; long ago when nothing is to be
+    /// earned.
     placed_ms: i64,
     /// What moving its pods costs, in pods of average standing.
     pub(crate) move_cost: f64,
@@ -90,8 +93,8 @@ pub(crate) struct Candidate<'a> {
 }
 
 impl Candidate<'_> {
-    /// True when do-not-disrupt holds the node. Expiry and drift override pods' preferences when the claim
-    /// bounds its drain, since then the pods' time is limited anyway.
+    /// True when do-not-disrupt holds the node. Expiry and drift override pods' preferences when
+    /// the claim bounds its drain, since then the pods' time is limited anyway.
     pub(crate) fn is_blocked(&self, reason: DisruptionReason) -> bool {
         let forced = matches!(reason, DisruptionReason::Expired | DisruptionReason::Drifted);
         self.refused && !(forced && self.claim.termination_grace_ms.is_some())
@@ -117,8 +120,8 @@ impl Candidate<'_> {
         self.may_consolidate() && self.has_paid(1, 1)
     }
 
-    /// True when its pods have been where they are for long enough that what is saved has earned the move:
-    /// `saving` of every `cost` that now goes.
+    /// True when its pods have been where they are for long enough that what is saved has earned
+    /// the move: `saving` of every `cost` that now goes.
     pub(crate) fn has_paid(&self, saving: i64, cost: i64) -> bool {
         let (overlap_ms, most_ms) = payback_ms(&self.claim, self.placed_ms);
         let payback_ms = i128::from(overlap_ms) * i128::from(cost) / i128::from(saving.max(1));
@@ -267,8 +270,8 @@ impl<'a> Candidate<'a> {
         if let Some(placed_ms) = self.placed_ms().filter(|_| !planted::is("S32")) {
             quiet_ms = quiet_ms.max(placed_ms.saturating_add(REST_MS));
             self.placed_ms = placed_ms;
-            // What pays back when is known only to a trial: it is made anew after twice the time each, and
-            // for all nodes that are due within some seconds at once.
+            // What pays back when is known only to a trial: it is made anew after twice the time
+            // each, and for all nodes that are due within some seconds at once.
             let (overlap_ms, most_ms) = payback_ms(&self.claim, placed_ms);
             let longer = |after_ms: &i64| Some((after_ms * 2).min(most_ms));
             let turns = std::iter::successors(Some(overlap_ms), longer).take(TURNS);
@@ -280,8 +283,9 @@ impl<'a> Candidate<'a> {
         self.wake_at(quiet_ms);
     }
 
-    /// When half of the pods that would have to move had come, in milliseconds since 1970. A node on
-    /// which few of many pods are new is judged all the same: there are new pods on it at any time.
+    /// When half of the pods that would have to move had come, in milliseconds since 1970. A node
+    /// on which few of many pods are new is judged all the same: there are new pods on it at any
+    /// time.
     fn placed_ms(&self) -> Option<i64> {
         let mut created: Vec<i64> = self.pods.iter().map(|(_, pod)| pod.created_ms).collect();
         created.sort_unstable();

@@ -1,8 +1,9 @@
 //! Consolidation: nodes whose pods fit elsewhere go; others are replaced when that is cheaper.
 //!
-//! Invariant: a replacement costs less than what it replaces even when every node of it is bought at
-//! the dearest offering on its list. Unlike Karpenter's, a move may replace m nodes by n, with n < m; or by
-//! as many, when some of the m could be emptied onto the others and what is bought costs half of what would be left.
+//! Invariant: a replacement costs less than what it replaces even when every node of it is bought
+//! at the dearest offering on its list. Unlike Karpenter's, a move may replace m nodes by n, with n
+//! < m; or by as many, when some of the m could be emptied onto the others and what is bought costs
+//! half of what would be left.
 
 use std::collections::BTreeSet;
 
@@ -24,13 +25,14 @@ const DELETE_TRIALS_MAX: usize = 1_000;
 const REPLACE_TRIALS_MAX: usize = 50;
 /// Most nodes replaced by one decision.
 const TOGETHER_MAX: usize = 64;
-/// What goes saves of its pool's cost at least one part in so many of the share that it moves of the pool's pods, as
-/// Karpenter's policy Balanced has it, or its pods wait as long as any: many are not moved for a little each time that a
-/// fleet changes, and one that has long been quiet is bettered all the same.
+/// What goes saves of its pool's cost at least one part in so many of the share that it moves of
+/// the pool's pods, as Karpenter's policy Balanced has it, or its pods wait as long as any: many
+/// are not moved for a little each time that a fleet changes, and one that has long been quiet is
+/// bettered all the same.
 const FAIR_SHARE: f64 = 2.0;
-/// A node that is emptied while its pods are those that it was bought for is at least one part in so many of what its pool
-/// costs, or they wait as long as for a replacement that saves a half: a large burst is not stirred again at once for one
-/// node of it.
+/// A node that is emptied while its pods are those that it was bought for is at least one part in
+/// so many of what its pool costs, or they wait as long as for a replacement that saves a half: a
+/// large burst is not stirred again at once for one node of it.
 const BURST_SHARE: f64 = 50.0;
 
 impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
@@ -65,7 +67,8 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
         gone.iter().filter_map(|candidate| self.cost(candidate)).sum()
     }
 
-    /// What would be left of nodes whose pods came to as few of them as hold all: the cheapest first, each filled.
+    /// What would be left of nodes whose pods came to as few of them as hold all: the cheapest
+    /// first, each filled.
     fn filled<'c>(&self, gone: &[&'c Candidate<'a>]) -> Vec<&'c Candidate<'a>> {
         let Context { model, ref state, .. } = self.context;
         let mut wanted = wanted(model, gone);
@@ -92,7 +95,8 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
         self.stakes.get(&candidate.pool.name).copied().unwrap_or_default()
     }
 
-    /// True when what a node costs is worth moving its pods now, were there room on others; so it is when nobody knows.
+    /// True when what a node costs is worth moving its pods now, were there room on others; so it
+    /// is when nobody knows.
     fn pays_to_empty(&self, candidate: &Candidate<'a>) -> bool {
         let Some(cost) = self.cost(candidate).map(float) else { return true };
         let of_pool = self.stakes_of(candidate);
@@ -125,7 +129,8 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
         }
     }
 
-    /// A node and all of its pool that have room for one of its pods, when they may be replaced together.
+    /// A node and all of its pool that have room for one of its pods, when they may be replaced
+    /// together.
     fn with_roomy<'c>(
         &self,
         candidate: &'c Candidate<'a>,
@@ -215,8 +220,9 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
         }
     }
 
-    /// Replaces nodes when that pays. When some of them could be `emptied` onto others of them, those would go for
-    /// nothing: all of their pods come to new nodes, which cost less than what would be left.
+    /// Replaces nodes when that pays. When some of them could be `emptied` onto others of them,
+    /// those would go for nothing: all of their pods come to new nodes, which cost less than what
+    /// would be left.
     fn trial(
         &mut self,
         gone: &[&Candidate<'a>],
@@ -263,9 +269,10 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
         }
     }
 
-    /// A trial that does not count on nodes whose clock it would start anew: those with pods that have
-    /// not been quiet for long enough, and those that are empty and will go. Of the latter, cheaper
-    /// ones are welcome; any other would be one node kept for another, and pods disturbed for nothing.
+    /// A trial that does not count on nodes whose clock it would start anew: those with pods that
+    /// have not been quiet for long enough, and those that are empty and will go. Of the latter,
+    /// cheaper ones are welcome; any other would be one node kept for another, and pods disturbed
+    /// for nothing.
     fn relocation(&mut self, gone: &[&Candidate<'a>]) -> Relocation<'_, 'g, 'm, 'a> {
         let cost = self.cost_of(gone);
         let Self { context, ending, ripening, .. } = self;

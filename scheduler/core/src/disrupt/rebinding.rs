@@ -1,8 +1,9 @@
-//! Where pods that are moved may end: they are born anew, and kube-scheduler binds them without a plan.
+//! Where pods that are moved may end: they are born anew, and kube-scheduler binds them without a
+//! plan.
 //!
-//! Invariant: what is taken fits whether the small pods are bound first or the large ones, each where
-//! kube-scheduler's default scores are best; places that only a plan would find are not counted on, and nothing is
-//! bought to stay empty because pods find more room elsewhere.
+//! Invariant: what is taken fits whether the small pods are bound first or the large ones, each
+//! where kube-scheduler's default scores are best; places that only a plan would find are not
+//! counted on, and nothing is bought to stay empty because pods find more room elsewhere.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -62,9 +63,9 @@ impl<'g, 'm, 'a> Rebinding<'g, 'm, 'a> {
         Self { model, priced, scored, places, admitted: BTreeMap::new(), put: Vec::new() }
     }
 
-    /// Takes the pods of nodes that go, so many of each shape, to the nodes that stay and to those that are
-    /// bought. False, with nothing taken, when one of them may be left without a place, or what is bought for them
-    /// without any of them.
+    /// Takes the pods of nodes that go, so many of each shape, to the nodes that stay and to those
+    /// that are bought. False, with nothing taken, when one of them may be left without a place, or
+    /// what is bought for them without any of them.
     pub(super) fn takes(&mut self, gone: &[usize], wanted: &[i64], placed: &Placed) -> bool {
         let model = self.model;
         let (known, mut closed) = (self.places.len(), gone.to_vec());
@@ -99,8 +100,8 @@ impl<'g, 'm, 'a> Rebinding<'g, 'm, 'a> {
             })
     }
 
-    /// Adds the nodes that are bought, and puts pods that rules about other pods lead to their places where they are
-    /// planned.
+    /// Adds the nodes that are bought, and puts pods that rules about other pods lead to their
+    /// places where they are planned.
     fn add_as_planned(&mut self, wanted: &[i64], placed: &Placed) {
         let model = self.model;
         for there in
@@ -147,8 +148,8 @@ impl<'g, 'm, 'a> Rebinding<'g, 'm, 'a> {
         SCORED.map(|name| self.model.shapes[shape].requests.get(name))
     }
 
-    /// Puts pods where kube-scheduler would, in this order. False when one finds no place, or one that awaits them is
-    /// left empty.
+    /// Puts pods where kube-scheduler would, in this order. False when one finds no place, or one
+    /// that awaits them is left empty.
     fn bind_all<'p>(&mut self, mut pods: impl Iterator<Item = &'p (usize, i64)>) -> bool {
         pods.all(|pods| self.bind(*pods))
             && self.places.iter().all(|place| !place.awaits || place.room != place.size)
@@ -192,8 +193,9 @@ impl<'g, 'm, 'a> Rebinding<'g, 'm, 'a> {
         Rc::clone(admitted)
     }
 
-    /// kube-scheduler's default scores for a pod on a node, each from 0 to 1: the share that it leaves of CPU and memory
-    /// (`NodeResourcesFit`, least allocated), and how evenly these are used (`NodeResourcesBalancedAllocation`).
+    /// kube-scheduler's default scores for a pod on a node, each from 0 to 1: the share that it
+    /// leaves of CPU and memory (`NodeResourcesFit`, least allocated), and how evenly these are
+    /// used (`NodeResourcesBalancedAllocation`).
     fn score(&self, request: &[i64], place: &Place) -> f64 {
         let share = |at: usize| {
             let left = place.room[at].saturating_sub(request[at]).max(0);

@@ -138,8 +138,8 @@ pub(crate) fn wanted(model: &Model<'_>, gone: &[&Candidate<'_>]) -> Vec<i64> {
     wanted
 }
 
-/// True when some domain has more pods too many than before: moving a pod must not leave those that follow
-/// it alone, nor bring a domain that others would have to level.
+/// True when some domain has more pods too many than before: moving a pod must not leave those that
+/// follow it alone, nor bring a domain that others would have to level.
 fn breaks_rules(before: &[Group], after: &[Group]) -> bool {
     let both = before.iter().zip(after).filter(|(_, group)| group.spec.preference.is_none());
     both.into_iter().any(|(before, after)| {
@@ -151,8 +151,8 @@ fn breaks_rules(before: &[Group], after: &[Group]) -> bool {
     })
 }
 
-/// True when the last pods leave a domain that were company there, and others come that need some: by the time
-/// these are bound, there may be company only elsewhere.
+/// True when the last pods leave a domain that were company there, and others come that need some:
+/// by the time these are bound, there may be company only elsewhere.
 fn leaves_alone(before: &[Group], state: &PlanState) -> bool {
     let residents = before.iter().zip(&state.residents.groups);
     residents.zip(&state.topology.groups).any(|((before, stay), all)| {

@@ -1,8 +1,8 @@
 //! Pools with replicas: as many nodes as they ask for, spread over zones.
 //!
-//! Invariant: such a pool has its replicas, and one more for each node that must be replaced as far as
-//! its budgets allow, so that pods have somewhere to go before the old node does. It never exceeds its
-//! limits.
+//! Invariant: such a pool has its replicas, and one more for each node that must be replaced as far
+//! as its budgets allow, so that pods have somewhere to go before the old node does. It never
+//! exceeds its limits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,8 +30,9 @@ use crate::vocabulary::taint::untolerated;
 const ADDED_MAX: i64 = 1_000;
 
 impl<'a> Disruptor<'_, '_, '_, 'a> {
-    /// Takes out of service what pools have beyond their replicas: what is not launched yet first, then
-    /// what is empty, then what disturbs least. Asked for by the pool's owner, so no budget is looked at.
+    /// Takes out of service what pools have beyond their replicas: what is not launched yet first,
+    /// then what is empty, then what disturbs least. Asked for by the pool's owner, so no budget is
+    /// looked at.
     pub(super) fn trim_replicas(&mut self, candidates: &[Candidate<'a>]) {
         for (pool, replicas) in self.pools_with_replicas() {
             let wanted = replicas.saturating_add(self.surge(pool, candidates));
@@ -117,7 +118,8 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
         named.collect()
     }
 
-    /// Existing nodes of the pool that neither are on their way out nor are sent there by this plan, in order.
+    /// Existing nodes of the pool that neither are on their way out nor are sent there by this
+    /// plan, in order.
     fn staying(&self, pool: &NodePool) -> Vec<usize> {
         let gone: BTreeSet<_> = self.plan.disruptions.iter().flat_map(|d| &d.claims).collect();
         let stays = |existing: &ExistingNode<'_>| {
@@ -141,8 +143,8 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
         i64::try_from(count).unwrap_or(i64::MAX).min(allowed.unwrap_or(i64::MAX))
     }
 
-    /// What goes first: not launched, empty, not held by do-not-disrupt, to be replaced anyway; then by
-    /// what moving its pods costs, then by name.
+    /// What goes first: not launched, empty, not held by do-not-disrupt, to be replaced anyway;
+    /// then by what moving its pods costs, then by name.
     fn order(
         &self,
         existing: usize,
@@ -253,8 +255,8 @@ struct Replica<'a> {
     daemons: Resources,
 }
 
-/// A replica among what one zone offers: that of least cost, or what costs not much more. A pool that wants
-/// choice keeps all of it.
+/// A replica among what one zone offers: that of least cost, or what costs not much more. A pool
+/// that wants choice keeps all of it.
 fn node(
     pool_offers: &PoolOffers<'_>,
     mut offers: Vec<Replica<'_>>,

@@ -1,7 +1,8 @@
 //! What a replacement is weighed by.
 //!
-//! Invariant: what pays saves something even at the dearest offering that is left on each list. One that buys nothing is held
-//! to what is asked of a node that is emptied onto others: it is the same move.
+//! Invariant: what pays saves something even at the dearest offering that is left on each list. One
+//! that buys nothing is held to what is asked of a node that is emptied onto others: it is the same
+//! move.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,8 +19,9 @@ use crate::vocabulary::ids::PoolName;
 /// what is launched lies inside the list and is not replaced again at once; or else when that saves
 /// half its cost, which cannot happen to the same pods many times over.
 const SPOT_TYPES_MIN: usize = 15;
-/// A replacement saves at least one part in so many of what goes. Less is not worth moving pods for, however long
-/// they have rested: it would mostly be fees, and prices of spot change by more within the hour.
+/// A replacement saves at least one part in so many of what goes. Less is not worth moving pods
+/// for, however long they have rested: it would mostly be fees, and prices of spot change by more
+/// within the hour.
 const SAVING_SHARE: i64 = 50;
 
 /// What is at stake in a pool.
@@ -32,7 +34,8 @@ pub(super) struct Stakes {
 }
 
 impl Stakes {
-    /// The part of what the pool costs that the pods of some of its nodes are of its pods, in micro-dollars per hour.
+    /// The part of what the pool costs that the pods of some of its nodes are of its pods, in
+    /// micro-dollars per hour.
     pub(super) fn share(&self, nodes: &[&Candidate<'_>]) -> f64 {
         let moved: f64 = nodes.iter().map(|candidate| candidate.move_cost).sum();
         self.cost * moved / self.moves.max(1.0)
@@ -58,7 +61,8 @@ pub(super) struct Scales<'c, 'a> {
     pub(super) cost: i64,
     /// What all that go cost, in micro-dollars per hour.
     pub(super) freed: i64,
-    /// What is to be saved of that unless their pods have waited as long as any, in micro-dollars per hour.
+    /// What is to be saved of that unless their pods have waited as long as any, in micro-dollars
+    /// per hour.
     pub(super) least: f64,
     /// Most nodes that may be bought.
     pub(super) most_nodes: usize,
@@ -88,8 +92,8 @@ impl Scales<'_, '_> {
             && (!self.single_spot || halves || has_spot_choice(priced, placed))
     }
 
-    /// Beside pods that are moved at once, those that have not been moved yet do not wait: they would be where the others
-    /// came to, and none of them moved again for long.
+    /// Beside pods that are moved at once, those that have not been moved yet do not wait: they
+    /// would be where the others came to, and none of them moved again for long.
     fn has_paid(&self, candidate: &Candidate<'_>, saving: i64) -> bool {
         candidate.has_paid(saving, self.cost) || (self.emptied && !candidate.has_been_moved())
     }
@@ -125,8 +129,8 @@ fn planned_cost(priced: &PricedOffers<'_, '_>, placed: &Placed) -> i64 {
     placed.nodes.iter().map(|node| priced.cost(node.offers[0]) * node.copies).sum()
 }
 
-/// Drops offers that would eat the saving. Each node may exceed its planned cost by its share of it. True
-/// when something is saved and what remains is as flexible as `minValues` asks for.
+/// Drops offers that would eat the saving. Each node may exceed its planned cost by its share of
+/// it. True when something is saved and what remains is as flexible as `minValues` asks for.
 fn keep_cheaper(priced: &PricedOffers<'_, '_>, placed: &mut Placed, cost: i64) -> bool {
     let total = planned_cost(priced, placed);
     if total >= cost {

@@ -1,7 +1,7 @@
 //! Why pods go where a plan puts them: the place, what narrowed the choice to it, and its price.
 //!
-//! Invariant: works from the question and the answer alone, so any plan can be explained, one that was
-//! made elsewhere too; nothing here bears on what is planned.
+//! Invariant: works from the question and the answer alone, so any plan can be explained, one that
+//! was made elsewhere too; nothing here bears on what is planned.
 
 mod narrowing;
 mod one_more;
@@ -171,8 +171,8 @@ pub struct OneMore {
     pub refused: Option<Reason>,
 }
 
-/// The places of pods by a plan that was made from this input, those with most pods first. Pods without
-/// a place have none here; see [`Plan::unplaced`].
+/// The places of pods by a plan that was made from this input, those with most pods first. Pods
+/// without a place have none here; see [`Plan::unplaced`].
 #[must_use]
 pub fn choices(input: &PlanInput, plan: &Plan, asked: Asked<'_>) -> Vec<Choice> {
     let Some(shape) = asked.shape(input) else { return Vec::new() };

@@ -1,6 +1,7 @@
 //! Near misses: what comes closest to something that cannot be had.
 //!
-//! Invariant: what is named exists, in the catalogue or in the pod, so that somebody can go and change it.
+//! Invariant: what is named exists, in the catalogue or in the pod, so that somebody can go and
+//! change it.
 
 use crate::offers::market::{PoolOffers, type_label};
 use crate::reason::{ClosestOffering, ClosestType, Obstacle, RuledOut};
@@ -45,8 +46,8 @@ pub(crate) fn no_type(pool_offers: &PoolOffers<'_>, wanted: &Requirements) -> Ob
     Obstacle::NoInstanceType { key, wanted, closest: closest.min_by_key(|type_| type_.misses) }
 }
 
-/// Nothing of `types` types can be bought for whoever wants that; `large` are those among them that would hold
-/// the pod.
+/// Nothing of `types` types can be bought for whoever wants that; `large` are those among them that
+/// would hold the pod.
 pub(crate) fn no_offering<'a>(
     pool_offers: &PoolOffers<'_>,
     wanted: &Requirements,

@@ -43,8 +43,8 @@ fn opts_out(input: &PlanInput, pod: &Pod) -> bool {
     input.world.shapes.get(&pod.shape).is_some_and(|shape| shape.opts_out())
 }
 
-/// Why pods of a shape can or cannot get a new node of each pool, whether or not any is waiting. None
-/// when the shape is unknown.
+/// Why pods of a shape can or cannot get a new node of each pool, whether or not any is waiting.
+/// None when the shape is unknown.
 #[must_use]
 pub fn explain_shape(input: &PlanInput, shape: &ShapeId) -> Option<Reason> {
     let model = Model::new(input);

@@ -1,8 +1,8 @@
 //! Existing nodes: nodes that exist and claims whose node is still coming, with the room they have.
 //!
-//! Invariant: an existing node's room already subtracts what runs there and the DaemonSet pods still to come.
-//! Pods of existing nodes that are leaving are demand, not load; pods of all other existing nodes are counted in the
-//! topology, whether or not the existing node takes new ones.
+//! Invariant: an existing node's room already subtracts what runs there and the DaemonSet pods
+//! still to come. Pods of existing nodes that are leaving are demand, not load; pods of all other
+//! existing nodes are counted in the topology, whether or not the existing node takes new ones.
 
 mod in_flight;
 
@@ -47,7 +47,8 @@ pub(crate) struct ExistingNode<'a> {
     pub(crate) taints: Vec<Taint>,
     /// True when new pods may be placed there.
     pub(crate) open: bool,
-    /// True when nothing keeps pods away but what we take off ourselves: it has room now, others will.
+    /// True when nothing keeps pods away but what we take off ourselves: it has room now, others
+    /// will.
     pub(crate) fit: bool,
     /// True when it is on its way out, so that its pods are to be placed elsewhere.
     pub(crate) leaving: bool,
@@ -75,7 +76,8 @@ impl ExistingNode<'_> {
         self.possible_labels.label(key)
     }
 
-    /// True when it has the label, whatever its value; the name of a node to come is as good as known.
+    /// True when it has the label, whatever its value; the name of a node to come is as good as
+    /// known.
     fn has_label(&self, key: &str) -> bool {
         key == labels::HOSTNAME || self.possible_labels.has(key)
     }
@@ -275,7 +277,8 @@ fn worth_of(model: &Model<'_>, existing: &ExistingNode<'_>) -> Option<(i64, i64)
     Some((cost, offering.price_micro_usd_per_hour))
 }
 
-/// Subtracts what runs on the existing node, or hands it over to the demand when the existing node is leaving.
+/// Subtracts what runs on the existing node, or hands it over to the demand when the existing node
+/// is leaving.
 fn settle_pods<'a>(model: &mut Model<'a>, existing: &mut ExistingNode<'a>) {
     let mut daemons_here: BTreeSet<(&str, &str)> = BTreeSet::new();
     if let Some(node) = existing.node {
@@ -312,8 +315,8 @@ fn raise_to_zero(room: &mut [i64], before: &[i64]) {
     }
 }
 
-/// Whether a pod of a leaving existing node needs another place now. One that refuses eviction keeps its node
-/// for as long as the node can choose.
+/// Whether a pod of a leaving existing node needs another place now. One that refuses eviction
+/// keeps its node for as long as the node can choose.
 fn must_move(model: &Model<'_>, existing: &ExistingNode<'_>, pod: &Pod, shape: usize) -> bool {
     let kind = model.shapes[shape];
     // A StatefulSet makes its pod again under the same name once the old one is gone.

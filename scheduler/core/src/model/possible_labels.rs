@@ -1,7 +1,8 @@
-//! Possible labels: what the labels of an existing node are, or may become while its node is on its way.
+//! Possible labels: what the labels of an existing node are, or may become while its node is on its
+//! way.
 //!
-//! Invariant: labels that are known and the equalities with them give the same answers; the former are read
-//! where they lie, since fleets have tens of thousands of nodes.
+//! Invariant: labels that are known and the equalities with them give the same answers; the former
+//! are read where they lie, since fleets have tens of thousands of nodes.
 
 use std::borrow::Cow;
 

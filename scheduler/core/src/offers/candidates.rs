@@ -1,6 +1,7 @@
 //! The closed list of offerings for one node, at planning time and again after a restart.
 //!
-//! Invariant: least cost first, ties by name; every entry carries the requests and meets the requirements.
+//! Invariant: least cost first, ties by name; every entry carries the requests and meets the
+//! requirements.
 
 use std::collections::BTreeSet;
 

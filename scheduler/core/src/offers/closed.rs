@@ -1,7 +1,7 @@
 //! Pools that can make no node at all, whatever the pods, and why.
 //!
-//! Invariant: only what lasts closes a pool. What is sold out, or over a limit, may be free again at
-//! any time and is told to the pods that it concerns.
+//! Invariant: only what lasts closes a pool. What is sold out, or over a limit, may be free again
+//! at any time and is told to the pods that it concerns.
 
 use std::collections::{BTreeMap, BTreeSet};
 

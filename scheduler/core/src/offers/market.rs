@@ -1,7 +1,7 @@
 //! What can be bought: every available offering of every pool, with the labels its node would have.
 //!
-//! Invariant: every offer is concrete. Label keys that a pool leaves open are settled by flavours, one
-//! for each combination of values that some shape asks for, so no label is decided by chance.
+//! Invariant: every offer is concrete. Label keys that a pool leaves open are settled by flavours,
+//! one for each combination of values that some shape asks for, so no label is decided by chance.
 
 use std::collections::BTreeSet;
 
@@ -187,8 +187,8 @@ impl<'a> PoolOffers<'a> {
         })
     }
 
-    /// True when the requirements that neither type nor offering decides are met by every node of the pool,
-    /// whatever is made of the labels that it leaves open.
+    /// True when the requirements that neither type nor offering decides are met by every node of
+    /// the pool, whatever is made of the labels that it leaves open.
     pub(crate) fn certainly_admits(&self, wanted: &Requirements) -> bool {
         self.open_keys(wanted).all(|(key, wanted)| match self.requirements.get(key) {
             Some(offered) => wanted.covers(offered),
@@ -252,7 +252,8 @@ impl<'a> PoolOffers<'a> {
         }
     }
 
-    /// A flavour for each value that the pool lists of the labels by which a shape tells places apart.
+    /// A flavour for each value that the pool lists of the labels by which a shape tells places
+    /// apart.
     fn add_domains(&mut self, shape: &PodShape, wanted: Requirements) {
         let mut combinations = vec![wanted];
         for key in shape.topology_keys() {

@@ -1,7 +1,7 @@
 //! What a plan minimises: what nodes are paid for, and what else they cost.
 //!
-//! Invariant: with the default weights the cost of every offering is its price. Prices stay what people
-//! pay; costs only decide.
+//! Invariant: with the default weights the cost of every offering is its price. Prices stay what
+//! people pay; costs only decide.
 
 use std::collections::BTreeMap;
 
@@ -12,24 +12,27 @@ const MILLION: i128 = 1_000_000;
 /// Performance of a family that is as others, in percent.
 const AS_OTHERS: i64 = 100;
 
-/// Weights of what a node costs; all off by default. Units, formula and sources: `docs/design/0008-objective.md`.
+/// Weights of what a node costs; all off by default. Units, formula and sources:
+/// `docs/design/0008-objective.md`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Objective {
-    /// What each node costs besides its price, in micro-dollars per hour: licences, agents, addresses.
+    /// What each node costs besides its price, in micro-dollars per hour: licences, agents,
+    /// addresses.
     pub node_fee_micro_usd_per_hour: i64,
-    /// What one interruption costs, in micro-dollars: work done twice, and the time that two nodes are paid
-    /// for one.
+    /// What one interruption costs, in micro-dollars: work done twice, and the time that two nodes
+    /// are paid for one.
     pub interruption_cost_micro_usd: i64,
-    /// Interruptions of a spot instance in a million hours, where its offering does not say its own.
+    /// Interruptions of a spot instance in a million hours, where its offering does not say its
+    /// own.
     pub spot_interruptions_per_million_hours: i64,
-    /// Performance of a unit of a family's capacity, in percent of that of others; 100 for a family that is
-    /// not named.
+    /// Performance of a unit of a family's capacity, in percent of that of others; 100 for a family
+    /// that is not named.
     pub family_performance_percent: BTreeMap<String, i64>,
 }
 
 impl Objective {
-    /// What an hour of an offering costs, in micro-dollars: price, fee and expected interruptions, by the
-    /// performance of the family; rounded up, once.
+    /// What an hour of an offering costs, in micro-dollars: price, fee and expected interruptions,
+    /// by the performance of the family; rounded up, once.
     ///
     /// cost = (price + fee + interruption cost × interruptions per hour) × 100 / performance
     #[must_use]

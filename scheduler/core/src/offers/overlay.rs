@@ -1,7 +1,8 @@
 //! What overlays make of the catalogues, pool by pool.
 //!
-//! Invariant: depends on pools, overlays and catalogues alone, so that a caller may keep the answer for
-//! as long as these are the same. A pool that no overlay touches has no entry and shares its catalogue.
+//! Invariant: depends on pools, overlays and catalogues alone, so that a caller may keep the answer
+//! for as long as these are the same. A pool that no overlay touches has no entry and shares its
+//! catalogue.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -103,7 +104,8 @@ impl Reach<'_> {
 }
 
 impl ItemTable<'_> {
-    /// Which offerings an overlay matches. What a type decides is looked at once for all of its own.
+    /// Which offerings an overlay matches. What a type decides is looked at once for all of its
+    /// own.
     fn hits(&self, overlay: &NodeOverlay) -> Vec<bool> {
         let (by_offering, by_type): (Vec<_>, Vec<_>) =
             overlay.requirements.iter().partition(|(key, _)| OFFERING_KEYS.contains(key));

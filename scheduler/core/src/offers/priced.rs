@@ -1,7 +1,7 @@
 //! Every offer with what it leaves for pods, what it draws on limits, and who may use it.
 //!
-//! Invariant: answers about requirements are computed once for each distinct question and kept for the
-//! plan; an offer admits a question exactly when flavour, type and offering all do.
+//! Invariant: answers about requirements are computed once for each distinct question and kept for
+//! the plan; an offer admits a question exactly when flavour, type and offering all do.
 
 mod daemon_sets;
 pub(crate) mod domains;
@@ -72,8 +72,8 @@ pub(crate) struct Facts {
     pub(crate) cost: i64,
     /// What pods may use.
     pub(crate) room: Vector,
-    /// The same without DaemonSets that labels keep away which the pool leaves open: what a proof may count on;
-    /// none when there are no such.
+    /// The same without DaemonSets that labels keep away which the pool leaves open: what a proof
+    /// may count on; none when there are no such.
     pub(crate) most_room: Option<Vector>,
     /// What it draws on the limits of its pool.
     pub(crate) charge: Vector,
@@ -81,11 +81,13 @@ pub(crate) struct Facts {
     pub(crate) reservation: Option<usize>,
     /// Index of the state it starts with.
     pub(crate) start: usize,
-    /// Index of its offering's kind: zone, capacity type, reservation, and capacity group where pods look at it.
+    /// Index of its offering's kind: zone, capacity type, reservation, and capacity group where
+    /// pods look at it.
     pub(crate) kind: usize,
     /// Requests of its DaemonSets, as shapes.
     pub(crate) daemons: Rc<Vec<usize>>,
-    /// False when they request more than there is, of whatever resource: then no pod may use anything.
+    /// False when they request more than there is, of whatever resource: then no pod may use
+    /// anything.
     pub(crate) daemons_fit: bool,
 }
 
@@ -142,8 +144,8 @@ impl<'m, 'a> PricedOffers<'m, 'a> {
         priced
     }
 
-    /// All offers, those of least cost first; of equal ones the cheaper, then in the order of pools, types and
-    /// offerings.
+    /// All offers, those of least cost first; of equal ones the cheaper, then in the order of
+    /// pools, types and offerings.
     pub(crate) fn by_cost(&self) -> &[usize] {
         self.by_cost.get_or_init(|| {
             let mut order: Vec<usize> = (0..self.all.len()).collect();
@@ -219,7 +221,8 @@ impl<'m, 'a> PricedOffers<'m, 'a> {
         self.flexible[offer].as_ref().map_or(&self.facts[offer].room, |share| &share.room)
     }
 
-    /// The most that pods may use of an offer, whatever is made of the labels that its pool leaves open.
+    /// The most that pods may use of an offer, whatever is made of the labels that its pool leaves
+    /// open.
     pub(crate) fn most_room(&self, offer: usize) -> &Vector {
         let facts = &self.facts[offer];
         facts.most_room.as_ref().filter(|_| !planted::is("S16g")).unwrap_or(&facts.room)

@@ -1,7 +1,7 @@
 //! Substitutes: what else may be bought for a planned node when the cheapest is sold out.
 //!
-//! Invariant: a substitute carries the same pods, satisfies the same rules, and draws no more on any
-//! limit than the planned offer, so limits hold whatever the market gives.
+//! Invariant: a substitute carries the same pods, satisfies the same rules, and draws no more on
+//! any limit than the planned offer, so limits hold whatever the market gives.
 
 use std::collections::BTreeSet;
 
@@ -12,12 +12,12 @@ use crate::offers::priced::min_values;
 use crate::pack::problem::{Packed, Problem, vector};
 use crate::question::MinValuesPolicy;
 
-/// A substitute may cost at most this many times what the planned one does; beyond it, waiting for the next
-/// plan, which knows what is sold out, is the better answer.
+/// A substitute may cost at most this many times what the planned one does; beyond it, waiting for
+/// the next plan, which knows what is sold out, is the better answer.
 pub(crate) const COST_FACTOR_MAX: i64 = 2;
 
-/// Offers for equal nodes, least cost first; the planned one is among them. None when `minValues` cannot be
-/// kept and the policy is strict.
+/// Offers for equal nodes, least cost first; the planned one is among them. None when `minValues`
+/// cannot be kept and the policy is strict.
 pub(crate) fn offers(
     priced: &PricedOffers<'_, '_>,
     model: &Model<'_>,

@@ -1,4 +1,5 @@
-//! Column generation (Gilmore and Gomory, 1961): restricted master, dual values, and the dive to whole bins.
+//! Column generation (Gilmore and Gomory, 1961): restricted master, dual values, and the dive to
+//! whole bins.
 //!
 //! Invariant: deterministic; what it finds is checked as any other solution.
 

@@ -112,7 +112,8 @@ impl Problem {
     }
 }
 
-/// For each set of limits, whether as many nodes as there are pods could use it up, each the one that draws most.
+/// For each set of limits, whether as many nodes as there are pods could use it up, each the one
+/// that draws most.
 pub(crate) fn scarce(bins: &[Bin], classes: &[ItemClass], limit_sets: &[LimitSet]) -> Vec<bool> {
     let pods = classes.iter().map(|class| class.count).fold(0, i64::saturating_add);
     let mut scarce = vec![false; limit_sets.len()];

@@ -1,7 +1,8 @@
 //! The whole of packing: tier by tier, several ways, the cheapest that leaves least.
 //!
-//! Invariant: NodePool weights come first, then the number of pods placed, then the price. Every way starts
-//! from the same classes and the best is kept; more effort tries more ways, most often for a lower price.
+//! Invariant: NodePool weights come first, then the number of pods placed, then the price. Every
+//! way starts from the same classes and the best is kept; more effort tries more ways, most often
+//! for a lower price.
 
 use crate::pack::column_generation::columns::{GenerationEffort, Generator};
 use crate::pack::column_generation::dive::{self, Dive};
@@ -90,7 +91,8 @@ const MAX_SEARCH: Search = Search {
     },
 };
 
-/// Most kinds of pods for which patterns are bought one after the other when they can be put by vector fit instead.
+/// Most kinds of pods for which patterns are bought one after the other when they can be put by
+/// vector fit instead.
 const ROWS_WITH_PATTERNS_MAX: i64 = 400;
 /// So few kinds of pods that the programme of patterns takes no time.
 const KINDS_FEW: i64 = 16;
@@ -125,8 +127,8 @@ fn all_bins(problem: &Problem, tier: usize) -> Vec<usize> {
     all
 }
 
-/// Takes away classes that fit no bin, of which there may be many: they must not sway the choice of bins.
-/// Pods that may only join others fit no empty bin and stay.
+/// Takes away classes that fit no bin, of which there may be many: they must not sway the choice of
+/// bins. Pods that may only join others fit no empty bin and stay.
 fn set_aside(tables: &[ItemTable], left: &mut [i64]) -> Vec<i64> {
     let mut fits = vec![false; left.len()];
     for table in tables {
@@ -176,8 +178,9 @@ impl Solver<'_> {
         outcome.limits_left = limits_left;
     }
 
-    /// Packs in several ways. The programme of patterns buys no more of them than there are kinds of pods:
-    /// where fewer nodes do, it buys mostly fractions, and is only asked for the best plan there is.
+    /// Packs in several ways. The programme of patterns buys no more of them than there are kinds
+    /// of pods: where fewer nodes do, it buys mostly fractions, and is only asked for the best plan
+    /// there is.
     fn attempts(&self, task: Task<'_>, outcome: &Outcome) -> Vec<Attempt> {
         let mut values = task.values.to_vec();
         let dealt = vector_fit::pack(task, &outcome.left, &outcome.limits_left);

@@ -1,7 +1,8 @@
 //! Room for the pods of capacity buffers, after all real pods have theirs.
 //!
-//! Invariant: buffers take nothing from real pods: they get room on existing nodes that is left, then what is left
-//! on nodes bought for real pods, and only then nodes of their own. None of their pods is ever named.
+//! Invariant: buffers take nothing from real pods: they get room on existing nodes that is left,
+//! then what is left on nodes bought for real pods, and only then nodes of their own. None of their
+//! pods is ever named.
 
 use std::collections::BTreeMap;
 
@@ -47,8 +48,8 @@ pub(crate) fn reserve(
     Room { placed, shared }
 }
 
-/// Places pods of buffers so that real pods placed later do not count them as company: what they see
-/// is what kube-scheduler sees.
+/// Places pods of buffers so that real pods placed later do not count them as company: what they
+/// see is what kube-scheduler sees.
 pub(crate) fn unseen(placer: &Placer<'_, '_, '_>, state: &mut PlanState, wanted: &[i64]) -> Placed {
     let (groups, occupied) = (state.topology.groups.clone(), state.occupied.clone());
     let placed = placer.place(state, wanted);
@@ -56,7 +57,8 @@ pub(crate) fn unseen(placer: &Placer<'_, '_, '_>, state: &mut PlanState, wanted:
     placed
 }
 
-/// Puts pods of buffers where nodes bought for real pods have room, whichever candidate they become.
+/// Puts pods of buffers where nodes bought for real pods have room, whichever candidate they
+/// become.
 fn share(
     placer: &Placer<'_, '_, '_>,
     nodes: &mut [Bought],

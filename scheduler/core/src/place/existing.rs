@@ -1,7 +1,7 @@
 //! Filling: pods onto the existing nodes that are there, before anything is bought.
 //!
-//! Invariant: existing nodes that have room now come before those that will, and stronger entitlements before weaker ones; a
-//! existing node that is full is not asked again.
+//! Invariant: existing nodes that have room now come before those that will, and stronger
+//! entitlements before weaker ones; a existing node that is full is not asked again.
 
 use std::collections::BTreeSet;
 
@@ -14,8 +14,8 @@ use crate::topology::split_shapes::ClassSpec;
 use crate::vocabulary::taint::Taint;
 
 impl Placer<'_, '_, '_> {
-    /// Existing nodes that have room now are filled before those that will: kube-scheduler will not let a
-    /// waiting pod wait for another node once there is room on an open one.
+    /// Existing nodes that have room now are filled before those that will: kube-scheduler will not
+    /// let a waiting pod wait for another node once there is room on an open one.
     pub(super) fn fill_existing(
         &self,
         state: &mut PlanState,
@@ -67,8 +67,8 @@ impl Placer<'_, '_, '_> {
             || !self.model.topology.node_preferences.is_free(class.shape)
     }
 
-    /// Highest priority first: kube-scheduler tries these before others, and no nomination keeps them from
-    /// room. Then the most valuable classes; those that need company after all others.
+    /// Highest priority first: kube-scheduler tries these before others, and no nomination keeps
+    /// them from room. Then the most valuable classes; those that need company after all others.
     fn fill_order(&self, classes: &[ClassSpec], problem: &Problem) -> Vec<usize> {
         let worth = prices::row_values(problem, &fill_prices(problem));
         let rules = &self.model.topology.node_rules;
@@ -107,8 +107,8 @@ fn least_request(problem: &Problem) -> Vector {
     requests.cloned().reduce(|a, b| least(a, &b)).unwrap_or_default()
 }
 
-/// What a unit of each resource is worth on existing nodes: its price when it can be bought, else its share of
-/// all that is wanted.
+/// What a unit of each resource is worth on existing nodes: its price when it can be bought, else
+/// its share of all that is wanted.
 fn fill_prices(problem: &Problem) -> Vec<f64> {
     let counts = problem.counts();
     let line: Vec<usize> = problem.skyline.iter().flatten().copied().collect();

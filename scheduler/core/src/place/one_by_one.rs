@@ -14,8 +14,8 @@ use crate::reason::Obstacle;
 use crate::topology::split_shapes::{ClassSpec, Refused};
 
 impl Placer<'_, '_, '_> {
-    /// Places all that is wanted one pod after the other, in the manner that drafts best. `why` says what to
-    /// answer pods that find no place.
+    /// Places all that is wanted one pod after the other, in the manner that drafts best. `why`
+    /// says what to answer pods that find no place.
     pub(super) fn one_by_one(
         &self,
         state: &mut PlanState,

@@ -1,7 +1,7 @@
 //! Priority: who gets what there is when not all can be placed.
 //!
-//! Invariant: no pod that some node could hold is left without a place for one of lower priority, or for
-//! a preference. Where everything fits, priorities change nothing.
+//! Invariant: no pod that some node could hold is left without a place for one of lower priority,
+//! or for a preference. Where everything fits, priorities change nothing.
 
 use std::collections::BTreeSet;
 
@@ -20,8 +20,9 @@ const SEQUENCE_PODS_MAX: i64 = 256;
 const SEQUENCE_HOSTS_MAX: usize = 256;
 
 impl Placer<'_, '_, '_> {
-    /// Places all that is wanted, as well as the plan state allows: all at once, and in small worlds one after
-    /// the other too. The better is kept; a preference is given up for it where that saves more than the premium.
+    /// Places all that is wanted, as well as the plan state allows: all at once, and in small
+    /// worlds one after the other too. The better is kept; a preference is given up for it where
+    /// that saves more than the premium.
     pub(crate) fn place(&self, state: &mut PlanState, wanted: &[i64]) -> Placed {
         if !self.may_profit(state, wanted) {
             return self.at_once(state, wanted);
@@ -48,8 +49,8 @@ impl Placer<'_, '_, '_> {
         left < most || (left == most && cost < dearer && (granted || saves))
     }
 
-    /// Places all at once. When not all can be placed, it is tried without preferences and in order of priority,
-    /// and what leaves least is kept.
+    /// Places all at once. When not all can be placed, it is tried without preferences and in order
+    /// of priority, and what leaves least is kept.
     fn at_once(&self, state: &mut PlanState, wanted: &[i64]) -> Placed {
         let priorities = self.priorities(wanted);
         let preferring = self.is_wishful(wanted);
@@ -128,8 +129,8 @@ impl Placer<'_, '_, '_> {
         all.into_iter().rev().collect()
     }
 
-    /// True when a pod that some node could hold is left without a place while one of lower priority has
-    /// got one.
+    /// True when a pod that some node could hold is left without a place while one of lower
+    /// priority has got one.
     fn is_unfair(&self, placed: &Placed) -> bool {
         let priority = |shape: usize| self.model.shapes[shape].priority;
         let new = placed.nodes.iter().flat_map(|node| node.load.iter().map(|(shape, _)| *shape));

@@ -1,8 +1,8 @@
 //! Trimming: pods whose rule no longer holds because others found no place are taken back.
 //!
-//! Invariant: when this ends, every rule over wide domains holds for what is placed, whatever limits or
-//! missing capacity did to the rest. Nothing is trimmed when everything found a place, unless nodes for
-//! others have brought a new domain.
+//! Invariant: when this ends, every rule over wide domains holds for what is placed, whatever
+//! limits or missing capacity did to the rest. Nothing is trimmed when everything found a place,
+//! unless nodes for others have brought a new domain.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -70,8 +70,8 @@ fn give_back(priced: &PricedOffers<'_, '_>, state: &mut PlanState, placed: &mut 
     placed.nodes.retain(|node| !node.load.is_empty());
 }
 
-/// Nodes bought for others may bring domains that a spread has to level, which does not ask whether its
-/// own pods may go there.
+/// Nodes bought for others may bring domains that a spread has to level, which does not ask whether
+/// its own pods may go there.
 fn see_new_domains(
     model: &Model<'_>,
     priced: &PricedOffers<'_, '_>,
@@ -114,8 +114,8 @@ pub(crate) fn standing(
     new.chain(counted.iter().cloned()).collect()
 }
 
-/// Drops substitutes of a node where a spread would see the pods that it counts on that node, and on the
-/// node as planned not, or the other way round.
+/// Drops substitutes of a node where a spread would see the pods that it counts on that node, and
+/// on the node as planned not, or the other way round.
 fn see_pods_alike(priced: &PricedOffers<'_, '_>, state: &PlanState, placed: &mut Placed) {
     let groups = state.topology.groups.iter().map(|group| &group.spec);
     let spreads = groups.filter(|spec| spec.preference.is_none() && spec.rule.is_spread());
@@ -162,7 +162,8 @@ fn keep_out(priced: &PricedOffers<'_, '_>, group: &mut Group, node: &mut Bought)
     }
 }
 
-/// The first rule that does not hold for pods of this plan; of its pods those of the least priority.
+/// The first rule that does not hold for pods of this plan; of its pods those of the least
+/// priority.
 fn find(model: &Model<'_>, state: &PlanState, placed: &Placed) -> Option<Excess> {
     for group in state.topology.groups.iter().filter(|group| group.spec.preference.is_none()) {
         let floor = group.floor();

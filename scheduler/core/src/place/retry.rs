@@ -1,5 +1,5 @@
-//! Retry: pods without a place are tried once more beside all that has one. Domains and existing nodes have been
-//! chosen for many pods at once, each before it was known where others would be.
+//! Retry: pods without a place are tried once more beside all that has one. Domains and existing
+//! nodes have been chosen for many pods at once, each before it was known where others would be.
 //!
 //! Invariant: no pod that has a place loses it, and every rule holds after every pod.
 
@@ -20,7 +20,8 @@ const SHAPES_MAX: usize = 64;
 const NODES_MAX: i64 = 512;
 
 impl Placer<'_, '_, '_> {
-    /// Puts pods that found no place on existing nodes, on nodes that are to be bought or on more of them.
+    /// Puts pods that found no place on existing nodes, on nodes that are to be bought or on more
+    /// of them.
     pub(crate) fn retry(&self, state: &mut PlanState, placed: &mut Placed) {
         if let Some(left) = self.retriable(state, placed) {
             self.retry_once(state, placed, (&left, true));
@@ -30,8 +31,8 @@ impl Placer<'_, '_, '_> {
         }
     }
 
-    /// What is planned levels spreads over all domains that are sold; kube-scheduler knows only those of the
-    /// nodes that there will be, and binds more pods to these.
+    /// What is planned levels spreads over all domains that are sold; kube-scheduler knows only
+    /// those of the nodes that there will be, and binds more pods to these.
     fn retry_standing(&self, state: &mut PlanState, placed: &mut Placed, left: &[i64]) {
         let planned = repair::planned(placed);
         let may_profit = |group: &Group| {

@@ -1,8 +1,10 @@
-//! Sequence: pods one after the other, each to where it adds least to the cost, as a scheduler would bind
-//! them. Room on existing nodes, domains of topology keys and nodes to buy are chosen together here, and pods of a
-//! light pool's node share it with those for whom a heavier pool would buy another.
+//! Sequence: pods one after the other, each to where it adds least to the cost, as a scheduler
+//! would bind them. Room on existing nodes, domains of topology keys and nodes to buy are chosen
+//! together here, and pods of a light pool's node share it with those for whom a heavier pool would
+//! buy another.
 //!
-//! Invariant: every rule holds after every pod. The work grows with pods times nodes: for small worlds.
+//! Invariant: every rule holds after every pod. The work grows with pods times nodes: for small
+//! worlds.
 
 mod choice;
 
@@ -23,7 +25,8 @@ use crate::world::topology::Group;
 /// How pods are put in a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SequenceMode {
-    /// Those whom rules over single nodes touch and those with the fewest places first, instead of the largest.
+    /// Those whom rules over single nodes touch and those with the fewest places first, instead of
+    /// the largest.
     pub(super) scarce_first: bool,
     /// Grow a node rather than buy another one, even if that costs more.
     pub(super) grow: bool,
@@ -81,7 +84,8 @@ struct Arrival {
 
 /// A node to buy, as far as it is decided.
 struct Draft {
-    /// Which of the nodes that had been bought before it is, if one; its load is what it got besides.
+    /// Which of the nodes that had been bought before it is, if one; its load is what it got
+    /// besides.
     node: Option<usize>,
     /// The cheapest offer that holds its pods.
     offer: usize,
@@ -201,9 +205,9 @@ impl<'s, 'g, 'm, 'a> Sequence<'s, 'g, 'm, 'a> {
         Arrival { shape, count, admits, existing_nodes, keys }
     }
 
-    /// The highest priority comes first, and of each followers last; then the manner decides. The larger
-    /// are those that request more of `all` that is wanted, every resource counted alike: what is scarce
-    /// is requested most.
+    /// The highest priority comes first, and of each followers last; then the manner decides. The
+    /// larger are those that request more of `all` that is wanted, every resource counted alike:
+    /// what is scarce is requested most.
     fn rank(&self, arrival: &Arrival, all: &[i64]) -> impl Ord + use<> {
         let rules = &self.model.topology.node_rules;
         let mut required_affinities = self.state.topology.required_affinities(arrival.shape);

@@ -28,8 +28,8 @@ pub(crate) struct PlanState {
     pub(crate) added: Vec<BTreeMap<usize, i64>>,
     /// Waiting pods that are wanted on each existing node already, by shape.
     wanted: Vec<BTreeMap<usize, i64>>,
-    /// Places on each existing node for any pods of a shape: those that were wanted there run or are nominated elsewhere by
-    /// now, or had not come yet.
+    /// Places on each existing node for any pods of a shape: those that were wanted there run or
+    /// are nominated elsewhere by now, or had not come yet.
     kept: Vec<BTreeMap<usize, i64>>,
     /// Rules over wide domains.
     pub(crate) topology: Topology,
@@ -59,9 +59,9 @@ pub(crate) struct OnExisting {
 pub(crate) enum Entitlement {
     /// They are wanted there already: planning again moves nothing.
     Wanted,
-    /// A place is kept there for pods of their shape. Those that were wanted there went elsewhere: most often to
-    /// the very places that these pods had, and then the plan is what it was. Or the node was bought for pods
-    /// that were to come, and here they are.
+    /// A place is kept there for pods of their shape. Those that were wanted there went elsewhere:
+    /// most often to the very places that these pods had, and then the plan is what it was. Or the
+    /// node was bought for pods that were to come, and here they are.
     Inherited,
     /// There is room, and all their preferences come true.
     Wished,
@@ -110,8 +110,8 @@ impl PlanState {
         }
     }
 
-    /// Puts as many pods of a class as possible on the existing nodes, in their order and as far as their entitlement to
-    /// each goes, and returns where.
+    /// Puts as many pods of a class as possible on the existing nodes, in their order and as far as
+    /// their entitlement to each goes, and returns where.
     pub(crate) fn fill(
         &mut self,
         model: &Model<'_>,
@@ -141,8 +141,9 @@ impl PlanState {
         placed
     }
 
-    /// Puts at most `most` pods of a class on one existing node. Without room to buy elsewhere first, preferences do not
-    /// keep pods from an existing node: it is there, and kube-scheduler would not let them wait.
+    /// Puts at most `most` pods of a class on one existing node. Without room to buy elsewhere
+    /// first, preferences do not keep pods from an existing node: it is there, and kube-scheduler
+    /// would not let them wait.
     fn fill_one(
         &mut self,
         model: &Model<'_>,
@@ -191,7 +192,8 @@ impl PlanState {
         }
     }
 
-    /// Moves the counts of pods that went to an existing node in another domain than a preference had chosen.
+    /// Moves the counts of pods that went to an existing node in another domain than a preference
+    /// had chosen.
     pub(crate) fn correct(&mut self, model: &Model<'_>, there: &mut OnExisting) {
         let label = |key: &str| model.existing_nodes[there.existing].label(key).map(str::to_owned);
         let here = there.assigned.iter().filter_map(|(key, _)| Some((key.clone(), label(key)?)));
@@ -203,7 +205,8 @@ impl PlanState {
         }
     }
 
-    /// How many pods of a class an existing node takes without going against a preference about that node.
+    /// How many pods of a class an existing node takes without going against a preference about
+    /// that node.
     fn granted(&self, model: &Model<'_>, class: &ClassSpec, existing: usize) -> i64 {
         let soft = |taint: &Taint| {
             let tolerations = &model.shapes[class.shape].tolerations;

@@ -1,6 +1,8 @@
-//! Affinity cycles: pods that wait for each other's company, none of which kube-scheduler would bind first.
+//! Affinity cycles: pods that wait for each other's company, none of which kube-scheduler would
+//! bind first.
 //!
-//! Invariant: what is left to place can be bound in some order as far as required pod affinity goes.
+//! Invariant: what is left to place can be bound in some order as far as required pod affinity
+//! goes.
 
 use crate::model::Model;
 use crate::reason::{Obstacle, TopologyRule};
@@ -16,8 +18,8 @@ struct Bond<'r> {
     counts: Box<dyn Fn(usize) -> bool + 'r>,
 }
 
-/// For each shape what keeps its pods from ever being bound; none for almost all. `occupied` says which node
-/// rules have a member on some host.
+/// For each shape what keeps its pods from ever being bound; none for almost all. `occupied` says
+/// which node rules have a member on some host.
 pub(crate) fn without_offer(
     model: &Model<'_>,
     topology: &Topology,

@@ -1,10 +1,11 @@
 //! How many pods of one spread over hosts a node may hold.
 //!
-//! On nodes that fill evenly a spread allows more pods than its skew, but only for as long as no empty node
-//! appears that it looks at. So it is done for pods that have no place otherwise, and where a pool asks for it.
+//! On nodes that fill evenly a spread allows more pods than its skew, but only for as long as no
+//! empty node appears that it looks at. So it is done for pods that have no place otherwise, and
+//! where a pool asks for it.
 //!
-//! Invariant: a plan that counts on it is kept only when it is better than the one that does not, and the check,
-//! which counts the pods of all nodes by itself, finds nothing wrong with it.
+//! Invariant: a plan that counts on it is kept only when it is better than the one that does not,
+//! and the check, which counts the pods of all nodes by itself, finds nothing wrong with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -66,8 +67,8 @@ fn leaves_spread(input: &PlanInput, plan: &Plan) -> bool {
     })
 }
 
-/// The plan in which pods without a place may stand one higher than their skew: where every node that their
-/// spread looks at holds one of them, kube-scheduler binds them there anyway.
+/// The plan in which pods without a place may stand one higher than their skew: where every node
+/// that their spread looks at holds one of them, kube-scheduler binds them there anyway.
 fn place_left(
     input: &PlanInput,
     at: &impl Fn(&PlanInput, &Heights) -> Planned,
@@ -158,8 +159,9 @@ fn spreads(input: &PlanInput) -> Vec<Spread> {
     if pods > PODS_MAX { Vec::new() } else { spreads }
 }
 
-/// True when the pods obey no other rule by which they might have to wait. Those of one spread can always go to its
-/// emptiest node; with a second rule they could come in an order in which each waits for another.
+/// True when the pods obey no other rule by which they might have to wait. Those of one spread can
+/// always go to its emptiest node; with a second rule they could come in an order in which each
+/// waits for another.
 fn obeys_it_alone(shape: &PodShape) -> bool {
     let hard = shape.topology_spread.iter().filter(|spread| !spread.schedule_anyway);
     hard.count() == 1 && shape.required_affinity.is_empty()
@@ -200,7 +202,8 @@ impl<'a> Counted<'a> {
         counted
     }
 
-    /// A spread with its pods; none when they are no more than its skew, or might wait for each other.
+    /// A spread with its pods; none when they are no more than its skew, or might wait for each
+    /// other.
     fn spread(
         &self,
         at: usize,

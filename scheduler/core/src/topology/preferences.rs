@@ -1,9 +1,10 @@
 //! Preferences: preferred node affinity, soft taints, and preferences about other pods.
 //!
-//! Invariant: a preference is a penalty, never a condition. A node that pods have named by preferred node
-//! affinity, or that a soft taint does not keep them from, is bought whenever it can be; a domain that a
-//! preference about other pods would choose is taken while its nodes cost little more than elsewhere. Pods
-//! that find no place with their preferences are placed without them.
+//! Invariant: a preference is a penalty, never a condition. A node that pods have named by
+//! preferred node affinity, or that a soft taint does not keep them from, is bought whenever it can
+//! be; a domain that a preference about other pods would choose is taken while its nodes cost
+//! little more than elsewhere. Pods that find no place with their preferences are placed without
+//! them.
 
 use crate::model::Model;
 use crate::vocabulary::labels::NODE_POOL;
@@ -57,7 +58,8 @@ impl Preferences {
     }
 }
 
-/// The preference for a pool without soft taints, when some pool has one that the shape does not tolerate.
+/// The preference for a pool without soft taints, when some pool has one that the shape does not
+/// tolerate.
 pub(super) fn soft_taints(model: &Model<'_>, kind: &PodShape) -> Option<Requirements> {
     let soft = |tolerations: &[Toleration], pool: &crate::pool::NodePool| {
         pool.taints.iter().any(|taint| {

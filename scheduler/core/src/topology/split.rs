@@ -1,7 +1,8 @@
 //! Splitting: how many of a number of equal pods go to each domain of one topology key.
 //!
-//! Invariant: conditions are never broken and preferences never rule anything out. Counts are found as water
-//! finds its level, not pod by pod: the work grows with domains, whatever the number of pods.
+//! Invariant: conditions are never broken and preferences never rule anything out. Counts are found
+//! as water finds its level, not pod by pod: the work grows with domains, whatever the number of
+//! pods.
 
 use crate::reason::TopologyRule;
 use crate::topology::water_fill::{self, Basin};
@@ -30,7 +31,8 @@ pub(crate) struct Split<'s> {
     pub(crate) preferences: Vec<&'s Group>,
     /// Whether nobody is anywhere yet whom the shape has to join.
     pub(crate) may_begin: bool,
-    /// How much more a node may cost in a domain that grants a preference, in percent of the cheapest.
+    /// How much more a node may cost in a domain that grants a preference, in percent of the
+    /// cheapest.
     pub(crate) premium_percent: i64,
 }
 
@@ -45,7 +47,8 @@ struct Level {
 }
 
 impl Split<'_> {
-    /// Pods for each domain, in the order of `domains`; fewer than `count` when rules leave no more.
+    /// Pods for each domain, in the order of `domains`; fewer than `count` when rules leave no
+    /// more.
     pub(crate) fn split_all(&self, count: i64) -> Vec<i64> {
         let levels: Vec<Level> = self.rules.iter().filter_map(|r| self.level(r)).collect();
         let mut limits: Vec<i64> = self.domains.iter().map(|d| self.limit(d)).collect();
@@ -153,7 +156,8 @@ impl Split<'_> {
         (if domain.room > 0 { 0 } else { domain.cost.unwrap_or(i64::MAX) }, at)
     }
 
-    /// Domains of a spread: the emptiest first; among equals those that grant preferences, then by rank.
+    /// Domains of a spread: the emptiest first; among equals those that grant preferences, then by
+    /// rank.
     fn basins(&self, level: &Level, limits: &[i64]) -> Vec<Basin> {
         let dear = self.dear();
         let tie = |at: usize| (self.load(at), dear[at], self.pull(at).base, self.rank(at));
@@ -161,8 +165,8 @@ impl Split<'_> {
         basins(limits, tie, level)
     }
 
-    /// Pods that obey no spread here and are counted by one go where they leave those who obey it the
-    /// most room: where the fewest are that it counts.
+    /// Pods that obey no spread here and are counted by one go where they leave those who obey it
+    /// the most room: where the fewest are that it counts.
     fn evenly(&self, limits: &[i64]) -> Vec<Basin> {
         let dear = self.dear();
         let tie = |at: usize| (dear[at], self.pull(at).base, self.rank(at));
@@ -201,7 +205,8 @@ impl Split<'_> {
         (self.domains[at].cost.unwrap_or(i64::MAX), at)
     }
 
-    /// Domains by what draws pods there; those that are too dear for a preference come after all others.
+    /// Domains by what draws pods there; those that are too dear for a preference come after all
+    /// others.
     fn pools(
         &self,
         assigned: &[i64],
@@ -225,8 +230,8 @@ impl Split<'_> {
         self.domains.iter().map(dear).collect()
     }
 
-    /// How little a domain is wanted, and how that grows with each pod. With preferences, these decide;
-    /// without, pods go where others already are that rules count together with them.
+    /// How little a domain is wanted, and how that grows with each pod. With preferences, these
+    /// decide; without, pods go where others already are that rules count together with them.
     fn pull(&self, at: usize) -> Pull {
         let name = self.domains[at].name.as_deref();
         if self.preferences.is_empty() {

@@ -1,8 +1,8 @@
 //! Item classes: pods of one shape with one set of requirements, after topology has had its say.
 //!
-//! Invariant: every rule over wide domains is settled here by narrowing requirements to a domain; what
-//! is packed afterwards can no longer break one. Pods that no domain may take are refused with the
-//! rule that stood in the way.
+//! Invariant: every rule over wide domains is settled here by narrowing requirements to a domain;
+//! what is packed afterwards can no longer break one. Pods that no domain may take are refused with
+//! the rule that stood in the way.
 
 mod narrowed;
 
@@ -70,7 +70,8 @@ pub(crate) struct TopologySplitter<'g, 'm, 'a> {
 /// One topology key on which pods of a shape are split.
 struct Key {
     name: String,
-    /// True when a condition needs the domain to be certain; false when only preferences look at it.
+    /// True when a condition needs the domain to be certain; false when only preferences look at
+    /// it.
     hard: bool,
 }
 
@@ -91,8 +92,8 @@ impl TopologySplitter<'_, '_, '_> {
         (classes, refused)
     }
 
-    /// Shapes that follow others wait until those have a domain; when none is left that can follow, one
-    /// begins by itself, or else the first is refused.
+    /// Shapes that follow others wait until those have a domain; when none is left that can follow,
+    /// one begins by itself, or else the first is refused.
     fn split_followers(
         &mut self,
         mut waiting: Vec<usize>,
@@ -136,8 +137,8 @@ impl TopologySplitter<'_, '_, '_> {
             .all(|group| !group.has_no_members() || group.spec.members.contains(shape))
     }
 
-    /// Classes of a shape. Pods that conditions leave no domain for where their preferences go are split
-    /// without these.
+    /// Classes of a shape. Pods that conditions leave no domain for where their preferences go are
+    /// split without these.
     fn split_shape(
         &mut self,
         shape: usize,

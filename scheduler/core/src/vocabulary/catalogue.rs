@@ -14,8 +14,9 @@ use crate::vocabulary::ids::{CatalogueId, InstanceTypeName, ReservationId, Zone,
 use crate::vocabulary::labels::{INSTANCE_FAMILY, Labels};
 use crate::vocabulary::resources::Resources;
 
-/// Highest price of an instance, in micro-dollars per hour: a hundred thousand dollars an hour. Millions of
-/// nodes at ten times as much, which is what weights can make of it, still sum up to less than an `i64` holds.
+/// Highest price of an instance, in micro-dollars per hour: a hundred thousand dollars an hour.
+/// Millions of nodes at ten times as much, which is what weights can make of it, still sum up to
+/// less than an `i64` holds.
 pub const PRICE_MAX: i64 = 100_000_000_000;
 
 /// How an instance is bought.
@@ -116,8 +117,8 @@ impl Catalogue {
         self.types.extend(part.types);
     }
 
-    /// Adds or replaces one type. Its offerings get an order of their own, so that a plan does not depend
-    /// on the one they came in.
+    /// Adds or replaces one type. Its offerings get an order of their own, so that a plan does not
+    /// depend on the one they came in.
     pub fn put(&mut self, mut instance_type: InstanceType) {
         for offering in &mut instance_type.offerings {
             offering.group = CapacityGroup::of(instance_type.name.as_str(), offering.zone.as_str());

@@ -1,7 +1,8 @@
 //! NodeOverlays: what a user knows better than the catalogue about prices and capacity.
 //!
-//! Invariant: of the overlays in effect the one of largest weight decides each price and each resource;
-//! of two with equal weight that meet on a price or a resource, the later by name has no effect at all.
+//! Invariant: of the overlays in effect the one of largest weight decides each price and each
+//! resource; of two with equal weight that meet on a price or a resource, the later by name has no
+//! effect at all.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

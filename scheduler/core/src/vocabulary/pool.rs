@@ -1,6 +1,7 @@
 //! NodePools: what a user allows nodes to be, how many, and when they may be disturbed.
 //!
-//! Invariant: everything that depends on a clock or a cron schedule has been resolved by the caller.
+//! Invariant: everything that depends on a clock or a cron schedule has been resolved by the
+//! caller.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +11,8 @@ use crate::vocabulary::requirements::Requirements;
 use crate::vocabulary::requirements::requirement::Requirement;
 use crate::vocabulary::taint::Taint;
 
-/// Most nodes that a pool may ask to be kept. More is taken for a slip of the pen, and the pool makes none.
+/// Most nodes that a pool may ask to be kept. More is taken for a slip of the pen, and the pool
+/// makes none.
 pub const REPLICAS_MAX: i64 = 100_000;
 
 /// A NodePool, or a legacy Provisioner read as one.
@@ -44,10 +46,11 @@ pub struct NodePool {
     pub catalogue: CatalogueId,
     /// Zones its node class has subnets in; none means every zone of the catalogue.
     pub zones: Option<BTreeSet<Zone>>,
-    /// How many nodes it keeps, whatever pods want; none for a pool that grows and shrinks with them.
+    /// How many nodes it keeps, whatever pods want; none for a pool that grows and shrinks with
+    /// them.
     pub replicas: Option<i64>,
-    /// True when its nodes may hold more pods of a spread over hosts than the spread's skew, as long as
-    /// kube-scheduler allows it.
+    /// True when its nodes may hold more pods of a spread over hosts than the spread's skew, as
+    /// long as kube-scheduler allows it.
     pub dense_spread: bool,
     /// Why nothing may be launched for it (node class not ready, pool being deleted ...); none
     /// when it is ready.

@@ -28,12 +28,12 @@ pub const BASE_NAMES: [&str; 4] = ["cpu", "memory", "ephemeral-storage", "pods"]
 /// Prefix of the resources that count volumes attached through one CSI driver.
 pub const ATTACHMENTS: &str = "attachable-volumes-";
 
-/// What is available of a resource without a limit: more than any node is ever asked for, and little enough
-/// to be reckoned with together with millicores.
+/// What is available of a resource without a limit: more than any node is ever asked for, and
+/// little enough to be reckoned with together with millicores.
 pub const UNLIMITED: i64 = 1 << 20;
 
-/// True for resources that a node has without limit when it does not state one. A CSI driver states how
-/// many volumes it attaches once it runs on a node, and many never do.
+/// True for resources that a node has without limit when it does not state one. A CSI driver states
+/// how many volumes it attaches once it runs on a node, and many never do.
 #[must_use]
 pub fn is_unlimited_when_absent(name: &str) -> bool {
     name.starts_with(ATTACHMENTS)
@@ -93,8 +93,8 @@ impl Resources {
         self.combine(other, i64::saturating_add)
     }
 
-    /// What is left of this when `other` is taken away, dimension by dimension; may be negative. What has
-    /// no limit keeps none.
+    /// What is left of this when `other` is taken away, dimension by dimension; may be negative.
+    /// What has no limit keeps none.
     #[must_use]
     pub fn minus(&self, other: &Self) -> Self {
         let mut left = self.combine(other, i64::saturating_sub);

@@ -73,7 +73,8 @@ impl Taint {
         key == UNREGISTERED || Self::is_passing_key(key)
     }
 
-    /// True for the keys of those among them that somebody else takes off, at a time of its choosing.
+    /// True for the keys of those among them that somebody else takes off, at a time of its
+    /// choosing.
     #[must_use]
     pub fn is_passing_key(key: &str) -> bool {
         matches!(

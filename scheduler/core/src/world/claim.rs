@@ -82,7 +82,8 @@ impl NodeClaim {
             || !self.replaced_by.is_empty()
     }
 
-    /// True when it is to go by choice, and may as well stay: what it was to save is not worth buying a node.
+    /// True when it is to go by choice, and may as well stay: what it was to save is not worth
+    /// buying a node.
     #[must_use]
     pub fn may_stay(&self) -> bool {
         let chosen = [DisruptionReason::Empty, DisruptionReason::Underutilized];
@@ -90,7 +91,8 @@ impl NodeClaim {
         chosen && !self.deleting && !self.interrupted
     }
 
-    /// True when neither is launched yet and both may become the same things: a burst has hundreds of these.
+    /// True when neither is launched yet and both may become the same things: a burst has hundreds
+    /// of these.
     #[must_use]
     pub fn may_become_the_same(&self, other: &Self) -> bool {
         self.instance_type.is_none()

@@ -1,7 +1,8 @@
 //! What a claim, or an instance without one, draws on the limits of its pool.
 //!
-//! Invariant: the one reading of it, for the planner and for the check: hardware as the catalogue states it,
-//! and for what is not launched yet the largest that it may still become, on sale now or not.
+//! Invariant: the one reading of it, for the planner and for the check: hardware as the catalogue
+//! states it, and for what is not launched yet the largest that it may still become, on sale now or
+//! not.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,8 @@ use crate::vocabulary::resources::{Resources, total};
 use crate::world::claim::NodeClaim;
 use crate::world::node::Node;
 
-/// The hardware that a claim stands for, given its node when it has one and what its pool buys from.
+/// The hardware that a claim stands for, given its node when it has one and what its pool buys
+/// from.
 #[must_use]
 pub fn drawn(claim: &NodeClaim, node: Option<&Node>, catalogue: Option<&Catalogue>) -> Resources {
     let label = || node.and_then(|node| node.labels.get(INSTANCE_TYPE)).map(String::as_str);

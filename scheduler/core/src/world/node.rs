@@ -7,12 +7,12 @@ use crate::vocabulary::labels::{self, Labels};
 use crate::vocabulary::resources::Resources;
 use crate::vocabulary::taint::{Taint, UNREGISTERED};
 
-/// How long a node may take from joining to being ready before its pods are planned elsewhere, in milliseconds. Most
-/// are within two minutes; images that start GPUs or fetch much take longer.
+/// How long a node may take from joining to being ready before its pods are planned elsewhere, in
+/// milliseconds. Most are within two minutes; images that start GPUs or fetch much take longer.
 pub const READY_WITHIN_MS: i64 = 10 * 60_000;
 
-/// How long after a write to one object a write before it to another may be seen, in milliseconds. Usually it is a moment;
-/// watches of an API server that is busy are seconds behind each other.
+/// How long after a write to one object a write before it to another may be seen, in milliseconds.
+/// Usually it is a moment; watches of an API server that is busy are seconds behind each other.
 pub const SEEN_WITHIN_MS: i64 = 30_000;
 
 /// A node as the API server shows it.
@@ -43,16 +43,17 @@ pub struct Node {
 }
 
 impl Node {
-    /// When a node that is not ready is late, in milliseconds since 1970; none when it is ready or nobody knows since
-    /// when it is there.
+    /// When a node that is not ready is late, in milliseconds since 1970; none when it is ready or
+    /// nobody knows since when it is there.
     #[must_use]
     pub fn late_from_ms(&self) -> Option<i64> {
         let known = !self.ready && self.created_ms > 0;
         known.then(|| self.created_ms.saturating_add(READY_WITHIN_MS))
     }
 
-    /// Until when a node counts as opened although it shows the taint that is taken off when it is, in milliseconds since
-    /// 1970: the claim that says so is watched apart from it, and may be seen first. None when it shows none.
+    /// Until when a node counts as opened although it shows the taint that is taken off when it is,
+    /// in milliseconds since 1970: the claim that says so is watched apart from it, and may be seen
+    /// first. None when it shows none.
     #[must_use]
     pub fn opened_until_ms(&self, initialized_ms: i64) -> Option<i64> {
         let closed = self.taints.iter().any(|taint| taint.key == UNREGISTERED);

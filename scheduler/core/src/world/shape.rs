@@ -151,7 +151,8 @@ impl TopologySpread {
 }
 
 impl PodShape {
-    /// Labels by whose values its rules and preferences about other pods tell nodes apart, each once.
+    /// Labels by whose values its rules and preferences about other pods tell nodes apart, each
+    /// once.
     #[must_use]
     pub fn topology_keys(&self) -> BTreeSet<&str> {
         let spreads = self.topology_spread.iter().map(|spread| spread.topology_key.as_str());

@@ -1,8 +1,8 @@
 //! Topology rules of all shapes, and how many pods each domain holds.
 //!
 //! Invariant: rules over single nodes become [`NodeRules`], rules over wider domains become
-//! [`Group`]s with a tally for each domain. Preferences are kept apart from conditions: a preference orders
-//! domains and hosts, it never rules one out.
+//! [`Group`]s with a tally for each domain. Preferences are kept apart from conditions: a
+//! preference orders domains and hosts, it never rules one out.
 
 mod collect;
 mod group;
@@ -17,8 +17,8 @@ use crate::vocabulary::labels::HOSTNAME;
 use crate::vocabulary::resources::total;
 use crate::world::shape::PodShape;
 
-/// How many of the pods that a spread over hosts counts one node may hold, by the spread's place among all
-/// rules; the others allow their skew.
+/// How many of the pods that a spread over hosts counts one node may hold, by the spread's place
+/// among all rules; the others allow their skew.
 pub(crate) type Heights = BTreeMap<usize, i64>;
 
 /// All rules of a world's shapes.
@@ -71,12 +71,14 @@ impl Topology {
         self.of_shape[shape].iter().map(|index| &self.groups[*index])
     }
 
-    /// True when no rule about other pods, or about ports, concerns a shape: room is all that it takes.
+    /// True when no rule about other pods, or about ports, concerns a shape: room is all that it
+    /// takes.
     pub(crate) fn is_plain(&self, shape: usize) -> bool {
         self.node_rules.is_free(shape) && self.of_shape[shape].is_empty()
     }
 
-    /// How far preferences over wide domains are from being granted; smaller is better, for equal pods.
+    /// How far preferences over wide domains are from being granted; smaller is better, for equal
+    /// pods.
     pub(crate) fn ungranted(&self) -> i64 {
         let preferences =
             self.groups.iter().filter_map(|group| Some((group.spec.preference?, group)));
@@ -109,8 +111,8 @@ impl Topology {
         }
     }
 
-    /// Counts pods of a shape: for each of its groups as many, and in the domain, that `count` says. The
-    /// number may be negative.
+    /// Counts pods of a shape: for each of its groups as many, and in the domain, that `count`
+    /// says. The number may be negative.
     pub(crate) fn record<'l>(
         &mut self,
         shape: usize,
@@ -148,8 +150,8 @@ fn node_rule(spec: &GroupSpec, kind: RuleKind, shapes: usize) -> NodeRule {
     NodeRule { kind, owners: spec.owners.flags(shapes), members: spec.members.flags(shapes) }
 }
 
-/// On a node the spread's minimum is zero, since an empty node can always be made. Whoever knows better
-/// gives a height.
+/// On a node the spread's minimum is zero, since an empty node can always be made. Whoever knows
+/// better gives a height.
 fn node_kind(rule: GroupRule) -> RuleKind {
     match rule {
         GroupRule::Spread { max_skew, .. } => RuleKind::AtMost(max_skew),

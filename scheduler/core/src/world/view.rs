@@ -1,8 +1,8 @@
 //! A cluster as it is known, kept in step by single changes.
 //!
 //! Invariant: the result depends only on the set of objects, never on the order they came in; the
-//! indexes always equal what a full pass over the objects would give. A snapshot is a reference: the
-//! view copies itself on the next change, so a plan can be made while changes come in.
+//! indexes always equal what a full pass over the objects would give. A snapshot is a reference:
+//! the view copies itself on the next change, so a plan can be made while changes come in.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -13,8 +13,8 @@ use longshore_core::resources::Resources;
 use super::random::Random;
 use super::scenario;
 
-/// A tiny world: types as (cpu, memory GiB, price in cents), pods as (cpu, memory GiB), a fee for each node
-/// in cents.
+/// A tiny world: types as (cpu, memory GiB, price in cents), pods as (cpu, memory GiB), a fee for
+/// each node in cents.
 struct Tiny {
     types: Vec<(i64, i64, i64)>,
     pods: Vec<(i64, i64)>,

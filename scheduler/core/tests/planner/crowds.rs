@@ -1,6 +1,7 @@
 //! Input that is much, hopeless or absurd.
 //!
-//! Invariant: every plan is whole and passes the check, and the good get what they would have got without the bad.
+//! Invariant: every plan is whole and passes the check, and the good get what they would have got
+//! without the bad.
 
 use std::fmt::Write;
 
@@ -48,7 +49,8 @@ fn five_thousand_shapes() {
 
 #[test]
 fn selectors_that_match_everything() {
-    // Each spread counts all pods, so all have to be even over zones; each wish is about all of them, too.
+    // Each spread counts all pods, so all have to be even over zones; each wish is about all of
+    // them, too.
     let mut text = TYPES.to_owned();
     for shape in 0..200 {
         let rule =

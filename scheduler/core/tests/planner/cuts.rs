@@ -23,7 +23,8 @@ fn planned(text: &str) -> (PlanInput, Plan) {
     (input, answer)
 }
 
-/// Workloads without rules about each other on nodes that are launched, that are there, and that go.
+/// Workloads without rules about each other on nodes that are launched, that are there, and that
+/// go.
 const PLAIN: &str = "
     now 2h
     type m.large cpu 2 mem 8Gi pods 20 od 0.10 zones a,b

@@ -1,5 +1,5 @@
-//! Why pods go where they go: golden pages, and what holds of every explanation. To accept what is said
-//! now, run the tests with `UPDATE_EXPECT=1` and read the difference.
+//! Why pods go where they go: golden pages, and what holds of every explanation. To accept what is
+//! said now, run the tests with `UPDATE_EXPECT=1` and read the difference.
 //!
 //! Invariant: an explanation speaks of the plan as it is, and its numbers add up.
 
@@ -99,8 +99,8 @@ fn every_page_says_why() {
     }
 }
 
-/// What holds of every explanation of a plan; returns whether something besides requirements, room and
-/// company narrowed a choice.
+/// What holds of every explanation of a plan; returns whether something besides requirements, room
+/// and company narrowed a choice.
 fn examine(input: &PlanInput, answer: &Plan, name: &str) -> bool {
     let (mut parts, mut counted, mut rest) = (0, 0, false);
     for shape in input.world.shapes.keys() {

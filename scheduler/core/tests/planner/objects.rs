@@ -59,8 +59,8 @@ pub fn overlay(words: &[&str]) -> NodeOverlay {
     overlay
 }
 
-/// Weights: `fee` and `interruption` in dollars, `spot` in interruptions of a million hours, `perf` as
-/// family=percent.
+/// Weights: `fee` and `interruption` in dollars, `spot` in interruptions of a million hours, `perf`
+/// as family=percent.
 pub fn objective(words: &[&str]) -> Objective {
     let mut objective = Objective::default();
     for (property, value) in pairs(words) {

@@ -1,7 +1,7 @@
 //! Laws of the requirement algebra.
 //!
-//! Invariant: a requirement is a set over "a few values, and absent"; every law is checked against that
-//! set.
+//! Invariant: a requirement is a set over "a few values, and absent"; every law is checked against
+//! that set.
 
 use longshore_core::requirement::{Operator, Requirement};
 use longshore_core::requirements::Requirements;

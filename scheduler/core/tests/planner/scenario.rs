@@ -1,5 +1,5 @@
-//! Reads a world from lines of text. One line is one object or one number of pods; words after the name
-//! come in pairs of property and value.
+//! Reads a world from lines of text. One line is one object or one number of pods; words after the
+//! name come in pairs of property and value.
 //!
 //! Invariant: whatever is not understood fails the test with its line.
 

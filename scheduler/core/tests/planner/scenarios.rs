@@ -1,7 +1,8 @@
-//! Golden scenarios: a world in, a plan out. To accept what the planner answers now, run the tests with
-//! `UPDATE_EXPECT=1` and read the difference.
+//! Golden scenarios: a world in, a plan out. To accept what the planner answers now, run the tests
+//! with `UPDATE_EXPECT=1` and read the difference.
 //!
-//! Invariant: every scenario's plan passes the check and does not depend on the order of its objects.
+//! Invariant: every scenario's plan passes the check and does not depend on the order of its
+//! objects.
 
 use std::path::Path;
 

@@ -97,8 +97,8 @@ fn weighted_term(value: &str) -> PodAffinityTerm {
     term(value, weight.parse().unwrap())
 }
 
-/// `zone:app`, over pods of the own namespace; `zone:app:other,more` over pods of those; `zone:app:*`
-/// over those of all.
+/// `zone:app`, over pods of the own namespace; `zone:app:other,more` over pods of those;
+/// `zone:app:*` over those of all.
 fn term(value: &str, weight: i32) -> PodAffinityTerm {
     let mut parts = value.split(':');
     let (key, app) = (parts.next().unwrap(), parts.next().unwrap());

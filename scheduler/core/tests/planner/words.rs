@@ -25,8 +25,8 @@ pub fn topology_key(short: &str) -> String {
     .to_owned()
 }
 
-/// `key=v1,v2`, `key!=v`, `key>4`, `key<4`, `key>=4`, `key<=4`, `!key` for DoesNotExist or `key` for
-/// Exists; `@3` at the end for minValues.
+/// `key=v1,v2`, `key!=v`, `key>4`, `key<4`, `key>=4`, `key<=4`, `!key` for DoesNotExist or `key`
+/// for Exists; `@3` at the end for minValues.
 pub fn requirement(text: &str) -> (String, Requirement) {
     let (text, least) = match text.split_once('@') {
         Some((text, least)) => (text, Some(least.parse().unwrap())),

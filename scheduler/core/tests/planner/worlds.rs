@@ -1,5 +1,6 @@
-//! Planner against check, over small random worlds of whatever may meet in a cluster. `LONGSHORE_WORLDS=100000` tries more of
-//! them, `LONGSHORE_FIRST_WORLD` begins elsewhere; a number names a world for ever.
+//! Planner against check, over small random worlds of whatever may meet in a cluster.
+//! `LONGSHORE_WORLDS=100000` tries more of them, `LONGSHORE_FIRST_WORLD` begins elsewhere; a number
+//! names a world for ever.
 //!
 //! Invariant: the check refuses no plan of the planner.
 

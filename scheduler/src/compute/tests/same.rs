@@ -1,8 +1,8 @@
-//! Equal questions have equal answers, byte for byte: whichever thread asks, at the same time as others or
-//! not, and in whichever order objects come.
+//! Equal questions have equal answers, byte for byte: whichever thread asks, at the same time as
+//! others or not, and in whichever order objects come.
 //!
-//! Invariant: nothing of the answer is left out of the comparison but the time that planning took. A
-//! described world has no plan id and no trace.
+//! Invariant: nothing of the answer is left out of the comparison but the time that planning took.
+//! A described world has no plan id and no trace.
 
 use longshore_proto::planning::v1::ComputePlanResponse;
 use prost::Message as _;

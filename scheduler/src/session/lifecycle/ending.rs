@@ -1,7 +1,8 @@
 //! The last steps of a claim: disruption, drain, the end of its instance, release.
 //!
-//! Invariant: a node goes by choice only after a second look, and while it holds no more than was looked at;
-//! an instance is ended only when its claim is seen to go, and a claim is let go only when its instance is gone.
+//! Invariant: a node goes by choice only after a second look, and while it holds no more than was
+//! looked at; an instance is ended only when its claim is seen to go, and a claim is let go only
+//! when its instance is gone.
 
 use longshore_proto::capacity::v1::{InstancePhase, InstanceState, LaunchPhase};
 use longshore_proto::cluster::v1::directive::Action;
@@ -13,16 +14,17 @@ use super::presence::Presence;
 use super::{Due, Step, World, absent, cancel, delete, deletion, direct, instance_id, told};
 use crate::session::verdict::Verdict;
 
-/// A disruption whose node has not gone after this long is called off, in milliseconds: its replacement
-/// does not come up, or its pods find no place.
+/// A disruption whose node has not gone after this long is called off, in milliseconds: its
+/// replacement does not come up, or its pods find no place.
 pub(super) const DISRUPTION_TTL_MS: i64 = 12 * 60 * 1000;
 impl World<'_> {
     /// Replacements first, and a second look at its pods; then the claim goes. Otherwise it stays.
     pub(super) fn disrupting(&self, claim: &NodeClaim) -> Option<Due> {
         let named = claim.replaced_by.iter().filter_map(|name| self.claims.get(name));
         let replacements: Vec<_> = named.filter(|by| !by.deleting).collect();
-        // Many are replaced together. Where some of what was bought is not to be had, those go whose pods have a place
-        // all the same, which the second look finds; with none, nobody does.
+        // Many are replaced together. Where some of what was bought is not to be had, those go
+        // whose pods have a place all the same, which the second look finds; with none, nobody
+        // does.
         if replacements.is_empty() && !claim.replaced_by.is_empty() {
             return told(cancel(claim));
         }

@@ -1,8 +1,9 @@
 //! Instances of the cluster that no claim stands for.
 //!
-//! Invariant: one is ended only when the cluster's view is whole and settled, nothing that cannot be read
-//! may be its claim, and it has been without a claim for long: by EC2's clock, and by what the session itself
-//! has seen. Of those that another autoscaler launched, one on which a node serves is left alone.
+//! Invariant: one is ended only when the cluster's view is whole and settled, nothing that cannot
+//! be read may be its claim, and it has been without a claim for long: by EC2's clock, and by what
+//! the session itself has seen. Of those that another autoscaler launched, one on which a node
+//! serves is left alone.
 
 use longshore_proto::capacity::v1::InstanceState;
 use longshore_proto::types::v1::Termination;
@@ -13,12 +14,13 @@ use super::super::unclaimed::{self, is_adopted};
 use super::{Due, Evidence, Step, World, instance_id};
 use crate::wire::time_ms;
 
-/// An instance without a claim is ended when it is older than this, and has been seen without one for as
-/// long, in milliseconds. Longer than a claim takes from creation to the scheduler's view.
+/// An instance without a claim is ended when it is older than this, and has been seen without one
+/// for as long, in milliseconds. Longer than a claim takes from creation to the scheduler's view.
 pub(super) const ORPHAN_AFTER_MS: i64 = 60 * 1000;
 /// The same of what another autoscaler launched: as often as Karpenter looks for such.
 pub(super) const ADOPTED_ORPHAN_AFTER_MS: i64 = 2 * 60 * 1000;
-/// The same where a node of the cluster serves on the instance: one that is ready, and was let into service.
+/// The same where a node of the cluster serves on the instance: one that is ready, and was let into
+/// service.
 pub(super) const NODE_ORPHAN_AFTER_MS: i64 = 10 * 60 * 1000;
 
 /// Key of the state that must not last.
@@ -33,8 +35,9 @@ impl World<'_> {
         found.filter(|instance| !self.is_left_alone(instance))
     }
 
-    /// True for what another autoscaler launched when a node serves on it. People may have taken its claim away
-    /// to keep it, and the other autoscaler would have ended it already, had it run since.
+    /// True for what another autoscaler launched when a node serves on it. People may have taken
+    /// its claim away to keep it, and the other autoscaler would have ended it already, had it run
+    /// since.
     fn is_left_alone(&self, instance: &InstanceState) -> bool {
         let open = self.node_on(instance).is_some_and(|node| node.open);
         is_adopted(instance) && open && !planted::is("S2")
@@ -56,8 +59,8 @@ impl World<'_> {
         })
     }
 
-    /// What speaks against an orphan: that the claim which it is tagged with has another instance, which lives; or
-    /// nothing but the absence of its claim.
+    /// What speaks against an orphan: that the claim which it is tagged with has another instance,
+    /// which lives; or nothing but the absence of its claim.
     fn evidence(&self, instance: &InstanceState) -> Evidence {
         let tagged = self.claims.get(&instance.claim);
         let own = tagged.map(|claim| instance_id(&claim.provider_id)).unwrap_or_default();

@@ -1,6 +1,7 @@
 //! States that must not last: which there are, and what is concluded when one lasts for long.
 //!
-//! Invariant: named here, measured by [`Sightings`]; a state that is not named in one pass begins anew.
+//! Invariant: named here, measured by [`Sightings`]; a state that is not named in one pass begins
+//! anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,12 +12,13 @@ use super::{World, instance_id, orphans};
 use crate::session::safety::NAMED;
 use crate::session::sightings::Sightings;
 
-/// A node that joined and is not ready for this long keeps no pods waiting any more, in milliseconds.
+/// A node that joined and is not ready for this long keeps no pods waiting any more, in
+/// milliseconds.
 const UNREADY_PATIENCE_MS: i64 = 5 * 60 * 1000;
 /// An instance that the region does not list for this long is told of, in milliseconds.
 pub(super) const UNKNOWN_PATIENCE_MS: i64 = 5 * 60 * 1000;
-/// How long a claim's mark and its node's taint may say different things, in milliseconds: longer than an
-/// order to the watcher lives.
+/// How long a claim's mark and its node's taint may say different things, in milliseconds: longer
+/// than an order to the watcher lives.
 pub(super) const ASTRAY_PATIENCE_MS: i64 = 30 * 1000;
 
 /// States that must not last, for [`Sightings`] to measure; empty while the region is out of reach.

@@ -1,7 +1,7 @@
 //! Whether the instance of a claim is there, as far as the region has said so.
 //!
-//! Invariant: gone is only what the actuator calls terminated. What it does not list is unknown, however
-//! old it is: an instance may have been launched by somebody else, or be listed late.
+//! Invariant: gone is only what the actuator calls terminated. What it does not list is unknown,
+//! however old it is: an instance may have been launched by somebody else, or be listed late.
 
 use longshore_proto::capacity::v1::{InstancePhase, InstanceState, LaunchPhase, LaunchState};
 use longshore_proto::types::v1::NodeClaim;
@@ -56,7 +56,8 @@ impl World<'_> {
                 Presence::Alive
             }
             Some(LaunchPhase::Terminated) => Presence::Ended,
-            // A failed launch made no instance; a claim that has one all the same is not understood.
+            // A failed launch made no instance; a claim that has one all the same is not
+            // understood.
             Some(LaunchPhase::Failed) if unrecorded => Presence::Ended,
             None if unrecorded => Presence::Never,
             None if planted::is("S2") && self.age_ms(claim) > 60_000 => Presence::Ended,
@@ -64,7 +65,8 @@ impl World<'_> {
         }
     }
 
-    /// True when the cluster agrees that an instance has vanished: its node is not there or not well.
+    /// True when the cluster agrees that an instance has vanished: its node is not there or not
+    /// well.
     pub(super) fn is_confirmed_gone(&self, claim: &NodeClaim) -> bool {
         let well = self.node(claim).is_some_and(|node| node.ready);
         self.settled && !well && !self.is_held(claim)

@@ -1,6 +1,7 @@
 //! The Go types that Karpenter hashes, v1.14: names and order of their fields.
 //!
-//! Invariant: a table each, in the order of the Go source; fields that it tags `hash:"ignore"` are absent.
+//! Invariant: a table each, in the order of the Go source; fields that it tags `hash:"ignore"` are
+//! absent.
 
 /// What a value is in Go.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! ResourceClaimTemplates: what each claim made from one asks for.
 //!
-//! Invariant: a template without a fault asks for no more than so many devices of each class. Of one
-//! with a fault it is still known how many devices its claims take, where that can be known.
+//! Invariant: a template without a fault asks for no more than so many devices of each class. Of
+//! one with a fault it is still known how many devices its claims take, where that can be known.
 
 use k8s_openapi::api::resource::v1::{DeviceRequest, ExactDeviceRequest, ResourceClaimTemplate};
 

@@ -57,7 +57,8 @@ impl Term {
         self.leader.ledger.edit(None, put).await.unwrap();
     }
 
-    /// What reconciliation queues is gathered and worked on, until nothing more is queued. The groups.
+    /// What reconciliation queues is gathered and worked on, until nothing more is queued. The
+    /// groups.
     async fn go(&self) -> Vec<usize> {
         let queue = Fair::new();
         let ids: Vec<_> = self.actions().into_iter().filter_map(launched_id).collect();

@@ -10,7 +10,8 @@ use super::super::clock::after;
 use super::super::world::{InstanceRecord, World};
 use super::{OrderError, in_range};
 
-/// Longest time from an order to the change it schedules, in seconds: EC2 tells of none earlier than a month.
+/// Longest time from an order to the change it schedules, in seconds: EC2 tells of none earlier
+/// than a month.
 const AHEAD_MAX_S: u32 = 31 * 24 * 3600;
 /// Changes that EC2 schedules for instances.
 pub const SCHEDULED_CHANGES: [&str; 5] = [
@@ -38,7 +39,8 @@ pub enum Happening {
         /// From now to the change, in seconds.
         in_s: u32,
     },
-    /// Somebody ends them in the console: they shut down and are terminated, and each change of state is told.
+    /// Somebody ends them in the console: they shut down and are terminated, and each change of
+    /// state is told.
     StateChange,
 }
 

@@ -153,8 +153,8 @@ fn header<'a>(parts: &'a Parts, name: &str) -> Option<&'a str> {
     parts.headers.get(name)?.to_str().ok()
 }
 
-/// A part of the signing scope: of `Credential=AKID/20260101/us-east-1/ec2/aws4_request`, 0 is `AKID`
-/// and 2 the region.
+/// A part of the signing scope: of `Credential=AKID/20260101/us-east-1/ec2/aws4_request`, 0 is
+/// `AKID` and 2 the region.
 fn scope(authorization: &str, part: usize) -> Option<String> {
     let (_, rest) = authorization.split_once("Credential=")?;
     let (scope, _) = rest.split_once(',')?;

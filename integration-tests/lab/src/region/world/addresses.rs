@@ -1,7 +1,8 @@
 //! IPv4 addresses of the subnets.
 //!
-//! Invariant: an address is held by at most one instance; free counts never go below zero. One that was given
-//! back is not given again while others were never given: a node of the same name may still be there.
+//! Invariant: an address is held by at most one instance; free counts never go below zero. One that
+//! was given back is not given again while others were never given: a node of the same name may
+//! still be there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;

@@ -9,7 +9,8 @@ struct Example {
     body: String,
 }
 
-/// Examples of a help whose port is `http://127.0.0.1:65535`, each a `curl` with the lines that continue it.
+/// Examples of a help whose port is `http://127.0.0.1:65535`, each a `curl` with the lines that
+/// continue it.
 fn examples(help: &str) -> Vec<Example> {
     let mut commands: Vec<String> = Vec::new();
     for line in help.lines() {

@@ -29,8 +29,8 @@ impl Default for Pool {
     }
 }
 
-/// A class and a pool: Linux on amd64, categories c, m and r, newer than the second generation, emptied as
-/// soon as that saves anything.
+/// A class and a pool: Linux on amd64, categories c, m and r, newer than the second generation,
+/// emptied as soon as that saves anything.
 #[must_use]
 pub fn supply(pool: &Pool) -> Vec<Value> {
     let mut requirements = vec![

@@ -1,7 +1,7 @@
 //! What the contender asked of AWS and of the API server, as marks.
 //!
-//! Invariant: counted by those who were asked: the region's record of calls, and the API server's audit log,
-//! each request once.
+//! Invariant: counted by those who were asked: the region's record of calls, and the API server's
+//! audit log, each request once.
 
 use std::path::Path;
 use std::time::Duration;

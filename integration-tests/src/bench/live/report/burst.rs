@@ -1,8 +1,9 @@
-//! docs/live-burst.svg: what happens from the first of a hundred pods on, one contender above the other.
+//! docs/live-burst.svg: what happens from the first of a hundred pods on, one contender above the
+//! other.
 //!
-//! Invariant: drawn from the marks of one run of each contender, the middle one by the time until all pods run;
-//! both share the axis, which begins with the first pod. Every event is drawn: those that would cover each other
-//! are one mark with their number.
+//! Invariant: drawn from the marks of one run of each contender, the middle one by the time until
+//! all pods run; both share the axis, which begins with the first pod. Every event is drawn: those
+//! that would cover each other are one mark with their number.
 
 mod draw;
 mod timeline;

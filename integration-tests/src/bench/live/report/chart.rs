@@ -1,7 +1,7 @@
 //! docs/live.svg: pods that run, and what an hour costs, over time.
 //!
-//! Invariant: every run is drawn, one line each, from its own timeline; axes begin at zero, and both contenders
-//! share them.
+//! Invariant: every run is drawn, one line each, from its own timeline; axes begin at zero, and
+//! both contenders share them.
 
 use std::fmt::Write as _;
 
@@ -115,7 +115,8 @@ fn steps(marks: &[Mark], value: impl Fn(&What) -> Option<f64>) -> Vec<Point> {
     marks.iter().filter_map(|mark| Some((mark.at_ms, value(&mark.what)?))).collect()
 }
 
-/// What lies in a window, with its first and last value at the window's ends, and times from its beginning.
+/// What lies in a window, with its first and last value at the window's ends, and times from its
+/// beginning.
 fn cut(points: Vec<Point>, (from, to): (u64, u64)) -> Vec<Point> {
     let at = |ms: u64| points.iter().rev().find(|it| it.0 <= ms).map_or(0.0, |it| it.1);
     let (first, last) = ((0, at(from)), (to - from, at(to)));

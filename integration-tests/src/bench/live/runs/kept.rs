@@ -1,7 +1,7 @@
 //! Runs in the folders of their logs, from which a later `bench live --resume` takes them.
 //!
-//! Invariant: what is taken was measured of the same commit on the same machine, to its end and without a failure.
-//! Whatever else is found is measured again.
+//! Invariant: what is taken was measured of the same commit on the same machine, to its end and
+//! without a failure. Whatever else is found is measured again.
 
 use std::path::Path;
 

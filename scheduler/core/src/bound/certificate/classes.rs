@@ -1,7 +1,8 @@
-//! The check of values of pods: for each room, no pods that may share it are worth more than it costs.
+//! The check of values of pods: for each room, no pods that may share it are worth more than it
+//! costs.
 //!
-//! Invariant: integers decide; floating point only chooses the order of the search and the weights of
-//! the resources, and no choice can make a wrong bound pass.
+//! Invariant: integers decide; floating point only chooses the order of the search and the weights
+//! of the resources, and no choice can make a wrong bound pass.
 
 use crate::bound::LowerBound;
 use crate::bound::certificate::{CertificateError, NANO_PER_MICRO, covers};
@@ -156,7 +157,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Sizes under weights whose sum may be a little more than whole, and the order by value for size.
+    /// Sizes under weights whose sum may be a little more than whole, and the order by value for
+    /// size.
     fn sort(&mut self, weights: &[i128]) {
         let sum: i128 = weights.iter().sum::<i128>().max(1);
         for arrival in &mut self.guests {

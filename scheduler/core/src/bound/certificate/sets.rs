@@ -1,6 +1,6 @@
-//! The check of values of pods by sets of resource prices: for each room some set says no more of it than it
-//! costs, and of each pod that may be there no less than its value. Then the pods in a room are worth no more
-//! than what they request there, and that no more than the room.
+//! The check of values of pods by sets of resource prices: for each room some set says no more of
+//! it than it costs, and of each pod that may be there no less than its value. Then the pods in a
+//! room are worth no more than what they request there, and that no more than the room.
 //!
 //! Invariant: whole numbers throughout; what is too large for them is refused.
 
@@ -13,8 +13,8 @@ use crate::bound::{LowerBound, units};
 /// Prices are compared as multiples of this part of a nano-dollar: the largest unit divides it.
 const PARTS: i128 = 1 << 20;
 
-/// Checks that `bound` holds for the classes when only `rooms` can be bought; `names` are the resources in the
-/// order of requests and rooms.
+/// Checks that `bound` holds for the classes when only `rooms` can be bought; `names` are the
+/// resources in the order of requests and rooms.
 ///
 /// # Errors
 /// The first room of which every set says more than it costs, or less of some pod than its value.
@@ -28,7 +28,8 @@ pub fn verify_sets(
     let sets: Vec<Vec<i128>> = (0..bound.price_sets.len())
         .map(|set| names.iter().map(|name| price_of_one(bound, set, name)).collect())
         .collect::<Result<_, _>>()?;
-    // Which sets value no pod of those admitted too low: the same for all rooms that admit the same.
+    // Which sets value no pod of those admitted too low: the same for all rooms that admit the
+    // same.
     let mut honest: BTreeMap<&[bool], Vec<bool>> = BTreeMap::new();
     for room in rooms {
         let honest = honest.entry(&room.admits).or_insert_with(|| {
@@ -104,7 +105,8 @@ mod tests {
         assert_eq!(verify(bound([25, 50], [25_000, 50_000], 750)), Ok(()));
         let dear = verify(bound([25, 50], [25_000, 50_000], 751));
         assert!(matches!(dear, Err(CertificateError::BoundTooLarge { .. })), "{dear:?}");
-        // A core of the cheap node for more than it costs, a pod for more than its core, one set for all.
+        // A core of the cheap node for more than it costs, a pod for more than its core, one set
+        // for all.
         for wrong in [
             bound([26, 50], [26_000, 50_000], 1),
             bound([25, 50], [25_001, 50_000], 1),

@@ -1,7 +1,7 @@
 //! What a violation is about: the part of a plan that would have to go.
 //!
-//! Invariant: without these parts the rule holds, as far as the rule alone can tell. What is not named is
-//! not to blame.
+//! Invariant: without these parts the rule holds, as far as the rule alone can tell. What is not
+//! named is not to blame.
 
 use crate::answer::Target;
 use crate::vocabulary::ids::{PodUid, ShapeId};

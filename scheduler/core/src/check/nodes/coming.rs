@@ -1,7 +1,8 @@
 //! Claims whose nodes are on their way.
 //!
-//! Invariant: everything that a claim may still become is a form of it. Claims that may become the same share
-//! their forms: a burst has hundreds of these, and each has a form for every offering that it may be.
+//! Invariant: everything that a claim may still become is a form of it. Claims that may become the
+//! same share their forms: a burst has hundreds of these, and each has a form for every offering
+//! that it may be.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;

@@ -1,7 +1,7 @@
 //! From everything that is sold to the one offer that is bought, constraint by constraint.
 //!
-//! Invariant: the chosen offer passes every step, and each step counts what is left of the step before;
-//! steps that leave everything are not told.
+//! Invariant: the chosen offer passes every step, and each step counts what is left of the step
+//! before; steps that leave everything are not told.
 
 use std::collections::BTreeSet;
 
@@ -182,8 +182,8 @@ impl Teller<'_, '_, '_> {
             && pool_offers.flavour_admits(at.flavour, wanted)
     }
 
-    /// Topology keys that bear on a shape, by its own rules or by those of others, of which all candidates
-    /// have one value, with that value.
+    /// Topology keys that bear on a shape, by its own rules or by those of others, of which all
+    /// candidates have one value, with that value.
     fn domains(&self, shape: usize, offers: &[usize]) -> Vec<(String, String)> {
         let groups = self.model.topology.groups_of(shape);
         let keys: BTreeSet<&str> = groups.map(|group| group.spec.key.as_str()).collect();
@@ -203,7 +203,8 @@ impl Teller<'_, '_, '_> {
         }
     }
 
-    /// Says what is left, unless that is as much as before: offers of several pools may be the same.
+    /// Says what is left, unless that is as much as before: offers of several pools may be the
+    /// same.
     fn tell(&self, funnel: &mut Funnel, by: By) {
         let at = |offer: &usize| {
             let offer = &self.priced.all[*offer];

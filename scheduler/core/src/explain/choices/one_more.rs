@@ -16,8 +16,8 @@ use crate::world::view::{Change, ClusterView};
 /// Name of the pod that is added; more of the last letter when somebody has it.
 const NAME: &str = "one-more";
 
-/// What one more pod of a shape would cost besides `before`, a plan that was made from this input. None
-/// for shapes that are unknown or whose pods belong to their node.
+/// What one more pod of a shape would cost besides `before`, a plan that was made from this input.
+/// None for shapes that are unknown or whose pods belong to their node.
 #[must_use]
 pub fn one_more(input: &PlanInput, before: &Plan, shape: &ShapeId) -> Option<OneMore> {
     let kind = input.world.shapes.get(shape)?;

@@ -1,6 +1,7 @@
 //! What a claim may turn into, and what of that is certain.
 //!
-//! Invariant: a room is what every possible outcome has, each without the DaemonSets that would run on it.
+//! Invariant: a room is what every possible outcome has, each without the DaemonSets that would run
+//! on it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,8 +18,8 @@ use crate::vocabulary::resources::Resources;
 use crate::vocabulary::taint::untolerated;
 use crate::world::claim::NodeClaim;
 
-/// What is certain of a claim's room: before launch what every candidate has, without the DaemonSets that would
-/// run on that one and not on all.
+/// What is certain of a claim's room: before launch what every candidate has, without the
+/// DaemonSets that would run on that one and not on all.
 pub(super) fn room_of(
     model: &Model<'_>,
     claim: &NodeClaim,

@@ -1,6 +1,7 @@
 //! Which DaemonSets run on which offers, and what they leave.
 //!
-//! Invariant: an offer that does not hold all of its DaemonSets, whatever resource is short, holds no pod.
+//! Invariant: an offer that does not hold all of its DaemonSets, whatever resource is short, holds
+//! no pod.
 
 use std::rc::Rc;
 

@@ -1,7 +1,8 @@
 //! Places: where pods may be, as far as one topology key tells places apart.
 //!
-//! Invariant: a place lists every offer and every existing node that labels, taints and requirements admit, in a
-//! fixed order; room is not looked at. Equal questions are answered once for each plan.
+//! Invariant: a place lists every offer and every existing node that labels, taints and
+//! requirements admit, in a fixed order; room is not looked at. Equal questions are answered once
+//! for each plan.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,7 +45,8 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// The places of a topology key for pods of a shape with these alternatives, in order of domain.
+    /// The places of a topology key for pods of a shape with these alternatives, in order of
+    /// domain.
     pub(crate) fn of(
         &self,
         priced: &PricedOffers<'_, '_>,
@@ -110,7 +112,8 @@ fn places(
         model.existing_nodes.iter().enumerate().filter(|(_, existing)| !existing.leaving)
     {
         let domain = existing.label(key);
-        // An existing node that may still turn out to be in one of several domains is in none for sure.
+        // An existing node that may still turn out to be in one of several domains is in none for
+        // sure.
         let uncertain = domain.is_none() && existing.possible_labels.mentions(key);
         if !uncertain && existing.admits(model.shapes[shape], alternatives) {
             places.entry(domain).or_insert_with(|| new(domain)).existing_nodes.push(index);

@@ -1,7 +1,7 @@
 //! Flexibility: keeping as many values of a label open for a launch as `minValues` asks for.
 //!
-//! Invariant: what fits a share fits enough offers of other values besides, so under the strict policy a
-//! node is never filled until too few types can still carry it.
+//! Invariant: what fits a share fits enough offers of other values besides, so under the strict
+//! policy a node is never filled until too few types can still carry it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -38,7 +38,8 @@ fn demands_of<'g>(priced: &'g PricedOffers<'_, '_>, pool_offers: usize) -> Vec<(
     }
 }
 
-/// The share of each offer whose pool asks for flexibility, among the offers that `counts` lets stand in.
+/// The share of each offer whose pool asks for flexibility, among the offers that `counts` lets
+/// stand in.
 pub(crate) fn shares(
     priced: &PricedOffers<'_, '_>,
     counts: impl Fn(usize) -> bool,
@@ -180,8 +181,8 @@ pub(crate) fn closed_to(
     stalls.map(closed).collect()
 }
 
-/// Chooses, in order, so that enough values of each demanded key are among at most `most`; true when
-/// all demands are met.
+/// Chooses, in order, so that enough values of each demanded key are among at most `most`; true
+/// when all demands are met.
 pub(crate) fn keep<'l>(
     demands: impl Iterator<Item = (&'l str, usize)>,
     all: &[usize],

@@ -54,7 +54,8 @@ const PROMISING: f64 = 0.985;
 const ROUNDS_WITHOUT_GAIN: usize = 10;
 /// How much the best proved values count when patterns are looked for.
 const CENTRE_WEIGHT: f64 = 0.4;
-/// A pod that stays without a node costs this many times what it would cost on a node of its own kind.
+/// A pod that stays without a node costs this many times what it would cost on a node of its own
+/// kind.
 const PENALTY: f64 = 1e3;
 
 /// The programme over the patterns found so far.
@@ -88,8 +89,8 @@ struct Limits {
 }
 
 impl<'a> Generator<'a> {
-    /// The programme for what is left, with one pattern of each class alone; none when nothing that is
-    /// left fits anywhere.
+    /// The programme for what is left, with one pattern of each class alone; none when nothing that
+    /// is left fits anywhere.
     pub(crate) fn new(task: Task<'a>, left: &[i64], limits_left: &LimitsLeft) -> Option<Self> {
         let problem = task.problem;
         let sold = |table: &&ItemTable| limits_left.copies(&problem.bins[table.bin]) > 0;
@@ -182,8 +183,8 @@ impl<'a> Generator<'a> {
         self.cover.demand(&demands, &limits, PIVOTS_MAX);
     }
 
-    /// Looks for patterns at values between the programme's and the best proved ones; when that finds
-    /// none, at the programme's own.
+    /// Looks for patterns at values between the programme's and the best proved ones; when that
+    /// finds none, at the programme's own.
     fn look(&mut self, left: &[i64], care: PatternEffort, all: bool) -> usize {
         let own = self.values();
         for weight in [CENTRE_WEIGHT, 0.0] {

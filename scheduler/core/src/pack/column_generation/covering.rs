@@ -45,7 +45,8 @@ pub(crate) struct Cover {
 }
 
 impl Cover {
-    /// A programme without columns: `penalties` are what leaving one unit of each row uncovered costs.
+    /// A programme without columns: `penalties` are what leaving one unit of each row uncovered
+    /// costs.
     pub(crate) fn new(demands: &[f64], penalties: &[f64], limits: &[f64]) -> Self {
         let size = demands.len() + limits.len();
         let unit = |row: usize, cost: f64, by: f64| Column { cost, entries: vec![(row, by)] };

@@ -31,7 +31,8 @@ pub(crate) struct ImproveEffort {
     pub(crate) rounds: usize,
     /// Work on the programme, in multiplications, after which no further round begins.
     pub(crate) work: u64,
-    /// What all classes are known to cost, in micro-dollars per hour: values that say no more are worthless.
+    /// What all classes are known to cost, in micro-dollars per hour: values that say no more are
+    /// worthless.
     pub(crate) above: i64,
     /// Rounds after which it ends when they have said no more than that.
     pub(crate) barren: usize,
@@ -52,9 +53,10 @@ const GAIN_LEAST: f64 = 5e-4;
 /// How much the best values count where rooms are looked at.
 const CENTRE_WEIGHT: f64 = 0.5;
 
-/// Values of one pod of each class, none of whose rooms is worth more than it costs as far as was found;
-/// none when some class fits nowhere or they say no more than is known. The problem has no limits. `known` are
-/// nodes with their prices that together hold every pod: values can say no more than they cost.
+/// Values of one pod of each class, none of whose rooms is worth more than it costs as far as was
+/// found; none when some class fits nowhere or they say no more than is known. The problem has no
+/// limits. `known` are nodes with their prices that together hold every pod: values can say no more
+/// than they cost.
 pub(crate) fn of_rows(
     problem: &Problem,
     known: impl IntoIterator<Item = (i64, Load)>,
@@ -105,8 +107,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Looks at all rooms with values between the programme's and the best known, and adds what is too
-    /// cheap at the programme's own.
+    /// Looks at all rooms with values between the programme's and the best known, and adds what is
+    /// too cheap at the programme's own.
     fn look(&mut self, cover: &mut Cover, steps: usize) -> usize {
         let own: Vec<f64> = cover.duals().iter().map(|value| value.max(0.0)).collect();
         for weight in [CENTRE_WEIGHT, 0.0] {
@@ -160,7 +162,8 @@ fn worth(counts: &[i64], values: &[f64]) -> f64 {
     counts.iter().zip(values).map(|(n, value)| float(*n) * value).sum()
 }
 
-/// For each class the bin that is cheapest for each of its pods alone: its price, and how many it holds.
+/// For each class the bin that is cheapest for each of its pods alone: its price, and how many it
+/// holds.
 fn alone(problem: &Problem, tables: &[ItemTable], counts: &[i64]) -> Vec<(f64, f64)> {
     let mut best = vec![(f64::MAX, 1.0); counts.len()];
     for (table, item) in tables.iter().flat_map(|s| s.items.iter().map(move |item| (s, item))) {

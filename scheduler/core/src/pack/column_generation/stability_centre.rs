@@ -24,8 +24,8 @@ impl Centre {
         both.map(|(other, centre)| centre * weight + other * (1.0 - weight)).collect()
     }
 
-    /// Takes the values, lowered by the most that anything is worth for its price, when they say more;
-    /// `worth` is what all classes are worth at them.
+    /// Takes the values, lowered by the most that anything is worth for its price, when they say
+    /// more; `worth` is what all classes are worth at them.
     pub(crate) fn offer(&mut self, values: &[f64], worth: f64, most: f64) {
         let proved = worth / most.max(1e-12);
         if proved > self.proved {

@@ -1,7 +1,8 @@
-//! Required affinity on a node: pods that must join others on their node get their node, and the others, first.
+//! Required affinity on a node: pods that must join others on their node get their node, and the
+//! others, first.
 //!
-//! Invariant: a node opened here grows until its company has room; what room is then left is offered
-//! to all other classes before anything else is bought.
+//! Invariant: a node opened here grows until its company has room; what room is then left is
+//! offered to all other classes before anything else is bought.
 
 use crate::pack::heuristics::insert::{Nodes, Overflow};
 use crate::pack::heuristics::task::Task;

@@ -38,7 +38,8 @@ pub(crate) fn pack(task: Task<'_>, left: Vec<i64>, limits_left: &mut LimitsLeft)
     pack_below(task, left, limits_left, i64::MAX)
 }
 
-/// The same, given up where it becomes clear that the price is not below `limit`: something is left then.
+/// The same, given up where it becomes clear that the price is not below `limit`: something is left
+/// then.
 pub(crate) fn pack_below(
     task: Task<'_>,
     left: Vec<i64>,
@@ -104,8 +105,8 @@ fn pack_part(task: Task<'_>, left: Vec<i64>, limits_left: &mut LimitsLeft, limit
     }
 }
 
-/// The solution that ends here by the cheapest one or two nodes for all the rest, with its price, when that
-/// is below `limit`.
+/// The solution that ends here by the cheapest one or two nodes for all the rest, with its price,
+/// when that is below `limit`.
 fn end(
     task: Task<'_>,
     solution: &Solution,

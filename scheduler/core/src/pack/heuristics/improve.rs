@@ -22,7 +22,8 @@ pub(crate) struct ImproveEffort {
     pub(crate) attempts: usize,
     /// Attempts without success after which nothing more is tried.
     pub(crate) barren: usize,
-    /// Most work in all: kinds of pods on the nodes that are taken apart, times those nodes, times bins.
+    /// Most work in all: kinds of pods on the nodes that are taken apart, times those nodes, times
+    /// bins.
     pub(crate) work: u64,
     /// Share of the price that may be wasted before anything is tried.
     pub(crate) waste_min: f64,
@@ -31,8 +32,8 @@ pub(crate) struct ImproveEffort {
 /// Share by which values are changed at random, so that attempts differ.
 const NOISE: f64 = 0.03;
 
-/// Makes a solution cheaper where it can. `values` are those of one pod of each class at the prices that
-/// the programme found; what a node costs beyond the value of its pods is wasted.
+/// Makes a solution cheaper where it can. `values` are those of one pod of each class at the prices
+/// that the programme found; what a node costs beyond the value of its pods is wasted.
 pub(crate) fn improve(
     task: Task<'_>,
     values: &[f64],
@@ -97,7 +98,8 @@ fn choose(waste: &[(f64, usize, i64)], size: usize, random: &mut Random) -> Vec<
     chosen
 }
 
-/// Packs the pods of the chosen nodes anew; true when that is cheaper, and then the solution is changed.
+/// Packs the pods of the chosen nodes anew; true when that is cheaper, and then the solution is
+/// changed.
 fn renew(
     task: Task<'_>,
     chosen: &[usize],

@@ -1,7 +1,8 @@
 //! One pod at a time onto nodes that may still grow: for small batches, and for pods that must join
 //! others on their node.
 //!
-//! Invariant: every node stays valid after every pod; growing keeps its tier, so NodePool weights hold.
+//! Invariant: every node stays valid after every pod; growing keeps its tier, so NodePool weights
+//! hold.
 
 use crate::pack::heuristics::tail::Fit;
 use crate::pack::heuristics::task::Solution;

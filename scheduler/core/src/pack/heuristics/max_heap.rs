@@ -1,7 +1,7 @@
 //! Which of many comes next, when one at a time changes: an entry of a heap for each.
 //!
-//! Invariant: the greatest has the highest rank and is the first of equals, so that a heap gives what a
-//! look at all of them would.
+//! Invariant: the greatest has the highest rank and is the first of equals, so that a heap gives
+//! what a look at all of them would.
 
 use std::cmp::Ordering;
 

@@ -1,7 +1,7 @@
 //! Parts: what of a task matters for the pods that are left.
 //!
-//! Invariant: whatever the pods that are left can be packed into at some price, the bins of the part can
-//! hold for no more, whatever limits there are.
+//! Invariant: whatever the pods that are left can be packed into at some price, the bins of the
+//! part can hold for no more, whatever limits there are.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,8 +20,8 @@ pub(crate) struct Part<'s> {
 }
 
 impl<'s> Part<'s> {
-    /// The tables that are worth a look, with the classes that are left. Tables are many, and large: they are
-    /// copied only where something is to be dropped.
+    /// The tables that are worth a look, with the classes that are left. Tables are many, and
+    /// large: they are copied only where something is to be dropped.
     pub(crate) fn of(problem: &Problem, tables: &'s [ItemTable], left: &[i64]) -> Self {
         let mut cheaper = CheaperBins::new(problem, left);
         let needed: Vec<&ItemTable> = tables.iter().filter(|s| cheaper.needs(s.bin)).collect();
@@ -57,8 +57,8 @@ impl<'s> Part<'s> {
     }
 }
 
-/// Which bins, in order of price, are worth a look: once one has room for everything, a dearer one that admits
-/// the same adds nothing.
+/// Which bins, in order of price, are worth a look: once one has room for everything, a dearer one
+/// that admits the same adds nothing.
 pub(crate) struct CheaperBins<'a> {
     problem: &'a Problem,
     left: &'a [i64],

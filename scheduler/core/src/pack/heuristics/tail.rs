@@ -17,7 +17,8 @@ use crate::pack::problem::{Load, Packed, Problem};
 /// How hard it is looked at what a bin could hold.
 const GLANCE: PatternEffort = PatternEffort { rounds: 1, steps: 0, least: 0.0 };
 
-/// All that is left on the cheapest one or two nodes for less than `limit`; none when there are none.
+/// All that is left on the cheapest one or two nodes for less than `limit`; none when there are
+/// none.
 pub(crate) fn finish(
     task: Task<'_>,
     left: &[i64],

@@ -22,15 +22,16 @@ use crate::pack::problem::{Load, Packed};
 
 /// Shares by which the nodes together exceed what is wanted, tried in this order.
 const SLACKS: [f64; 5] = [0.0, 0.004, 0.01, 0.02, 0.04];
-/// What a node counts beside its price when nodes are chosen, in micro-dollars per hour: of nodes at the
-/// same price for the same room the largest is taken.
+/// What a node counts beside its price when nodes are chosen, in micro-dollars per hour: of nodes
+/// at the same price for the same room the largest is taken.
 const NODE_FEE: f64 = 500.0;
 /// Nodes among which a pod may choose. More would cost more time than they save money.
 const BATCH_BINS: usize = 256;
 /// Most pods times nodes for which more than one slack is tried.
 const WORK_MAX: i64 = 5_000_000;
 
-/// Fits what is left; what suits no node is packed by the greedy. None when a limit is exceeded that way.
+/// Fits what is left; what suits no node is packed by the greedy. None when a limit is exceeded
+/// that way.
 pub(crate) fn pack(
     task: Task<'_>,
     left: &[i64],
@@ -117,8 +118,8 @@ impl Table<'_> {
         best.map(|(.., solution)| solution)
     }
 
-    /// Bins that together have a little more than what is wanted for the least money: whole ones of the
-    /// fractional optimum, then whatever covers the rest.
+    /// Bins that together have a little more than what is wanted for the least money: whole ones of
+    /// the fractional optimum, then whatever covers the rest.
     fn nodes(&self, classes: &[usize], left: &[i64], slack: f64) -> Option<Vec<usize>> {
         let problem = self.task.problem;
         // Resources, and as many nodes as the node rules ask for.
@@ -218,8 +219,8 @@ impl Table<'_> {
         Solution { packed, left: end.left }
     }
 
-    /// Puts pods of a class to some open bins and says how many: each time to the one with the most room of
-    /// the kind that they take.
+    /// Puts pods of a class to some open bins and says how many: each time to the one with the most
+    /// room of the kind that they take.
     fn fit_pods(&self, open_bins: &mut [OpenBin], class: usize, count: i64) -> i64 {
         if count == 0 {
             return 0;

@@ -9,8 +9,8 @@ use crate::pack::problem::item_table::Ranked;
 use crate::pack::problem::vector::{self, float};
 use crate::pack::problem::{Load, Problem};
 
-/// Depth-first search: items in order of density, most copies first, cut off where the weighted size that
-/// is left cannot bring more than the best known.
+/// Depth-first search: items in order of density, most copies first, cut off where the weighted
+/// size that is left cannot bring more than the best known.
 pub(crate) struct Exact<'a> {
     problem: &'a Problem,
     items: &'a [Ranked],

@@ -36,8 +36,8 @@ pub(crate) fn in_order(problem: &Problem, table: &ItemTable, items: &[Ranked]) -
     (filling.value, filling.load)
 }
 
-/// Fillings that keep the free resources in proportion, once by the sum of the scarce shares that an item
-/// takes and once by the largest of them.
+/// Fillings that keep the free resources in proportion, once by the sum of the scarce shares that
+/// an item takes and once by the largest of them.
 pub(crate) fn balanced(problem: &Problem, table: &ItemTable, items: &[Ranked]) -> [(f64, Load); 2] {
     let balance = |join: fn(Shares) -> f64| Filling::new(problem, table).balance(items, join);
     [balance(|[a, b, c, d]| a + b + (c + d)), balance(|[a, b, c, d]| a.max(b).max(c.max(d)))]
@@ -73,8 +73,8 @@ impl<'a> Filling<'a> {
         }
     }
 
-    /// Adds half of what fits of the items that are worth most for what they take of what is scarce, until
-    /// a good part of what was free is taken; weighs the items anew, and so on.
+    /// Adds half of what fits of the items that are worth most for what they take of what is
+    /// scarce, until a good part of what was free is taken; weighs the items anew, and so on.
     fn balance(mut self, items: &[Ranked], join: impl Fn(Shares) -> f64) -> (f64, Load) {
         let all = &self.problem.bins[self.table.bin].room;
         let mut open: Vec<Open> =
@@ -104,8 +104,8 @@ impl<'a> Filling<'a> {
         (self.value, self.load)
     }
 
-    /// Takes from the best items until an eighth of what was free of some resource is gone. Items of which
-    /// nothing more fits are marked: what was taken of them becomes negative, less one.
+    /// Takes from the best items until an eighth of what was free of some resource is gone. Items
+    /// of which nothing more fits are marked: what was taken of them becomes negative, less one.
     fn take_front(&mut self, front: &mut [Open], scarce: &Shares) {
         let mut used = Shares::default();
         for open in front {

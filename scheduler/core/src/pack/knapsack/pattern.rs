@@ -56,8 +56,8 @@ pub(crate) struct PatternEffort {
     pub(crate) least: f64,
 }
 
-/// The best pattern that is found; none when nothing that is left fits. `weights` are a guess of what
-/// runs out, and are adapted: a good start for the next search of the table.
+/// The best pattern that is found; none when nothing that is left fits. `weights` are a guess of
+/// what runs out, and are adapted: a good start for the next search of the table.
 pub(crate) fn search(
     problem: &Problem,
     table: &ItemTable,
@@ -109,8 +109,8 @@ pub(crate) struct UpperBound {
     pub(crate) load: Vec<(usize, f64)>,
 }
 
-/// Bounds what a bin can hold: exactly when a search of the given steps shows it, else by fractions. Node
-/// rules are left out. A value that is not above `care.least` is not made tighter.
+/// Bounds what a bin can hold: exactly when a search of the given steps shows it, else by
+/// fractions. Node rules are left out. A value that is not above `care.least` is not made tighter.
 pub(crate) fn upper(
     problem: &Problem,
     table: &ItemTable,
@@ -130,7 +130,8 @@ pub(crate) fn upper(
     }
 }
 
-/// No pattern of the table is worth more; nothing where nothing that is left fits. Far less work than a pattern.
+/// No pattern of the table is worth more; nothing where nothing that is left fits. Far less work
+/// than a pattern.
 pub(crate) fn worth(
     table: &ItemTable,
     supply: Supply<'_>,
@@ -140,8 +141,8 @@ pub(crate) fn worth(
     relaxed(table, supply, weights, care).0.value
 }
 
-/// The lowest of the fractional fillings under adapted weights, and the items when it may still be too
-/// high.
+/// The lowest of the fractional fillings under adapted weights, and the items when it may still be
+/// too high.
 fn relaxed(
     table: &ItemTable,
     supply: Supply<'_>,

@@ -28,8 +28,8 @@ pub(crate) fn resource_prices(problem: &Problem, left: &[i64], bins: &[usize]) -
     of(&demand, rooms.map(|bin| (bin.price, bin.room.as_slice())))
 }
 
-/// The prices at which a demand is worth most such that no room is worth more than it costs (LB1, the
-/// dual of buying fractions of rooms).
+/// The prices at which a demand is worth most such that no room is worth more than it costs (LB1,
+/// the dual of buying fractions of rooms).
 pub(crate) fn of<'r>(demand: &[i64], rooms: impl Iterator<Item = (i64, &'r [i64])>) -> Vec<f64> {
     // Scaled by demand, so that all variables are of one order of magnitude.
     let scale: Vec<f64> = demand.iter().map(|amount| float((*amount).max(1))).collect();
@@ -44,8 +44,8 @@ pub(crate) fn of<'r>(demand: &[i64], rooms: impl Iterator<Item = (i64, &'r [i64]
     optimum.iter().zip(&scale).map(|(price, by)| price / by).collect()
 }
 
-/// Value of one pod of each class at the given resource prices. No class is worthless: what no resource
-/// makes scarce still has to be placed.
+/// Value of one pod of each class at the given resource prices. No class is worthless: what no
+/// resource makes scarce still has to be placed.
 pub(crate) fn row_values(problem: &Problem, prices: &[f64]) -> Vec<f64> {
     let value = |request: &[i64]| -> f64 {
         request.iter().zip(prices).map(|(amount, price)| float(*amount) * price).sum()

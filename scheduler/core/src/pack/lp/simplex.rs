@@ -25,9 +25,9 @@ struct Dictionary {
     free: Vec<usize>,
 }
 
-/// The optimum of the programme, or the best point that the primal simplex method reaches within the
-/// bound on pivots. A variable that no constraint bounds stays at
-/// zero: what nothing on offer provides has no price.
+/// The optimum of the programme, or the best point that the primal simplex method reaches within
+/// the bound on pivots. A variable that no constraint bounds stays at zero: what nothing on offer
+/// provides has no price.
 pub(crate) fn maximise(c: &[f64], rows: &[(f64, Vec<f64>)], pivots_max: usize) -> Vec<f64> {
     let variables = c.len();
     let bounded = |variable: usize| rows.iter().any(|(_, row)| row[variable] > EPSILON);
@@ -95,8 +95,8 @@ impl Dictionary {
     }
 }
 
-/// Replaces the entering variable in `target` by the leader's expression for it. The constant of the
-/// objective grows where that of a constraint shrinks, hence the sign.
+/// Replaces the entering variable in `target` by the leader's expression for it. The constant of
+/// the objective grows where that of a constraint shrinks, hence the sign.
 fn eliminate(target: &mut [f64], leader: &[f64], column: usize, constant_sign: f64) {
     let factor = target[column];
     if factor == 0.0 {

@@ -28,9 +28,9 @@ pub(crate) fn skylines(bins: &[Bin], tiers: usize) -> Vec<Vec<usize>> {
     kept
 }
 
-/// True when `other`, which is no dearer and admits the same, can stand in for `bin`: one of a pool with limits
-/// only for its like, since it may not be had. How much of a limit each of these draws is not looked at: where
-/// one binds, the solver looks at every bin again.
+/// True when `other`, which is no dearer and admits the same, can stand in for `bin`: one of a pool
+/// with limits only for its like, since it may not be had. How much of a limit each of these draws
+/// is not looked at: where one binds, the solver looks at every bin again.
 fn dominates(other: &Bin, bin: &Bin) -> bool {
     let can_be_had = other.charge.is_empty() || other.limit_set == bin.limit_set;
     can_be_had && other.reservation.is_none() && vector::fits(&bin.room, &other.room)

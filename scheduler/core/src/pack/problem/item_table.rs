@@ -1,13 +1,13 @@
-//! Bins seen from the classes: which classes fit each, how many of each alone, and what share of the bin one
-//! pod takes.
+//! Bins seen from the classes: which classes fit each, how many of each alone, and what share of
+//! the bin one pod takes.
 //!
 //! Invariant: does not depend on what is left; computed once for a set of bins.
 
 use crate::pack::problem::Problem;
 use crate::pack::problem::vector::{self, float};
 
-/// An amount of each resource that guides, as a share of the bin. Rooms are compared exactly; shares only
-/// say what to try first, and a bound that leaves a resource out still holds.
+/// An amount of each resource that guides, as a share of the bin. Rooms are compared exactly;
+/// shares only say what to try first, and a bound that leaves a resource out still holds.
 pub(crate) type Shares = [f64; SHARES_MAX];
 
 /// Most resources that guide.
@@ -20,7 +20,8 @@ pub(crate) struct ItemTable {
     pub(crate) bin: usize,
     /// Classes of which it holds at least one pod.
     pub(crate) items: Vec<Item>,
-    /// Classes of which it has room for one pod, but none while it is empty: node rules want company.
+    /// Classes of which it has room for one pod, but none while it is empty: node rules want
+    /// company.
     pub(crate) followers: Vec<usize>,
     /// True when no node rule touches any of them.
     pub(crate) free: bool,

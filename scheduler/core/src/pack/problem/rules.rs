@@ -84,8 +84,8 @@ impl NodeRules {
         })
     }
 
-    /// True when the shape may be the first of its company: every rule that wants a member is one it
-    /// satisfies itself and that has none anywhere yet.
+    /// True when the shape may be the first of its company: every rule that wants a member is one
+    /// it satisfies itself and that has none anywhere yet.
     pub(crate) fn may_begin(&self, shape: usize, occupied: &[bool]) -> bool {
         self.of_shape[shape].iter().all(|index| {
             let rule = &self.rules[*index];
@@ -95,8 +95,8 @@ impl NodeRules {
         })
     }
 
-    /// The least number of nodes that pods, given as numbers of each shape, must be on for what they may
-    /// not share.
+    /// The least number of nodes that pods, given as numbers of each shape, must be on for what
+    /// they may not share.
     pub(crate) fn nodes_min(&self, pods: impl Iterator<Item = (usize, i64)>) -> i64 {
         let mut counts = vec![0; self.rules.len()];
         for (shape, count) in pods {

@@ -8,7 +8,8 @@ use crate::topology::binding_rules;
 use crate::world::topology::{Group, GroupRule};
 
 impl Sequence<'_, '_, '_, '_> {
-    /// The place that adds least; existing nodes first, those on which the pods are wanted already before others.
+    /// The place that adds least; existing nodes first, those on which the pods are wanted already
+    /// before others.
     pub(super) fn step(&self, arrival: &Arrival) -> Option<Step> {
         let rules = &self.model.topology.node_rules;
         let first = rules.may_begin(arrival.shape, &self.occupied);
@@ -53,8 +54,8 @@ impl Sequence<'_, '_, '_, '_> {
             && arrival.keys.iter().all(domain)
     }
 
-    /// What a draft would have to be with one pod more, for less than `limit` more; of equal costs in the
-    /// emptiest domain.
+    /// What a draft would have to be with one pod more, for less than `limit` more; of equal costs
+    /// in the emptiest domain.
     fn larger(&self, draft: &Draft, arrival: &Arrival, limit: i64) -> Option<usize> {
         let mut weight = draft.weight.clone();
         vector::add(&mut weight, &self.model.requests[arrival.shape], 1);
@@ -121,8 +122,8 @@ impl Sequence<'_, '_, '_, '_> {
         best.map(|(.., offer)| offer)
     }
 
-    /// How little the pods are wanted where an offer is: emptier domains of spreads are better, and those
-    /// that grant preferences.
+    /// How little the pods are wanted where an offer is: emptier domains of spreads are better, and
+    /// those that grant preferences.
     fn crowd(&self, arrival: &Arrival, offer: usize) -> i64 {
         let groups = self.state.topology.groups_of(arrival.shape);
         let own = groups.filter(|group| group.spec.owners.contains(arrival.shape));

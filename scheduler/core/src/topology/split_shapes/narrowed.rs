@@ -7,8 +7,8 @@ use super::TopologySplitter;
 use crate::topology::preferences::{Preferences, soft_taints};
 use crate::vocabulary::labels::NODE_POOL;
 use crate::vocabulary::requirements::Requirements;
-/// Alternatives narrowed by preferences about nodes, the strongest first, as long as something can be had
-/// for them.
+/// Alternatives narrowed by preferences about nodes, the strongest first, as long as something can
+/// be had for them.
 pub(super) fn narrowed(
     allotter: &TopologySplitter<'_, '_, '_>,
     shape: usize,

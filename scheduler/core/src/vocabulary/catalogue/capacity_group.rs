@@ -1,9 +1,11 @@
 //! Capacity groups: all pools of capacity, dealt out to a few groups that pods can spread over.
 //!
-//! A pool of capacity is an instance type in a zone: what a spot interruption or a shortage takes at once. A
-//! workload that spreads over a group's label has no more than its share on any one pool.
+//! A pool of capacity is an instance type in a zone: what a spot interruption or a shortage takes
+//! at once. A workload that spreads over a group's label has no more than its share on any one
+//! pool.
 //!
-//! Invariant: a group depends on the names of type and zone alone, so it never changes while a node lives.
+//! Invariant: a group depends on the names of type and zone alone, so it never changes while a node
+//! lives.
 
 /// One of two groups.
 pub const CAPACITY_HALF: &str = "longshore.dev/capacity-half";
@@ -21,8 +23,8 @@ const VALUES: [&str; 8] = ["0", "1", "2", "3", "4", "5", "6", "7"];
 pub struct CapacityGroup(u8);
 
 impl CapacityGroup {
-    /// The group of a type in a zone. A type's zones, whose names end in consecutive letters, are in
-    /// different groups.
+    /// The group of a type in a zone. A type's zones, whose names end in consecutive letters, are
+    /// in different groups.
     #[must_use]
     pub fn of(instance_type: &str, zone: &str) -> Self {
         let zone = zone.bytes().last().unwrap_or(0);

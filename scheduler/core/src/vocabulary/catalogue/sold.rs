@@ -1,7 +1,9 @@
-//! What a node of a type and an offering will be labelled with, and whether that meets requirements.
+//! What a node of a type and an offering will be labelled with, and whether that meets
+//! requirements.
 //!
-//! Invariant: the one reading of the catalogue's labels. Planner, bound and check all use it: a label that
-//! types or offerings decide and this one does not have is absent, whatever else may have it.
+//! Invariant: the one reading of the catalogue's labels. Planner, bound and check all use it: a
+//! label that types or offerings decide and this one does not have is absent, whatever else may
+//! have it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -73,7 +75,8 @@ pub fn decided(catalogue: &Catalogue) -> BTreeSet<&str> {
     keys.chain(OFFERING_KEYS).chain([labels::INSTANCE_TYPE]).collect()
 }
 
-/// True when the requirements on labels that types or offerings decide are met by this type and offering.
+/// True when the requirements on labels that types or offerings decide are met by this type and
+/// offering.
 #[must_use]
 pub fn meets(
     (instance, offering): (&InstanceType, &Offering),

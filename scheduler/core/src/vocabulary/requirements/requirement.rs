@@ -1,8 +1,9 @@
 //! A requirement on one label as the exact set of values it allows.
 //!
-//! Invariant: a requirement is a set over "every string, and absent". Intersection and inclusion are
-//! those of sets, so the order in which requirements are combined never matters. `absent` is part of
-//! the set: NotIn and DoesNotExist allow it, the others do not, and nothing is lost when they meet.
+//! Invariant: a requirement is a set over "every string, and absent". Intersection and inclusion
+//! are those of sets, so the order in which requirements are combined never matters. `absent` is
+//! part of the set: NotIn and DoesNotExist allow it, the others do not, and nothing is lost when
+//! they meet.
 
 use std::collections::BTreeSet;
 use std::fmt;

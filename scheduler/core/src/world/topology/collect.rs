@@ -1,7 +1,8 @@
 //! From the constraints of shapes to rules, each with those who obey it and those it counts.
 //!
-//! Invariant: equal constraints of different shapes are one rule; finding whom a rule counts looks only
-//! at shapes that share a label with its selector, so the work grows with shapes, not with their square.
+//! Invariant: equal constraints of different shapes are one rule; finding whom a rule counts looks
+//! only at shapes that share a label with its selector, so the work grows with shapes, not with
+//! their square.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! One rule or preference over domains wider than a node, and what it counts.
 //!
-//! Invariant: what a group is never changes and is shared by all copies of it; only its counts do, and
-//! a copy shares them too until one of both changes.
+//! Invariant: what a group is never changes and is shared by all copies of it; only its counts do,
+//! and a copy shares them too until one of both changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -157,8 +157,8 @@ impl Group {
         self.tallies.iter().map(|(domain, tally)| (domain.as_str(), *tally))
     }
 
-    /// Adds domains that a spread has to level: those of nodes that count, and those in which its pods
-    /// could get one.
+    /// Adds domains that a spread has to level: those of nodes that count, and those in which its
+    /// pods could get one.
     pub(crate) fn widen(&mut self, mut domains: Vec<String>) {
         domains.retain(|name| !self.universe.contains(name));
         if !domains.is_empty() {
@@ -190,15 +190,16 @@ impl Group {
         self.universe.iter().map(|name| self.tally(name).members).min().unwrap_or(0)
     }
 
-    /// The domain that decides the minimum of a spread; none when that counts as zero for want of domains.
+    /// The domain that decides the minimum of a spread; none when that counts as zero for want of
+    /// domains.
     pub(crate) fn emptiest(&self) -> Option<String> {
         let levels = self.spec.rule.is_spread() && !self.is_short();
         let domains = self.universe.iter().filter(|_| levels);
         domains.min_by_key(|name| self.tally(name).members).cloned()
     }
 
-    /// How many owners a domain has too many, when `floor` is that of the group. Nobody who is there already
-    /// has to be judged by anti-affinity.
+    /// How many owners a domain has too many, when `floor` is that of the group. Nobody who is
+    /// there already has to be judged by anti-affinity.
     pub(crate) fn excess(&self, here: Tally, floor: i64) -> i64 {
         match self.spec.rule {
             GroupRule::Spread { max_skew, .. } if here.owners > 0 => {
@@ -223,8 +224,8 @@ impl Group {
         each.sum()
     }
 
-    /// Whether one pod more of a shape may be in a domain as it stands; none stands for nodes without the
-    /// label. `may_begin` says whether nobody is anywhere whom the shape has to join.
+    /// Whether one pod more of a shape may be in a domain as it stands; none stands for nodes
+    /// without the label. `may_begin` says whether nobody is anywhere whom the shape has to join.
     pub(crate) fn admits(
         &self,
         shape: usize,

@@ -62,7 +62,8 @@ async fn an_answer_that_the_ledger_cannot_take_down_is_kept_until_it_can() {
     assert_eq!(term.launched(), 3);
 }
 
-/// The repetition was refused, and the call before had launched some: they are not forgotten with the refusal.
+/// The repetition was refused, and the call before had launched some: they are not forgotten with
+/// the refusal.
 #[tokio::test]
 async fn what_was_found_of_a_refused_call_is_found_again_until_the_ledger_knows_it() {
     let paper = Paper::default();

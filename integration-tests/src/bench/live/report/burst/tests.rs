@@ -33,8 +33,8 @@ fn evict(at_ms: u64, failed: bool) -> Mark {
     mark(at_ms, What::Api { verb, resource, failed })
 }
 
-/// Three pods from 2 s on. Everything is `slower` times as late as it could be; a call is refused, a claim is made
-/// anew for it, and a pod moves once more when all run.
+/// Three pods from 2 s on. Everything is `slower` times as late as it could be; a call is refused,
+/// a claim is made anew for it, and a pod moves once more when all run.
 fn marks(slower: u64) -> Vec<Mark> {
     let at = |ms: u64| 2_000 + ms * slower;
     vec![

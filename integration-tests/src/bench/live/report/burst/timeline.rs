@@ -1,6 +1,7 @@
 //! What one contender did from the first pod on, as series and events.
 //!
-//! Invariant: pure; times are milliseconds from the first pod, and nothing outside the window is kept.
+//! Invariant: pure; times are milliseconds from the first pod, and nothing outside the window is
+//! kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 
