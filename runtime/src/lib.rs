@@ -10,6 +10,7 @@ pub mod clock;
 pub mod entropy;
 pub mod metrics;
 pub mod net;
+pub mod panics;
 pub mod platform;
 pub mod process;
 pub mod propagate;

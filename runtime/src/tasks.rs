@@ -3,7 +3,6 @@
 //! Invariant: no result is dropped. A task that fails or panics is restarted with back-off or ends
 //! the process, as its policy says; a task that is late at shutdown is named.
 
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -16,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::backoff::{Backoff, BackoffPolicy};
+use crate::panics::panic_text;
 use crate::planted;
 use crate::platform::Platform;
 
@@ -240,14 +240,6 @@ impl Supervisor {
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// What a panic said.
-#[must_use]
-pub fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    text.unwrap_or_else(|| "a panic without words".to_owned())
 }
 
 #[cfg(test)]

@@ -267,7 +267,7 @@ impl Workers {
 }
 
 fn panicked(panic: &(dyn Any + Send)) -> JobError {
-    JobError::Panicked(crate::tasks::panic_text(panic))
+    JobError::Panicked(crate::panics::panic_text(panic))
 }
 
 type Answer<T> = Arc<Mutex<Option<oneshot::Sender<Result<T, JobError>>>>>;

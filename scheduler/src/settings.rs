@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use longshore_core::offers::Objective;
-use longshore_core::question::{MinValuesPolicy, PlanInput, PREFERENCE_PREMIUM_PERCENT};
+use longshore_core::question::{MinValuesPolicy, PREFERENCE_PREMIUM_PERCENT, PlanInput};
 
 /// Most interruptions of an instance in a million hours: one an hour.
 pub const INTERRUPTIONS_MAX: i64 = 1_000_000;

@@ -8,7 +8,17 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 
-use crate::lifecycle::Places;
+/// Places on the node of one claim, once all its pods run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    /// Places planned on the node, and pods that came there besides, where it matters who has
+    /// which.
+    pub planned: usize,
+    /// Those of the places that a pod of the planned shape has.
+    pub realised: usize,
+    /// Pods that run, wherever that is, because any place was as good as another.
+    pub free: usize,
+}
 
 /// Counters of a watcher. Clones count together.
 #[derive(Clone, Debug, Default)]

@@ -22,6 +22,7 @@ use longshore_proto::types::v1 as wire;
 use tokio::time::Instant;
 
 use crate::api::NodeClaim;
+use crate::counters::Places;
 use crate::directives::Directives;
 use crate::index::{Index, Now};
 use crate::names;
@@ -129,18 +130,6 @@ pub enum Step {
 /// The trace that a claim belongs to; empty when it names none.
 fn traceparent(claim: &NodeClaim) -> &str {
     claim.annotations().get(names::TRACEPARENT).map_or("", String::as_str)
-}
-
-/// Places on the node of one claim, once all its pods run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Places {
-    /// Places planned on the node, and pods that came there besides, where it matters who has
-    /// which.
-    pub planned: usize,
-    /// Those of the places that a pod of the planned shape has.
-    pub realised: usize,
-    /// Pods that run, wherever that is, because any place was as good as another.
-    pub free: usize,
 }
 
 impl Step {

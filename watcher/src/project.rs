@@ -26,6 +26,7 @@ pub mod requests;
 pub mod requirement;
 pub mod shape;
 pub mod surroundings;
+pub mod volume_terms;
 pub mod volumes;
 
 pub use fault::{Fault, Problem};

@@ -1,7 +1,7 @@
 //! Requirements, selectors, taints and tolerations on the wire and in the planner.
 
-use longshore_core::vocabulary::requirements::requirement::{Operator, Requirement};
 use longshore_core::vocabulary::requirements::Requirements;
+use longshore_core::vocabulary::requirements::requirement::{Operator, Requirement};
 use longshore_core::vocabulary::requirements::selector::LabelSelector;
 use longshore_core::vocabulary::taint::{Taint, TaintEffect, Toleration};
 use longshore_proto::types::v1;

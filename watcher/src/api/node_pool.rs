@@ -10,8 +10,9 @@ use serde_json::json;
 
 use super::primitive::{DurationOrNever, PlainDuration, ResourceList};
 use super::reference::NodeClassReference;
+use super::requirement::template_labels;
 use super::requirement::{self, Requirement};
-use super::schema::{conditions, rules, template_labels};
+use super::schema::{conditions, rules};
 use super::taint::Taint;
 
 /// What a NodePool asks for.

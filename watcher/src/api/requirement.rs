@@ -102,8 +102,22 @@ pub fn of_node_overlay(generator: &mut SchemaGenerator) -> Schema {
     schema
 }
 
+/// Labels as a NodePool's template gives them to nodes.
+pub fn template_labels(_: &mut SchemaGenerator) -> Schema {
+    schemars::json_schema!({
+        "description": "Labels of the nodes, beside those that follow from the instance.",
+        "type": "object",
+        "maxProperties": 100,
+        "additionalProperties": {
+            "type": "string", "maxLength": VALUE_LENGTH_MAX, "pattern": LABEL_VALUE,
+        },
+        "x-kubernetes-map-type": "atomic",
+        "x-kubernetes-validations": label_map_rules(),
+    })
+}
+
 /// Rules for the keys of a NodePool template's labels.
-pub fn label_map_rules() -> Value {
+fn label_map_rules() -> Value {
     let mut keys = key_rules("x", &aws_keys());
     keys.push((format!("x != '{NODE_POOL}'"), nodepool_message()));
     keys.into_iter()

@@ -83,17 +83,3 @@ fn condition_list(required: &[&str], reason_length_min: u64) -> Schema {
 pub fn date_time(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "format": "date-time" })
 }
-
-/// Labels as a NodePool's template gives them to nodes.
-pub fn template_labels(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "description": "Labels of the nodes, beside those that follow from the instance.",
-        "type": "object",
-        "maxProperties": 100,
-        "additionalProperties": {
-            "type": "string", "maxLength": VALUE_LENGTH_MAX, "pattern": LABEL_VALUE,
-        },
-        "x-kubernetes-map-type": "atomic",
-        "x-kubernetes-validations": super::requirement::label_map_rules(),
-    })
-}

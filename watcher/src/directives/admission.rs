@@ -20,10 +20,10 @@ use tokio::sync::{Semaphore, SemaphorePermit, oneshot, watch};
 use tokio::time::Instant;
 
 use super::nominate::{Nomination, open};
-use super::pin::BOUND_WITHIN;
+use super::pin::{BOUND_WITHIN, is_out};
 use super::{DirectiveError, Directives};
 use crate::api::NodeClaim;
-use crate::index::{Index, PodEntry};
+use crate::index::Index;
 use crate::lifecycle::initialize;
 use crate::names;
 use crate::patch::{Precondition, edit_node};
@@ -262,11 +262,6 @@ impl Directives {
             }
         }
     }
-}
-
-/// True while a pod waits for a node.
-pub(super) fn is_out(index: &Index, uid: &str) -> bool {
-    index.pod(uid).is_some_and(PodEntry::waits)
 }
 
 /// The node was deleted meanwhile.

@@ -13,10 +13,9 @@ use kube::{Api, ResourceExt as _};
 use longshore_proto::types::v1 as wire;
 use serde_json::json;
 
-use super::admission::is_out;
 use super::{Directives, report_once};
 use crate::args::Placement;
-use crate::index::Index;
+use crate::index::{Index, PodEntry};
 use crate::names;
 use crate::patch::{Part, code, edit, operate};
 
@@ -142,6 +141,11 @@ fn pinnable(index: &Index, pods: &[String]) -> Vec<wire::Pod> {
     let waiting = pods.iter().filter(|uid| is_out(index, uid)).filter_map(|uid| index.pod(uid));
     let rows = waiting.map(|pod| &pod.row);
     rows.filter(|pod| pod.nominated_node.is_empty() || pod.nominated_by_us).cloned().collect()
+}
+
+/// True while a pod waits for a node.
+pub(super) fn is_out(index: &Index, uid: &str) -> bool {
+    index.pod(uid).is_some_and(PodEntry::waits)
 }
 
 #[cfg(test)]

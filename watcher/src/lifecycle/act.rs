@@ -10,9 +10,10 @@ use longshore_proto::types::v1 as wire;
 use longshore_runtime::propagate;
 use tracing::Instrument as _;
 
-use super::{Places, Step, initialize, traceparent};
+use super::{Step, initialize, traceparent};
 use crate::api::keys::{conditions, finalizers};
 use crate::api::{EC2NodeClass, NodeClaim};
+use crate::counters::Places;
 use crate::directives::Directives;
 use crate::directives::disrupt::set_taint;
 use crate::events::Happening;

@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use kube::ResourceExt as _;
 use longshore_proto::types::v1::PodPhase;
 
-use super::{Places, Step};
+use super::Step;
 use crate::api::keys::conditions;
+use crate::counters::Places;
 use crate::index::Index;
 use crate::project::claim::condition;
 

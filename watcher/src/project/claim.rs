@@ -14,7 +14,7 @@ use super::fault::{Fault, FieldResult};
 use super::quantity::{Rounding, resources};
 use super::{duration, pool, requirement};
 use crate::api::keys::conditions;
-use crate::api::{NodeClaim, NodeClassReference, ResourceList};
+use crate::api::{NodeClaim, ResourceList};
 use crate::names;
 
 /// A claim.
@@ -39,7 +39,7 @@ fn read(claim: &NodeClaim) -> FieldResult<wire::NodeClaim> {
         name: meta.name.clone().unwrap_or_default(),
         uid: meta.uid.clone().unwrap_or_default(),
         pool: pool_of(&labels).to_owned(),
-        node_class: class_name(&spec.node_class_ref),
+        node_class: pool::class_name(&spec.node_class_ref),
         requirements: requirements(claim)?,
         requests: Some(amounts(&spec.resources.requests, Rounding::Up, "spec.resources.requests")?),
         labels: labels.clone(),
@@ -84,12 +84,6 @@ pub fn condition<'a>(list: &'a [Condition], kind: &str) -> Option<&'a Time> {
 pub fn pool_of(labels: &BTreeMap<String, String>) -> &str {
     let label = labels.get(names::NODE_POOL).or_else(|| labels.get(names::PROVISIONER_NAME));
     label.map_or("", String::as_str)
-}
-
-/// Name of a node class on the wire.
-#[must_use]
-pub fn class_name(reference: &NodeClassReference) -> String {
-    format!("{}/{}", reference.kind, reference.name)
 }
 
 /// Items of a list separated by commas.

@@ -8,8 +8,7 @@ use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-
-use super::pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 /// Whoever creates Jobs' pods unless the Job says otherwise.
 const JOB_CONTROLLER: &str = "kubernetes.io/job-controller";
@@ -52,7 +51,7 @@ pub struct Owner {
 /// volume that is made for each of them, in a zone of its own.
 #[must_use]
 pub fn of(pod: &Pod) -> Option<Owner> {
-    let owner = pod::controller(pod)?;
+    let owner = controller(pod)?;
     let kind = match (owner.api_version.as_str(), owner.kind.as_str()) {
         ("apps/v1", "ReplicaSet") => OwnerKind::ReplicaSet,
         ("apps/v1", "StatefulSet") => OwnerKind::StatefulSet,
@@ -132,6 +131,12 @@ fn is_going(meta: &ObjectMeta) -> bool {
 /// A number of pods; one where none is given.
 fn count(given: Option<i32>) -> Option<usize> {
     usize::try_from(given.unwrap_or(1)).ok()
+}
+
+/// The owner that controls a pod.
+#[must_use]
+pub fn controller(pod: &Pod) -> Option<&OwnerReference> {
+    pod.metadata.owner_references.iter().flatten().find(|o| o.controller == Some(true))
 }
 
 #[cfg(test)]

@@ -4,13 +4,12 @@
 //! do.
 
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use longshore_proto::types::v1 as wire;
 use longshore_proto::types::v1::{PodPhase, PodShape};
 use prost_types::Timestamp;
 
 use super::fault::Fault;
-use super::owner::Owner;
+use super::owner::{Owner, controller};
 use super::shape::{self, Source};
 use super::surroundings::Surroundings;
 use super::{devices, duration, owner, volumes};
@@ -80,12 +79,6 @@ pub fn is_daemon(pod: &Pod) -> bool {
 pub fn is_mirror(pod: &Pod) -> bool {
     let annotated = pod.metadata.annotations.as_ref().is_some_and(|a| a.contains_key(MIRROR));
     annotated || controller(pod).is_some_and(|o| o.kind == "Node")
-}
-
-/// The owner that controls a pod.
-#[must_use]
-pub fn controller(pod: &Pod) -> Option<&OwnerReference> {
-    pod.metadata.owner_references.iter().flatten().find(|o| o.controller == Some(true))
 }
 
 /// Workload as Kind/name. A ReplicaSet of a Deployment is named by the Deployment, so that a

@@ -12,13 +12,12 @@ use longshore_proto::types::v1::{Disruption, NodeBudget, PoolLimits, Requirement
 use longshore_runtime::planted;
 use prost_types::Duration;
 
-use super::claim::class_name;
 use super::duration;
 use super::fault::{Fault, FieldFault, FieldResult, Problem};
 use super::quantity::{Rounding, integer};
 use super::requirement;
 use crate::api::node_pool::{Budget, ConsolidationPolicy, Disruption as ApiDisruption};
-use crate::api::{self, NodePool, ResourceList};
+use crate::api::{self, NodeClassReference, NodePool, ResourceList};
 use crate::names;
 
 /// A pool.
@@ -191,4 +190,10 @@ fn node_budget(from: &Budget) -> FieldResult<NodeBudget> {
         schedule: from.schedule.clone().unwrap_or_default(),
         duration: from.duration.as_ref().and_then(|d| to_wire(d.duration())),
     })
+}
+
+/// Name of a node class on the wire.
+#[must_use]
+pub fn class_name(reference: &NodeClassReference) -> String {
+    format!("{}/{}", reference.kind, reference.name)
 }

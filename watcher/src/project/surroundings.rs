@@ -12,7 +12,7 @@ use longshore_proto::types::v1::RequirementTerm;
 
 use super::devices::class::Class as DeviceKind;
 use super::devices::template::Template;
-use super::{attachments, volumes};
+use super::{attachments, volume_terms};
 
 /// Namespace and name.
 pub type NamespacedName = (String, String);
@@ -95,7 +95,7 @@ impl From<&PersistentVolumeClaim> for VolumeClaim {
 
 impl From<&PersistentVolume> for Volume {
     fn from(from: &PersistentVolume) -> Self {
-        Self { terms: volumes::volume_terms(from), driver: attachments::of_volume(from) }
+        Self { terms: volume_terms::volume_terms(from), driver: attachments::of_volume(from) }
     }
 }
 
@@ -107,7 +107,7 @@ impl From<&StorageClass> for Class {
         let created_ms = created.map_or(0, |time| time.0.as_millisecond());
         Self {
             immediate: from.volume_binding_mode.as_deref() != Some("WaitForFirstConsumer"),
-            terms: volumes::class_terms(from),
+            terms: volume_terms::class_terms(from),
             default_since_ms: default.then_some(created_ms),
             driver: attachments::of_provisioner(&from.provisioner),
         }
