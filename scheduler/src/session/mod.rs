@@ -25,6 +25,7 @@ mod planning;
 mod pools;
 mod proposal;
 mod protocol;
+mod quarantine;
 mod record;
 mod safety;
 mod sightings;

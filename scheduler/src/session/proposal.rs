@@ -3,6 +3,7 @@
 //! Invariant: what the independent check refuses is never carried out, and costs only what it is about.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use longshore_core::check::{self, Violation};
@@ -15,6 +16,7 @@ use longshore_runtime::planted;
 use tracing::Span;
 
 use super::foresight::{self, Coming, Kept};
+use super::quarantine::{self, LeftOut, Suspect};
 
 /// Most refusals of one plan that are logged one by one.
 const VIOLATIONS_TOLD: usize = 20;
@@ -39,11 +41,29 @@ pub struct Proposal {
     pub span: Span,
 }
 
+/// Makes a plan that counts on pods to come, as [`foresight::plan`] does.
+pub type Planner = fn(PlanInput, &Coming) -> (PlanInput, Plan);
+
+/// What a plan is asked for.
+pub struct Asked {
+    /// The question.
+    pub input: PlanInput,
+    /// Pods that are to come.
+    pub coming: Coming,
+    /// Name of the plan.
+    pub plan_id: String,
+    /// Its span.
+    pub span: Span,
+    /// What is not in the question.
+    pub left_out: LeftOut,
+}
+
 /// Plans, with pods that are to come, and asks for a second opinion.
 #[must_use]
-pub fn propose(input: PlanInput, coming: &Coming, plan_id: String, span: Span) -> Option<Proposal> {
+pub fn propose(asked: Asked, planner: Planner) -> Option<Proposal> {
+    let Asked { input, coming, plan_id, span, left_out } = asked;
     let _entered = span.enter();
-    let (input, plan) = foresight::plan(input, coming);
+    let (input, plan) = planner(input, &coming);
     let (mut plan, violations) = check::cut(plan, &input);
     report(&plan_id, &violations);
     if planted::is("S16") && !violations.is_empty() {
@@ -56,10 +76,24 @@ pub fn propose(input: PlanInput, coming: &Coming, plan_id: String, span: Span) -
     span.record("launches", plan.launches.len());
     span.record("unplaced", plan.unplaced.len());
     span.record("disruptions", plan.disruptions.len());
-    let closed = longshore_core::plan::closed_pools(&input);
+    let mut closed = longshore_core::plan::closed_pools(&input);
+    left_out.tell(&mut plan, &mut closed);
     let tainted = tainted(&input.world);
     let (plan, opening, span) = (Arc::new(plan), input.opening, span.clone());
     Some(Proposal { plan_id, plan, closed, opening, tainted, certain, kept, span })
+}
+
+/// What the planner fails on, or whoever looks after it.
+#[must_use]
+pub fn at_fault(input: &PlanInput, coming: &Coming, planner: Planner) -> BTreeSet<Suspect> {
+    quarantine::find(input, |tried| {
+        let planned = || {
+            let (input, plan) = planner(tried.clone(), coming);
+            let (plan, _) = check::cut(plan, &input);
+            longshore_core::plan::certain(&plan, &input);
+        };
+        catch_unwind(AssertUnwindSafe(planned)).is_err()
+    })
 }
 
 /// A mistake of the planner costs what it is about, and somebody has to hear of it.
