@@ -12,6 +12,7 @@ pub mod net;
 pub mod platform;
 pub mod process;
 pub mod propagate;
+pub mod pulse;
 pub mod receiving;
 pub mod server;
 pub mod shutdown;

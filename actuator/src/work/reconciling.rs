@@ -20,6 +20,9 @@ const QUEUE_TERMINATIONS: usize = 2048;
 const QUEUE_TAGS: usize = 2048;
 /// Longest time between two looks.
 const TICK: Duration = Duration::from_secs(1);
+/// A look and what it asks of the ledger have stalled after this: etcd answers or is given up within
+/// seconds.
+const ROUND_MAX: Duration = Duration::from_secs(120);
 
 /// Where work is put.
 #[derive(Clone)]
@@ -49,7 +52,9 @@ pub fn queues() -> (Queues, [mpsc::Receiver<Subject>; 2]) {
 pub async fn run(leader: Arc<Leader>, queues: Queues) -> anyhow::Result<()> {
     let mut ledger = leader.ledger.version();
     let mut inventory = leader.inventory.subscribe();
+    let pulse = leader.premises.platform.pulses.begin("reconcile", ROUND_MAX);
     loop {
+        pulse.beat();
         ledger.mark_unchanged();
         inventory.mark_unchanged();
         let actions = look(&leader);

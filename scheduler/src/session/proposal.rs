@@ -90,7 +90,7 @@ pub fn at_fault(input: &PlanInput, coming: &Coming, planner: Planner) -> BTreeSe
         let planned = || {
             let (input, plan) = planner(tried.clone(), coming);
             let (plan, _) = check::cut(plan, &input);
-            longshore_core::plan::certain(&plan, &input);
+            longshore_core::plan::certain(&plan, &input)
         };
         catch_unwind(AssertUnwindSafe(planned)).is_err()
     })

@@ -14,6 +14,7 @@ use longshore_core::plan::{Plan, Unplaced};
 use longshore_core::reason::{Obstacle, Reason};
 use longshore_core::vocabulary::ids::{ObjectKey, PodUid, PoolName, ShapeId};
 use longshore_core::world::view::{ClusterView, ObjectRef, World};
+use longshore_runtime::planted;
 use tokio::time::Instant;
 
 use super::foresight::Coming;
@@ -126,7 +127,8 @@ fn suspects(world: &World) -> Vec<Suspect> {
 pub fn find(input: &PlanInput, fails: impl Fn(&PlanInput) -> bool) -> BTreeSet<Suspect> {
     let mut search = Search { input, fails, trials: 0 };
     let all = suspects(&input.world);
-    if !search.fails_without(&[]) || search.fails_without(&all) {
+    let nobodys = !search.fails_without(&[]) || search.fails_without(&all);
+    if nobodys || planted::is("S20q") {
         return BTreeSet::new();
     }
     let needed = search.needed(&[], &all);

@@ -39,7 +39,7 @@ fn what_is_at_fault_is_found_and_nothing_else() {
     assert_eq!(one, [shape("s5")].into());
     let either = find(&input, |tried| waits(tried, "s0") || waits(tried, "s7"));
     assert_eq!(either, [shape("s0"), shape("s7")].into());
-    let pool = find(&input, |tried| tried.world.pools.contains_key(&"b".into()));
+    let pool = find(&input, |tried| tried.world.pools.contains_key("b"));
     assert_eq!(pool, [Suspect::Pool("b".into())].into());
     let together = find(&input, |tried| waits(tried, "s1") && waits(tried, "s2"));
     assert_eq!(together.len(), 1, "{together:?}");
@@ -60,13 +60,13 @@ fn what_is_left_out_is_told_and_nothing_goes_by_choice_meanwhile() {
     let mut coming = Coming::from([("s5".into(), 3), ("s6".into(), 1)]);
     let (less, left_out) = quarantine.applied(input.clone(), &mut coming);
     assert!(!less.consolidates && !waits(&less, "s5") && waits(&less, "s6"));
-    assert!(!less.world.pools.contains_key(&"b".into()));
+    assert!(!less.world.pools.contains_key("b"));
     assert_eq!(coming.keys().collect::<Vec<_>>(), [&ShapeId::new("s6")]);
     let (mut plan, mut closed) = (Plan::default(), BTreeMap::new());
     left_out.tell(&mut plan, &mut closed);
     assert_eq!(plan.unplaced[0].pods, [PodUid::new("s5-0"), PodUid::new("s5-1")]);
     assert_eq!(plan.unplaced[0].reason.code(), "PLANNER_FAILS");
-    assert!(closed.contains_key(&"b".into()));
+    assert!(closed.contains_key("b"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -78,7 +78,7 @@ async fn another_object_and_another_time_are_another_chance() {
     view.apply(Change::Pool(NodePool { name: "b".into(), weight: 7, ..NodePool::default() }));
     let changed = PlanInput { world: view.snapshot(), ..input.clone() };
     let (less, _) = quarantine.applied(changed, &mut Coming::default());
-    assert!(less.world.pools.contains_key(&"b".into()) && !waits(&less, "s5"));
+    assert!(less.world.pools.contains_key("b") && !waits(&less, "s5"));
     tokio::time::advance(LEFT_OUT_FOR).await;
     let (whole, _) = quarantine.applied(input, &mut Coming::default());
     assert!(waits(&whole, "s5") && whole.consolidates);
