@@ -6,19 +6,19 @@ mod access;
 mod error;
 mod fleet;
 mod guarded;
-mod mail;
 mod market;
+mod messages;
 mod network;
 
 pub use access::{Access, Caller, NewProfile, Profile};
 pub use error::{Class, CloudError};
 pub use fleet::{
-    Bought, Disk, Fleet, Found, Instance, InstanceMetadata, Offer, Order, Outcome, Shortage,
-    Template, TemplateOffers, TemplateRef,
+    Disk, Fleet, FleetInstance, FleetOffer, FleetOutcome, Found, Instance, InstanceMetadata, Order,
+    Shortage, Template, TemplateOffers, TemplateRef,
 };
 pub use guarded::{Guarded, Permit};
-pub use mail::{Letter, Mail};
 pub use market::{Listing, Market, SpotPrice, TypeInZone};
+pub use messages::{Messages, QueueMessage};
 pub use network::{EksCluster, Image, Network, SecurityGroup, Subnet};
 
 /// Tag that carries the launch id: what makes an instance ours.
@@ -40,6 +40,6 @@ pub const TAG_CLASS: &str = "karpenter.k8s.aws/ec2nodeclass";
 pub const TAG_CLUSTER_NAME: &str = "eks:eks-cluster-name";
 
 /// Everything a region's cloud does.
-pub trait Cloud: Fleet + Network + Access + Market + Mail {}
+pub trait Cloud: Fleet + Network + Access + Market + Messages {}
 
-impl<T: Fleet + Network + Access + Market + Mail> Cloud for T {}
+impl<T: Fleet + Network + Access + Market + Messages> Cloud for T {}

@@ -20,14 +20,15 @@ pub mod inspect;
 #[cfg(feature = "aws")]
 mod listing;
 #[cfg(feature = "aws")]
-mod mail;
-#[cfg(feature = "aws")]
 mod market;
+#[cfg(feature = "aws")]
+mod messages;
 #[cfg(feature = "aws")]
 mod network;
 pub mod request;
 #[cfg(feature = "aws")]
 mod selector;
+mod tag;
 #[cfg(feature = "aws")]
 mod templates;
 pub mod userdata;

@@ -107,10 +107,10 @@ async fn one_term(
     let asked = Instant::now();
     let lease = answered(client.lease_grant(i64::from(campaign.lease_seconds), None)).await?.id();
     let alive = keep_alive(campaign, client.clone(), lease, asked);
-    let office = hold(campaign, client.clone(), lease, standing);
+    let leadership = hold(campaign, client.clone(), lease, standing);
     let ended = tokio::select! {
         ended = alive => ended,
-        ended = office => ended,
+        ended = leadership => ended,
         () = resigned(campaign.resigned.clone(), standing) => Ok(()),
         () = token.cancelled() => Ok(()),
     };
@@ -121,8 +121,8 @@ async fn one_term(
         }
         led
     });
-    // Gives the office up at once instead of letting the lease run out; the ledger's fence makes
-    // it safe either way.
+    // Gives the leadership up at once instead of letting the lease run out; the ledger's fence
+    // makes it safe either way.
     let _ = timeout(ANSWER_TIMEOUT, client.lease_revoke(lease)).await;
     ended
 }
@@ -139,7 +139,7 @@ async fn resigned(mut given_up: watch::Receiver<i64>, standing: &watch::Sender<S
     }
 }
 
-/// Campaigns and, once elected, holds the office for as long as it is polled.
+/// Campaigns and, once elected, holds the leadership for as long as it is polled.
 async fn hold(
     campaign: &Campaign,
     client: Client,

@@ -22,6 +22,10 @@ pub const VANISH_AFTER: Duration = Duration::from_secs(90);
 
 /// Span in which few instances of a cluster may vanish.
 pub const VANISH_WINDOW: Duration = Duration::from_secs(600);
+const _: () = assert!(
+    VISIBLE_WITHIN.as_secs() < VANISH_AFTER.as_secs()
+        && VANISH_AFTER.as_secs() < VANISH_WINDOW.as_secs()
+);
 /// Instances of a cluster that may vanish in that time, however small it is.
 const VANISH_MAX: usize = 2;
 /// One in so many may vanish in that time: 5 %.

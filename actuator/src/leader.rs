@@ -43,7 +43,7 @@ pub struct KnownTemplate {
 
 /// What stays the same from term to term.
 #[derive(Clone)]
-pub struct Premises {
+pub struct RegionContext {
     /// Region.
     pub region: String,
     /// Who we are.
@@ -61,16 +61,16 @@ pub struct Premises {
 /// A leader's working set.
 pub struct Leader {
     /// What stays the same.
-    pub premises: Premises,
+    pub context: RegionContext,
     /// The term.
     pub term: Term,
     /// Milliseconds since 1970 at which it began.
     pub since_ms: i64,
-    /// What is recorded.
+    /// Launches, durable.
     pub ledger: Ledger,
-    /// What is shown.
+    /// State as it is sent to those who watch the region.
     pub board: Arc<Board>,
-    /// What is there.
+    /// Instances as EC2 listed them last.
     pub inventory: watch::Sender<Inventory>,
     /// What node classes amount to.
     pub classes: watch::Sender<Classes>,
@@ -109,18 +109,18 @@ impl Leader {
     /// # Errors
     /// When the store does not answer.
     pub async fn begin(
-        premises: Premises,
+        context: RegionContext,
         term: Term,
         store: Store,
         supervisor: &Supervisor,
     ) -> Result<Arc<Self>, StoreError> {
         let book = Book::read(store.load().await?);
-        premises.events.unreadable(&book);
-        let inventory = Inventory::after(&book, premises.platform.clock.now_ms(), Instant::now());
+        context.events.unreadable(&book);
+        let inventory = Inventory::after(&book, context.platform.clock.now_ms(), Instant::now());
         let board = Arc::new(Board::new());
         board.post(Change::Region(RegionInfo {
-            region: premises.region.clone(),
-            account_id: premises.caller.account_id.clone(),
+            region: context.region.clone(),
+            account_id: context.caller.account_id.clone(),
             term: u64::try_from(term.revision).unwrap_or_default(),
         }));
         for record in book.launches.values() {
@@ -138,11 +138,11 @@ impl Leader {
         };
         let writing = ledger::run(backlog, store, term.clone(), Box::new(observer));
         supervisor.spawn_once("ledger", async move { Ok(writing.await?) });
-        let prices = Prices::embedded(&premises.region);
+        let prices = Prices::embedded(&context.region);
         let view = MarketView { prices, ..MarketView::default() };
-        let since_ms = premises.platform.clock.now_ms();
+        let since_ms = context.platform.clock.now_ms();
         Ok(Arc::new(Self {
-            premises,
+            context,
             term,
             since_ms,
             ledger,
@@ -167,26 +167,26 @@ impl Leader {
     /// Time of day in milliseconds since 1970.
     #[must_use]
     pub fn now_ms(&self) -> i64 {
-        self.premises.platform.clock.now_ms()
+        self.context.platform.clock.now_ms()
     }
 
     /// The cloud.
     #[must_use]
     pub fn cloud(&self) -> &dyn Cloud {
-        &*self.premises.cloud
+        &*self.context.cloud
     }
 
     /// Logs and counts.
     #[must_use]
     pub const fn events(&self) -> &Events {
-        &self.premises.events
+        &self.context.events
     }
 
     /// Where node classes are resolved.
     #[must_use]
     pub fn place(&self) -> Place {
-        let caller_arn = self.premises.caller.arn.clone();
-        Place { region: self.premises.region.clone(), caller_arn }
+        let caller_arn = self.context.caller.arn.clone();
+        Place { region: self.context.region.clone(), caller_arn }
     }
 
     /// A launch as it is recorded.
@@ -207,7 +207,7 @@ impl Leader {
     #[must_use]
     pub fn fresh_from(&self, claimant: &Claimant) -> Option<u64> {
         let (id, epoch) = (&claimant.cluster_id, claimant.fence.session_epoch);
-        if self.premises.tuning.sharing != Sharing::Fresh {
+        if self.context.tuning.sharing != Sharing::Fresh {
             return None;
         }
         // Nothing is launched for a cluster that is not known.
@@ -221,7 +221,7 @@ impl Leader {
     #[must_use]
     pub fn shares_calls(&self) -> bool {
         let again = lock(&self.shared).again;
-        self.premises.tuning.sharing != Sharing::None
+        self.context.tuning.sharing != Sharing::None
             && again.is_none_or(|again| again <= Instant::now())
     }
 

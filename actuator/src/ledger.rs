@@ -6,6 +6,7 @@
 mod actor;
 mod batch;
 mod book;
+mod entry;
 mod etcd;
 mod journal;
 mod memory;
@@ -19,19 +20,18 @@ use thiserror::Error;
 use tokio::sync::{mpsc, oneshot, watch};
 
 pub use actor::{Observer, run};
-pub use batch::{
-    Answer, Awarded, BatchRecord, LAUNCHES_PER_CALL_MAX, award, batch_id, unclaimed_id,
-};
+pub use batch::{Answer, Awarded, LAUNCHES_PER_CALL_MAX, award, batch_id, unclaimed_id};
 pub use book::{Book, Draft};
+pub use entry::{Batch, FenceStep, Key, RECORD_BYTES_MAX, StoreError};
 pub use etcd::EtcdStore;
 pub use journal::{Journal, JournaledStore, entries};
 pub use memory::MemoryStore;
 pub use record::{
-    ClusterRecord, FenceRecord, InterruptionRecord, LaunchRecord, OfferRecord, OrderRecord, Phase,
-    TemplateRecord,
+    BatchRecord, ClusterRecord, FenceRecord, InterruptionRecord, LaunchRecord, OfferRecord,
+    OrderRecord, Phase, TemplateRecord,
 };
 pub use state::{Failure, IllegalMove, Move};
-pub use store::{Batch, FenceStep, Key, RECORD_BYTES_MAX, Store, StoreError};
+pub use store::Store;
 
 use actor::{Command, Reply};
 

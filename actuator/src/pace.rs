@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::cloud::{Class, CloudError, Outcome};
+use crate::cloud::{Class, CloudError, FleetOutcome};
 
 /// First wait after a failure; doubles with each further one.
 const WAIT_MIN: Duration = Duration::from_secs(1);
@@ -44,7 +44,7 @@ pub struct Answered {
     /// Token of the call.
     pub client_token: String,
     /// What EC2 said.
-    pub answer: Result<Outcome, CloudError>,
+    pub answer: Result<FleetOutcome, CloudError>,
     /// True when a call before this one may have got through.
     pub repeated: bool,
 }
@@ -57,7 +57,7 @@ impl Answered {
     }
 
     /// What was said, and whether a call before may have got through.
-    pub fn said(&self) -> (Result<Outcome, CloudError>, bool) {
+    pub fn said(&self) -> (Result<FleetOutcome, CloudError>, bool) {
         (self.answer.clone(), self.repeated)
     }
 }

@@ -24,8 +24,8 @@ use tonic::{Request, Response, Status};
 use tracing::Instrument;
 
 use crate::leader::Leader;
+use crate::leadership::Leadership;
 use crate::ledger::{Claimant, FenceRecord, LedgerError, StoreError};
-use crate::office::Office;
 
 /// Most subscribers: many times the schedulers that an actuator has. Each may keep a message
 /// unread.
@@ -40,22 +40,22 @@ const CLUSTER_ID_BYTES_MAX: usize = 256;
 /// The service.
 #[derive(Clone)]
 pub struct Capacity {
-    office: Receiver<Office>,
+    leadership: Receiver<Leadership>,
     subscribers: Budget,
 }
 
 impl Capacity {
-    /// A service that answers as its office says.
+    /// A service that answers as its leadership says.
     #[must_use]
-    pub fn new(office: Receiver<Office>) -> Self {
-        Self { office, subscribers: Budget::new(SUBSCRIBERS_MAX) }
+    pub fn new(leadership: Receiver<Leadership>) -> Self {
+        Self { leadership, subscribers: Budget::new(SUBSCRIBERS_MAX) }
     }
 
     fn leader(&self) -> Result<Arc<Leader>, Box<Status>> {
-        match &*self.office.borrow() {
-            Office::Held(leader) => Ok(Arc::clone(leader)),
-            Office::Elsewhere { leader } => Err(Box::new(not_leader(leader))),
-            Office::Closed { reason, why } => Err(Box::new(reason.status(why.clone()))),
+        match &*self.leadership.borrow() {
+            Leadership::Held(leader) => Ok(Arc::clone(leader)),
+            Leadership::Elsewhere { leader } => Err(Box::new(not_leader(leader))),
+            Leadership::Closed { reason, why } => Err(Box::new(reason.status(why.clone()))),
         }
     }
 }
@@ -102,7 +102,7 @@ impl CapacityService for Capacity {
     ) -> Result<Response<Self::WatchStream>, Status> {
         let leader = self.leader().map_err(|status| *status)?;
         let mut place = self.subscribers.open(&Peer::of(request.extensions()).tenant());
-        place.grow(1).map_err(|spent| crowded(spent, &leader.premises.region))?;
+        place.grow(1).map_err(|spent| crowded(spent, &leader.context.region))?;
         let clusters: BTreeSet<String> = request.into_inner().cluster_ids.into_iter().collect();
         if clusters.len() > WATCHED_CLUSTERS_MAX {
             let message = format!(

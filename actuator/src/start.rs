@@ -33,9 +33,9 @@ use crate::ec2::Aws;
 use crate::election::{self, Campaign, Standing, Term};
 use crate::etcd::Members;
 use crate::events::Events;
-use crate::leader::Premises;
+use crate::leader::RegionContext;
+use crate::leadership::{self, Leadership, Seat};
 use crate::ledger::{EtcdStore, Journal, JournaledStore, MemoryStore, Store};
-use crate::office::{self, Office, Seat};
 use crate::service::Capacity;
 
 /// Name of the service in logs, traces and messages.
@@ -115,11 +115,11 @@ fn begin(
 ) -> anyhow::Result<SocketAddr> {
     let address = listener.address().context("the listener has no address")?;
     tracing::info!(addr = %address, "listening");
-    let starting = Office::Closed {
+    let starting = Leadership::Closed {
         reason: Reason::NotLeader,
         why: "starting: neither AWS nor the election has answered yet".to_owned(),
     };
-    let (office, answers) = watch::channel(starting);
+    let (leadership, answers) = watch::channel(starting);
     let capacity = CapacityServiceServer::new(Capacity::new(answers.clone()));
     let grpc = server::GrpcServer::new(DESCRIPTOR_SET)?
         .refusing(|message| Reason::Overloaded.status(message))
@@ -129,7 +129,7 @@ fn begin(
     let ready = report_readiness(answers, metrics.clone());
     supervisor.spawn("readiness", longshore_runtime::tasks::OnError::Shutdown, ready);
     let events = Events::new(metrics);
-    let body = Body { config, journal, address, cloud, events, office };
+    let body = Body { config, journal, address, cloud, events, leadership };
     let owner = supervisor.clone();
     supervisor.spawn_once("actuator", async move { body.live(&owner).await });
     Ok(address)
@@ -141,7 +141,7 @@ struct Body {
     address: SocketAddr,
     cloud: Arc<dyn Cloud>,
     events: Events,
-    office: watch::Sender<Office>,
+    leadership: watch::Sender<Leadership>,
 }
 
 impl Body {
@@ -152,7 +152,7 @@ impl Body {
             () = token.cancelled() => return Ok(()),
         };
         let account = caller.account_id.clone();
-        let premises = Premises {
+        let context = RegionContext {
             region: self.config.region.clone(),
             caller,
             cloud: self.cloud,
@@ -166,7 +166,7 @@ impl Body {
         } else {
             elect(&self.config, self.address, prefix, supervisor)
         };
-        office::run(premises, store, seat, self.office, supervisor).await;
+        leadership::run(context, store, seat, self.leadership, supervisor).await;
         Ok(())
     }
 
@@ -182,7 +182,8 @@ impl Body {
                 Err(error) => {
                     let why = format!("AWS does not say who we are: {error}");
                     tracing::warn!(%why, "trying again");
-                    self.office.send_replace(Office::Closed { reason: Reason::NotLeader, why });
+                    self.leadership
+                        .send_replace(Leadership::Closed { reason: Reason::NotLeader, why });
                     backoff.wait().await;
                 }
             }
@@ -232,19 +233,19 @@ fn elect(
 
 /// Keeps `/readyz` at what the service would answer. A standby is ready: it answers who leads.
 fn report_readiness(
-    office: watch::Receiver<Office>,
+    leadership: watch::Receiver<Leadership>,
     metrics: Metrics,
 ) -> impl FnMut() -> std::pin::Pin<Box<dyn Future<Output = anyhow::Result<()>> + Send>> + Send {
     move || {
-        let (mut office, metrics) = (office.clone(), metrics.clone());
+        let (mut leadership, metrics) = (leadership.clone(), metrics.clone());
         Box::pin(async move {
             loop {
-                let unready = match &*office.borrow_and_update() {
-                    Office::Held(_) | Office::Elsewhere { .. } => None,
-                    Office::Closed { why, .. } => Some(why.clone()),
+                let unready = match &*leadership.borrow_and_update() {
+                    Leadership::Held(_) | Leadership::Elsewhere { .. } => None,
+                    Leadership::Closed { why, .. } => Some(why.clone()),
                 };
                 metrics.set_unready(unready);
-                if office.changed().await.is_err() {
+                if leadership.changed().await.is_err() {
                     return Ok(());
                 }
             }

@@ -17,14 +17,14 @@ use longshore_runtime::tasks::Supervisor;
 use tokio_util::sync::CancellationToken;
 
 use crate::cloud::{
-    Access, Caller, Class, CloudError, EksCluster, Fleet, Found, Image, Instance, Letter, Listing,
-    Mail, Market, Network, NewProfile, Order, Outcome, Profile, SecurityGroup, SpotPrice, Subnet,
-    TAG_LAUNCH, Template, TemplateRef, TypeInZone,
+    Access, Caller, Class, CloudError, EksCluster, Fleet, FleetOutcome, Found, Image, Instance,
+    Listing, Market, Messages, Network, NewProfile, Order, Profile, QueueMessage, SecurityGroup,
+    SpotPrice, Subnet, TAG_LAUNCH, Template, TemplateRef, TypeInZone,
 };
 use crate::config::{Sharing, Tuning};
 use crate::election::Term;
 use crate::events::Events;
-use crate::leader::{Leader, Premises, lock};
+use crate::leader::{Leader, RegionContext, lock};
 use crate::ledger::{Book, Draft, LaunchRecord, MemoryStore, Store};
 use crate::nodeclass::{ClassImage, Conditions, Resolved};
 
@@ -32,7 +32,7 @@ use crate::nodeclass::{ClassImage, Conditions, Resolved};
 #[derive(Default)]
 pub struct Scripted {
     /// Answers to orders, in their order; the last one is repeated.
-    pub answers: Mutex<VecDeque<Result<Outcome, CloudError>>>,
+    pub answers: Mutex<VecDeque<Result<FleetOutcome, CloudError>>>,
     /// Orders so far.
     pub orders: Mutex<Vec<Order>>,
     /// Instances that a look-up for their launch finds.
@@ -65,7 +65,7 @@ fn silent<T>(action: &'static str) -> Result<T, CloudError> {
 
 #[async_trait]
 impl Fleet for Scripted {
-    async fn launch(&self, order: &Order) -> Result<Outcome, CloudError> {
+    async fn launch(&self, order: &Order) -> Result<FleetOutcome, CloudError> {
         lock(&self.orders).push(order.clone());
         let mut answers = lock(&self.answers);
         let next = if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() };
@@ -168,11 +168,11 @@ impl Market for Scripted {
 }
 
 #[async_trait]
-impl Mail for Scripted {
+impl Messages for Scripted {
     async fn queue_url(&self, _: &str) -> Result<String, CloudError> {
         silent("queue_url")
     }
-    async fn receive(&self, _: &str) -> Result<Vec<Letter>, CloudError> {
+    async fn receive(&self, _: &str) -> Result<Vec<QueueMessage>, CloudError> {
         silent("receive")
     }
     async fn discard(&self, _: &str, _: &str) -> Result<(), CloudError> {
@@ -202,7 +202,7 @@ pub async fn leader_with(
     (store, revision): (Store, i64),
     supervisor: &Supervisor,
 ) -> Arc<Leader> {
-    let premises = Premises {
+    let context = RegionContext {
         region: "us-east-1".to_owned(),
         caller: Caller { account_id: "111122223333".to_owned(), arn: String::new() },
         cloud,
@@ -215,7 +215,7 @@ pub async fn leader_with(
         platform: Platform::system(),
     };
     let term = Term { key: Vec::new(), revision };
-    let leader = Leader::begin(premises, term, store, supervisor).await.unwrap();
+    let leader = Leader::begin(context, term, store, supervisor).await.unwrap();
     let class = resolved();
     let key = (class.cluster_id.clone(), class.class.name.clone());
     leader.classes.send_modify(|classes| drop(classes.insert(key, Arc::new(class))));

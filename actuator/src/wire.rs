@@ -4,8 +4,8 @@
 
 use longshore_proto::capacity::v1::region_change::Change;
 use longshore_proto::capacity::v1::{InstancePhase, InstanceState, Interruption, LaunchState};
+use longshore_proto::time::timestamp;
 use longshore_runtime::planted;
-use prost_types::Timestamp;
 
 use crate::board::Board;
 use crate::cloud::{Instance, TAG_BATCH, TAG_CLAIM, TAG_CLUSTER, TAG_LAUNCH, TAG_POOL};
@@ -101,20 +101,6 @@ fn instance_state(instance: &Instance) -> InstanceState {
     }
 }
 
-/// Milliseconds since 1970 as protobuf has them.
-#[must_use]
-pub fn timestamp(ms: i64) -> Timestamp {
-    let nanos = i32::try_from(ms.rem_euclid(1000)).unwrap_or_default() * 1_000_000;
-    Timestamp { seconds: ms.div_euclid(1000), nanos }
-}
-
-/// Milliseconds since 1970, rounded down.
-#[must_use]
-pub fn milliseconds(timestamp: &Timestamp) -> i64 {
-    let millis = i64::from(timestamp.nanos) / 1_000_000;
-    timestamp.seconds.saturating_mul(1000).saturating_add(millis)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,12 +120,5 @@ mod tests {
             told,
             [(text("x"), false), (text("unclaimed-i-1"), false), (String::new(), true)]
         );
-    }
-
-    #[test]
-    fn times_survive_the_wire() {
-        for ms in [0, 1, 999, 1000, 1_763_719_200_123, -1] {
-            assert_eq!(milliseconds(&timestamp(ms)), ms);
-        }
     }
 }

@@ -31,9 +31,9 @@ const AGAIN: OnError = OnError::RestartUnlessPanicked(BackoffPolicy::NETWORK);
 
 /// Starts all tasks of a leader.
 pub fn start(leader: &Arc<Leader>, supervisor: &Supervisor) {
-    let (queues, [doomed, untagged]) = reconciling::queues();
+    let (queues, [terminating, untagged]) = reconciling::queues();
     launch::start(leader, Arc::clone(&queues.launches), supervisor);
-    terminate::start(leader, doomed, supervisor);
+    terminate::start(leader, terminating, supervisor);
     tags::start(leader, untagged, supervisor);
     spawn(supervisor, "reconcile", leader, move |l| reconciling::run(l, queues.clone()));
     spawn(supervisor, "instances", leader, instances::run);

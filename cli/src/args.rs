@@ -214,6 +214,9 @@ pub struct PlanArgs {
     /// KIND/NAME.
     #[arg(long, value_name = "POD")]
     pub explain: Option<String>,
+    /// Also say what each step of the planner came to.
+    #[arg(long)]
+    pub steps: bool,
     /// Instance types as bare numbers, instead of those of EC2: what every pool buys, whatever its
     /// node class, on demand in test-zone-1, test-zone-2 and test-zone-3 at one price.
     #[arg(long, value_name = "FILE")]
@@ -241,6 +244,9 @@ pub enum Output {
 fn not_empty(text: &str) -> Result<bool, Infallible> {
     Ok(!text.is_empty())
 }
+
+#[cfg(test)]
+mod documented;
 
 #[cfg(test)]
 mod tests {

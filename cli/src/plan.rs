@@ -90,6 +90,9 @@ fn answer(args: &PlanArgs, style: Style) -> Result<Answer, Error> {
     let mut report = context.report();
     report.region = asked.region;
     report.warnings = asked.warnings;
+    if args.steps {
+        report.steps = response.steps.iter().map(report::Step::from).collect();
+    }
     report.explanation =
         args.explain.as_deref().map(|name| report::explain::explain(&context, name)).transpose()?;
     let crowded = report.buffers.iter().any(|buffer| buffer.unplaced > 0);

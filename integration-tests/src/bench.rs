@@ -21,6 +21,7 @@ mod peer;
 mod question;
 mod reach;
 mod report;
+mod results;
 mod runs;
 mod suite;
 mod workloads;

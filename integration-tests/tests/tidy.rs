@@ -3,11 +3,13 @@
 //! Invariant: a rule is a pure function over text with an example that breaks it; its test applies
 //! it to the repository, and ends in what to do when it fails.
 
+mod agreement;
 mod dependencies;
 mod documents;
 mod lint_settings;
 mod modules;
 mod repository;
+mod rooms;
 mod simulation;
 mod sources;
 

@@ -5,8 +5,10 @@
 pub mod codec;
 pub mod launch_id;
 pub mod limits;
+pub mod provider_id;
 pub mod reason;
 pub mod reference;
+pub mod time;
 
 /// Mounts the generated code of one package.
 macro_rules! package {

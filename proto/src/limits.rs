@@ -29,6 +29,10 @@ pub const SYNC_WINDOW: u32 = 64;
 /// Most directives queued towards a watcher; a plan that needs more waits for results.
 pub const DIRECTIVE_QUEUE: usize = 4096;
 
+/// How long a directive may wait before it must not be started, in milliseconds: after that the
+/// scheduler decides anew.
+pub const DIRECTIVE_TTL_MS: u32 = 20_000;
+
 /// How often an idle watcher sends a bookmark, in seconds.
 pub const BOOKMARK_INTERVAL_SECONDS: u64 = 15;
 

@@ -14,6 +14,7 @@ pub mod panics;
 pub mod platform;
 pub mod process;
 pub mod propagate;
+pub mod pulse;
 pub mod receiving;
 pub mod server;
 pub mod shutdown;

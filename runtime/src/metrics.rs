@@ -3,6 +3,7 @@
 //! Invariant: a registry belongs to one process and is passed, never global.
 
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use anyhow::Context;
 use axum::Router;
@@ -11,6 +12,8 @@ use axum::routing::get;
 use prometheus_client::registry::{Metric, Registry};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+
+use crate::pulse::Pulses;
 
 /// A process's metrics, and what keeps it from being ready.
 #[derive(Clone, Default)]
@@ -65,6 +68,7 @@ impl Metrics {
         self,
         listener: TcpListener,
         token: CancellationToken,
+        pulses: Pulses,
     ) -> anyhow::Result<()> {
         let (text, ready) = (self.clone(), self);
         let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -73,13 +77,24 @@ impl Metrics {
                 "/metrics",
                 get(move || async move { ([(header::CONTENT_TYPE, content_type)], text.text()) }),
             )
-            .route("/healthz", get(|| async { "ok\n" }))
+            .route("/healthz", get(move || async move { health(pulses.late()) }))
             .route("/readyz", get(move || async move { ready.readiness() }));
         axum::serve(listener, app)
             .with_graceful_shutdown(token.cancelled_owned())
             .await
             .context("metrics server")
     }
+}
+
+/// What a process is worth in which something may have stalled.
+fn health(late: Option<(&str, Duration)>) -> (StatusCode, String) {
+    late.map_or_else(
+        || (StatusCode::OK, "ok\n".to_owned()),
+        |(name, lasted)| {
+            let text = format!("{name} has not come round for {} s\n", lasted.as_secs());
+            (StatusCode::SERVICE_UNAVAILABLE, text)
+        },
+    )
 }
 
 #[cfg(test)]
@@ -102,5 +117,13 @@ mod tests {
         assert_eq!(metrics.readiness().0, StatusCode::SERVICE_UNAVAILABLE);
         metrics.set_unready(None);
         assert_eq!(metrics.readiness().0, StatusCode::OK);
+    }
+
+    #[test]
+    fn what_has_stalled_is_not_healthy() {
+        assert_eq!(health(None).0, StatusCode::OK);
+        let (status, text) = health(Some(("reconcile", Duration::from_secs(121))));
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(text, "reconcile has not come round for 121 s\n");
     }
 }

@@ -11,6 +11,7 @@ use futures::future::BoxFuture;
 use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::net::Network;
+use crate::pulse::Pulses;
 use crate::workers::Workers;
 
 /// Work of a task, once.
@@ -39,6 +40,8 @@ pub struct Platform {
     pub network: Network,
     /// Threads for work that computes.
     pub workers: Workers,
+    /// Signs of life of loops and jobs.
+    pub pulses: Pulses,
     /// Wraps each task; nothing does in a process of its own.
     pub confinement: Option<Arc<dyn Confine>>,
 }
@@ -47,11 +50,13 @@ impl Platform {
     /// The machine this process runs on.
     #[must_use]
     pub fn system() -> Self {
+        let pulses = Pulses::default();
         Self {
             clock: Clock::system(),
             entropy: Entropy::system(),
             network: Network::System,
-            workers: Workers::threads(),
+            workers: Workers::threads(&pulses),
+            pulses,
             confinement: None,
         }
     }

@@ -58,7 +58,8 @@ where
     outcome
 }
 
-/// Serves metrics and health when an address is given.
+/// Serves metrics and health when an address is given, and ends the process when something in it
+/// has stalled.
 ///
 /// # Errors
 /// When the address cannot be bound.
@@ -66,11 +67,14 @@ pub async fn serve_metrics(
     address: Option<SocketAddr>,
     supervisor: &Supervisor,
 ) -> anyhow::Result<Metrics> {
-    let metrics = Metrics::new();
+    let (metrics, pulses) = (Metrics::new(), supervisor.platform().pulses.clone());
+    let (token, watching) = (supervisor.token().clone(), pulses.clone().watch());
+    let watching = async move { token.run_until_cancelled(watching).await.unwrap_or(Ok(())) };
+    supervisor.spawn_once("watchdog", watching);
     if let Some(address) = address {
         let listener = server::bind(address).await?;
         tracing::info!(address = %listener.local_addr()?, "serving metrics and health");
-        let serving = metrics.clone().serve(listener, supervisor.token().clone());
+        let serving = metrics.clone().serve(listener, supervisor.token().clone(), pulses);
         supervisor.spawn_once("metrics", serving);
     }
     Ok(metrics)

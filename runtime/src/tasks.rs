@@ -229,7 +229,7 @@ impl Supervisor {
         task: impl Future<Output = anyhow::Result<()>> + Send,
     ) -> anyhow::Result<()> {
         let outcome = match &self.platform.confinement {
-            None => AssertUnwindSafe(task).catch_unwind().await,
+            None => AssertUnwindSafe(self.platform.pulses.watched(name, task)).catch_unwind().await,
             Some(confinement) => {
                 AssertUnwindSafe(confinement.work(name, Box::pin(task))).catch_unwind().await
             }

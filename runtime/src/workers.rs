@@ -15,12 +15,19 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::oneshot;
 
+use crate::pulse::Pulses;
+
 /// Most jobs of one tenant that may wait; more are refused.
 pub const QUEUE_PER_TENANT: usize = 64;
 
 /// Niceness of the threads that compute questions: the least urgent there is, a seventieth of the
 /// share of a thread that computes plans.
 const QUESTION_NICENESS: i32 = 19;
+
+/// Longest time that a plan of a running cluster may take: the largest takes seconds.
+const PLAN_MAX: Duration = Duration::from_secs(10 * 60);
+/// The same of a question, which may ask for the best plan there is.
+const QUESTION_MAX: Duration = Duration::from_secs(60 * 60);
 
 /// What goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -124,10 +131,14 @@ impl Pool {
         }
     }
 
-    fn work(&self, urgency: Urgency) {
-        if urgency == Urgency::WhatIf {
-            give_way();
-        }
+    fn work(&self, urgency: Urgency, pulses: &Pulses) {
+        let (name, limit) = match urgency {
+            Urgency::Live => ("plan", PLAN_MAX),
+            Urgency::WhatIf => {
+                give_way();
+                ("question", QUESTION_MAX)
+            }
+        };
         loop {
             let mut queue = self.lock();
             let job = loop {
@@ -141,6 +152,7 @@ impl Pool {
             };
             drop(queue);
             if !(job.abandoned)() {
+                let _lasts = pulses.begin(name, limit);
                 (job.run)();
             }
         }
@@ -189,21 +201,21 @@ impl fmt::Debug for Workers {
 impl Workers {
     /// One thread for each processor, and as many for questions. They end with the last clone.
     #[must_use]
-    pub fn threads() -> Self {
+    pub fn threads(pulses: &Pulses) -> Self {
         let count = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Self::threads_of(count)
+        Self::threads_of(count, pulses)
     }
 
     /// This many threads for each urgency: a question that is begun cannot be put aside, and would
     /// keep a running cluster waiting.
     #[must_use]
-    pub fn threads_of(count: usize) -> Self {
+    pub fn threads_of(count: usize, pulses: &Pulses) -> Self {
         let pool = Arc::new(Pool::default());
         for (urgency, name) in [(Urgency::Live, "worker"), (Urgency::WhatIf, "asker")] {
             for index in 0..count {
-                let pool = Arc::clone(&pool);
+                let (pool, pulses) = (Arc::clone(&pool), pulses.clone());
                 let thread = std::thread::Builder::new().name(format!("{name}-{index}"));
-                if let Err(error) = thread.spawn(move || pool.work(urgency)) {
+                if let Err(error) = thread.spawn(move || pool.work(urgency, &pulses)) {
                     tracing::error!(%error, "cannot start a worker thread");
                 }
             }
@@ -287,7 +299,7 @@ mod tests {
 
     #[tokio::test]
     async fn tenants_take_turns() {
-        let workers = Workers::threads_of(1);
+        let workers = Workers::threads_of(1, &Pulses::default());
         let (open, gate) = mpsc::channel::<()>();
         let blocker = workers.run("x", Urgency::Live, move || gate.recv().is_ok());
         let order = Arc::new(Mutex::new(Vec::new()));
@@ -310,7 +322,7 @@ mod tests {
 
     #[tokio::test]
     async fn questions_never_take_the_threads_of_running_clusters() {
-        let workers = Workers::threads_of(2);
+        let workers = Workers::threads_of(2, &Pulses::default());
         let (open, gate) = mpsc::channel::<()>();
         let gate = Arc::new(Mutex::new(gate));
         let long = || {
@@ -329,7 +341,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_full_queue_is_refused_and_a_panic_is_the_jobs_own() {
-        let workers = Workers::threads_of(1);
+        let workers = Workers::threads_of(1, &Pulses::default());
         let (open, gate) = mpsc::channel::<()>();
         let blocker = workers.run("x", Urgency::WhatIf, move || gate.recv().is_ok());
         let mut waiting: Vec<_> =

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use longshore_core::answer::Plan;
+use longshore_core::answer::steps::Planned;
 use longshore_core::catalogue::Catalogue;
 use longshore_core::check;
 use longshore_core::ids::CatalogueId;
@@ -57,7 +58,7 @@ pub struct Question {
 pub fn compute(question: &Question) -> Result<planning::ComputePlanResponse, WireError> {
     let started = tokio::time::Instant::now();
     let input = input(question)?;
-    let plan = longshore_core::plan(&input);
+    let Planned { plan, steps } = longshore_core::plan_in_steps(&input);
     let plan_micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
     let violations = check::check(&plan, &input);
     Ok(planning::ComputePlanResponse {
@@ -74,7 +75,12 @@ pub fn compute(question: &Question) -> Result<planning::ComputePlanResponse, Wir
         gap_ppm: plan.gap_ppm,
         buffers: wire::plan::buffers(&plan),
         explanations: wire::explanation::all(&input, &plan, &question.explain),
+        steps: steps.told().into_iter().map(step).collect(),
     })
+}
+
+fn step((name, outcome): (&str, String)) -> planning::PlanStep {
+    planning::PlanStep { name: name.to_owned(), outcome }
 }
 
 /// What the nodes cost that no pod waits for.

@@ -25,6 +25,7 @@ mod planning;
 mod pools;
 mod proposal;
 mod protocol;
+mod quarantine;
 mod record;
 mod safety;
 mod sightings;
@@ -42,9 +43,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use longshore_proto::cluster::v1 as cluster;
 use longshore_proto::cluster::v1::sync_response::Message;
-use longshore_proto::limits::{
-    BOOKMARK_INTERVAL_SECONDS, DIRECTIVE_QUEUE, MESSAGE_BYTES_MAX, PROTOCOL_VERSION, SYNC_WINDOW,
-};
+use longshore_proto::limits::{BOOKMARK_INTERVAL_SECONDS, DIRECTIVE_QUEUE, SYNC_WINDOW};
 use longshore_proto::planning::v1 as wire_planning;
 use longshore_proto::reason::{self, Reason};
 use longshore_runtime::planted;
@@ -54,7 +53,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
 
-use self::dispatch::{Numbering, Outcome, Parcel};
+use self::dispatch::{Dispatched, Numbering, Parcel};
 use self::outage::Outage;
 use self::outbox::Outbox;
 use self::planning::Planning;
@@ -72,6 +71,9 @@ pub use self::protocol::hello;
 
 /// The timer behind every signal: what needs doing is looked at anew at least this often.
 const TICK: Duration = Duration::from_secs(1);
+/// A session that has not come round for this long has stalled, and the process ends: its clusters
+/// are taken over by others.
+const ROUND_MAX: Duration = Duration::from_secs(120);
 /// Sign of life after which a silent watcher is dropped: three bookmarks missed.
 const SILENCE: Duration = Duration::from_secs(3 * BOOKMARK_INTERVAL_SECONDS);
 
@@ -169,8 +171,10 @@ pub async fn run(parts: Parts) -> Result<(), Status> {
     let mut changes = session.regions.changes();
     let mut heard = Instant::now();
     let mut plans = false;
-    session.outbox.send(welcome());
+    session.outbox.send(protocol::welcome());
+    let pulse = session.supervisor.platform().pulses.begin("session", ROUND_MAX);
     loop {
+        pulse.beat();
         // Where a plan cannot begin, a signal or the timer comes next, not this loop again at once.
         let wake = session.planning.wake_at().filter(|_| plans);
         let wake = wake.unwrap_or_else(|| Instant::now() + TICK);
@@ -205,7 +209,7 @@ pub async fn run(parts: Parts) -> Result<(), Status> {
 }
 
 /// A session with its road to the actuator, and what comes back on that.
-fn begin(parts: &Parts) -> (Session, mpsc::Receiver<Outcome>) {
+fn begin(parts: &Parts) -> (Session, mpsc::Receiver<Dispatched>) {
     let (hello, supervisor) = (&parts.hello, parts.supervisor.clone());
     let (platform, epoch) = (supervisor.platform().clone(), hello.session_epoch);
     let numbering = Numbering::new(hello.cluster_id.clone(), epoch, platform.clock.clone());
@@ -266,21 +270,6 @@ async fn changed(changes: &mut Option<watch::Receiver<u64>>) {
 
 fn superseded(cluster_id: &str) -> Status {
     Reason::SessionSuperseded.status(format!("the session of cluster {cluster_id} ends; reconnect"))
-}
-
-/// Resumption is never promised: a scheduler keeps nothing that outlives its stream.
-fn welcome() -> Message {
-    Message::Welcome(cluster::Welcome {
-        resumed: false,
-        resume_revision: 0,
-        window: SYNC_WINDOW,
-        message_bytes_max: u32::try_from(MESSAGE_BYTES_MAX).unwrap_or(u32::MAX),
-        bookmark_interval: Some(prost_types::Duration {
-            seconds: i64::try_from(BOOKMARK_INTERVAL_SECONDS).unwrap_or(i64::MAX),
-            nanos: 0,
-        }),
-        protocol_version: PROTOCOL_VERSION,
-    })
 }
 
 impl Session {

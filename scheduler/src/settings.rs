@@ -66,9 +66,9 @@ pub struct SettingsArgs {
     pub min_values_policy: Option<MinValues>,
     /// How much more a node may cost for the sake of what pods wish of other pods, in percent; 10
     /// unless given.
-    #[arg(long, env = "LONGSHORE_WISH_PREMIUM", value_name = "PERCENT",
+    #[arg(long, env = "LONGSHORE_PREFERENCE_PREMIUM", value_name = "PERCENT",
         allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(0..=PREMIUM_MAX))]
-    pub wish_premium: Option<i64>,
+    pub preference_premium: Option<i64>,
     /// How long a launch that further pods could better is held while pods still arrive, in
     /// milliseconds; 1000 unless given, 0 for never. A pod that comes alone waits for no other. One
     /// plan of files holds nothing.
@@ -85,7 +85,7 @@ pub struct Settings {
     /// What happens when `minValues` of a pool cannot be kept.
     pub min_values: MinValuesPolicy,
     /// How much more a node may cost for a wish, in percent.
-    pub wish_premium_percent: i64,
+    pub preference_premium_percent: i64,
     /// How long launches that further pods could better are held while pods arrive.
     pub burst_max: Duration,
 }
@@ -127,7 +127,9 @@ impl SettingsArgs {
                 Some(MinValues::BestEffort) => MinValuesPolicy::BestEffort,
                 Some(MinValues::Strict) | None => MinValuesPolicy::Strict,
             },
-            wish_premium_percent: self.wish_premium.unwrap_or(PREFERENCE_PREMIUM_PERCENT),
+            preference_premium_percent: self
+                .preference_premium
+                .unwrap_or(PREFERENCE_PREMIUM_PERCENT),
             burst_max: self.burst_max_ms.map_or(BURST_MAX, Duration::from_millis),
         }
     }
@@ -140,7 +142,7 @@ impl Settings {
         PlanInput {
             objective: self.objective.clone(),
             min_values: self.min_values,
-            preference_premium_percent: self.wish_premium_percent,
+            preference_premium_percent: self.preference_premium_percent,
             ..input
         }
     }
@@ -211,7 +213,7 @@ mod tests {
         assert_eq!(settings, Settings::default());
         let (applied, plain) = (settings.applied(PlanInput::default()), PlanInput::default());
         assert_eq!(applied.min_values, plain.min_values);
-        assert_eq!(applied.wish_premium_percent, plain.wish_premium_percent);
+        assert_eq!(applied.preference_premium_percent, plain.preference_premium_percent);
         let by_default = Objective {
             node_fee_micro_usd_per_hour: 1_000,
             spot_interruptions_per_million_hours: SPOT_INTERRUPTIONS,
@@ -223,7 +225,7 @@ mod tests {
     #[test]
     fn every_setting_reaches_the_planner() {
         let line = "--node-fee 0.02 --interruption-cost 1.5 --spot-interruptions 300 \
-                    --family-performance m7i=110,t3=70 --min-values-policy best-effort --wish-premium 25 \
+                    --family-performance m7i=110,t3=70 --min-values-policy best-effort --preference-premium 25 \
                     --burst-max-ms 250";
         let settings = read(&line.split_whitespace().collect::<Vec<_>>()).unwrap();
         let input = settings.applied(PlanInput { now_ms: 7, ..PlanInput::default() });
@@ -235,7 +237,7 @@ mod tests {
         };
         assert_eq!(input.objective, objective);
         assert_eq!(input.min_values, MinValuesPolicy::BestEffort);
-        assert_eq!((input.wish_premium_percent, input.now_ms), (25, 7));
+        assert_eq!((input.preference_premium_percent, input.now_ms), (25, 7));
         assert_eq!(settings.burst_max, Duration::from_millis(250));
     }
 
@@ -251,7 +253,7 @@ mod tests {
             (["--family-performance", "m7i"], "--family-performance", "write m7i=110"),
             (["--family-performance", "a=90,a=90"], "--family-performance", "twice"),
             (["--min-values-policy", "some"], "--min-values-policy", "best-effort"),
-            (["--wish-premium", "1001"], "--wish-premium", "0..=1000"),
+            (["--preference-premium", "1001"], "--preference-premium", "0..=1000"),
             (["--burst-max-ms", "10001"], "--burst-max-ms", "0..=10000"),
         ] {
             let error = read(&words).unwrap_err();

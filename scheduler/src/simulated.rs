@@ -28,6 +28,7 @@ use longshore_runtime::clock::Clock;
 use longshore_runtime::entropy::Entropy;
 use longshore_runtime::net::{Listener, Network, Stream, Transport};
 use longshore_runtime::platform::Platform;
+use longshore_runtime::pulse::Pulses;
 use longshore_runtime::server::GrpcServer;
 use longshore_runtime::tasks::Supervisor;
 use longshore_runtime::workers::Workers;
@@ -229,6 +230,7 @@ impl Scene {
             entropy: Entropy::seeded(1),
             network: Network::Given(Arc::new(roads.clone())),
             workers: Workers::inline(Duration::from_millis(1), || ()),
+            pulses: Pulses::default(),
             confinement: None,
         };
         let supervisor = Supervisor::new(CancellationToken::new(), platform.clone());

@@ -14,6 +14,7 @@ pub mod pool;
 pub mod requirement;
 pub mod resources;
 
+pub use longshore_proto::time::{time_ms, timestamp};
 use std::fmt;
 
 /// An object, or a part of one, that cannot be read.
@@ -50,32 +51,7 @@ impl WireError {
     }
 }
 
-/// Milliseconds since 1970 of a wire timestamp.
-#[must_use]
-pub fn time_ms(time: &prost_types::Timestamp) -> i64 {
-    time.seconds.saturating_mul(1000).saturating_add(i64::from(time.nanos) / 1_000_000)
-}
-
-/// Wire timestamp of milliseconds since 1970.
-#[must_use]
-pub fn timestamp(ms: i64) -> prost_types::Timestamp {
-    let nanos = i32::try_from(ms.rem_euclid(1000) * 1_000_000).unwrap_or_default();
-    prost_types::Timestamp { seconds: ms.div_euclid(1000), nanos }
-}
-
 /// A wire string, where empty means absent.
 fn optional(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn timestamps_survive_and_round_towards_the_past() {
-        assert_eq!(timestamp(1_500), prost_types::Timestamp { seconds: 1, nanos: 500_000_000 });
-        assert_eq!(timestamp(-1).seconds, -1);
-        assert_eq!(time_ms(&timestamp(-1)), -1);
-    }
 }

@@ -15,7 +15,7 @@ use super::CloudError;
 pub trait Fleet: Send + Sync + 'static {
     /// Buys as many instances as the order asks for, or fewer and says why. The same client token
     /// buys once only.
-    async fn launch(&self, order: &Order) -> Result<Outcome, CloudError>;
+    async fn launch(&self, order: &Order) -> Result<FleetOutcome, CloudError>;
     /// All instances that carry a launch id or a pool's name, terminated ones included for as
     /// long as they are listed. Whole, or an error: a page that fails fails it all. Even so, what
     /// is missing here is no evidence of anything.
@@ -67,12 +67,12 @@ pub struct TemplateOffers {
     /// Name of the launch template.
     pub template: String,
     /// Offerings, cheapest first.
-    pub offers: Vec<Offer>,
+    pub offers: Vec<FleetOffer>,
 }
 
 /// One acceptable offering.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Offer {
+pub struct FleetOffer {
     /// Type.
     pub instance_type: String,
     /// Zone name.
@@ -86,9 +86,9 @@ pub struct Offer {
 /// What came of an order. Both parts may be there: a fleet reports the pools it found empty even
 /// when it launched from another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct FleetOutcome {
     /// What was bought: none when nothing was to be had, and at most what was asked for.
-    pub bought: Vec<Bought>,
+    pub bought: Vec<FleetInstance>,
     /// What was not to be had, and why.
     pub shortages: Vec<Shortage>,
     /// Id of the request.
@@ -97,7 +97,7 @@ pub struct Outcome {
 
 /// An instance just bought.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bought {
+pub struct FleetInstance {
     /// Its id.
     pub instance_id: String,
     /// Type.

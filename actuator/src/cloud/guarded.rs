@@ -12,9 +12,9 @@ use async_trait::async_trait;
 use longshore_proto::types::v1::SelectorTerm;
 
 use super::{
-    Access, Caller, Class, Cloud, CloudError, EksCluster, Fleet, Found, Image, Instance, Letter,
-    Listing, Mail, Market, Network, NewProfile, Order, Outcome, Profile, SecurityGroup, SpotPrice,
-    Subnet, Template, TemplateRef,
+    Access, Caller, Class, Cloud, CloudError, EksCluster, Fleet, FleetOutcome, Found, Image,
+    Instance, Listing, Market, Messages, Network, NewProfile, Order, Profile, QueueMessage,
+    SecurityGroup, SpotPrice, Subnet, Template, TemplateRef,
 };
 
 /// Says whether this process may have effects at this moment.
@@ -49,7 +49,7 @@ impl Guarded {
 
 #[async_trait]
 impl Fleet for Guarded {
-    async fn launch(&self, order: &Order) -> Result<Outcome, CloudError> {
+    async fn launch(&self, order: &Order) -> Result<FleetOutcome, CloudError> {
         self.check("ec2:CreateFleet")?;
         self.cloud.launch(order).await
     }
@@ -147,12 +147,12 @@ impl Market for Guarded {
 }
 
 #[async_trait]
-impl Mail for Guarded {
+impl Messages for Guarded {
     async fn queue_url(&self, name: &str) -> Result<String, CloudError> {
         self.cloud.queue_url(name).await
     }
-    // A letter that is received is hidden from the next one to ask for a while.
-    async fn receive(&self, queue_url: &str) -> Result<Vec<Letter>, CloudError> {
+    // A message that is received is hidden from the next one to ask for a while.
+    async fn receive(&self, queue_url: &str) -> Result<Vec<QueueMessage>, CloudError> {
         self.check("sqs:ReceiveMessage")?;
         self.cloud.receive(queue_url).await
     }
@@ -175,7 +175,7 @@ mod tests {
     #[tokio::test]
     async fn nothing_is_done_in_ec2_without_the_lease() {
         let inner = Arc::new(Scripted::default());
-        lock(&inner.answers).push_back(Ok(Outcome::default()));
+        lock(&inner.answers).push_back(Ok(FleetOutcome::default()));
         lock(&inner.shown).push(instance("i-1", "l-1"));
         let held = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&held);

@@ -17,17 +17,18 @@ use aws_sdk_ec2::types::{
 use longshore_proto::types::v1::CapacityType;
 
 use super::errors::{error, from_sdk};
+use super::tag::tag;
 use super::{Aws, templates};
 use crate::cloud::{
-    Bought, Class, CloudError, Fleet, Found, Instance, Offer, Order, Outcome, Shortage, Template,
-    TemplateOffers, TemplateRef,
+    Class, CloudError, Fleet, FleetInstance, FleetOffer, FleetOutcome, Found, Instance, Order,
+    Shortage, Template, TemplateOffers, TemplateRef,
 };
 
 const CREATE_FLEET: &str = "ec2:CreateFleet";
 
 #[async_trait]
 impl Fleet for Aws {
-    async fn launch(&self, order: &Order) -> Result<Outcome, CloudError> {
+    async fn launch(&self, order: &Order) -> Result<FleetOutcome, CloudError> {
         let spot = order.capacity_type == CapacityType::Spot;
         let target = TargetCapacitySpecificationRequest::builder()
             .total_target_capacity(i32::try_from(order.count).unwrap_or(i32::MAX))
@@ -124,7 +125,7 @@ fn config(offers: &TemplateOffers) -> FleetLaunchTemplateConfigRequest {
         .build()
 }
 
-fn overriding(offer: &Offer) -> FleetLaunchTemplateOverridesRequest {
+fn overriding(offer: &FleetOffer) -> FleetLaunchTemplateOverridesRequest {
     FleetLaunchTemplateOverridesRequest::builder()
         .instance_type(offer.instance_type.as_str().into())
         .subnet_id(&offer.subnet_id)
@@ -144,14 +145,9 @@ fn tag_specifications(order: &Order) -> Vec<TagSpecification> {
         .collect()
 }
 
-/// A tag in EC2's form.
-pub(super) fn tag(key: &str, value: &str) -> Tag {
-    Tag::builder().key(key).value(value).build()
-}
-
-fn outcome(answer: &CreateFleetOutput) -> Outcome {
+fn outcome(answer: &CreateFleetOutput) -> FleetOutcome {
     let request_id = answer.request_id().unwrap_or_default();
-    Outcome {
+    FleetOutcome {
         bought: answer.instances().iter().flat_map(bought).collect(),
         shortages: answer.errors().iter().map(|found| shortage(found, request_id)).collect(),
         request_id: request_id.to_owned(),
@@ -159,13 +155,13 @@ fn outcome(answer: &CreateFleetOutput) -> Outcome {
 }
 
 /// An entry of the answer is about all instances that were launched from one override.
-fn bought(found: &CreateFleetInstance) -> impl Iterator<Item = Bought> {
+fn bought(found: &CreateFleetInstance) -> impl Iterator<Item = FleetInstance> {
     let overrides = found.launch_template_and_overrides().and_then(|both| both.overrides());
     let zone = found.availability_zone().or(overrides.and_then(|o| o.availability_zone()));
     let instance_type = found.instance_type().or(overrides.and_then(|o| o.instance_type()));
     let instance_type = instance_type.map_or(String::new(), |t| t.as_str().to_owned());
     let zone = zone.unwrap_or_default().to_owned();
-    found.instance_ids().iter().map(move |instance_id| Bought {
+    found.instance_ids().iter().map(move |instance_id| FleetInstance {
         instance_id: instance_id.clone(),
         instance_type: instance_type.clone(),
         zone: zone.clone(),

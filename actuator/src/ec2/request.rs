@@ -10,7 +10,7 @@ use longshore_proto::types::v1::{Candidate, CapacityType};
 
 use crate::catalogue::{OfferingKey, Unavailable};
 use crate::cloud::{
-    Class, Instance, Offer, TAG_BATCH, TAG_CLAIM, TAG_CLASS, TAG_CLUSTER, TAG_CLUSTER_NAME,
+    Class, FleetOffer, Instance, TAG_BATCH, TAG_CLAIM, TAG_CLASS, TAG_CLUSTER, TAG_CLUSTER_NAME,
     TAG_LAUNCH, TAG_NAME, TAG_POOL,
 };
 use crate::ledger::{Failure, LaunchRecord};
@@ -22,7 +22,7 @@ pub struct Call {
     /// How it is bought.
     pub capacity_type: CapacityType,
     /// Offers by the image they boot, cheapest first.
-    pub offers: BTreeMap<String, Vec<Offer>>,
+    pub offers: BTreeMap<String, Vec<FleetOffer>>,
 }
 
 /// What a call is made from.
@@ -77,8 +77,8 @@ fn offers(
     candidates: &[Candidate],
     capacity_type: CapacityType,
     basis: &Basis<'_>,
-) -> BTreeMap<String, Vec<Offer>> {
-    let mut offers: BTreeMap<String, Vec<Offer>> = BTreeMap::new();
+) -> BTreeMap<String, Vec<FleetOffer>> {
+    let mut offers: BTreeMap<String, Vec<FleetOffer>> = BTreeMap::new();
     let wanted = candidates.iter().filter(|c| c.capacity_type() == capacity_type);
     for (candidate, rank) in wanted.zip(0..) {
         let key = OfferingKey::new(&candidate.instance_type, &candidate.zone, capacity_type);
@@ -91,7 +91,7 @@ fn offers(
             .and_then(|facts| basis.class.image_for(facts));
         let subnet = subnet_in(basis, &candidate.zone);
         if let (Some(image), Some(subnet_id)) = (image, subnet) {
-            offers.entry(image.id.clone()).or_default().push(Offer {
+            offers.entry(image.id.clone()).or_default().push(FleetOffer {
                 instance_type: candidate.instance_type.clone(),
                 zone: candidate.zone.clone(),
                 subnet_id,

@@ -15,7 +15,7 @@ use aws_sdk_ec2::types::{
 
 use super::Aws;
 use super::errors::from_sdk;
-use super::fleet::tag;
+use super::tag::tag;
 use crate::cloud::{Class, CloudError, Disk, InstanceMetadata, TAG_CLUSTER, Template, TemplateRef};
 
 /// Templates on a page: the most EC2 gives.

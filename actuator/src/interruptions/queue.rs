@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::parse::{Announcement, parse};
 use crate::catalogue::OfferingKey;
-use crate::cloud::{Class, CloudError, Instance, Letter};
+use crate::cloud::{Class, CloudError, Instance, QueueMessage};
 use crate::leader::{Leader, lock};
 use crate::ledger::{Book, Draft, LedgerError, Move};
 use crate::nodeclass::Problem;
@@ -47,13 +47,13 @@ pub async fn read(
         return Ok(());
     }
     drop(inventory);
-    let mut backoff = Backoff::new(AGAIN, leader.premises.platform.entropy.clone());
+    let mut backoff = Backoff::new(AGAIN, leader.context.platform.entropy.clone());
     loop {
         let error = tokio::select! {
             () = token.cancelled() => break,
             error = read_while_it_works(&leader, &queue, &mut backoff) => error,
         };
-        show(&leader, &queue, Some(problem(&queue, &leader.premises.region, &error)));
+        show(&leader, &queue, Some(problem(&queue, &leader.context.region, &error)));
         tokio::select! {
             () = token.cancelled() => break,
             () = backoff.wait() => {}
@@ -69,21 +69,21 @@ async fn read_while_it_works(leader: &Leader, queue: &str, backoff: &mut Backoff
         Err(error) => return error,
     };
     loop {
-        let letters = match timeout(RECEIVED_WITHIN, leader.cloud().receive(&url)).await {
-            Ok(Ok(letters)) => letters,
+        let messages = match timeout(RECEIVED_WITHIN, leader.cloud().receive(&url)).await {
+            Ok(Ok(messages)) => messages,
             Ok(Err(error)) => return error,
             Err(_) => return CloudError::silent("sqs:ReceiveMessage"),
         };
         backoff.reset();
         show(leader, queue, None);
-        let handled = stream::iter(letters).map(|letter| handle(leader, &url, letter));
+        let handled = stream::iter(messages).map(|message| handle(leader, &url, message));
         handled.buffer_unordered(LETTERS_AT_ONCE).collect::<Vec<()>>().await;
     }
 }
 
-/// Handles a letter and deletes it; one that could not be recorded comes back.
-async fn handle(leader: &Leader, url: &str, letter: Letter) {
-    match parse(&letter.body, leader.now_ms()) {
+/// Handles a message and deletes it; one that could not be recorded comes back.
+async fn handle(leader: &Leader, url: &str, message: QueueMessage) {
+    match parse(&message.body, leader.now_ms()) {
         Ok(Some(announcement)) if ours(leader, &announcement) => {
             match announce(leader, &announcement).await {
                 Ok(true) => {}
@@ -97,16 +97,16 @@ async fn handle(leader: &Leader, url: &str, letter: Letter) {
         Ok(_) => {}
         Err(error) => tracing::warn!(%error, "message deleted"),
     }
-    if let Err(error) = leader.cloud().discard(url, &letter.receipt).await {
+    if let Err(error) = leader.cloud().discard(url, &message.receipt).await {
         tracing::warn!(%error, "message will come again");
     }
 }
 
 fn ours(leader: &Leader, announcement: &Announcement) -> bool {
-    let premises = &leader.premises;
+    let context = &leader.context;
     let either = |said: &str, own: &str| said.is_empty() || said == own;
-    either(&announcement.region, &premises.region)
-        && either(&announcement.account_id, &premises.caller.account_id)
+    either(&announcement.region, &context.region)
+        && either(&announcement.account_id, &context.caller.account_id)
 }
 
 /// Records an announcement. Returns whether that is done; if not, it is to come again.

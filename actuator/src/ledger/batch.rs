@@ -6,13 +6,11 @@
 
 use std::collections::BTreeSet;
 
-use longshore_proto::types::v1::CapacityType;
 use longshore_runtime::planted;
-use prost::Message;
 use sha2::{Digest, Sha256};
 
 use super::book::{Book, Draft};
-use super::record::{LaunchRecord, OrderRecord, Phase};
+use super::record::{BatchRecord, LaunchRecord, Phase};
 use super::state::Move;
 use crate::cloud::Order;
 
@@ -27,26 +25,6 @@ const ID_DIGITS: usize = 32;
 /// Begins the made-up launch ids of instances of which it is not known which launch of their batch
 /// they are for.
 const UNCLAIMED: &str = "unclaimed-";
-
-/// A call for several launches, byte for byte as it is made and made again.
-#[derive(Clone, PartialEq, Eq, Message)]
-pub struct BatchRecord {
-    /// Its id: client token of the call, and value of the tag of its instances.
-    #[prost(string, tag = "1")]
-    pub batch_id: String,
-    /// How is bought.
-    #[prost(enumeration = "CapacityType", tag = "2")]
-    pub capacity_type: i32,
-    /// What is asked for.
-    #[prost(message, optional, tag = "3")]
-    pub order: Option<OrderRecord>,
-    /// Launches, in order; as many instances are asked for.
-    #[prost(string, repeated, tag = "4")]
-    pub launch_ids: Vec<String>,
-    /// Milliseconds since 1970 at which it was recorded.
-    #[prost(int64, tag = "5")]
-    pub made_ms: i64,
-}
 
 impl BatchRecord {
     /// The call.

@@ -8,10 +8,9 @@ use std::sync::Arc;
 
 use prost::Message;
 
-use super::batch::BatchRecord;
-use super::record::{ClusterRecord, FenceRecord, LaunchRecord, Phase};
+use super::entry::{BATCH_BYTES_MAX, BATCH_ENTRIES_MAX, Batch, FenceStep, Key};
+use super::record::{BatchRecord, ClusterRecord, FenceRecord, LaunchRecord, Phase};
 use super::state::{IllegalMove, Move};
-use super::store::{BATCH_BYTES_MAX, BATCH_ENTRIES_MAX, Batch, FenceStep, Key};
 
 /// Everything the ledger holds.
 #[derive(Clone, Debug, Default)]

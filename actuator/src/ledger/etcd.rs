@@ -8,8 +8,8 @@ use longshore_runtime::planted;
 use prost::Message;
 use tonic::Code;
 
+use super::entry::{Batch, Key, StoreError};
 use super::record::FenceRecord;
-use super::store::{Batch, Key, StoreError};
 use crate::election::Term;
 use crate::etcd::{EtcdError, Members};
 

@@ -14,10 +14,9 @@ use async_trait::async_trait;
 use prost::Message;
 use tokio::sync::Mutex;
 
-use super::batch::BatchRecord;
+use super::entry::{Batch, Key, StoreError};
 use super::memory::MemoryStore;
-use super::record::LaunchRecord;
-use super::store::{Batch, Key, StoreError};
+use super::record::{BatchRecord, LaunchRecord};
 use crate::election::Term;
 
 /// Something that outlives the process and has one writer at a time. A page is at most a few

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use prost::Message;
 
+use super::entry::{Batch, Key, StoreError};
 use super::record::FenceRecord;
-use super::store::{Batch, Key, StoreError};
 use crate::election::Term;
 
 /// Entries in memory. Clones share them.

@@ -7,7 +7,7 @@ use longshore_proto::capacity::v1::{InterruptionKind, LaunchPhase};
 use longshore_proto::types::v1::{CapacityType, ClusterFacts, Launch, NodeClass};
 use prost::{Enumeration, Message};
 
-use crate::cloud::{Offer, Order, TemplateOffers};
+use crate::cloud::{FleetOffer, Order, TemplateOffers};
 
 /// Where a launch stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Enumeration)]
@@ -92,7 +92,7 @@ pub struct LaunchRecord {
     /// True when another autoscaler launched its instance; the launch id is made up then.
     #[prost(bool, tag = "21")]
     pub adopted: bool,
-    /// The latest call, when it was one for several launches: id of its [`super::BatchRecord`].
+    /// The latest call, when it was one for several launches: id of its [`BatchRecord`].
     /// Kept for as long as the launch, since its instance carries it.
     #[prost(string, tag = "22")]
     pub batch_id: String,
@@ -100,6 +100,26 @@ pub struct LaunchRecord {
     /// the same way again, by the same token.
     #[prost(bool, tag = "23")]
     pub alone: bool,
+}
+
+/// A call for several launches, byte for byte as it is made and made again.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub struct BatchRecord {
+    /// Its id: client token of the call, and value of the tag of its instances.
+    #[prost(string, tag = "1")]
+    pub batch_id: String,
+    /// How is bought.
+    #[prost(enumeration = "CapacityType", tag = "2")]
+    pub capacity_type: i32,
+    /// What is asked for.
+    #[prost(message, optional, tag = "3")]
+    pub order: Option<OrderRecord>,
+    /// Launches, in order; as many instances are asked for.
+    #[prost(string, repeated, tag = "4")]
+    pub launch_ids: Vec<String>,
+    /// Milliseconds since 1970 at which it was recorded.
+    #[prost(int64, tag = "5")]
+    pub made_ms: i64,
 }
 
 /// A call to EC2 as it was made; how many it asked for is said by who made it.
@@ -143,7 +163,7 @@ pub struct OfferRecord {
 
 impl From<&Order> for OrderRecord {
     fn from(order: &Order) -> Self {
-        let offer = |offer: &Offer| OfferRecord {
+        let offer = |offer: &FleetOffer| OfferRecord {
             instance_type: offer.instance_type.clone(),
             zone: offer.zone.clone(),
             subnet_id: offer.subnet_id.clone(),
@@ -167,7 +187,7 @@ impl OrderRecord {
 }
 
 fn template_offers(template: &TemplateRecord) -> TemplateOffers {
-    let offer = |offer: &OfferRecord| Offer {
+    let offer = |offer: &OfferRecord| FleetOffer {
         instance_type: offer.instance_type.clone(),
         zone: offer.zone.clone(),
         subnet_id: offer.subnet_id.clone(),

@@ -8,17 +8,12 @@ use longshore_proto::types::v1::NodeClass;
 use serde_json::Value;
 
 use super::Place;
-use crate::cloud::{Class, Cloud, CloudError};
+use crate::cloud::{Class, Cloud, CloudError, TAG_CLASS, TAG_CLUSTER_NAME, TAG_POOL};
 
 /// Marks the encoded part of EC2's message.
 const ENCODED: &str = "Encoded authorization failure message: ";
 /// Tags that controller policies usually ask for.
-const USUAL_TAGS: [&str; 4] = [
-    "karpenter.sh/discovery",
-    "karpenter.sh/nodepool",
-    "karpenter.k8s.aws/ec2nodeclass",
-    "eks:eks-cluster-name",
-];
+const USUAL_TAGS: [&str; 4] = ["karpenter.sh/discovery", TAG_POOL, TAG_CLASS, TAG_CLUSTER_NAME];
 /// Prefixes of condition keys that are about tags.
 const TAG_CONDITIONS: [&str; 3] = ["aws:RequestTag/", "aws:ResourceTag/", "ec2:ResourceTag/"];
 

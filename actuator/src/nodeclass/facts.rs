@@ -5,16 +5,12 @@
 use longshore_proto::types::v1::{ClusterFacts, NodeClass};
 
 use super::{Explainer, LOOKUP_FAILED, Problem};
+use crate::cloud::{TAG_CLAIM, TAG_CLASS, TAG_CLUSTER_NAME, TAG_POOL};
 use crate::ec2::Alias;
 use longshore_ec2_data::AmiFamily;
 
 /// Tags that belong to us.
-const RESERVED_TAGS: [&str; 4] = [
-    "eks:eks-cluster-name",
-    "karpenter.sh/nodepool",
-    "karpenter.sh/nodeclaim",
-    "karpenter.k8s.aws/ec2nodeclass",
-];
+const RESERVED_TAGS: [&str; 4] = [TAG_CLUSTER_NAME, TAG_POOL, TAG_CLAIM, TAG_CLASS];
 const CLUSTER_TAG_PREFIX: &str = "kubernetes.io/cluster";
 
 /// The facts with EKS's answers filled in, and what is still missing.

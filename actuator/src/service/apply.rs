@@ -11,6 +11,7 @@ use longshore_proto::capacity::v1::{ApplyPlanRequest, ApplyPlanResponse, Refusal
 use longshore_proto::launch_id;
 use longshore_proto::limits::{CANDIDATES_MAX, LAUNCH_ID_BYTES_MAX, LAUNCHES_PER_APPLY_MAX};
 use longshore_proto::reason::Reason;
+use longshore_proto::time::time_ms;
 use longshore_proto::types::v1::{CapacityType, Launch, Termination};
 use longshore_runtime::planted;
 use prost::Message;
@@ -22,7 +23,6 @@ use crate::cloud::{Found, Instance};
 use crate::leader::Leader;
 use crate::ledger::{Book, ClusterRecord, Draft, Key, LaunchRecord, Phase, RECORD_BYTES_MAX};
 use crate::reconcile::SKEW_MAX_MS;
-use crate::wire;
 
 /// Launches of a cluster that may be under way: several times the nodes of the largest plan.
 const PENDING_PER_CLUSTER_MAX: usize = 5000;
@@ -52,7 +52,7 @@ pub async fn apply(
     let claimant = claimant(request.fence.clone()).map_err(|status| *status)?;
     check(&request).map_err(|problem| malformed(format!("plan {}: {problem}", request.plan_id)))?;
     let now_ms = leader.now_ms();
-    let expire_ms = request.expire_time.as_ref().map_or(i64::MAX, wire::milliseconds);
+    let expire_ms = request.expire_time.as_ref().map_or(i64::MAX, time_ms);
     let late = now_ms.saturating_sub(expire_ms);
     if late >= 0 {
         tracing::warn!(
@@ -112,7 +112,7 @@ fn check_launch(launch: &Launch) -> Result<(), String> {
     let plain = id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
     if id.is_empty() || id.len() > LAUNCH_ID_BYTES_MAX || !plain {
         return Err(format!(
-            "launch id {id:?} must be 1 to {LAUNCH_ID_BYTES_MAX} letters, digits, dots or dashes"
+            "launch id {id:?} must be 1 to {LAUNCH_ID_BYTES_MAX} messages, digits, dots or dashes"
         ));
     }
     let count = launch.candidates.len();

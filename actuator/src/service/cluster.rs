@@ -40,7 +40,7 @@ pub async fn put(
     if facts.name.is_empty() {
         return Err(malformed("cluster.name is empty"));
     }
-    let account_id = &leader.premises.caller.account_id;
+    let account_id = &leader.context.caller.account_id;
     if !facts.account_id.is_empty() && !account_id.is_empty() && facts.account_id != *account_id {
         let message = format!(
             "cluster {} says that its nodes are in account {}, and this actuator serves \

@@ -56,7 +56,7 @@ fn show_catalogue(
     shown: &mut BTreeMap<String, Catalogue>,
 ) -> Option<String> {
     let market = leader.market.borrow().clone();
-    let region = &leader.premises.region;
+    let region = &leader.context.region;
     let catalogue = build(&market, class, &leader.closed(), leader.now_ms(), region);
     if catalogue.types.is_empty() {
         return None;

@@ -23,14 +23,20 @@ const PAUSE: Duration = Duration::from_millis(1000);
 /// Longest time for a listing or a look-up; a region's pages take seconds.
 const ANSWER_WITHIN: Duration = Duration::from_secs(180);
 
+/// Longest time from one listing to the next: calls that are answered late, and a calm region's
+/// pause.
+const ROUND_MAX: Duration = Duration::from_secs(30 * 60);
+
 pub async fn run(leader: Arc<Leader>) -> anyhow::Result<()> {
+    let pulse = leader.context.platform.pulses.begin("instances", ROUND_MAX);
     loop {
+        pulse.beat();
         let listing = timeout(ANSWER_WITHIN, leader.cloud().instances()).await??;
         let found = look_up(&leader, &listing).await;
         take_over(&leader, &listing, found);
-        tokio::time::sleep(PAUSE.min(leader.premises.tuning.inventory_interval)).await;
+        tokio::time::sleep(PAUSE.min(leader.context.tuning.inventory_interval)).await;
         let restless = leader.inventory.borrow().restless();
-        let wait = leader.premises.tuning.inventory_wait(restless);
+        let wait = leader.context.tuning.inventory_wait(restless);
         tokio::select! {
             () = leader.look.notified() => {}
             () = tokio::time::sleep(wait) => {}

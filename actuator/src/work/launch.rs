@@ -10,6 +10,7 @@ mod award;
 mod call;
 mod group;
 mod outcome;
+mod patience;
 mod resume;
 
 use std::sync::Arc;

@@ -62,6 +62,6 @@ fn wanted(leader: &Leader) -> BTreeSet<String> {
     let book = leader.ledger.book();
     let facts = book.clusters.values().filter_map(|cluster| cluster.facts.as_ref());
     let named = facts.map(|facts| facts.interruption_queue.clone());
-    let configured = leader.premises.tuning.interruption_queue.clone();
+    let configured = leader.context.tuning.interruption_queue.clone();
     named.chain(configured).filter(|queue| !queue.is_empty()).collect()
 }

@@ -20,6 +20,9 @@ const QUEUE_TERMINATIONS: usize = 2048;
 const QUEUE_TAGS: usize = 2048;
 /// Longest time between two looks.
 const TICK: Duration = Duration::from_secs(1);
+/// A look and what it asks of the ledger have stalled after this: etcd answers or is given up within
+/// seconds.
+const ROUND_MAX: Duration = Duration::from_secs(120);
 
 /// Where work is put.
 #[derive(Clone)]
@@ -41,15 +44,17 @@ pub struct Subject {
 
 /// The queues, and where instances to terminate and instances to tag come out.
 pub fn queues() -> (Queues, [mpsc::Receiver<Subject>; 2]) {
-    let (terminations, doomed) = mpsc::channel(QUEUE_TERMINATIONS);
+    let (terminations, terminating) = mpsc::channel(QUEUE_TERMINATIONS);
     let (tags, untagged) = mpsc::channel(QUEUE_TAGS);
-    (Queues { launches: Arc::new(Fair::new()), terminations, tags }, [doomed, untagged])
+    (Queues { launches: Arc::new(Fair::new()), terminations, tags }, [terminating, untagged])
 }
 
 pub async fn run(leader: Arc<Leader>, queues: Queues) -> anyhow::Result<()> {
     let mut ledger = leader.ledger.version();
     let mut inventory = leader.inventory.subscribe();
+    let pulse = leader.context.platform.pulses.begin("reconcile", ROUND_MAX);
     loop {
+        pulse.beat();
         ledger.mark_unchanged();
         inventory.mark_unchanged();
         let actions = look(&leader);
@@ -93,11 +98,11 @@ async fn carry_out(leader: &Leader, queues: &Queues, actions: Vec<Action>) -> an
             }
             Action::Terminate { instance_id, launch_id } => {
                 let key = instance_id.clone();
-                hand_out(leader, (&queues.terminations, key), Subject { instance_id, launch_id });
+                hand_out(leader, &queues.terminations, key, Subject { instance_id, launch_id });
             }
             Action::Tag { instance_id, launch_id } => {
                 let key = tag_key(&instance_id);
-                hand_out(leader, (&queues.tags, key), Subject { instance_id, launch_id });
+                hand_out(leader, &queues.tags, key, Subject { instance_id, launch_id });
             }
             Action::Record(..)
             | Action::Import(_)
@@ -115,7 +120,7 @@ async fn carry_out(leader: &Leader, queues: &Queues, actions: Vec<Action>) -> an
     if bookkeeping.is_empty() { Ok(()) } else { keep_books(leader, bookkeeping).await }
 }
 
-fn hand_out(leader: &Leader, (queue, key): (&mpsc::Sender<Subject>, String), subject: Subject) {
+fn hand_out(leader: &Leader, queue: &mpsc::Sender<Subject>, key: String, subject: Subject) {
     leader.busy().insert(key.clone());
     if queue.try_send(subject).is_err() {
         leader.busy().remove(&key);

@@ -23,7 +23,11 @@ const BATCH_INSTANCES: usize = 500;
 /// Longest time for a call; the client library tries it several times within.
 const ANSWER_WITHIN: Duration = Duration::from_secs(120);
 
-pub fn start(leader: &Arc<Leader>, mut doomed: mpsc::Receiver<Subject>, supervisor: &Supervisor) {
+pub fn start(
+    leader: &Arc<Leader>,
+    mut terminating: mpsc::Receiver<Subject>,
+    supervisor: &Supervisor,
+) {
     let leader = Arc::clone(leader);
     let token = supervisor.token().clone();
     supervisor.spawn_once("terminations", async move {
@@ -31,7 +35,7 @@ pub fn start(leader: &Arc<Leader>, mut doomed: mpsc::Receiver<Subject>, supervis
         loop {
             tokio::select! {
                 () = token.cancelled() => return Ok(()),
-                count = doomed.recv_many(&mut batch, BATCH_INSTANCES) => {
+                count = terminating.recv_many(&mut batch, BATCH_INSTANCES) => {
                     if count == 0 {
                         return Ok(());
                     }
@@ -43,8 +47,8 @@ pub fn start(leader: &Arc<Leader>, mut doomed: mpsc::Receiver<Subject>, supervis
                 return Ok(());
             }
             let mut busy = leader.busy();
-            for doomed in &batch {
-                busy.remove(&doomed.instance_id);
+            for terminating in &batch {
+                busy.remove(&terminating.instance_id);
             }
         }
     });
@@ -52,9 +56,9 @@ pub fn start(leader: &Arc<Leader>, mut doomed: mpsc::Receiver<Subject>, supervis
 
 /// Ends what can be ended, in batches that are smaller the more often their instances have failed.
 async fn end_all(leader: &Leader, batch: &[Subject]) {
-    let strikes = |doomed: &Subject| leader.paces().strikes(&doomed.instance_id);
+    let strikes = |terminating: &Subject| leader.paces().strikes(&terminating.instance_id);
     let mut batch = batch.to_vec();
-    batch.sort_by_cached_key(|doomed| (strikes(doomed), doomed.instance_id.clone()));
+    batch.sort_by_cached_key(|terminating| (strikes(terminating), terminating.instance_id.clone()));
     let mut waiting = Vec::new();
     for group in batch.chunk_by(|a, b| strikes(a) == strikes(b)) {
         let size = group.first().map_or(BATCH_INSTANCES, |first| size_after(strikes(first)));
@@ -81,7 +85,7 @@ fn size_after(strikes: u32) -> usize {
 }
 
 async fn end(leader: &Leader, part: &[Subject]) -> Result<(), CloudError> {
-    let ids: Vec<_> = part.iter().map(|doomed| doomed.instance_id.clone()).collect();
+    let ids: Vec<_> = part.iter().map(|terminating| terminating.instance_id.clone()).collect();
     leader.events().terminating(&ids);
     let answer = timeout(ANSWER_WITHIN, leader.cloud().terminate(&ids)).await;
     answer.unwrap_or_else(|_| Err(CloudError::silent("ec2:TerminateInstances")))?;
@@ -95,10 +99,10 @@ async fn end(leader: &Leader, part: &[Subject]) -> Result<(), CloudError> {
 
 /// They are asked for again later; meanwhile their launches show why.
 async fn failed(leader: &Leader, part: &[Subject], error: &CloudError) {
-    let records = part.iter().filter_map(|doomed| leader.record(&doomed.launch_id));
+    let records = part.iter().filter_map(|terminating| leader.record(&terminating.launch_id));
     let records: Vec<_> = records.collect();
     let why = explain::for_launch(leader, records.first().map(|r| &**r), error).await;
-    let ids: Vec<_> = part.iter().map(|doomed| doomed.instance_id.as_str()).collect();
+    let ids: Vec<_> = part.iter().map(|terminating| terminating.instance_id.as_str()).collect();
     tracing::error!(instances = ids.join(" "), %why, "cannot terminate instances");
     for id in ids {
         leader.paces().strike(id);
@@ -122,9 +126,9 @@ mod tests {
         let cloud =
             Arc::new(Scripted { protected: protected.clone().into(), ..Scripted::default() });
         let leader = leader(Arc::clone(&cloud)).await;
-        let doomed =
+        let terminating =
             |n: usize| Subject { instance_id: format!("i-{n:03}"), launch_id: String::new() };
-        let batch: Vec<_> = (0..400).map(doomed).collect();
+        let batch: Vec<_> = (0..400).map(terminating).collect();
         end_all(&leader, &batch).await;
         assert_eq!(crate::leader::lock(&cloud.ended).len(), batch.len() - protected.len());
         let waiting: Vec<_> = leader.paces().waiting().into_iter().collect();

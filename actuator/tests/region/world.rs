@@ -329,7 +329,7 @@ impl Client {
         let request = ApplyPlanRequest {
             plan_id: format!("plan-{plan_seq}"),
             fence: Some(self.fence(plan_seq)),
-            expire_time: Some(longshore_actuator::wire::timestamp(expire_ms)),
+            expire_time: Some(longshore_proto::time::timestamp(expire_ms)),
             launches,
             terminations,
         };

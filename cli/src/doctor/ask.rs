@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures::future::join_all;
-use longshore_actuator::cloud::{Access as _, Caller, Class, CloudError, Fleet as _, Mail as _};
+use longshore_actuator::cloud::{
+    Access as _, Caller, Class, CloudError, Fleet as _, Messages as _,
+};
 use longshore_actuator::ec2::Aws;
 use longshore_actuator::ec2::inspect::AccessEntry;
 use longshore_actuator::nodeclass::{Place, survey};

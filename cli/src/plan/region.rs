@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(found.region, "ap-northeast-2");
         assert!(found.remark.unwrap().contains("requirements of the pools"));
         assert_eq!(choose(None, &[node("us-west-2-lax-1a")]).unwrap().region, "us-west-2");
-        let assumed = choose(None, &[node("on-premises"), node("us-east-11a")]).unwrap();
+        let assumed = choose(None, &[node("on-context"), node("us-east-11a")]).unwrap();
         assert!(assumed.remark.unwrap().contains("nothing names one"));
     }
 

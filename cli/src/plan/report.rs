@@ -12,7 +12,7 @@ pub mod why;
 
 use std::collections::BTreeMap;
 
-use longshore_proto::planning::v1::ComputePlanResponse;
+use longshore_proto::planning::v1::{ComputePlanResponse, PlanStep};
 use longshore_proto::types::v1 as wire;
 use longshore_proto::types::v1::object::Kind;
 use longshore_proto::types::v1::{BoundKind, Candidate, Object, placement::Target};
@@ -54,6 +54,9 @@ pub struct Report {
     /// The answer to `--explain`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<Explanation>,
+    /// What each step of the planner came to; only with `--steps`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<Step>,
     /// What the independent check found wrong with the plan; empty in a sound release.
     pub violations: Vec<String>,
     /// What the author of the input would want to know.
@@ -141,6 +144,21 @@ pub struct UnplacedGroup {
     pub count: u32,
     /// Why.
     pub reason: Reason,
+}
+
+/// A step of the planner.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Step {
+    /// A verb.
+    pub name: String,
+    /// What it came to.
+    pub outcome: String,
+}
+
+impl From<&PlanStep> for Step {
+    fn from(from: &PlanStep) -> Self {
+        Self { name: from.name.clone(), outcome: from.outcome.clone() }
+    }
 }
 
 /// Why, as a tree down to the failing constraint.

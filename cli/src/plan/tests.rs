@@ -39,6 +39,12 @@ fn a_pool_with_slips_works_and_is_warned_of() {
 }
 
 #[test]
+fn what_each_step_came_to_is_told_when_asked_for() {
+    let args = PlanArgs { steps: true, ..args("w1-fixed") };
+    golden(&args, &expect_file!["tests/golden/w1-steps.txt"], Ending::Well);
+}
+
+#[test]
 fn a_pool_without_slips_is_not_warned_of() {
     golden(&args("w1-fixed"), &expect_file!["tests/golden/w1-fixed.txt"], Ending::Well);
 }

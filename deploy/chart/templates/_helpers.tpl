@@ -125,7 +125,7 @@ The environment of a program: the one place that knows what each of them reads. 
   "LONGSHORE_SPOT_INTERRUPTIONS" $planning.spotInterruptions
   "LONGSHORE_FAMILY_PERFORMANCE" $planning.familyPerformance
   "LONGSHORE_MIN_VALUES_POLICY" $planning.minValuesPolicy
-  "LONGSHORE_WISH_PREMIUM" $planning.wishPremium) -}}
+  "LONGSHORE_PREFERENCE_PREMIUM" $planning.preferencePremium) -}}
 {{- end -}}
 {{- range $name, $value := $env }}
 {{- if $value }}

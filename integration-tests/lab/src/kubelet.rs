@@ -11,6 +11,7 @@ mod handle;
 mod machine;
 pub mod node;
 mod pod;
+mod refusals;
 pub mod userdata;
 
 use std::time::Duration;

@@ -19,6 +19,7 @@ mod foreign;
 mod handle;
 mod iam;
 mod images;
+mod offer;
 mod orders;
 mod pricing;
 mod server;
@@ -31,21 +32,22 @@ mod wire;
 mod world;
 
 pub use calls::CallRecord;
-pub use catalogue::TypeFacts;
+pub use catalogue::{TypeFacts, ZoneConfig};
 pub use config::{
     ClusterConfig, ImageConfig, PlacementGroupConfig, PrincipalConfig, ProfileConfig, QueueConfig,
     Quotas, RateLimit, RegionConfig, ReservationConfig, RoleConfig, SecurityGroupConfig,
-    SubnetConfig, Tags, Timing, Weather, ZoneConfig,
+    SubnetConfig, Tags, Timing, Weather,
 };
 pub use faults::{Fault, LaunchFault};
 pub use foreign::Foreign;
 pub use handle::{Region, RegionError, RegionHandle};
 pub use iam::PolicyError;
 pub use images::{KUBERNETES_VERSIONS, RELEASES, Release, nvidia as nvidia_images};
+pub use offer::Offer;
 pub use orders::{Happening, OrderError, SCHEDULED_CHANGES};
 pub use simple::{
     CLUSTER, CONTROLLER_KEY, CONTROLLER_ROLE, NODE_KEY, NODE_PROFILE, NODE_ROLE, SPOT_ROLE,
 };
 pub use survey::{CallCount, Calls, InstanceLine, QueueLine, Since, Survey};
 pub use wire::AwsError;
-pub use world::{Health, InstanceRecord, Offer};
+pub use world::{Health, InstanceRecord};

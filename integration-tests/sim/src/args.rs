@@ -7,6 +7,8 @@ use std::str::FromStr;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
+use crate::faults::names;
+
 /// The whole system in one thread, from a seed: real watchers, schedulers and actuators over a
 /// simulated network, region and cluster, with faults.
 #[derive(Debug, Parser)]
@@ -105,7 +107,7 @@ pub struct How {
     #[arg(long, value_delimiter = ',', value_name = "NUMBER,…")]
     pub skip: Vec<usize>,
     /// Draw only from faults of these names, more often and from the beginning.
-    #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
+    #[arg(long, value_delimiter = ',', value_name = "NAME,…", value_parser = fault)]
     pub faults: Vec<String>,
     /// Let no fault happen.
     #[arg(long)]
@@ -180,6 +182,14 @@ pub enum Output {
 /// A range of seeds.
 #[derive(Clone, Debug)]
 pub struct Seeds(pub Range<u64>);
+
+fn fault(name: &str) -> Result<String, String> {
+    let known = names().any(|known| known == name);
+    let all = || names().collect::<Vec<_>>().join(", ");
+    known
+        .then(|| name.to_owned())
+        .ok_or_else(|| format!("no fault has this name; there are {}", all()))
+}
 
 impl FromStr for Seeds {
     type Err = String;

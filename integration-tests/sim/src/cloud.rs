@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use longshore_actuator::cloud::{
-    Class, CloudError, Fleet, Found, Instance, Order, Outcome, TAG_BATCH, TAG_CLAIM, TAG_LAUNCH,
-    Template, TemplateRef,
+    Class, CloudError, Fleet, FleetOutcome, Found, Instance, Order, TAG_BATCH, TAG_CLAIM,
+    TAG_LAUNCH, Template, TemplateRef,
 };
 use longshore_runtime::planted;
 
@@ -130,8 +130,8 @@ impl CloudClient {
     fn heard(
         &self,
         token: &str,
-        answer: Result<Outcome, CloudError>,
-    ) -> Result<Outcome, CloudError> {
+        answer: Result<FleetOutcome, CloudError>,
+    ) -> Result<FleetOutcome, CloudError> {
         let said = match &answer {
             Ok(got) => {
                 format!("{} bought, {} not to be had", got.bought.len(), got.shortages.len())
@@ -165,7 +165,7 @@ fn error(action: &'static str, class: Class, code: &str) -> CloudError {
 
 #[async_trait]
 impl Fleet for CloudClient {
-    async fn launch(&self, order: &Order) -> Result<Outcome, CloudError> {
+    async fn launch(&self, order: &Order) -> Result<FleetOutcome, CloudError> {
         let order = order.clone();
         let action = "ec2:CreateFleet";
         let token = order.client_token.clone();

@@ -4,6 +4,7 @@
 //! quorum answers nothing, and leases wait until there is a leader again, as etcd's do.
 
 mod election;
+mod member;
 mod model;
 mod serve;
 

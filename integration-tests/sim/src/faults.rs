@@ -9,7 +9,7 @@ mod kinds;
 mod people;
 
 pub use act::Begun;
-pub use kinds::{CloudFault, ClusterFault, EdgeFault, EtcdFault, ProcessFault, What};
+pub use kinds::{CloudFault, ClusterFault, EdgeFault, EtcdFault, ProcessFault, What, names};
 
 use serde::Serialize;
 
@@ -91,7 +91,7 @@ pub fn draw(seed: u64, world: &World, until_ms: u64, only: &[String]) -> Vec<Fau
     loop {
         at_ms += random.between(gap_ms.0, gap_ms.1);
         let for_ms = random.between(LENGTH_MS.0, LENGTH_MS.1);
-        let wanted = |what: &What| only.is_empty() || only.contains(&what.name());
+        let wanted = |what: &What| only.is_empty() || only.iter().any(|name| name == what.name());
         let mut drawn = (0..TRIES).map(|_| one(&mut random, world));
         let Some(what) = drawn.find(wanted) else { return faults };
         let for_ms = least_ms(&what).unwrap_or(for_ms);

@@ -237,6 +237,16 @@ pub const PLANTED: &[(&str, &str, By)] = &[
         By::Test("a_planner_that_fails_is_asked_again_by_itself_and_ever_later"),
     ),
     (
+        "S20q",
+        "what the planner fails on stalls its cluster",
+        By::Test("what_the_planner_fails_on_is_found_and_the_rest_is_planned"),
+    ),
+    (
+        "S20w",
+        "nobody hears of a loop that has stalled",
+        By::Test("what_does_not_come_round_is_named"),
+    ),
+    (
         "S21",
         "what etcd refuses for good counts as out of reach",
         By::Test("what_etcd_refuses_for_good_is_refused_and_the_rest_is_out_of_reach"),

@@ -13,6 +13,7 @@ use longshore_runtime::clock::Clock;
 use longshore_runtime::entropy::Entropy;
 use longshore_runtime::net::Network;
 use longshore_runtime::platform::{Confine, Platform, Work};
+use longshore_runtime::pulse::Pulses;
 use longshore_runtime::tasks::Supervisor;
 use longshore_runtime::workers::Workers;
 use tokio_util::sync::CancellationToken;
@@ -130,6 +131,7 @@ impl Machine {
             entropy: Entropy::seeded(mix(self.seed, &stream)),
             network: Network::Given(Arc::new(endpoint)),
             workers: Workers::inline(PLAN_TIME, move || computes(&trap)),
+            pulses: Pulses::default(),
             confinement: Some(Arc::new(confined)),
         };
         let supervisor = Supervisor::new(CancellationToken::new(), platform);

@@ -12,7 +12,7 @@ mod time;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use longshore_actuator::cloud::{Instance, Order, Outcome, Template};
+use longshore_actuator::cloud::{FleetOutcome, Instance, Order, Template};
 use longshore_ec2_data::{Dataset, InstanceType};
 use longshore_lab::region::RegionConfig;
 use longshore_proto::capacity::v1::InstancePhase;
@@ -100,7 +100,7 @@ pub type Observer = Box<dyn Fn(&Happening) + Send>;
 
 /// A message of the queue.
 #[derive(Clone, Debug)]
-pub struct Letter {
+pub struct QueueMessage {
     /// Text.
     pub body: String,
     /// When it can be received.
@@ -118,11 +118,11 @@ pub struct Model {
     /// Launch templates by name, with the time of creation.
     pub templates: BTreeMap<String, (Template, i64)>,
     /// Outcomes by client token, with the order that got them.
-    pub tokens: BTreeMap<String, (Order, Outcome)>,
+    pub tokens: BTreeMap<String, (Order, FleetOutcome)>,
     /// Offerings without capacity: type and zone.
     pub sold_out: BTreeSet<(String, String)>,
     /// The queue by receipt.
-    pub letters: BTreeMap<u64, Letter>,
+    pub messages: BTreeMap<u64, QueueMessage>,
     /// Instances that never join their cluster.
     pub never_joins: BTreeSet<String>,
     /// Instances without tags, and the tags that they had.
@@ -182,7 +182,7 @@ impl Region {
             templates: BTreeMap::new(),
             tokens: BTreeMap::new(),
             sold_out: BTreeSet::new(),
-            letters: BTreeMap::new(),
+            messages: BTreeMap::new(),
             never_joins: BTreeSet::new(),
             stripped: Vec::new(),
             denied: BTreeSet::new(),

@@ -120,7 +120,7 @@ async fn live(seed: u64, how: &How) -> Result<(Outcome, Journal, Vec<Fault>)> {
         settled,
         ..Outcome::default()
     };
-    counted.for_each(|name| *outcome.faults.entry(name).or_default() += 1);
+    counted.for_each(|name| *outcome.faults.entry(name.to_owned()).or_default() += 1);
     let (digest, lines) = journal.digest();
     outcome.digest = format!("{digest:016x}/{lines}");
     outcome.wall_ms = u64::try_from(wall.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -147,7 +147,7 @@ async fn begin_users(
 fn tell_of_panics(journal: Journal) {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
-        let text = longshore_runtime::tasks::panic_text(info.payload());
+        let text = longshore_runtime::panics::panic_text(info.payload());
         if text.starts_with(&Trap::cry("")) {
             journal.note(&format!("panic: {text}"));
         } else {

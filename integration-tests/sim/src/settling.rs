@@ -13,11 +13,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::time::Instant;
 
+use crate::cluster::Cluster;
 use crate::random::Random;
 use crate::region::Region;
 use crate::users::{WORKLOADS, deployment};
 use crate::verdict::Judge;
-use crate::world::{Cluster, World};
+use crate::world::World;
 
 /// Pods that are deployed in all, fewest and most.
 const PODS: (u64, u64) = (200, 1_000);

@@ -10,10 +10,10 @@ use anyhow::Result;
 use kube::api::{DeleteParams, ListParams};
 use serde_json::{Value, json};
 
+use crate::cluster::Cluster;
 use crate::journal::Journal;
 use crate::random::Random;
 use crate::verdict::Judge;
-use crate::world::Cluster;
 
 /// Workloads of a cluster.
 pub const WORKLOADS: usize = 5;

@@ -29,7 +29,7 @@ use self::lately::Lately;
 use crate::etcd::Etcd;
 use crate::journal::Journal;
 use crate::region::{Happening, Record, Region};
-use crate::world::{Cluster, Site};
+use crate::site::Site;
 
 /// Resource id of NodeClaims.
 const CLAIMS: &str = "nodeclaims.karpenter.sh";
@@ -52,11 +52,15 @@ pub struct Violation {
 
 /// A cluster as the judge sees it.
 #[derive(Clone)]
-struct Seen {
-    name: String,
-    label: String,
-    site: usize,
-    handle: Arc<ClusterHandle>,
+pub struct Seen {
+    /// Name, which need not be its own.
+    pub name: String,
+    /// Name that is its own, for people.
+    pub label: String,
+    /// Index of its site.
+    pub site: usize,
+    /// Its objects.
+    pub handle: Arc<ClusterHandle>,
 }
 
 #[derive(Default)]
@@ -99,7 +103,7 @@ struct State {
     copies: BTreeSet<String>,
     /// What the paths of parameters contain since a site's clusters were upgraded.
     upgrades: BTreeMap<usize, (Instant, String)>,
-    /// When the present leader of a site took office, and its revision.
+    /// When the present leader of a site was elected, and its revision.
     terms: BTreeMap<usize, (Instant, i64)>,
     /// First call of each launch, and the term it was made in.
     begun: BTreeMap<String, (Instant, i64)>,
@@ -134,16 +138,8 @@ impl Judge {
     }
 
     /// Begins to watch. Ledgers are in etcd, or `standalone` in journals.
-    pub fn watch(&mut self, sites: &[Site], clusters: &[Arc<Cluster>], standalone: bool) {
-        self.clusters = clusters
-            .iter()
-            .map(|cluster| Seen {
-                name: cluster.name.clone(),
-                label: cluster.label.clone(),
-                site: cluster.site,
-                handle: Arc::clone(&cluster.handle),
-            })
-            .collect();
+    pub fn watch(&mut self, sites: &[Site], clusters: Vec<Seen>, standalone: bool) {
+        self.clusters = clusters;
         self.regions = sites.iter().map(|site| site.region.clone()).collect();
         if !standalone {
             self.etcds = sites.iter().map(|site| site.etcd.clone()).collect();

@@ -3,7 +3,6 @@
 //! Invariant: made of the seed alone. One thread, one order of events; whatever acts on the world
 //! does so from a task of its own, at simulated times.
 
-mod cluster;
 mod services;
 mod standalone;
 
@@ -16,15 +15,16 @@ use anyhow::Result;
 
 use crate::clock::WallClock;
 use crate::cloud;
+use crate::cluster::Cluster;
 use crate::etcd::Etcd;
 use crate::journal::Journal;
 use crate::net::Net;
 use crate::process::Machine;
 use crate::random::Random;
 use crate::region::Region;
+use crate::site::Site;
 use crate::verdict::Judge;
 
-pub use cluster::Cluster;
 pub use services::{Kind, Service};
 
 /// Most time that a chunk of bytes takes between two processes.
@@ -69,19 +69,6 @@ impl Size {
         let clusters = all.into_iter().take(usize::from(clusters)).collect();
         Self { clusters, schedulers: if standalone { 0 } else { 2 }, standalone }
     }
-}
-
-/// One account in one region.
-#[derive(Clone)]
-pub struct Site {
-    /// The truth.
-    pub region: Region,
-    /// What goes wrong with its API.
-    pub weather: cloud::Weather,
-    /// Address of its API.
-    pub address: IpAddr,
-    /// Where its actuators keep their ledger; it stays empty where they do without.
-    pub etcd: Etcd,
 }
 
 /// Everything that runs.
@@ -145,7 +132,8 @@ impl World {
             journal,
             judge,
         };
-        world.judge.watch(&world.sites, &world.clusters, size.standalone);
+        let seen = world.clusters.iter().map(|cluster| cluster.seen()).collect();
+        world.judge.watch(&world.sites, seen, size.standalone);
         world.add_services(seed, size);
         for index in 0..world.services.len() {
             world.boot(index);

@@ -27,8 +27,8 @@ const IMPOSSIBLE_BASIS_POINTS_MAX: usize = 30;
 /// Carries out the plans and says how far kube-scheduler agrees.
 ///
 /// # Errors
-/// When the control plane does not start, a trial does not end, too few places are taken as planned,
-/// or a new node took a pod that the plan calls impossible.
+/// When the control plane does not start, a trial does not end, too few places are taken as
+/// planned, or a new node took a pod that the plan calls impossible.
 pub fn agreement(args: &AgreeArgs) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(compare(args))

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 use longshore_proto::planning::v1::Effort as WireEffort;
 
+use super::catalogues::DaemonSet;
 use super::latency::Case;
 use super::live::LiveArgs;
 use super::reach::ReachArgs;
@@ -126,15 +127,6 @@ pub struct AgreeArgs {
     /// Buy any candidate of a launch, by the seed, instead of the cheapest.
     #[arg(long)]
     pub any_candidate: bool,
-}
-
-/// Requests of a DaemonSet's pod.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DaemonSet {
-    /// CPU in thousandths of a core.
-    pub cpu_millis: i64,
-    /// Memory in MiB.
-    pub memory_mib: i64,
 }
 
 /// How hard the planner tries.

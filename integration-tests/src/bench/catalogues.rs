@@ -8,10 +8,18 @@ use longshore_ec2_data::{Arch, Dataset, Hypervisor, InstanceType, NodeSettings, 
 use longshore_manifests::neutral::Row;
 use serde_json::Number;
 
-use super::args::DaemonSet;
 use super::numbers::dollars;
 
 const REGION: &str = "us-east-1";
+
+/// Requests of a DaemonSet's pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DaemonSet {
+    /// CPU in thousandths of a core.
+    pub cpu_millis: i64,
+    /// Memory in MiB.
+    pub memory_mib: i64,
+}
 
 /// A pool to buy for: a catalogue, how large its types may be, and what runs on every node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

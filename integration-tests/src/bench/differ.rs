@@ -48,7 +48,8 @@ struct Bench {
 /// folder.
 ///
 /// # Errors
-/// When ours does worse somewhere for no named difference, a side fails, or a file cannot be written.
+/// When ours does worse somewhere for no named difference, a side fails, or a file cannot be
+/// written.
 pub fn differ(args: &DifferArgs) -> Result<()> {
     std::fs::create_dir_all(&args.dir)?;
     let catalogue = workloads::write_catalogue(Pool::Mixed, &args.dir)?;

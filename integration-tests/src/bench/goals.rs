@@ -6,7 +6,7 @@ use super::catalogues::Pool;
 use super::latency::{Case, Measured};
 use super::numbers::{count, float};
 use super::outcome::Outcome;
-use super::report::Results;
+use super::results::Results;
 use super::runs::Row;
 
 /// Which side of the limit is good.

@@ -10,6 +10,7 @@ mod contender;
 mod figures;
 mod recorder;
 mod report;
+mod results;
 mod runs;
 mod script;
 mod world;

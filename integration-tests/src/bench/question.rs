@@ -42,7 +42,7 @@ fn catalogue(args: &PackArgs) -> Result<Catalogue> {
     Ok(all)
 }
 
-fn daemon_set(set: super::args::DaemonSet) -> [Object; 2] {
+fn daemon_set(set: super::catalogues::DaemonSet) -> [Object; 2] {
     let shape_id = "daemon".to_owned();
     let shape = PodShape {
         shape_id: shape_id.clone(),

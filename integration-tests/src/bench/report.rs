@@ -3,40 +3,12 @@
 //! Invariant: every number stands beside its workload and its pool; machine, commit and the peer's
 //! version are named once; losses are in the same tables as wins.
 
-use super::catalogues::Pool;
 use super::latency::{Case, Measured};
 use super::numbers::float;
 use super::outcome::Outcome;
+use super::results::Results;
 use super::runs::{Row, Side};
 use super::{goals, machine};
-
-/// Everything that was measured.
-#[derive(Clone, Debug, Default)]
-pub struct Results {
-    /// Rows of the tables.
-    pub rows: Vec<Row>,
-    /// Cases with a world of their own.
-    pub cases: Vec<(Case, Measured)>,
-    /// Whether it was a quick run.
-    pub quick: bool,
-    /// What was measured: the commit, as it was before the documents were written.
-    pub commit: String,
-}
-
-impl Results {
-    /// The row of a workload on a pool.
-    #[must_use]
-    pub fn row(&self, workload: &str, pool: Pool) -> Option<&Row> {
-        self.rows.iter().find(|row| row.case.workload == workload && row.case.pool == pool)
-    }
-
-    /// What a case gave; none when it gave nothing to measure.
-    #[must_use]
-    pub fn case(&self, case: Case) -> Option<&Measured> {
-        let mut measured = self.cases.iter().filter(|(_, found)| found.runs > 0);
-        measured.find(|(known, _)| *known == case).map(|(_, found)| found)
-    }
-}
 
 /// The document.
 #[must_use]

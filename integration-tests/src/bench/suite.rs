@@ -11,7 +11,7 @@ use anyhow::Result;
 use super::args::AllArgs;
 use super::catalogues::Pool;
 use super::latency::{Case as LatencyCase, Measured};
-use super::report::Results;
+use super::results::Results;
 use super::runs::{self, Case, Pace, Row, Side};
 use super::{chart, goals, machine, report, say};
 

@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use cargo_metadata::MetadataCommand;
 use regex::Regex;
 
-use super::{TextFile, expect_none, root, text_files};
+use super::{TextFile, expect_none, files, root, text_files};
 
 #[test]
 fn make_targets_that_documents_name_exist() -> Result<()> {
@@ -57,6 +57,29 @@ fn links_between_documents_lead_somewhere() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn files_that_documents_name_exist() -> Result<()> {
+    let all = files()?;
+    let mut breaches = Vec::new();
+    for file in documents()? {
+        let unknown = paths(&file.text)?.into_iter().filter(|path| !is_there(path, &all));
+        breaches.extend(unknown.map(|path| format!("{}: {path}", file.path)));
+    }
+    expect_none(&breaches, "name a file of the repository, by its name or the end of its path");
+    Ok(())
+}
+
+/// True when a path is a file's or the end of one, or one without its extension.
+fn is_there(path: &str, all: &[String]) -> bool {
+    all.iter().any(|file| {
+        let stem = file.rsplit_once('.').map_or(file.as_str(), |(stem, _)| stem);
+        let ends = |whole: &str| whole == path || whole.ends_with(&format!("/{path}"));
+        ends(file)
+            || (path.contains('/')
+                && (ends(stem) || format!("/{file}").contains(&format!("/{path}/"))))
+    })
+}
+
 fn documents() -> Result<Vec<TextFile>> {
     text_files(|path| path.ends_with(".md"))
 }
@@ -91,6 +114,15 @@ fn cargo_names(text: &str) -> Result<Vec<String>> {
     Ok(found.map(|parts| parts[1].to_owned()).collect())
 }
 
+/// Sources and documents between backticks, and modules of the planner and of sessions.
+fn paths(text: &str) -> Result<Vec<String>> {
+    let path = Regex::new(
+        r"`([\w./-]+\.(?:rs|proto|toml|md)|(?:pack|place|offers|answer|bound|topology|disrupt|explain|model|session)/[\w/]+)`",
+    )?;
+    let found = path.captures_iter(text).map(|parts| parts[1].to_owned());
+    Ok(found.filter(|path| !path.contains("NNNN")).collect())
+}
+
 /// Targets of relative links, without their anchors.
 fn links(text: &str) -> Result<Vec<String>> {
     let link = Regex::new(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")?;
@@ -104,6 +136,10 @@ fn commands_and_links_are_found() -> Result<()> {
     assert_eq!(make_commands(text)?, ["one", "two", "three"]);
     assert_eq!(cargo_names("`cargo test -p one --test two`\n-p three")?, ["one", "two"]);
     assert_eq!(links(text)?, ["b/c.md"]);
+    let named = paths("`a/b.rs` `pack/lp` `docs/NNNN-name.md` `c.d`")?;
+    assert_eq!(named, ["a/b.rs", "pack/lp"]);
+    let all = ["x/pack/lp.rs".to_owned(), "y/a/b.rs".to_owned()];
+    assert!(named.iter().all(|path| is_there(path, &all)) && !is_there("b", &all));
     let makefile = "one two: three ## x\n\techo a:\nTHREE := 1\nfour:\n";
     assert_eq!(targets(makefile)?.into_iter().collect::<Vec<_>>(), ["four", "one", "two"]);
     Ok(())

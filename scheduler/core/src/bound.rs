@@ -142,7 +142,8 @@ pub(crate) fn from_values(
 pub(crate) fn from_sets(
     sets: &[Vec<f64>],
     names: &[String],
-    (classes, open): (&[PodClass], &[Vec<bool>]),
+    classes: &[PodClass],
+    open: &[Vec<bool>],
     rooms: &[SharedRoom],
 ) -> Option<LowerBound> {
     PRICE_LOWERINGS.into_iter().find_map(|lowering| {

@@ -1,10 +1,16 @@
 //! Disruption: which nodes go, why, and where their pods go instead.
 //!
-//! Invariant: everything is decided against one plan state, so that no two decisions use the same
-//! room, and every decision holds budgets, disruption budgets and do-not-disrupt, except that nodes
-//! which a pool's replicas leave no place for go at once. Order: interrupted (no choice), those,
-//! expired and drifted (replaced at any price), empty, then what saves money; at last what replicas
-//! lack.
+//! In this order:
+//!
+//! 1. nodes that EC2 has announced to take away: they go at once;
+//! 2. nodes beyond their pool's replicas: they go at once, whatever budgets say;
+//! 3. expired, then drifted nodes: replaced at any price;
+//! 4. empty nodes: deleted;
+//! 5. consolidation: what saves money is deleted or replaced;
+//! 6. replicas that pools lack are added.
+//!
+//! Invariant: everything is decided against one plan state, so no two decisions use the same room;
+//! 3 to 5 keep the pools' budgets, PodDisruptionBudgets and do-not-disrupt.
 
 mod allowance;
 mod candidate;

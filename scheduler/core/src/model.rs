@@ -17,7 +17,9 @@ use crate::pack::problem::vector::{Dims, Vector};
 use crate::planted;
 use crate::question::PlanInput;
 use crate::vocabulary::ids::{NodeName, ShapeId};
+use crate::vocabulary::labels::Labels;
 use crate::vocabulary::requirements::Requirements;
+use crate::vocabulary::taint::{Taint, untolerated};
 use crate::world::buffer::{BUFFER_PODS_MAX, BUFFERED_PODS_MAX, CapacityBuffer};
 use crate::world::claim::NodeClaim;
 use crate::world::pod::Pod;
@@ -94,7 +96,7 @@ impl<'a> Model<'a> {
             requests: shapes.iter().map(|shape| dims.vector(&shape.requests)).collect(),
             demand: vec![Vec::new(); shapes.len()],
             existing_nodes: Vec::new(),
-            market: Market { stalls: Vec::new(), tiers: 0 },
+            market: Market { pools: Vec::new(), tiers: 0 },
             topology: Topology::of(&shapes, heights),
             daemons: daemons.into_iter().collect(),
             buffered: buffered(world, &index),
@@ -121,6 +123,18 @@ impl<'a> Model<'a> {
     pub(crate) fn preference(&self, pod: &'a Pod) -> Option<&'a str> {
         let planned = || self.input.earlier.get(&pod.uid).map(String::as_str);
         pod.nominated_node.as_ref().map(NodeName::as_str).or_else(planned)
+    }
+
+    /// DaemonSets of which a pod runs on a node with exactly these labels and taints.
+    pub(crate) fn daemons_on(
+        &self,
+        labels: &Labels,
+        taints: &[Taint],
+    ) -> impl Iterator<Item = usize> {
+        self.daemons.iter().copied().filter(|daemon| {
+            untolerated(taints, &self.shapes[*daemon].tolerations).is_none()
+                && self.alternatives[*daemon].iter().any(|wanted| wanted.allow(labels))
+        })
     }
 
     /// Index of a shape; none when it has not arrived.

@@ -3,6 +3,7 @@
 //! Invariant: nothing here looks at which pods wait; it says what any pod could get.
 
 pub(crate) mod candidates;
+pub(crate) mod choice;
 pub(crate) mod closed;
 pub(crate) mod market;
 pub(crate) mod objective;
@@ -10,7 +11,8 @@ pub(crate) mod overlay;
 pub(crate) mod priced;
 pub(crate) mod substitutes;
 
-pub use candidates::{CANDIDATES_MAX, LaunchQuery, launch_candidates};
+pub use candidates::{LaunchQuery, launch_candidates};
+pub use choice::CANDIDATES_MAX;
 pub use closed::closed_pools;
 pub use objective::Objective;
 pub use overlay::{Overlaid, overlaid};

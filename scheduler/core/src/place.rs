@@ -166,7 +166,7 @@ impl Placer<'_, '_, '_> {
         placed: &mut Placed,
     ) {
         let Self { model, priced, buy, .. } = *self;
-        let wanted = &without_circles(model, state, wanted, placed);
+        let wanted = &without_cycles(model, state, wanted, placed);
         let PlanState { topology, rooms, open, .. } = state;
         let rooms = rooms.iter().zip(open).map(|(room, open)| open.then_some(room)).collect();
         let mut allotter = TopologySplitter {
@@ -208,7 +208,7 @@ impl Placer<'_, '_, '_> {
         classes: &[ClassSpec],
         placed: &mut Placed,
     ) -> Vec<i64> {
-        let (mut left, inflexible) = self.buy_all(state, (problem, classes), placed);
+        let (mut left, inflexible) = self.buy_all(state, problem, classes, placed);
         for class in (0..classes.len()).filter(|class| inflexible[*class] > 0) {
             let answers = self.priced.ask_all(classes[class].shape, &classes[class].alternatives);
             let counts = |offer| self.priced.admits(&answers, offer);
@@ -216,7 +216,7 @@ impl Placer<'_, '_, '_> {
             problem.classes.iter_mut().for_each(|class| class.count = 0);
             problem.classes[class].count = inflexible[class];
             problem.limit_sets.clone_from(&state.limit_sets);
-            let (rest, refused) = self.buy_all(state, (problem, classes), placed);
+            let (rest, refused) = self.buy_all(state, problem, classes, placed);
             left[class] += rest[class] + refused[class];
         }
         left
@@ -227,13 +227,14 @@ impl Placer<'_, '_, '_> {
     fn buy_all(
         &self,
         state: &mut PlanState,
-        (problem, classes): (&Problem, &[ClassSpec]),
+        problem: &Problem,
+        classes: &[ClassSpec],
         placed: &mut Placed,
     ) -> (Vec<i64>, Vec<i64>) {
         let mut outcome = solve::solve(problem, self.effort, &state.occupied);
         let mut inflexible = vec![0; problem.classes.len()];
         for packed in &outcome.packed {
-            let Some(bought) = self.bought((problem, classes), packed) else {
+            let Some(bought) = self.bought(problem, classes, packed) else {
                 packed.load.iter().for_each(|(class, n)| inflexible[*class] += n * packed.copies);
                 outcome.limits_left.charge(&problem.bins[packed.bin], -packed.copies);
                 continue;
@@ -286,7 +287,7 @@ impl Placer<'_, '_, '_> {
                 price: priced.cost(at),
                 room: facts.room.clone(),
                 group: groups.insert_full(admits).0,
-                tier: model.market.stalls[offer.pool_offers].tier,
+                tier: model.market.pools[offer.pool_offers].tier,
                 limit_set: offer.pool_offers,
                 charge: facts.charge.clone(),
                 reservation: facts.reservation,
@@ -329,7 +330,8 @@ impl Placer<'_, '_, '_> {
     /// The nodes as they are launched; none when too few types would remain for them.
     pub(super) fn bought(
         &self,
-        (problem, classes): (&Problem, &[ClassSpec]),
+        problem: &Problem,
+        classes: &[ClassSpec],
         packed: &Packed,
     ) -> Option<Bought> {
         let offers = crate::offers::substitutes::offers(self.priced, self.model, problem, packed)?;
@@ -352,7 +354,7 @@ impl Placer<'_, '_, '_> {
 }
 
 /// What is wanted without pods that wait for each other; those are refused.
-pub(super) fn without_circles(
+pub(super) fn without_cycles(
     model: &Model<'_>,
     state: &PlanState,
     wanted: &[i64],

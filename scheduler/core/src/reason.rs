@@ -153,6 +153,11 @@ pub enum Obstacle {
         /// What the check found.
         found: String,
     },
+    /// The planner has failed on it, which is a defect; the rest is planned without it.
+    PlannerFails {
+        /// What the planner said.
+        said: String,
+    },
     /// A topology rule (spread, affinity, anti-affinity) leaves no domain.
     Topology {
         /// Which rule.
@@ -253,6 +258,7 @@ impl Reason {
             Obstacle::NoOffering { .. } => "NO_OFFERING_AVAILABLE",
             Obstacle::Limit { .. } => "NODE_POOL_LIMIT_REACHED",
             Obstacle::Refused { .. } => "PLACE_REFUSED",
+            Obstacle::PlannerFails { .. } => "PLANNER_FAILS",
             Obstacle::Topology { .. } => "TOPOLOGY_UNSATISFIABLE",
         }
     }

@@ -23,6 +23,10 @@ const REST_FACTOR: u32 = 10;
 /// Pods that come within this time of each other are one burst: twice what a plan waits for quiet,
 /// for controllers create pods in rounds.
 const BURST_GAP: Duration = Duration::from_millis(100);
+const _: () = assert!(
+    BURST_GAP.as_millis() == 2 * QUIET.as_millis()
+        && BURST_GAP.as_millis() < GATHER_MAX.as_millis()
+);
 
 /// What a change of the view calls for, from the least to the most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -15,6 +15,11 @@ use super::supply;
 use crate::region::RegionState;
 use crate::wire;
 
+const _: () = assert!(
+    longshore_core::offers::CANDIDATES_MAX <= CANDIDATES_MAX,
+    "an actuator takes every list of candidates that a plan makes"
+);
+
 /// What to do about a claim that has no instance.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
@@ -65,8 +70,7 @@ pub fn request(
         max_price_micro_usd_per_hour: (ceiling > 0).then_some(ceiling),
         objective,
     };
-    let mut candidates = launch_candidates(query, catalogue);
-    candidates.truncate(CANDIDATES_MAX);
+    let candidates = launch_candidates(query, catalogue);
     if candidates.is_empty() {
         let message = "nothing that the claim allows can be bought now: every instance type is sold \
                        out, too small or above the price ceiling; allow more types or zones";

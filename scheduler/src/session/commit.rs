@@ -188,7 +188,7 @@ impl Session {
         let reason = Some(disruption.reason);
         let stands = |claim: &ClaimName, node: Option<&NodeName>| {
             let Some((known, node)) = world.claims.get(claim).zip(node) else { return false };
-            (!verdict::objects(world, (known, node), now_ms) || verdict::overrides(known, reason))
+            (!verdict::objects(world, known, node, now_ms) || verdict::overrides(known, reason))
                 && verdict::moved(world, node).all(|pod| moves.contains(&pod.uid))
         };
         disruption.reason == DisruptionReason::Excess
@@ -208,8 +208,7 @@ impl Session {
         }
         let world = self.state.view().world();
         let known = world.claims.get(claim)?;
-        let objected =
-            node.is_some_and(|node| verdict::objects(world, (known, node), self.now_ms()));
+        let objected = node.is_some_and(|node| verdict::objects(world, known, node, self.now_ms()));
         if objected && verdict::overrides(known, Some(reason)) {
             return None;
         }

@@ -24,7 +24,7 @@ use crate::wire::timestamp;
 /// How long recording a plan may take. Recording is one or a few etcd transactions.
 const APPLY_DEADLINE: Duration = Duration::from_secs(5);
 /// How long a recorded plan may wait before it must not be started, in milliseconds.
-const PLAN_TTL_MS: i64 = 60_000;
+pub const PLAN_TTL_MS: i64 = 60_000;
 /// Most requests waiting for the actuator.
 pub const QUEUE: usize = 64;
 
@@ -61,7 +61,7 @@ pub struct Parcel {
 
 /// What became of an order.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct Dispatched {
     /// Needs it served.
     pub keys: Vec<String>,
     /// Parts that were refused, or why nothing was recorded.
@@ -134,7 +134,7 @@ impl Parcel {
 pub async fn run(
     mut numbering: Numbering,
     mut parcels: mpsc::Receiver<Parcel>,
-    outcomes: mpsc::Sender<Outcome>,
+    outcomes: mpsc::Sender<Dispatched>,
 ) {
     let mut apart = None;
     loop {
@@ -151,7 +151,7 @@ pub async fn run(
             let name = reason::of_status(status).map(|(name, _)| name).unwrap_or_default();
             tracing::warn!(reason = name, message = status.message(), "actuator refused a request");
         }
-        if outcomes.send(Outcome { keys: parcel.keys, result }).await.is_err() {
+        if outcomes.send(Dispatched { keys: parcel.keys, result }).await.is_err() {
             return;
         }
     }

@@ -6,11 +6,13 @@
 
 use std::collections::BTreeMap;
 
+use longshore_proto::limits::DIRECTIVE_TTL_MS;
 use longshore_proto::types::v1::NodeClaim;
 
 /// How long an effect may stay unseen before the watched truth wins, in milliseconds. Longer than
 /// a directive may wait in the watcher's queue.
 pub const EFFECT_TTL_MS: i64 = 30_000;
+const _: () = assert!(EFFECT_TTL_MS > DIRECTIVE_TTL_MS as i64);
 
 /// What was asked for one claim.
 #[derive(Clone, Debug, Default)]

@@ -27,7 +27,8 @@ pub fn pod(
     state: &ClusterState,
     planning: &Planning,
     outage: Option<&Outage>,
-    (namespace, name): (&str, &str),
+    namespace: &str,
+    name: &str,
 ) -> Result<(PodUid, ExplainPodResponse), Status> {
     let named = |pod: &&std::sync::Arc<Pod>| pod.key.namespace == namespace && pod.key.name == name;
     let Some(pod) = state.view().world().pods.values().find(named) else {
@@ -50,7 +51,7 @@ pub fn pod(
 #[must_use]
 pub fn choice(input: &PlanInput, pod: &PodUid) -> Option<v1::Explanation> {
     let plan = longshore_core::plan(input);
-    wire::explanation::of(input, &plan, (pod.as_str(), Asked::Pod(pod)))
+    wire::explanation::of(input, &plan, pod.as_str(), Asked::Pod(pod))
 }
 
 impl Session {
@@ -58,8 +59,7 @@ impl Session {
     pub(super) fn answer(&mut self, query: Query) {
         let Query::ExplainPod { namespace, name, answer } = query;
         let outage = self.outage.as_ref();
-        let pod = (namespace.as_str(), name.as_str());
-        let told = self::pod(&self.state, &self.planning, outage, pod);
+        let told = self::pod(&self.state, &self.planning, outage, &namespace, &name);
         let region = self.region();
         let (uid, told) = match told {
             Ok(told) => told,

@@ -12,7 +12,7 @@ use longshore_runtime::planted;
 use tonic::Status;
 
 use super::Session;
-use super::dispatch::Outcome;
+use super::dispatch::Dispatched;
 use super::protocol::{Step, bounded};
 
 /// A plan that the watcher refused in part is made anew after this long, not at once: what stood in
@@ -124,7 +124,7 @@ impl Session {
         self.planning.cadence.wake_after(REFUSED_AGAIN);
     }
 
-    pub(super) fn outcome(&mut self, outcome: &Outcome) {
+    pub(super) fn outcome(&mut self, outcome: &Dispatched) {
         let now_ms = self.session_ms();
         for key in &outcome.keys {
             if outcome.result.is_err() {

@@ -16,6 +16,7 @@ use longshore_core::vocabulary::ids::ClaimName;
 use longshore_proto::capacity::v1::{InterruptionKind, LaunchPhase};
 use longshore_proto::cluster::v1::directive::Action;
 use longshore_proto::cluster::v1::{DeleteClaim, DisruptClaim, RecordLaunchFailure, RegisterNode};
+use longshore_proto::provider_id::instance_id;
 use longshore_proto::types::v1::{NodeClaim, Termination};
 use longshore_runtime::planted;
 use prost_types::Timestamp;
@@ -157,12 +158,6 @@ pub fn steps(world: &World<'_>) -> Vec<Due> {
     let gathers = world.gathers_nodes();
     let claims = claims.filter(|due| !gathers || !world.is_gathered(&due.step));
     claims.chain(world.orphans()).collect()
-}
-
-/// EC2 id inside a provider id; empty when there is none.
-#[must_use]
-pub fn instance_id(provider_id: &str) -> &str {
-    provider_id.rsplit('/').next().unwrap_or_default()
 }
 
 impl World<'_> {

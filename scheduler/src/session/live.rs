@@ -11,13 +11,14 @@ use longshore_core::ids::{ClaimName, NodeName};
 use longshore_proto::cluster::v1::RecordLaunchFailure;
 use longshore_proto::cluster::v1::directive::Action;
 use longshore_proto::limits::LAUNCHES_PER_APPLY_MAX;
+use longshore_proto::provider_id;
 use longshore_proto::types::v1::{ClusterFacts, Launch, NodeClaim, NodeClass, Termination};
 use longshore_runtime::planted;
 use prost::Message;
 
 use super::dispatch::{Order, Parcel};
 use super::lifecycle::{self, Due, Evidence, World};
-use super::outage::{self, Outage};
+use super::outage;
 use super::outbox::Origin;
 use super::sightings::Sightings;
 use super::status::{self, Written};
@@ -178,7 +179,7 @@ impl Session {
     /// True when EC2 has announced that it takes the claim's instance away.
     pub(super) fn is_interrupted(&self, claim: &str) -> bool {
         let Some(claim) = self.state.watched().get(claim) else { return false };
-        let id = lifecycle::instance_id(&claim.provider_id);
+        let id = provider_id::instance_id(&claim.provider_id);
         let region = self.region();
         region.is_some_and(|region| region.read(|state| state.is_leaving(id)))
     }
@@ -186,16 +187,7 @@ impl Session {
     /// Notes whether the region is within reach, and tells people when that has changed.
     pub(super) fn watch_region(&mut self) {
         let found = outage::of(self.state.facts(), &self.regions);
-        let reason = |outage: &Option<Outage>| outage.as_ref().map(|outage| outage.reason);
-        if reason(&found) != reason(&self.outage) {
-            let cluster = self.state.cluster_id();
-            match &found {
-                Some(outage) => {
-                    tracing::warn!(cluster, reason = outage.reason, "{}", outage.message)
-                }
-                None => tracing::info!(cluster, "the cluster's region is within reach again"),
-            }
-        }
+        outage::tell(self.state.cluster_id(), self.outage.as_ref(), found.as_ref());
         self.outage = found;
     }
 

@@ -42,6 +42,17 @@ impl Outage {
     }
 }
 
+/// Logs that the outage of a cluster's region is another than before.
+pub fn tell(cluster: &str, before: Option<&Outage>, now: Option<&Outage>) {
+    if before.map(|outage| outage.reason) == now.map(|outage| outage.reason) {
+        return;
+    }
+    match now {
+        Some(Outage { reason, message }) => tracing::warn!(cluster, reason, "{message}"),
+        None => tracing::info!(cluster, "the cluster's region is within reach again"),
+    }
+}
+
 /// The outage of a cluster's region, if there is one.
 #[must_use]
 pub fn of(facts: Option<&ClusterFacts>, regions: &Regions) -> Option<Outage> {
@@ -56,7 +67,7 @@ pub fn of(facts: Option<&ClusterFacts>, regions: &Regions) -> Option<Outage> {
         Ok(region) => region,
         Err(Unfound::Unserved) => {
             let late = regions.age() >= ANNOUNCED_AFTER;
-            return late.then(|| unserved((account, name), regions));
+            return late.then(|| unserved(account, name, regions));
         }
         Err(Unfound::Accounts(accounts)) => return Some(ambiguous(name, &accounts)),
     };
@@ -73,7 +84,7 @@ fn ambiguous(name: &str, accounts: &[String]) -> Outage {
     Outage { reason: ACCOUNT_REQUIRED, message }
 }
 
-fn unserved((account, name): (&str, &str), regions: &Regions) -> Outage {
+fn unserved(account: &str, name: &str, regions: &Regions) -> Outage {
     let known = regions.names();
     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
     let message = format!(

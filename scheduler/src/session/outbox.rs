@@ -9,7 +9,7 @@ use std::time::Duration;
 use longshore_proto::cluster::v1 as cluster;
 use longshore_proto::cluster::v1::directive::Action;
 use longshore_proto::cluster::v1::sync_response::Message;
-use longshore_proto::limits::DIRECTIVE_QUEUE;
+use longshore_proto::limits::{DIRECTIVE_QUEUE, DIRECTIVE_TTL_MS};
 use longshore_runtime::backoff::{Backoff, BackoffPolicy};
 use longshore_runtime::clock::Clock;
 use longshore_runtime::entropy::Entropy;
@@ -20,8 +20,6 @@ use tonic::Status;
 use super::lifecycle::is_urgent;
 use crate::wire::timestamp;
 
-/// How long a directive may wait before it must not be started, in milliseconds.
-pub const DIRECTIVE_TTL_MS: i64 = 20_000;
 /// How long a need rests after it was met, until watched state shows it, in milliseconds.
 const REST_AFTER_DONE_MS: i64 = 2_000;
 /// Beginnings of the keys under which the status of objects is said.
@@ -153,12 +151,12 @@ impl Outbox {
         }
         self.next_id += 1;
         let directive_id = self.directive_id();
-        let until_ms = origin.now_ms + DIRECTIVE_TTL_MS;
+        let until_ms = origin.now_ms + i64::from(DIRECTIVE_TTL_MS);
         let creates = matches!(action, Action::CreateClaim(_));
         let directive = cluster::Directive {
             directive_id: directive_id.clone(),
             plan_id: origin.plan_id.to_owned(),
-            expire_time: Some(timestamp(self.clock.now_ms() + DIRECTIVE_TTL_MS)),
+            expire_time: Some(timestamp(self.clock.now_ms() + i64::from(DIRECTIVE_TTL_MS))),
             traceparent: origin.traceparent.to_owned(),
             action: Some(action),
         };

@@ -15,19 +15,20 @@ use longshore_core::reason::Obstacle;
 use longshore_core::vocabulary::ids::{
     CatalogueId, ClaimName, OverlayName, PodUid, PoolName, ShapeId,
 };
+use longshore_core::world::view::World;
+use longshore_proto::provider_id::instance_id;
 use longshore_runtime::backoff::{Backoff, BackoffPolicy};
 use longshore_runtime::planted;
 use longshore_runtime::platform::Platform;
-use longshore_runtime::propagate;
 use longshore_runtime::workers::{JobError, Urgency, Workers};
 use tokio::time::Instant;
-use tracing::Span;
 
 use super::cadence::{Cadence, Stir};
-use super::lifecycle::instance_id;
+use super::foresight;
 use super::overlays::Kept;
 pub use super::proposal::Proposal;
-use super::proposal::propose;
+use super::proposal::{self, Asked};
+use super::quarantine::{Quarantine, Suspect};
 use super::state::ClusterState;
 use super::unclaimed::{self, Unclaimed};
 use crate::region::directory::Region;
@@ -41,6 +42,14 @@ const FAILED_AGAIN: BackoffPolicy =
 /// Places that are kept for pods to come, by node or claim and by shape.
 type Places = BTreeMap<String, BTreeMap<ShapeId, i64>>;
 
+/// What a job of the planner came to.
+enum Done {
+    /// A plan.
+    Planned(Option<Proposal>),
+    /// What the planner fails on, in this world, with what it said.
+    Found(BTreeSet<Suspect>, Arc<World>, String),
+}
+
 /// State of the loop.
 pub struct Planning {
     session_epoch: u64,
@@ -49,9 +58,13 @@ pub struct Planning {
     /// When to plan.
     pub cadence: Cadence,
     workers: Workers,
-    running: Option<BoxFuture<'static, Result<Option<Proposal>, JobError>>>,
+    running: Option<BoxFuture<'static, Result<Done, JobError>>>,
     /// Delays after plans that failed.
     failures: Backoff,
+    /// What the planner said when it failed, until it is known on what.
+    failed_with: Option<String>,
+    /// What it fails on.
+    quarantine: Quarantine,
     newest: Option<Proposal>,
     nominations: BTreeMap<String, Vec<String>>,
     /// Places that the newest plan keeps on each claim or its node for pods that are to come.
@@ -78,6 +91,8 @@ impl Planning {
             workers: platform.workers.clone(),
             running: None,
             failures: Backoff::new(FAILED_AGAIN, platform.entropy.clone()),
+            failed_with: None,
+            quarantine: Quarantine::default(),
             newest: None,
             nominations: BTreeMap::new(),
             kept: BTreeMap::new(),
@@ -216,17 +231,31 @@ impl Planning {
         if !due || self.running.is_some() {
             return;
         }
-        let coming = state.foresight().coming().clone();
+        let mut coming = state.foresight().coming().clone();
         let (traceparents, consolidates) = self.cadence.begin(!coming.is_empty());
         self.plans += 1;
         let plan_id = format!("{}-{}-{}", state.cluster_id(), self.session_epoch, self.plans);
-        let span = plan_span(state, &plan_id, &traceparents);
+        let span = proposal::span(state.cluster_id(), &plan_id, &traceparents);
         region.read(|known| state.refresh_pools(known, now_ms));
         self.opening.retain(|claim| state.is_starting(claim.as_str()));
         let input = PlanInput { consolidates, ..self.input(state, region, now_ms) };
-        let job = move || propose(input, &coming, plan_id, span);
-        let planned = self.workers.run(state.cluster_id(), Urgency::Live, job);
-        self.running = Some(Box::pin(planned));
+        let (input, left_out) = self.quarantine.applied(input, &mut coming);
+        let (tenant, failed_with) = (state.cluster_id(), self.failed_with.take());
+        self.running = Some(match failed_with {
+            None => {
+                let asked = Asked { input, coming, plan_id, span, left_out };
+                let job = move || Done::Planned(proposal::propose(asked, foresight::plan));
+                Box::pin(self.workers.run(tenant, Urgency::Live, job))
+            }
+            // Many plans: other clusters come first.
+            Some(said) => {
+                let job = move || {
+                    let at_fault = proposal::at_fault(&input, &coming, foresight::plan);
+                    Done::Found(at_fault, input.world, said)
+                };
+                Box::pin(self.workers.run(tenant, Urgency::WhatIf, job))
+            }
+        });
     }
 
     /// The plan under way, when it is done. Waits for ever when none is under way.
@@ -236,16 +265,19 @@ impl Planning {
         self.running = None;
         self.cadence.ended();
         match outcome {
-            Ok(proposal) => {
+            Ok(Done::Planned(proposal)) => {
                 self.failures.reset();
                 self.cadence.release();
-                proposal
+                return proposal;
             }
-            Err(error) => {
-                self.failed(&error);
-                None
+            Ok(Done::Found(at_fault, world, said)) => {
+                self.quarantine.hold(at_fault, &world, &said);
+                self.cadence.release();
+                self.want("");
             }
+            Err(error) => self.failed(&error),
         }
+        None
     }
 
     /// A plan has not come about: the same world is likely to fail again, so the next one waits.
@@ -255,6 +287,9 @@ impl Planning {
         if planted::is("S20s") {
             return;
         }
+        if let JobError::Panicked(said) = error {
+            self.failed_with = Some(said.clone());
+        }
         self.cadence.hold(wait);
         self.cadence.wake_after(wait);
     }
@@ -263,7 +298,7 @@ impl Planning {
     /// names the claims of its launches, in order; a launch that was skipped has none.
     pub fn adopt(
         &mut self,
-        proposal: Proposal,
+        mut proposal: Proposal,
         launched: &[Option<String>],
         state: &ClusterState,
         now_ms: i64,
@@ -280,8 +315,8 @@ impl Planning {
                 self.nominations.entry(claim).or_default().push(placement.pod.to_string());
             }
         }
-        let kept = proposal.kept.iter();
-        self.kept = kept.filter_map(|(on, places)| Some((claim(on)?, places.clone()))).collect();
+        let kept = std::mem::take(&mut proposal.kept).into_iter();
+        self.kept = kept.filter_map(|(on, places)| Some((claim(&on)?, places))).collect();
         if let Some(wake_ms) = proposal.plan.wake_ms {
             let wait_ms = u64::try_from(wake_ms - now_ms).unwrap_or(0);
             self.cadence.wake_after(Duration::from_millis(wait_ms));
@@ -336,67 +371,5 @@ impl Planning {
     }
 }
 
-fn plan_span(state: &ClusterState, plan_id: &str, traceparents: &[String]) -> Span {
-    let span = tracing::info_span!(
-        "scheduler.plan",
-        cluster = state.cluster_id(),
-        plan_id,
-        placed = tracing::field::Empty,
-        launches = tracing::field::Empty,
-        unplaced = tracing::field::Empty,
-        disruptions = tracing::field::Empty,
-        refused = tracing::field::Empty,
-    );
-    let mut traceparents = traceparents.iter();
-    if let Some(first) = traceparents.next() {
-        propagate::set_parent(&span, first);
-    }
-    traceparents.for_each(|other| propagate::add_link(&span, other));
-    span
-}
-
 #[cfg(test)]
-mod tests {
-    use longshore_core::answer::Plan;
-
-    use super::*;
-
-    fn proposal(told: &[&str], fit: &[&str]) -> Proposal {
-        let turns = fit.iter().map(|claim| (ClaimName::new(claim), 0)).collect();
-        Proposal {
-            plan_id: String::new(),
-            plan: Arc::new(Plan { turns, ..Plan::default() }),
-            closed: BTreeMap::new(),
-            opening: told.iter().map(|claim| ClaimName::new(claim)).collect(),
-            tainted: BTreeSet::new(),
-            certain: Vec::new(),
-            kept: BTreeMap::new(),
-            span: Span::none(),
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_planner_that_fails_is_asked_again_by_itself_and_ever_later() {
-        let entropy = longshore_runtime::entropy::Entropy::seeded(1);
-        let platform = Platform { entropy, ..Platform::system() };
-        let mut planning = Planning::new(1, Settings::default(), &platform);
-        let mut wait = || {
-            planning.failed(&JobError::Panicked("no such shelf".to_owned()));
-            planning.want("");
-            planning.wake_at().unwrap() - Instant::now()
-        };
-        let waits: Vec<Duration> = (0..12).map(|_| wait()).collect();
-        assert!(waits.iter().all(|wait| *wait >= FAILED_AGAIN.minimum / 2), "{waits:?}");
-        assert!(waits.iter().max() > Some(&(4 * FAILED_AGAIN.minimum)), "{waits:?}");
-    }
-
-    #[test]
-    fn a_plan_is_overtaken_when_a_node_opens_that_it_held_for_unfit() {
-        let mut planning = Planning::new(1, Settings::default(), &Platform::system());
-        assert!(!planning.has_overtaken(&proposal(&[], &[])));
-        planning.opens("a");
-        assert!(planning.has_overtaken(&proposal(&[], &["b"])));
-        assert!(!planning.has_overtaken(&proposal(&[], &["a"])), "it was seen fit");
-        assert!(!planning.has_overtaken(&proposal(&["a"], &[])), "it was told before");
-    }
-}
+mod tests;

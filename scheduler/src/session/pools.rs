@@ -81,6 +81,7 @@ const fn reason(obstacle: &Obstacle) -> &'static str {
         Obstacle::NoCatalogue => "CatalogueUnknown",
         Obstacle::NoInstanceType { .. } => "NoInstanceType",
         Obstacle::NoOffering { .. } => "NoOffering",
+        Obstacle::PlannerFails { .. } => "PlannerFails",
         Obstacle::None
         | Obstacle::NotWaiting
         | Obstacle::OptedOut

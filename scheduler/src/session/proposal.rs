@@ -4,6 +4,7 @@
 //! about.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use longshore_core::answer::Plan;
@@ -13,10 +14,11 @@ use longshore_core::reason::Obstacle;
 use longshore_core::vocabulary::ids::{ClaimName, NodeName, PoolName};
 use longshore_core::vocabulary::taint::DISRUPTED;
 use longshore_core::world::view::World;
-use longshore_runtime::planted;
+use longshore_runtime::{planted, propagate};
 use tracing::Span;
 
 use super::foresight::{self, Coming, Kept};
+use super::quarantine::{self, LeftOut, Suspect};
 
 /// Most refusals of one plan that are logged one by one.
 const VIOLATIONS_TOLD: usize = 20;
@@ -41,11 +43,29 @@ pub struct Proposal {
     pub span: Span,
 }
 
+/// Makes a plan that counts on pods to come, as [`foresight::plan`] does.
+pub type Planner = fn(PlanInput, &Coming) -> (PlanInput, Plan);
+
+/// What a plan is asked for.
+pub struct Asked {
+    /// The question.
+    pub input: PlanInput,
+    /// Pods that are to come.
+    pub coming: Coming,
+    /// Name of the plan.
+    pub plan_id: String,
+    /// Its span.
+    pub span: Span,
+    /// What is not in the question.
+    pub left_out: LeftOut,
+}
+
 /// Plans, with pods that are to come, and asks for a second opinion.
 #[must_use]
-pub fn propose(input: PlanInput, coming: &Coming, plan_id: String, span: Span) -> Option<Proposal> {
+pub fn propose(asked: Asked, planner: Planner) -> Option<Proposal> {
+    let Asked { input, coming, plan_id, span, left_out } = asked;
     let _entered = span.enter();
-    let (input, plan) = foresight::plan(input, coming);
+    let (input, plan) = planner(input, &coming);
     let (mut plan, violations) = check::cut(plan, &input);
     report(&plan_id, &violations);
     if planted::is("S16") && !violations.is_empty() {
@@ -58,10 +78,44 @@ pub fn propose(input: PlanInput, coming: &Coming, plan_id: String, span: Span) -
     span.record("launches", plan.launches.len());
     span.record("unplaced", plan.unplaced.len());
     span.record("disruptions", plan.disruptions.len());
-    let closed = longshore_core::offers::closed_pools(&input);
+    let mut closed = longshore_core::offers::closed_pools(&input);
+    left_out.tell(&mut plan, &mut closed);
     let tainted = tainted(&input.world);
     let (plan, opening, span) = (Arc::new(plan), input.opening, span.clone());
     Some(Proposal { plan_id, plan, closed, opening, tainted, certain, kept, span })
+}
+
+/// What the planner fails on, or whoever looks after it.
+#[must_use]
+pub fn at_fault(input: &PlanInput, coming: &Coming, planner: Planner) -> BTreeSet<Suspect> {
+    quarantine::find(input, |tried| {
+        let planned = || {
+            let (input, plan) = planner(tried.clone(), coming);
+            let (plan, _) = check::cut(plan, &input);
+            longshore_core::answer::certain(&plan, &input)
+        };
+        catch_unwind(AssertUnwindSafe(planned)).is_err()
+    })
+}
+
+/// The span of a plan, which belongs to the traces of all that asked for it.
+pub(super) fn span(cluster: &str, plan_id: &str, traceparents: &[String]) -> Span {
+    let span = tracing::info_span!(
+        "scheduler.plan",
+        cluster,
+        plan_id,
+        placed = tracing::field::Empty,
+        launches = tracing::field::Empty,
+        unplaced = tracing::field::Empty,
+        disruptions = tracing::field::Empty,
+        refused = tracing::field::Empty,
+    );
+    let mut traceparents = traceparents.iter();
+    if let Some(first) = traceparents.next() {
+        propagate::set_parent(&span, first);
+    }
+    traceparents.for_each(|other| propagate::add_link(&span, other));
+    span
 }
 
 /// A mistake of the planner costs what it is about, and somebody has to hear of it.

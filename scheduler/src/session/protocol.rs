@@ -5,7 +5,10 @@
 
 use longshore_proto::cluster::v1 as cluster;
 use longshore_proto::cluster::v1::sync_request::Message;
-use longshore_proto::limits::{PROTOCOL_VERSION, is_spoken};
+use longshore_proto::cluster::v1::sync_response::Message as Answer;
+use longshore_proto::limits::{
+    BOOKMARK_INTERVAL_SECONDS, MESSAGE_BYTES_MAX, PROTOCOL_VERSION, SYNC_WINDOW, is_spoken,
+};
 use longshore_proto::reason::Reason;
 use longshore_proto::types::v1::ObjectChange;
 use longshore_runtime::planted;
@@ -17,6 +20,22 @@ use tonic::Status;
 pub const OBJECTS_MAX: u64 = 1_000_000;
 /// Largest snapshot, in bytes: as many objects of a kilobyte each.
 const SNAPSHOT_BYTES_MAX: usize = 1024 * 1024 * 1024;
+
+/// Resumption is never promised: a scheduler keeps nothing that outlives its stream.
+#[must_use]
+pub fn welcome() -> Answer {
+    Answer::Welcome(cluster::Welcome {
+        resumed: false,
+        resume_revision: 0,
+        window: SYNC_WINDOW,
+        message_bytes_max: u32::try_from(MESSAGE_BYTES_MAX).unwrap_or(u32::MAX),
+        bookmark_interval: Some(prost_types::Duration {
+            seconds: i64::try_from(BOOKMARK_INTERVAL_SECONDS).unwrap_or(i64::MAX),
+            nanos: 0,
+        }),
+        protocol_version: PROTOCOL_VERSION,
+    })
+}
 
 /// What the session does next.
 #[derive(Debug)]

@@ -5,6 +5,7 @@
 use longshore_core::capacity_group::CapacityGroup;
 use longshore_proto::capacity::v1::InstanceState;
 use longshore_proto::cluster::v1::RecordLaunch;
+use longshore_proto::provider_id;
 use longshore_proto::types::v1::NodeClaim;
 
 use crate::region::RegionState;
@@ -20,7 +21,7 @@ pub fn launch(
 ) -> RecordLaunch {
     let mut record = RecordLaunch {
         claim: claim.name.clone(),
-        provider_id: format!("aws:///{}/{}", instance.zone, instance.instance_id),
+        provider_id: provider_id::of(&instance.zone, &instance.instance_id),
         instance_type: instance.instance_type.clone(),
         zone: instance.zone.clone(),
         zone_id: instance.zone_id.clone(),

@@ -7,22 +7,26 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use longshore_proto::limits::DIRECTIVE_TTL_MS;
 use longshore_runtime::planted;
 use tokio::time::Instant;
 
 use super::breaker::Breaker;
+use super::dispatch::PLAN_TTL_MS;
 use super::sightings::Sightings;
 use crate::counters::{Counters, OneMore};
 
 /// How long a view must have been whole before absence in it means anything, in milliseconds: what
-/// an earlier session asked for is carried out and seen by then, since directives live for 20 s.
+/// an earlier session asked for is carried out and seen by then: it is longer than directives live.
 const SETTLE_MS: i64 = 30_000;
+const _: () = assert!(SETTLE_MS > DIRECTIVE_TTL_MS as i64);
 /// A session that has not looked for this long was stopped, in milliseconds: what it knows is old.
 /// Longer than any pass, and than the timer behind every signal.
 const STALL_MS: i64 = 10_000;
 /// How long a launch that was asked of the actuator may take to be seen, in milliseconds: longer
 /// than a recorded plan may wait.
 const LAUNCH_SEEN_MS: i64 = 90_000;
+const _: () = assert!(LAUNCH_SEEN_MS > PLAN_TTL_MS);
 /// How long a node whose disruption was called off is left alone, in milliseconds.
 const SPARED_MS: i64 = 5 * 60 * 1000;
 /// Most nodes that are named when something is frozen.

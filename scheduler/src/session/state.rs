@@ -20,7 +20,7 @@ use super::company::Company;
 use super::effects::Effects;
 use super::foresight::Foresight;
 use super::joined::Joined;
-use super::stir;
+use super::stir::{self, demand};
 use super::tombstones::{self, Tombstones};
 use crate::wire::{self, WireError, object};
 
@@ -390,11 +390,6 @@ impl ClusterState {
         let stirs = over.iter().map(|name| self.show_claim(name) > Stir::Nothing);
         demand(stirs.fold(false, |any, one| any | one))
     }
-}
-
-/// More than an echo, when it makes a difference.
-const fn demand(differs: bool) -> Stir {
-    if differs { Stir::Demand } else { Stir::Nothing }
 }
 
 #[cfg(test)]

@@ -11,6 +11,12 @@ use longshore_core::world::view::{Change, ObjectRef, World};
 
 use super::cadence::Stir;
 
+/// More than an echo, when it makes a difference.
+#[must_use]
+pub const fn demand(differs: bool) -> Stir {
+    if differs { Stir::Demand } else { Stir::Nothing }
+}
+
 /// What a change calls for that makes a difference to this world.
 #[must_use]
 pub fn of(change: &Change, world: &World) -> Stir {

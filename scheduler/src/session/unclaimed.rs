@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use longshore_core::vocabulary::ids::{InstanceTypeName, PoolName};
 use longshore_proto::capacity::v1::InstanceState;
+use longshore_proto::provider_id::instance_id;
 use longshore_proto::types::v1::NodeClaim;
 
-use super::lifecycle::instance_id;
 use crate::region::RegionState;
 
 /// Instances of a cluster by pool and type.

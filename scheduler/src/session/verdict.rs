@@ -51,7 +51,7 @@ pub fn moved<'a>(world: &'a World, node: &NodeName) -> impl Iterator<Item = &'a 
 
 /// True when a pod of the node, the node or its claim asks not to be disrupted.
 #[must_use]
-pub fn objects(world: &World, (claim, node): (&NodeClaim, &NodeName), now_ms: i64) -> bool {
+pub fn objects(world: &World, claim: &NodeClaim, node: &NodeName, now_ms: i64) -> bool {
     let asks =
         claim.do_not_disrupt || world.nodes.get(node).is_some_and(|node| node.do_not_disrupt);
     let mut pods = world.pods_on(node).filter(|pod| !pod.deleting);
@@ -78,7 +78,7 @@ impl Bench<'_> {
         if !self.tainted.contains(&claim.name) {
             return Verdict::Wait;
         }
-        let objects = objects(self.world, (claim, node), self.now_ms);
+        let objects = objects(self.world, claim, node, self.now_ms);
         if objects && !overrides(claim, claim.disrupted) {
             return Verdict::Cancel;
         }

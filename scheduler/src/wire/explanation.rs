@@ -11,11 +11,7 @@ use super::plan::{candidate, reason};
 /// Explains pods by a plan that was made from this input, and writes it under the name that they
 /// were asked about by. None when nobody knows them.
 #[must_use]
-pub fn of(
-    input: &PlanInput,
-    plan: &Plan,
-    (name, asked): (&str, Asked<'_>),
-) -> Option<v1::Explanation> {
+pub fn of(input: &PlanInput, plan: &Plan, name: &str, asked: Asked<'_>) -> Option<v1::Explanation> {
     let shape = match asked {
         Asked::Pod(uid) => &input.world.pods.get(uid)?.shape,
         Asked::Shape(shape) => shape,
@@ -35,7 +31,7 @@ pub fn all(input: &PlanInput, plan: &Plan, names: &[String]) -> Vec<v1::Explanat
         let (uid, shape) = (PodUid::new(name), name.as_str().into());
         let is_pod = input.world.pods.contains_key(&uid);
         let asked = if is_pod { Asked::Pod(&uid) } else { Asked::Shape(&shape) };
-        of(input, plan, (name, asked))
+        of(input, plan, name, asked)
     });
     explained.collect()
 }
@@ -61,7 +57,7 @@ fn choice(choice: &Choice) -> v1::Choice {
         nodes: choice.nodes,
         place: Some(place),
         bound: choice.bound,
-        admitting_nodes: choice.admitting_hosts,
+        admitting_nodes: choice.admitting_nodes,
         shares: shares.collect(),
         company: company.collect(),
         node_price_micro_usd_per_hour: choice.node_price_micro_usd_per_hour.unwrap_or(0),

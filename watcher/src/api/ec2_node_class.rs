@@ -12,6 +12,7 @@ use super::instance_options::{
     BlockDeviceMapping, ConnectionTracking, CpuOptions, InstanceStorePolicy, MetadataOptions,
     NetworkInterface, block_device_rules, network_interface_rules,
 };
+use super::keys::labels;
 use super::kubelet::KubeletConfiguration;
 use super::schema::rules;
 use super::selector::{
@@ -179,9 +180,9 @@ impl AmiFamily {
 fn tag_rules() -> serde_json::Value {
     let set_by_us = [
         "eks:eks-cluster-name",
-        "karpenter.sh/nodepool",
+        labels::NODE_POOL,
         "karpenter.sh/nodeclaim",
-        "karpenter.k8s.aws/ec2nodeclass",
+        labels::EC2_NODE_CLASS,
     ];
     let reserved = format!("self.all(k, !(k in {}))", json!(set_by_us));
     rules(&[

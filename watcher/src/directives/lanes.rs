@@ -13,17 +13,16 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use longshore_proto::cluster::v1::directive::Action;
 use longshore_proto::cluster::v1::{Directive, DirectiveResult};
-use longshore_proto::limits::DIRECTIVE_QUEUE;
+use longshore_proto::limits::{DIRECTIVE_QUEUE, DIRECTIVE_TTL_MS};
+use longshore_proto::time::time_ms;
 use longshore_runtime::planted;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::Directives;
-use crate::project::duration::millis;
 
-/// How long a directive that expires may wait for its start: as long as the scheduler waits before
-/// it decides anew.
-pub const WAIT_MAX: Duration = Duration::from_secs(20);
+/// How long a directive that expires may wait for its start.
+pub const WAIT_MAX: Duration = Duration::from_millis(DIRECTIVE_TTL_MS as u64);
 /// Places in the lane of what ends something, and in that of all other writes: enough to keep an
 /// API server busy, few enough for its fairness.
 const PLACES: usize = 64;
@@ -40,7 +39,7 @@ impl Arrived {
     /// True when it must not be started any more.
     pub(super) fn is_expired(&self, now_ms: i64) -> bool {
         if planted::is("S23") {
-            return self.directive.expire_time.as_ref().is_some_and(|t| millis(t) <= now_ms);
+            return self.directive.expire_time.as_ref().is_some_and(|t| time_ms(t) <= now_ms);
         }
         self.directive.expire_time.is_some() && self.at.elapsed() > WAIT_MAX
     }

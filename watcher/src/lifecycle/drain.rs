@@ -8,6 +8,7 @@
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
+use longshore_proto::time::time_ms;
 use longshore_runtime::planted;
 
 use super::Step;
@@ -17,7 +18,6 @@ use crate::index::pods::{PodEntry, PodFacts};
 use crate::index::{Index, Now};
 use crate::names;
 use crate::project::claim::condition;
-use crate::project::duration::millis;
 
 /// A pod this long past its end is stuck, and no longer waited for, in milliseconds.
 const STUCK_AFTER_MS: i64 = 60_000;
@@ -199,6 +199,6 @@ fn forced(pod: &PodEntry, deadline_ms: i64, now_ms: i64) -> Option<u32> {
 #[must_use]
 pub fn is_protected(pod: &PodEntry, now_ms: i64) -> bool {
     let row = &pod.row;
-    let over = row.do_not_disrupt_until.as_ref().is_some_and(|until| millis(until) <= now_ms);
+    let over = row.do_not_disrupt_until.as_ref().is_some_and(|until| time_ms(until) <= now_ms);
     row.do_not_disrupt && !over
 }

@@ -58,12 +58,6 @@ pub fn timestamp(time: &Time) -> Timestamp {
     Timestamp { seconds: time.0.as_second(), nanos: time.0.subsec_nanosecond() }
 }
 
-/// Milliseconds since the epoch of a wire timestamp.
-#[must_use]
-pub fn millis(timestamp: &Timestamp) -> i64 {
-    timestamp.seconds.saturating_mul(1000) + i64::from(timestamp.nanos / 1_000_000)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,8 +1,8 @@
 //! Which labels of a pod belong to its shape.
 //!
-//! Invariant: a label that only tells pods of one workload apart stays out, or every rollout and
-//! every job would make new shapes, nor one that a pod gets only with its node, or no pod that runs
-//! would be like one that waits; unless the pod's own constraints refer to it.
+//! Invariant: two kinds of label stay out of a shape unless the pod's own constraints name them:
+//! those that differ between replicas, of which every rollout and every job would make new shapes,
+//! and those copied from the node at binding, which no waiting pod has.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -31,6 +31,9 @@ const BATCH: Duration = Duration::from_millis(5);
 const WELCOME_PATIENCE: Duration = Duration::from_secs(10);
 /// How long the scheduler may take to acknowledge a message; a large snapshot takes it seconds.
 const ACK_PATIENCE: Duration = Duration::from_secs(60);
+/// A link that has not come round for this long has stalled: bookmarks alone bring it round every
+/// few seconds.
+const ROUND_MAX: Duration = Duration::from_secs(120);
 /// Messages queued towards the connection: a full window, and as many results.
 const OUTBOUND: usize = 2 * SYNC_WINDOW as usize;
 
@@ -139,7 +142,9 @@ impl Link {
         let mut trace = String::new();
         let mut bookmark_at = Instant::now() + self.bookmark_interval;
         let mut silence = Silence::default();
+        let pulse = sessions.directives.platform.pulses.begin("session link", ROUND_MAX);
         loop {
+            pulse.beat();
             // In an order in which none starves another: what is first comes at most so often, and
             // results only while the connection takes them.
             tokio::select! {

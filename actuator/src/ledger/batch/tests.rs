@@ -5,6 +5,8 @@ use std::sync::Arc;
 use longshore_proto::capacity::v1::InterruptionKind;
 use longshore_proto::types::v1::Launch;
 
+use longshore_proto::types::v1::CapacityType;
+
 use super::*;
 use crate::cloud::{Instance, TAG_BATCH};
 use crate::ledger::MemoryStore;

@@ -5,7 +5,7 @@ use longshore_proto::types::v1::Launch;
 use prost::Message;
 
 use super::*;
-use crate::cloud::{Offer, Order, TemplateOffers};
+use crate::cloud::{FleetOffer, Order, TemplateOffers};
 
 fn moves() -> Vec<Move> {
     let failure = Failure { reason: "X".to_owned(), message: "x".to_owned(), retryable: true };
@@ -152,7 +152,7 @@ fn a_call_without_an_answer_is_repeated_as_it_was_made() {
         capacity_type: CapacityType::Spot,
         offers: vec![TemplateOffers {
             template: "t".to_owned(),
-            offers: vec![Offer {
+            offers: vec![FleetOffer {
                 instance_type: "m5.large".to_owned(),
                 zone: "a".to_owned(),
                 subnet_id: "s-1".to_owned(),

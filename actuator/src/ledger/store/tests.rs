@@ -2,6 +2,7 @@
 //! the integration tests.
 
 use super::*;
+use crate::ledger::{FenceRecord, FenceStep};
 
 fn term(revision: i64) -> Term {
     Term { key: b"leader".to_vec(), revision }

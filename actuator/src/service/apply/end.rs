@@ -179,7 +179,7 @@ impl Plan {
         let by_id = || self.found.instances.iter().find(|found| found.instance_id == instance_id);
         let seen = listed.or_else(by_id);
         let denied = !claim.is_empty() && self.found.unknown.contains(&instance_id);
-        if !seen.map_or(denied, |found| self.agrees(book, found, (&launch_id, &claim))) {
+        if !seen.map_or(denied, |found| self.agrees(book, found, &launch_id, &claim)) {
             let message = format!(
                 "no launch {launch_id:?} is recorded, and instance {instance_id:?} cannot be told to be of \
                  it, of cluster {} and of claim {claim:?}: its tags name another, or EC2 could not be \
@@ -189,7 +189,7 @@ impl Plan {
             let id = if instance_id.is_empty() { launch_id } else { instance_id };
             return Some(refuse(id, Reason::LaunchMismatch, message));
         }
-        let mut record = self.remembered(seen, &instance_id, (&launch_id, &claim));
+        let mut record = self.remembered(seen, &instance_id, &launch_id, &claim);
         record.termination_traceparent = traceparent;
         record.ending = true;
         record.set_phase(Phase::Terminating);
@@ -198,7 +198,7 @@ impl Plan {
     }
 
     /// True when an instance is the claim's as far as its tags say: none of them names another.
-    fn agrees(&self, book: &Book, instance: &Instance, (launch_id, claim): (&str, &str)) -> bool {
+    fn agrees(&self, book: &Book, instance: &Instance, launch_id: &str, claim: &str) -> bool {
         if self.stems(instance, launch_id) && !launch_id.is_empty() {
             return true;
         }
@@ -221,7 +221,8 @@ impl Plan {
         &self,
         instance: Option<&Instance>,
         instance_id: &str,
-        (launch_id, claim): (&str, &str),
+        launch_id: &str,
+        claim: &str,
     ) -> LaunchRecord {
         let mut known = instance.cloned().unwrap_or_else(|| Instance::unseen(instance_id));
         for (key, value) in

@@ -110,7 +110,7 @@ fn a_pending_launch_is_called_off() {
 fn malformed_plans_are_refused_whole() {
     let request = |launches: Vec<Launch>| ApplyPlanRequest {
         plan_id: "p".to_owned(),
-        expire_time: Some(wire::timestamp(1)),
+        expire_time: Some(longshore_proto::time::timestamp(1)),
         launches,
         ..ApplyPlanRequest::default()
     };

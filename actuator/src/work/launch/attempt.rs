@@ -4,15 +4,15 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use longshore_runtime::planted;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-use super::call::create_fleet;
+use super::call::{FleetCall, create_fleet};
+use super::patience::overdue;
 use super::{Heard, Members, Next, fail, note, outcome, resume};
-use crate::cloud::{CloudError, Offer, Order, TemplateOffers};
+use crate::cloud::{CloudError, FleetOffer, Order, TemplateOffers};
 use crate::ec2::blueprint;
 use crate::ec2::request::{Basis, Call, batch_tags, instance_tags, next_call};
 use crate::leader::{Leader, lock};
@@ -20,12 +20,6 @@ use crate::ledger::{
     BatchRecord, Book, Draft, Failure, LaunchRecord, LedgerError, Move, OrderRecord, batch_id,
 };
 use crate::nodeclass::{LOOKUP_FAILED, Resolved};
-
-/// Longest time a leader works on a launch, its answers outstanding apart: the next plan does
-/// better.
-const DEADLINE: Duration = Duration::from_secs(300);
-/// Most calls for one launch, over all leaders: far more than it has capacity types and templates.
-const ATTEMPTS_MAX: u32 = 40;
 
 pub async fn attempt(
     leader: &Leader,
@@ -65,14 +59,14 @@ pub async fn attempt(
     let asked = members.iter().filter_map(|launch| leader.record(launch.launch_id()));
     let asked: Vec<_> = asked.collect();
     let answer = create_fleet(leader, &asked, &order).await;
-    let deal = outcome::Deal {
+    let call = FleetCall {
         members: &asked,
         class: Some(&class),
         order: &order,
         found: &[],
         repeated: false,
     };
-    outcome::settle(leader, &deal, answer, heard).await
+    outcome::settle(leader, &call, answer, heard).await
 }
 
 /// The node class, when something can be launched from it; none when that is not known yet.
@@ -91,28 +85,6 @@ fn ready_class(leader: &Leader, launch: &LaunchRecord) -> Result<Option<Arc<Reso
         reason: "NODE_CLASS_NOT_READY".to_owned(),
         message: format!("{condition}: {}", problem.message),
         retryable: false,
-    })
-}
-
-/// Why no further call is made for a launch; none while there may be some.
-pub fn overdue(leader: &Leader, launch: &LaunchRecord) -> Option<Failure> {
-    let pace = leader.paces().of(launch.launch_id()).clone();
-    if (pace.since.elapsed() < DEADLINE && launch.attempts < ATTEMPTS_MAX) || planted::is("S9a") {
-        return None;
-    }
-    let reason = pace.heard.as_ref().map_or("LAUNCH_DEADLINE", |error| error.class.reason());
-    let said = pace.heard.as_ref().map_or_else(
-        || "its node class is not resolved, or it is not known what the region sells".to_owned(),
-        ToString::to_string,
-    );
-    Some(Failure {
-        reason: reason.to_owned(),
-        message: format!(
-            "no instance after {} calls in {} s ({said}); the next plan asks again",
-            launch.attempts,
-            pace.since.elapsed().as_secs()
-        ),
-        retryable: true,
     })
 }
 
@@ -186,7 +158,7 @@ async fn ask(leader: &Leader, members: &Members, order: &Order) -> Result<bool, 
         };
         let unmoved = expected.iter().all(unmoved);
         if unmoved {
-            note_call(book, draft, (&expected, &order), now_ms);
+            note_call(book, draft, &expected, &order, now_ms);
         }
         unmoved
     };
@@ -199,7 +171,8 @@ async fn ask(leader: &Leader, members: &Members, order: &Order) -> Result<bool, 
 fn note_call(
     book: &Book,
     draft: &mut Draft,
-    (members, order): (&[(String, u32)], &Order),
+    members: &[(String, u32)],
+    order: &Order,
     now_ms: i64,
 ) {
     let said = OrderRecord::from(order);
@@ -229,7 +202,7 @@ fn order(
     call: &Call,
     templates: BTreeMap<String, String>,
 ) -> Order {
-    let mut by_template: BTreeMap<String, Vec<Offer>> = BTreeMap::new();
+    let mut by_template: BTreeMap<String, Vec<FleetOffer>> = BTreeMap::new();
     for (image_id, offers) in &call.offers {
         let name = templates.get(image_id).cloned().unwrap_or_default();
         by_template.entry(name).or_default().extend(offers.iter().cloned());

@@ -5,9 +5,9 @@
 
 use longshore_proto::capacity::v1::InstancePhase;
 
-use super::outcome::Deal;
+use super::call::FleetCall;
 use super::{Heard, Members, Next};
-use crate::cloud::{Bought, Class, Instance, Outcome};
+use crate::cloud::{Class, FleetInstance, FleetOutcome, Instance};
 use crate::leader::Leader;
 use crate::ledger::{Answer, Awarded, Book, Draft, LedgerError, award};
 use crate::nodeclass::Resolved;
@@ -17,17 +17,17 @@ use crate::wire;
 /// was not to be had.
 pub async fn launched(
     leader: &Leader,
-    deal: &Deal<'_>,
-    outcome: Outcome,
+    call: &FleetCall<'_>,
+    outcome: FleetOutcome,
     heard: &mut Heard,
 ) -> Result<Next, LedgerError> {
     let mut instances: Vec<_> =
-        outcome.bought.iter().map(|bought| fresh_instance(leader, deal, bought)).collect();
+        outcome.bought.iter().map(|bought| fresh_instance(leader, call, bought)).collect();
     instances.sort_by(|one, other| one.instance_id.cmp(&other.instance_id));
     leader.inventory.send_modify(|inventory| {
         instances.iter().for_each(|instance| inventory.bought(instance.clone()));
     });
-    if deal.members.len() == 1 {
+    if call.members.len() == 1 {
         // Shown first: whoever sees the launch launched finds its instance. Of several it is not
         // known yet whose each is.
         instances.iter().for_each(|instance| wire::show_instance(&leader.board, instance));
@@ -36,8 +36,8 @@ pub async fn launched(
         instance_ids: instances.into_iter().map(|instance| instance.instance_id).collect(),
         ec2_request_id: outcome.request_id,
     };
-    let awarded = decide(leader, (&deal.order.client_token, deal.members), answer).await?;
-    if let Some(class) = deal.class {
+    let awarded = decide(leader, &call.order.client_token, call.members, answer).await?;
+    if let Some(class) = call.class {
         leader.fault_over(class);
     }
     if awarded.refused.is_empty() {
@@ -63,13 +63,14 @@ pub async fn adopt(
         ec2_request_id: String::new(),
     };
     let token = members.first().map(|launch| launch.client_token()).unwrap_or_default();
-    let awarded = decide(leader, (&token, members), answer).await?;
+    let awarded = decide(leader, &token, members, answer).await?;
     Ok(if awarded.refused.is_empty() { Next::Done } else { Next::Again })
 }
 
 async fn decide(
     leader: &Leader,
-    (token, members): (&str, &Members),
+    token: &str,
+    members: &Members,
     answer: Answer,
 ) -> Result<Awarded, LedgerError> {
     let token = token.to_owned();
@@ -93,28 +94,28 @@ async fn decide(
 }
 
 /// The instance as far as it is known before EC2 lists it.
-fn fresh_instance(leader: &Leader, deal: &Deal<'_>, bought: &Bought) -> Instance {
-    let zones = deal.class.map(Resolved::zones).unwrap_or_default();
+fn fresh_instance(leader: &Leader, call: &FleetCall<'_>, bought: &FleetInstance) -> Instance {
+    let zones = call.class.map(Resolved::zones).unwrap_or_default();
     Instance {
         instance_id: bought.instance_id.clone(),
         phase: InstancePhase::Pending,
         instance_type: bought.instance_type.clone(),
         zone: bought.zone.clone(),
         zone_id: zones.get(bought.zone.as_str()).map_or(String::new(), |id| (*id).to_owned()),
-        capacity_type: deal.order.capacity_type,
+        capacity_type: call.order.capacity_type,
         private_dns_name: String::new(),
-        image_id: image_of(leader, deal, &bought.instance_type),
+        image_id: image_of(leader, call, &bought.instance_type),
         launch_ms: leader.now_ms(),
-        tags: deal.order.tags.clone(),
+        tags: call.order.tags.clone(),
     }
 }
 
 /// The image that the instance boots: it is written on the claim before EC2 lists the instance. A
 /// repeated call may be of an earlier day, with other images.
-fn image_of(leader: &Leader, deal: &Deal<'_>, instance_type: &str) -> String {
+fn image_of(leader: &Leader, call: &FleetCall<'_>, instance_type: &str) -> String {
     let market = leader.market.borrow();
     let facts = market.listing.types.get(instance_type);
-    let class = deal.class.filter(|_| !deal.repeated);
+    let class = call.class.filter(|_| !call.repeated);
     let image = class.zip(facts).and_then(|(class, facts)| class.image_for(facts));
     image.map_or_else(String::new, |image| image.id.clone())
 }

@@ -11,18 +11,31 @@ use tokio::time::timeout;
 use tracing::{Instrument, Span, field};
 
 use super::Members;
-use crate::cloud::{Bought, CloudError, Order, Outcome};
+use crate::cloud::{CloudError, FleetInstance, FleetOutcome, Instance, Order};
 use crate::leader::Leader;
+use crate::nodeclass::Resolved;
 
 /// Longest time for a call; the client library tries it several times within.
 const ANSWER_WITHIN: Duration = Duration::from_secs(120);
+
+/// What was asked for whom.
+pub struct FleetCall<'a> {
+    pub members: &'a Members,
+    /// None when the class is not resolved at present.
+    pub class: Option<&'a Resolved>,
+    pub order: &'a Order,
+    /// What a look-up found of it, when that is less than was asked for.
+    pub found: &'a [Instance],
+    /// True when the same call was made before, and its answer never came.
+    pub repeated: bool,
+}
 
 /// Asks EC2 for what is recorded.
 pub async fn create_fleet(
     leader: &Leader,
     members: &Members,
     order: &Order,
-) -> Result<Outcome, CloudError> {
+) -> Result<FleetOutcome, CloudError> {
     let (span, shared) = spans(members, order);
     let asking = timeout(ANSWER_WITHIN, leader.cloud().launch(order)).instrument(span.clone());
     let answer = asking.await.unwrap_or_else(|_| Err(CloudError::silent("ec2:CreateFleet")));
@@ -77,13 +90,13 @@ fn spans(members: &Members, order: &Order) -> (Span, Vec<Span>) {
     (span, shared)
 }
 
-fn annotate(span: &Span, answer: &Result<Outcome, CloudError>) {
+fn annotate(span: &Span, answer: &Result<FleetOutcome, CloudError>) {
     let Ok(outcome) = answer else { return };
     span.record("ec2.bought", outcome.bought.len());
     if outcome.bought.is_empty() {
         return;
     }
-    let of = |part: fn(&Bought) -> &str| {
+    let of = |part: fn(&FleetInstance) -> &str| {
         let mut all: Vec<_> = outcome.bought.iter().map(part).collect();
         all.sort_unstable();
         all.dedup();

@@ -11,10 +11,11 @@ use longshore_proto::types::v1::CapacityType;
 use longshore_runtime::planted;
 use tokio::time::Instant;
 
-use super::resume::must_show;
+use super::call::FleetCall;
+use super::patience::must_show;
 use super::{Heard, Members, Next, award, fail, note, record};
 use crate::catalogue::{CLOSED_MS, OfferingKey};
-use crate::cloud::{Class, CloudError, Instance, Offer, Order, Outcome, Shortage};
+use crate::cloud::{Class, CloudError, FleetOffer, FleetOutcome, Order, Shortage};
 use crate::leader::{Leader, lock};
 use crate::ledger::{Failure, LedgerError, Move};
 use crate::nodeclass::{Problem, Resolved};
@@ -29,99 +30,87 @@ const TEMPLATES_MISSING_MAX: u32 = 3;
 /// How long EC2 may take to learn of an instance profile that was just made.
 const PROFILE_KNOWN_WITHIN: Duration = Duration::from_secs(60);
 
-/// What was asked for whom.
-pub struct Deal<'a> {
-    pub members: &'a Members,
-    /// None when the class is not resolved at present.
-    pub class: Option<&'a Resolved>,
-    pub order: &'a Order,
-    /// What a look-up found of it, when that is less than was asked for.
-    pub found: &'a [Instance],
-    /// True when the same call was made before, and its answer never came.
-    pub repeated: bool,
-}
-
 /// What an answer comes to. When the ledger cannot take that down, the answer is kept: EC2 has said
 /// all that it will.
 pub async fn settle(
     leader: &Leader,
-    deal: &Deal<'_>,
-    answer: Result<Outcome, CloudError>,
+    call: &FleetCall<'_>,
+    answer: Result<FleetOutcome, CloudError>,
     heard: &mut Heard,
 ) -> Result<Next, LedgerError> {
-    let next = conclude(leader, deal, answer.clone(), heard).await;
+    let next = conclude(leader, call, answer.clone(), heard).await;
     if next.is_err() {
-        keep(leader, deal, answer);
+        keep(leader, call, answer);
     }
     next
 }
 
 /// Keeps an answer that nothing can be concluded from yet: another call would get the same.
-fn keep(leader: &Leader, deal: &Deal<'_>, answer: Result<Outcome, CloudError>) {
-    let client_token = deal.order.client_token.clone();
-    let answered = Arc::new(Answered { client_token, answer, repeated: deal.repeated });
-    note(leader, deal.members, |pace| pace.answered = Some(Arc::clone(&answered)));
+fn keep(leader: &Leader, call: &FleetCall<'_>, answer: Result<FleetOutcome, CloudError>) {
+    let client_token = call.order.client_token.clone();
+    let answered = Arc::new(Answered { client_token, answer, repeated: call.repeated });
+    note(leader, call.members, |pace| pace.answered = Some(Arc::clone(&answered)));
 }
 
 async fn conclude(
     leader: &Leader,
-    deal: &Deal<'_>,
-    answer: Result<Outcome, CloudError>,
+    call: &FleetCall<'_>,
+    answer: Result<FleetOutcome, CloudError>,
     heard: &mut Heard,
 ) -> Result<Next, LedgerError> {
     let outcome = match answer {
         Ok(outcome) => outcome,
-        Err(error) => return unclear(leader, deal, error, heard).await,
+        Err(error) => return unclear(leader, call, error, heard).await,
     };
-    close(leader, deal.order.capacity_type, &outcome.shortages);
+    close(leader, call.order.capacity_type, &outcome.shortages);
     if !outcome.bought.is_empty() {
-        return award::launched(leader, deal, outcome, heard).await;
+        return award::launched(leader, call, outcome, heard).await;
     }
     // A fleet's answer is the whole outcome: it launched nothing, and its token is used up.
     heard.0.extend(outcome.shortages.iter().map(|shortage| shortage.error.clone()));
-    if close_refused(leader, deal.order, &outcome.shortages) {
-        return refuse(leader, deal, Next::Again).await;
+    if close_refused(leader, call.order, &outcome.shortages) {
+        return refuse(leader, call, Next::Again).await;
     }
     let decisive = outcome.shortages.into_iter().map(|shortage| shortage.error);
     match decisive.max_by_key(|error| gravity(error.class)) {
-        Some(error) if !error.class.closes_offering() => refused(leader, deal, error, heard).await,
-        _ => exhausted(leader, deal).await,
+        Some(error) if !error.class.closes_offering() => refused(leader, call, error, heard).await,
+        _ => exhausted(leader, call).await,
     }
 }
 
 /// The call as a whole got an error for an answer.
 async fn unclear(
     leader: &Leader,
-    deal: &Deal<'_>,
+    call: &FleetCall<'_>,
     error: CloudError,
     heard: &mut Heard,
 ) -> Result<Next, LedgerError> {
-    note(leader, deal.members, |pace| pace.heard = Some(error.clone()));
+    note(leader, call.members, |pace| pace.heard = Some(error.clone()));
     if matches!(error.class, Class::Throttled | Class::Unknown) {
-        tracing::warn!(client_token = deal.order.client_token, %error, "asking again");
+        tracing::warn!(client_token = call.order.client_token, %error, "asking again");
         // It may have got through only now, and its instances may show that much later.
         let now = Instant::now();
-        note(leader, deal.members, |pace| pace.asked = now);
+        note(leader, call.members, |pace| pace.asked = now);
         leader.look.notify_one();
         return Ok(Next::Later);
     }
-    let doubtful = leaves_doubt(&error, deal.repeated);
-    if doubtful && !must_show(leader, deal.members) && !planted::is("S7a") {
+    let doubtful = leaves_doubt(&error, call.repeated);
+    if doubtful && !must_show(leader, call.members) && !planted::is("S7a") {
         leader.look.notify_one();
         if !planted::is("S36") {
-            keep(leader, deal, Err(error));
+            keep(leader, call, Err(error));
         }
         return Ok(Next::Later);
     }
-    if !deal.found.is_empty() {
-        return award::adopt(leader, deal.members, deal.found).await;
+    if !call.found.is_empty() {
+        return award::adopt(leader, call.members, call.found).await;
     }
-    refused(leader, deal, error, heard).await
+    refused(leader, call, error, heard).await
 }
 
 /// Ends the call's token: its answer is known.
-async fn refuse(leader: &Leader, deal: &Deal<'_>, next: Next) -> Result<Next, LedgerError> {
-    record(leader, deal.members, Move::Refused { exhausted: false }).await?;
+async fn refuse(leader: &Leader, call: &FleetCall<'_>, next: Next) -> Result<Next, LedgerError> {
+    record(leader, call.members, Move::Refused { exhausted: false }).await?;
     Ok(next)
 }
 
@@ -158,7 +147,7 @@ fn close_refused(leader: &Leader, order: &Order, shortages: &[Shortage]) -> bool
         .iter()
         .filter(|s| !s.error.class.passes() && !s.instance_type.is_empty())
         .collect();
-    let named = |offer: &Offer| {
+    let named = |offer: &FleetOffer| {
         let same = |s: &&Shortage| {
             s.instance_type == offer.instance_type && (s.zone.is_empty() || s.zone == offer.zone)
         };
@@ -186,68 +175,68 @@ fn close_refused(leader: &Leader, order: &Order, shortages: &[Shortage]) -> bool
 /// Nothing of the whole order was launched.
 async fn refused(
     leader: &Leader,
-    deal: &Deal<'_>,
+    call: &FleetCall<'_>,
     error: CloudError,
     heard: &mut Heard,
 ) -> Result<Next, LedgerError> {
-    note(leader, deal.members, |pace| pace.heard = Some(error.clone()));
+    note(leader, call.members, |pace| pace.heard = Some(error.clone()));
     match error.class {
         Class::Capacity | Class::Addresses | Class::Quota | Class::SpotRole => {
-            close(leader, deal.order.capacity_type, &everything(deal.order, &error));
+            close(leader, call.order.capacity_type, &everything(call.order, &error));
             if !heard.0.contains(&error) {
                 heard.0.push(error);
             }
-            exhausted(leader, deal).await
+            exhausted(leader, call).await
         }
         // The answer is known, and another call may do better: with a token of its own.
         Class::Throttled | Class::Unknown if planted::is("S9") => Ok(Next::Later),
-        Class::Throttled | Class::Unknown => refuse(leader, deal, Next::Later).await,
-        Class::TokenReused => refuse(leader, deal, Next::Again).await,
-        Class::TemplateMissing => template_missing(leader, deal, error, heard).await,
-        Class::Profile if fresh_profile(leader, deal) => refuse(leader, deal, Next::Later).await,
+        Class::Throttled | Class::Unknown => refuse(leader, call, Next::Later).await,
+        Class::TokenReused => refuse(leader, call, Next::Again).await,
+        Class::TemplateMissing => template_missing(leader, call, error, heard).await,
+        Class::Profile if fresh_profile(leader, call) => refuse(leader, call, Next::Later).await,
         Class::Unauthorized
         | Class::Profile
         | Class::NotFound
         | Class::Exists
-        | Class::Rejected => give_up(leader, deal.members, deal.class, &error).await,
+        | Class::Rejected => give_up(leader, call.members, call.class, &error).await,
     }
 }
 
 /// The launch template is gone: made anew when it is ours, a few times.
 async fn template_missing(
     leader: &Leader,
-    deal: &Deal<'_>,
+    call: &FleetCall<'_>,
     error: CloudError,
     heard: &mut Heard,
 ) -> Result<Next, LedgerError> {
-    let gone = |name: &String| deal.order.offers.iter().any(|o| o.template == *name);
+    let gone = |name: &String| call.order.offers.iter().any(|o| o.template == *name);
     lock(&leader.templates).retain(|name, _| !gone(name));
-    note(leader, deal.members, |pace| pace.templates_missing += 1);
+    note(leader, call.members, |pace| pace.templates_missing += 1);
     let times = |id: &str| leader.paces().of(id).templates_missing;
-    let times = deal.members.iter().map(|launch| times(launch.launch_id())).max().unwrap_or(1);
-    let own = deal.class.is_some_and(|class| !class.class.launch_template.is_empty());
+    let times = call.members.iter().map(|launch| times(launch.launch_id())).max().unwrap_or(1);
+    let own = call.class.is_some_and(|class| !class.class.launch_template.is_empty());
     if (own || times > TEMPLATES_MISSING_MAX) && !planted::is("S12") {
-        return give_up(leader, deal.members, deal.class, &error).await;
+        return give_up(leader, call.members, call.class, &error).await;
     }
     heard.0.push(error);
     let at_once = times == 1 || planted::is("S12");
-    refuse(leader, deal, if at_once { Next::Again } else { Next::Later }).await
+    refuse(leader, call, if at_once { Next::Again } else { Next::Later }).await
 }
 
 /// True while EC2 may not have learned yet of a profile that we have just made. The answer to a
 /// repeated call is that of the first one, of whenever that was.
-fn fresh_profile(leader: &Leader, deal: &Deal<'_>) -> bool {
-    let made = deal.class.is_some_and(|class| !class.class.role.is_empty());
+fn fresh_profile(leader: &Leader, call: &FleetCall<'_>) -> bool {
+    let made = call.class.is_some_and(|class| !class.class.role.is_empty());
     let since = |id: &str| leader.paces().of(id).since;
-    let since = deal.members.iter().map(|launch| since(launch.launch_id())).max();
+    let since = call.members.iter().map(|launch| since(launch.launch_id())).max();
     let young = since.is_some_and(|since| since.elapsed() < PROFILE_KNOWN_WITHIN);
-    let early = deal.repeated || young;
+    let early = call.repeated || young;
     made && early && !planted::is("S13c")
 }
 
 /// Nothing of this capacity type is to be had.
-async fn exhausted(leader: &Leader, deal: &Deal<'_>) -> Result<Next, LedgerError> {
-    record(leader, deal.members, Move::Refused { exhausted: true }).await?;
+async fn exhausted(leader: &Leader, call: &FleetCall<'_>) -> Result<Next, LedgerError> {
+    record(leader, call.members, Move::Refused { exhausted: true }).await?;
     Ok(Next::Again)
 }
 

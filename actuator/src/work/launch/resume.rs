@@ -10,11 +10,10 @@ use std::sync::Arc;
 
 use longshore_runtime::planted;
 
-use super::attempt::overdue;
-use super::call::create_fleet;
+use super::call::{FleetCall, create_fleet};
+use super::patience::{must_show, overdue};
 use super::{Heard, Members, Next, award, fail, note, outcome, record};
-use crate::cloud::{CloudError, Instance, Order, Outcome, TAG_BATCH, TAG_LAUNCH};
-use crate::inventory::VISIBLE_WITHIN;
+use crate::cloud::{CloudError, FleetOutcome, Instance, Order, TAG_BATCH, TAG_LAUNCH};
 use crate::leader::Leader;
 use crate::ledger::{LaunchRecord, LedgerError, Move};
 use crate::pace::Answered;
@@ -74,12 +73,12 @@ async fn conclude(
     leader: &Leader,
     members: &Members,
     (order, found): (&Order, &[Instance]),
-    (answer, repeated): (Result<Outcome, CloudError>, bool),
+    (answer, repeated): (Result<FleetOutcome, CloudError>, bool),
     heard: &mut Heard,
 ) -> Result<Next, LedgerError> {
     let class = members.first().and_then(|first| leader.class_of(first));
-    let deal = outcome::Deal { members, class: class.as_deref(), order, found, repeated };
-    outcome::settle(leader, &deal, answer, heard).await
+    let call = FleetCall { members, class: class.as_deref(), order, found, repeated };
+    outcome::settle(leader, &call, answer, heard).await
 }
 
 /// The call as it was made.
@@ -95,12 +94,6 @@ fn unclaimed(leader: &Leader, found: Vec<Instance>) -> Vec<Instance> {
     let book = leader.ledger.book();
     let free = |instance: &Instance| book.may_be_claimed(&instance.instance_id);
     found.into_iter().filter(free).collect()
-}
-
-/// True once EC2 must have shown what any call so far launched.
-pub fn must_show(leader: &Leader, members: &Members) -> bool {
-    let asked = |id: &str| leader.paces().of(id).asked;
-    members.iter().all(|launch| asked(launch.launch_id()).elapsed() >= VISIBLE_WITHIN)
 }
 
 /// No more than this is found. Once it must have been, the call is over: nothing else came of it.

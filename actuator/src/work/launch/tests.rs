@@ -7,12 +7,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::*;
-use crate::cloud::{Bought, Class, Order, Outcome, Shortage};
+use crate::cloud::{Class, FleetInstance, FleetOutcome, Order, Shortage};
 use crate::inventory::VISIBLE_WITHIN;
 use crate::leader::lock;
 use crate::testing::{Scripted, ask_for, error, instance, leader};
 
-type Answer = Result<Outcome, CloudError>;
+type Answer = Result<FleetOutcome, CloudError>;
 
 struct World {
     cloud: Arc<Scripted>,
@@ -57,8 +57,8 @@ fn lost() -> Answer {
 
 fn bought(instance_id: &str) -> Answer {
     let (instance_type, zone) = ("m5.large".to_owned(), "a".to_owned());
-    let bought = Bought { instance_id: instance_id.to_owned(), instance_type, zone };
-    Ok(Outcome { bought: vec![bought], ..Outcome::default() })
+    let bought = FleetInstance { instance_id: instance_id.to_owned(), instance_type, zone };
+    Ok(FleetOutcome { bought: vec![bought], ..FleetOutcome::default() })
 }
 
 fn short(class: Class, instance_type: &str) -> Answer {
@@ -68,7 +68,7 @@ fn short(class: Class, instance_type: &str) -> Answer {
         subnet_id: String::new(),
         error: error(class),
     };
-    Ok(Outcome { shortages: vec![shortage], ..Outcome::default() })
+    Ok(FleetOutcome { shortages: vec![shortage], ..FleetOutcome::default() })
 }
 
 #[tokio::test]

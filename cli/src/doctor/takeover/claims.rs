@@ -4,6 +4,7 @@
 //! instead.
 
 use longshore_actuator::cloud::{Instance, TAG_CLAIM, TAG_CLUSTER_NAME, TAG_POOL};
+use longshore_proto::provider_id::instance_id;
 use longshore_watcher::api::keys::annotations::{
     EC2_NODE_CLASS_HASH, EC2_NODE_CLASS_HASH_VERSION, NODE_POOL_HASH, NODE_POOL_HASH_VERSION,
 };
@@ -25,7 +26,7 @@ fn of_claim(facts: &Facts, object: &Value) -> Row {
     let provider_id = text("/status/providerID");
     let row = Row {
         node: text("/status/nodeName").to_owned(),
-        instance: provider_id.rsplit('/').next().unwrap_or_default().to_owned(),
+        instance: instance_id(provider_id).to_owned(),
         ..Row::adopted(name("NodeClaim", object))
     };
     let read = crd::decode::<NodeClaim>(object.clone()).map_err(|error| error.to_string());

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use longshore_actuator::cloud::TAG_POOL;
 use longshore_proto::capacity::v1::InstancePhase;
+use longshore_proto::provider_id::instance_id;
 use longshore_watcher::api::keys::labels::{NODE_POOL, PROVISIONER_NAME};
 use serde_json::Value;
 
@@ -79,7 +80,7 @@ fn machine(object: &Value) -> Row {
 fn node(object: &Value) -> Row {
     let plain = object["metadata"]["name"].as_str().unwrap_or_default();
     let id = object["spec"]["providerID"].as_str().unwrap_or_default();
-    let id = id.rsplit('/').next().unwrap_or_default().to_owned();
+    let id = instance_id(id).to_owned();
     let row =
         Row { node: plain.to_owned(), instance: id.clone(), ..Row::adopted(name("Node", object)) };
     let first = label(object, NODE_POOL).is_none();

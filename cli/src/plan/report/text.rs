@@ -8,7 +8,7 @@ use clap::builder::styling::AnsiColor;
 use comfy_table::{Cell, CellAlignment, Table};
 
 use super::units::{counted, percent_of_ppm, share, usd};
-use super::{BufferRoom, NodeGroup, Reason, Report, UnplacedGroup};
+use super::{BufferRoom, NodeGroup, Reason, Report, Step, UnplacedGroup};
 use crate::terminal::{Style, table_text};
 
 const HEADER: [&str; 10] = [
@@ -40,7 +40,17 @@ pub fn text(report: &Report, style: Style) -> String {
     if let Some(explanation) = &report.explanation {
         parts.push(explanation.to_string());
     }
+    if !report.steps.is_empty() {
+        parts.push(steps(&report.steps));
+    }
     parts.join("\n")
+}
+
+/// A line for each step.
+fn steps(steps: &[Step]) -> String {
+    let width = steps.iter().map(|step| step.name.len()).max().unwrap_or_default();
+    let line = |Step { name, outcome }: &Step| format!("  {name:width$}  {outcome}\n");
+    format!("steps:\n{}", steps.iter().map(line).collect::<String>())
 }
 
 fn nodes(report: &Report, style: Style) -> Table {

@@ -39,8 +39,9 @@ impl Patch {
     /// it merges without them.
     ///
     /// # Errors
-    /// BadRequest for what is no patch, PatchRejected for operations that do not fit the object and TooLarge for too
-    /// many of them, UnsupportedMediaType for a strategic patch of a custom object.
+    /// BadRequest for what is no patch, PatchRejected for operations that do not fit the object and
+    /// TooLarge for too many of them, UnsupportedMediaType for a strategic patch of a custom
+    /// object.
     pub fn apply_to(&self, object: &Value, custom: bool) -> Result<Value, ApiError> {
         let mut patched = object.clone();
         match self {

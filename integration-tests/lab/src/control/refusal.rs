@@ -6,9 +6,19 @@ use http::StatusCode;
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use super::route::PATHS;
 use super::server::BODY_BYTES_MAX;
 use crate::region::OrderError;
+
+/// Paths, and the methods they take.
+pub const PATHS: [(&str, &str); 7] = [
+    ("/", "GET"),
+    ("/state", "GET"),
+    ("/calls", "GET"),
+    ("/faults", "POST, DELETE"),
+    ("/capacity", "POST"),
+    ("/prices", "POST"),
+    ("/interruptions", "POST"),
+];
 
 /// A refusal.
 #[derive(Debug, Error)]

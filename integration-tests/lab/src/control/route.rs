@@ -1,22 +1,11 @@
 //! From method and path to what is asked.
 //!
-//! Invariant: the only list of paths is [`PATHS`], with the methods that each takes.
+//! Invariant: every path of [`PATHS`] leads somewhere.
 
 use http::{Method, Uri};
 
-use super::refusal::Refusal;
+use super::refusal::{PATHS, Refusal};
 use crate::region::Since;
-
-/// Paths, and the methods they take.
-pub const PATHS: [(&str, &str); 7] = [
-    ("/", "GET"),
-    ("/state", "GET"),
-    ("/calls", "GET"),
-    ("/faults", "POST, DELETE"),
-    ("/capacity", "POST"),
-    ("/prices", "POST"),
-    ("/interruptions", "POST"),
-];
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

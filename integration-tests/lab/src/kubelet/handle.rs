@@ -3,7 +3,7 @@
 //! Invariant: every task belongs to the handle; dropping it ends them all, as a power cut would.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -11,31 +11,12 @@ use tokio::task::JoinSet;
 use super::client::KubeletClient;
 use super::dispatch::Dispatcher;
 use super::machine::{Surroundings, live, live_static};
+use super::refusals::Refusals;
 use super::{KubeletConfig, StaticNode};
 use crate::instance::{Instance, InstanceSource};
 
 /// News of nodes waiting for the dispatcher; it takes them faster than nodes come.
 const NEWS_MAX: usize = 1_024;
-
-/// Machines that never join, and why.
-#[derive(Debug)]
-pub struct Refusals {
-    reasons: Mutex<BTreeMap<String, String>>,
-    changed: watch::Sender<usize>,
-}
-
-impl Refusals {
-    fn new() -> Self {
-        Self { reasons: Mutex::default(), changed: watch::Sender::new(0) }
-    }
-
-    pub(super) fn record(&self, instance_id: &str, reason: String) {
-        tracing::info!(instance_id, reason, "the machine does not join");
-        let mut reasons = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
-        reasons.insert(instance_id.to_owned(), reason);
-        self.changed.send_replace(reasons.len());
-    }
-}
 
 /// The kubelets of one cluster.
 pub struct Kubelets {
@@ -87,12 +68,12 @@ impl Kubelets {
 
     /// Instances that never join, by id, and why.
     pub fn refusals(&self) -> BTreeMap<String, String> {
-        self.around.refusals.reasons.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.around.refusals.all()
     }
 
     /// Announces the number of refusals whenever one is added.
     pub fn refusals_changed(&self) -> watch::Receiver<usize> {
-        self.around.refusals.changed.subscribe()
+        self.around.refusals.changes()
     }
 
     /// Ends all kubelets at once; their nodes stay as they are.

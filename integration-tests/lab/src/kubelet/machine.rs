@@ -10,8 +10,8 @@ use tokio::time::sleep;
 use super::client::KubeletClient;
 use super::devices;
 use super::dispatch::Served;
-use super::handle::Refusals;
 use super::node::{bootstrap, object, readiness};
+use super::refusals::Refusals;
 use super::{KubeletConfig, StaticNode};
 use crate::instance::{Instance, InstanceState};
 

@@ -8,8 +8,6 @@ use longshore_ec2_data::{
     Arch, DataError, Dataset, InstanceType, Offering, Region, eni_limited_pods,
 };
 
-use super::config::ZoneConfig;
-
 /// One instance type with its prices here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeFacts {
@@ -46,6 +44,15 @@ impl TypeFacts {
     pub fn supports_spot(&self) -> bool {
         self.zones.values().any(Option::is_some)
     }
+}
+
+/// A zone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ZoneConfig {
+    /// Name in this account, for example `us-east-1a`.
+    pub name: String,
+    /// Id common to all accounts, for example `use1-az1`.
+    pub id: String,
 }
 
 /// Zones of a region.

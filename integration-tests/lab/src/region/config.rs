@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::catalogue::TypeFacts;
+use super::catalogue::{TypeFacts, ZoneConfig};
 
 /// Tags as EC2 keeps them.
 pub type Tags = BTreeMap<String, String>;
@@ -106,15 +106,6 @@ pub struct RateLimit {
     pub refill_per_second: u32,
     /// Most tokens the bucket holds.
     pub burst: u32,
-}
-
-/// A zone.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ZoneConfig {
-    /// Name in this account, for example `us-east-1a`.
-    pub name: String,
-    /// Id common to all accounts, for example `use1-az1`.
-    pub id: String,
 }
 
 /// A subnet.

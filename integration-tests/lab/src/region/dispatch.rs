@@ -8,11 +8,8 @@ use jiff::Timestamp;
 use super::calls::CallRecord;
 use super::faults::Fault;
 use super::wire::{AwsError, Body, Request, Result, Service};
-use super::world::{Call, World};
+use super::world::{Call, Handler, World};
 use super::{ec2, eks, iam, pricing, sqs, ssm, sts};
-
-/// Answers one API.
-pub type Handler = fn(&mut World, &Call<'_>) -> Result<Body>;
 
 /// What came of a call.
 #[derive(Debug)]

@@ -24,7 +24,7 @@ mod templates;
 mod type_xml;
 mod types;
 
-use super::dispatch::Handler;
+use super::world::Handler;
 
 /// The APIs of EC2, and who answers them.
 pub const APIS: &[(&str, Handler)] = &[

@@ -4,10 +4,9 @@
 
 use serde_json::json;
 
-use super::dispatch::Handler;
 use super::iam::Context;
 use super::wire::{AwsError, Body, Result};
-use super::world::{Call, World};
+use super::world::{Call, Handler, World};
 
 /// The APIs of EKS, and who answers them.
 pub const APIS: &[(&str, Handler)] =

@@ -85,7 +85,7 @@ impl Faults {
     }
 
     /// Code and text that refuse this attempt, counting it against the script.
-    pub fn refusal(&mut self, offer: &super::world::Offer) -> Option<(String, String)> {
+    pub fn refusal(&mut self, offer: &super::offer::Offer) -> Option<(String, String)> {
         let fault =
             self.launches.iter_mut().find(|fault| fault.is_armed() && fault.is_about(offer))?;
         if let Some(remaining) = &mut fault.remaining {
@@ -102,7 +102,7 @@ impl LaunchFault {
     }
 
     /// Whether it is about this offer.
-    pub fn is_about(&self, offer: &super::world::Offer) -> bool {
+    pub fn is_about(&self, offer: &super::offer::Offer) -> bool {
         self.instance_type.as_ref().is_none_or(|name| *name == offer.instance_type)
             && self.zone.as_ref().is_none_or(|zone| *zone == offer.zone)
             && self.spot.is_none_or(|spot| spot == offer.spot)

@@ -4,7 +4,8 @@
 
 use super::config::Tags;
 use super::handle::RegionHandle;
-use super::world::{LaunchOrder, Offer, TemplateData};
+use super::offer::Offer;
+use super::world::{LaunchOrder, TemplateData};
 
 /// An instance of somebody else's.
 #[derive(Clone, Debug)]

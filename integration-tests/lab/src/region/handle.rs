@@ -18,9 +18,9 @@ use super::config::{QueueConfig, RateLimit, RegionConfig, RoleConfig};
 use super::faults::{Fault, LaunchFault};
 use super::iam::PolicyError;
 use super::images::{self, Release};
-use super::orders::BY_USER;
+use super::offer::Offer;
 use super::server::{self, Shared};
-use super::world::{InstanceRecord, Offer, Queue, World};
+use super::world::{BY_USER, InstanceRecord, Queue, World};
 use crate::instance::{Instance, InstanceSource};
 
 /// Why a region could not be started or told something.

@@ -14,8 +14,7 @@ use thiserror::Error;
 use super::dispatch;
 use super::faults::{Fault, LaunchFault};
 use super::handle::RegionHandle;
-use super::world::Offer;
-pub(super) use happening::BY_USER;
+use super::offer::Offer;
 pub use happening::{Happening, SCHEDULED_CHANGES};
 
 /// Most calls of one API that wait to fail: far above what any retry makes.

@@ -8,10 +8,9 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::catalogue::TypeFacts;
-use super::dispatch::Handler;
 use super::iam::Context;
 use super::wire::{AwsError, Body, Result};
-use super::world::{Call, World};
+use super::world::{Call, Handler, World};
 
 /// The service's largest page.
 const PAGE_MAX: u64 = 100;

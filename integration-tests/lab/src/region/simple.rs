@@ -5,10 +5,10 @@
 use longshore_ec2_data::DataError;
 use serde_json::json;
 
-use super::catalogue;
+use super::catalogue::{self, ZoneConfig};
 use super::config::{
     ClusterConfig, PrincipalConfig, ProfileConfig, QueueConfig, Quotas, RegionConfig, RoleConfig,
-    SecurityGroupConfig, SubnetConfig, Tags, Timing, Weather, ZoneConfig,
+    SecurityGroupConfig, SubnetConfig, Tags, Timing, Weather,
 };
 use super::images;
 

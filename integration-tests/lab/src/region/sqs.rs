@@ -6,10 +6,9 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::clock::after;
-use super::dispatch::Handler;
 use super::iam::Context;
 use super::wire::{AwsError, Body, Request, Result};
-use super::world::{Call, Message, Queue, World};
+use super::world::{Call, Handler, Message, Queue, World};
 
 /// Most messages of one receive or one batch.
 const BATCH_MAX: u64 = 10;

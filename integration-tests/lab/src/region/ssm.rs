@@ -4,10 +4,9 @@
 
 use serde_json::{Value, json};
 
-use super::dispatch::Handler;
 use super::iam::Context;
 use super::wire::{AwsError, Body, Result};
-use super::world::{Call, World};
+use super::world::{Call, Handler, World};
 
 /// SSM's largest page of GetParametersByPath.
 const PAGE_MAX: usize = 10;

@@ -5,10 +5,9 @@
 use jiff::Timestamp;
 
 use super::clock::{after, ec2_time};
-use super::dispatch::Handler;
 use super::iam::{self, Context};
 use super::wire::{AwsError, Body, Element, Params, Result, group, text};
-use super::world::{Call, World, unique_id};
+use super::world::{Call, Handler, World, unique_id};
 
 /// How long credentials live when nothing else is asked.
 const SESSION_S: u32 = 3600;

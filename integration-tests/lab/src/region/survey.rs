@@ -9,8 +9,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::handle::RegionHandle;
+use super::offer::market_name;
 use super::orders::OrderError;
-use super::world::{InstanceRecord, World, market_name};
+use super::world::{InstanceRecord, World};
 
 /// Everything at a moment.
 #[derive(Clone, Debug, Serialize)]
@@ -137,7 +138,8 @@ impl RegionHandle {
     /// Counts calls by API and outcome.
     ///
     /// # Errors
-    /// When they would be counted from somewhere ahead of now, or so far back that they were only counted as a whole.
+    /// When they would be counted from somewhere ahead of now, or so far back that they were only
+    /// counted as a whole.
     pub fn count_calls(&self, since: Since) -> Result<Calls, OrderError> {
         self.shared.with(|world, now| world.count_calls(since, now))
     }

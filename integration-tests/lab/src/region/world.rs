@@ -27,7 +27,8 @@ pub use buckets::Buckets;
 pub use ids::Ids;
 pub use instances::{Health, InstanceRecord};
 pub use launch::LaunchOrder;
-pub use market::{Market, Offer, market_name};
+pub use lifecycle::BY_USER;
+pub use market::Market;
 pub use prices::{PricePoint, Prices};
 pub use queues::{Message, Queue};
 pub use templates::{Template, TemplateData};
@@ -37,7 +38,8 @@ use super::catalogue::TypeFacts;
 use super::config::{RegionConfig, SubnetConfig};
 use super::faults::Faults;
 use super::iam::PolicyError;
-use super::wire::{Body, Request};
+use super::offer::Offer;
+use super::wire::{Body, Request, Result as Answered};
 
 /// Everything.
 #[derive(Debug)]
@@ -84,6 +86,9 @@ pub struct TokenMemory {
     /// Calls that came with this token.
     pub calls: u32,
 }
+
+/// Answers one API.
+pub type Handler = fn(&mut World, &Call<'_>) -> Answered<Body>;
 
 /// One call being answered.
 #[derive(Clone, Copy, Debug)]

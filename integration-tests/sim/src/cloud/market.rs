@@ -1,23 +1,25 @@
 //! What a region sells, and the queue that it writes to.
 //!
-//! Invariant: prices are those of the embedded facts; a letter that is not discarded comes back.
+//! Invariant: prices are those of the embedded facts; a message that is not discarded comes back.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use longshore_actuator::cloud::{CloudError, Letter, Listing, Mail, Market, SpotPrice, TypeInZone};
+use longshore_actuator::cloud::{
+    CloudError, Listing, Market, Messages, QueueMessage, SpotPrice, TypeInZone,
+};
 
 use super::CloudClient;
 use crate::region::{self, Happening};
 
-/// How long a received letter stays hidden, in milliseconds.
+/// How long a received message stays hidden, in milliseconds.
 const HIDDEN_MS: i64 = 30_000;
-/// How long a receive waits for letters.
+/// How long a receive waits for messages.
 const RECEIVE_WAIT: Duration = Duration::from_secs(20);
 /// Steps in which it looks for them.
 const RECEIVE_STEP: Duration = Duration::from_millis(500);
-/// Most letters in one answer.
+/// Most messages in one answer.
 const LETTERS_MAX: usize = 10;
 
 #[async_trait]
@@ -69,28 +71,28 @@ impl Market for CloudClient {
 }
 
 #[async_trait]
-impl Mail for CloudClient {
+impl Messages for CloudClient {
     async fn queue_url(&self, name: &str) -> Result<String, CloudError> {
         let url = format!("sim://{name}");
         self.call("sqs:GetQueueUrl", move |_, _| Ok(url)).await
     }
 
-    async fn receive(&self, _: &str) -> Result<Vec<Letter>, CloudError> {
+    async fn receive(&self, _: &str) -> Result<Vec<QueueMessage>, CloudError> {
         let until = tokio::time::Instant::now() + RECEIVE_WAIT;
         loop {
-            let letters = self
+            let messages = self
                 .call("sqs:ReceiveMessage", |model, now_ms| {
                     let due =
-                        model.letters.iter_mut().filter(|(_, found)| found.visible_ms <= now_ms);
+                        model.messages.iter_mut().filter(|(_, found)| found.visible_ms <= now_ms);
                     let taken = due.take(LETTERS_MAX).map(|(receipt, found)| {
                         found.visible_ms = now_ms + HIDDEN_MS;
-                        Letter { receipt: receipt.to_string(), body: found.body.clone() }
+                        QueueMessage { receipt: receipt.to_string(), body: found.body.clone() }
                     });
                     Ok(taken.collect::<Vec<_>>())
                 })
                 .await?;
-            if !letters.is_empty() || tokio::time::Instant::now() >= until {
-                return Ok(letters);
+            if !messages.is_empty() || tokio::time::Instant::now() >= until {
+                return Ok(messages);
             }
             tokio::time::sleep(RECEIVE_STEP).await;
         }
@@ -99,8 +101,8 @@ impl Mail for CloudClient {
     async fn discard(&self, _: &str, receipt: &str) -> Result<(), CloudError> {
         let receipt: u64 = receipt.parse().unwrap_or_default();
         self.call("sqs:DeleteMessage", move |model, _| {
-            let letter = model.letters.remove(&receipt);
-            if let Some(instance_id) = letter.as_ref().and_then(interrupted) {
+            let message = model.messages.remove(&receipt);
+            if let Some(instance_id) = message.as_ref().and_then(interrupted) {
                 model.tell(&Happening::Heard(instance_id));
             }
             Ok(())
@@ -109,9 +111,9 @@ impl Mail for CloudClient {
     }
 }
 
-/// The instance whose interruption a letter announces.
-fn interrupted(letter: &region::Letter) -> Option<String> {
-    let body: serde_json::Value = serde_json::from_str(&letter.body).ok()?;
+/// The instance whose interruption a message announces.
+fn interrupted(message: &region::QueueMessage) -> Option<String> {
+    let body: serde_json::Value = serde_json::from_str(&message.body).ok()?;
     let warns = body["detail-type"] == "EC2 Spot Instance Interruption Warning";
     let id = body["detail"]["instance-id"].as_str().filter(|_| warns)?;
     Some(id.to_owned())

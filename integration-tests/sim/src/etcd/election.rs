@@ -8,8 +8,8 @@ use futures::stream::{self, BoxStream, StreamExt as _};
 use tonic::{Request, Response, Status};
 
 use super::etcdserverpb::{KeyValue, PutRequest};
+use super::member::Member;
 use super::model::{Model, Refusal};
-use super::serve::Member;
 use super::v3electionpb::election_server::Election;
 use super::v3electionpb::{
     CampaignRequest, CampaignResponse, LeaderKey, LeaderRequest, LeaderResponse,

@@ -1,17 +1,12 @@
 //! etcd's key-value and lease services, as one member serves them.
 //!
-//! Invariant: thin. A request waits while the member has no quorum, and is given up as etcd gives
-//! up: after seven seconds, with an outcome that nobody knows.
-
-use std::time::Duration;
+//! Invariant: thin; what a request does is the model's.
 
 use futures::stream::{BoxStream, StreamExt as _};
 use longshore_runtime::net::Listener;
-use tokio::time::{Instant, sleep};
 use tonic::transport::Server;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::Etcd;
 use super::election::Elections;
 use super::etcdserverpb::kv_server::{Kv, KvServer};
 use super::etcdserverpb::lease_server::{Lease, LeaseServer};
@@ -19,19 +14,16 @@ use super::etcdserverpb::{
     LeaseGrantRequest, LeaseGrantResponse, LeaseKeepAliveRequest, LeaseKeepAliveResponse,
     LeaseRevokeRequest, LeaseRevokeResponse, RangeRequest, RangeResponse, TxnRequest, TxnResponse,
 };
-use super::model::Refusal;
+use super::member::Member;
 use super::v3electionpb::election_server::ElectionServer;
+use super::{Etcd, Model};
 
-/// After this etcd gives a request up that no quorum has answered.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(7);
-/// Steps in which a waiting request looks whether there is a quorum.
-const LOOK: Duration = Duration::from_millis(100);
 /// Largest request (`--max-request-bytes`).
 const REQUEST_BYTES_MAX: usize = 1536 * 1024;
 
 /// Serves as a member until the world ends.
 pub(super) async fn serve(etcd: Etcd, number: usize, listener: Listener) {
-    let member = Member { etcd, number };
+    let member = Member::new(etcd, number);
     let served = Server::builder()
         .add_service(KvServer::new(member.clone()))
         .add_service(LeaseServer::new(member.clone()))
@@ -39,48 +31,6 @@ pub(super) async fn serve(etcd: Etcd, number: usize, listener: Listener) {
         .serve_with_incoming(listener.into_incoming());
     if let Err(error) = served.await {
         tracing::error!(%error, "a member of etcd has ended");
-    }
-}
-
-/// A member.
-#[derive(Clone)]
-pub(super) struct Member {
-    pub(super) etcd: Etcd,
-    number: usize,
-}
-
-impl Member {
-    /// Waits for a quorum.
-    pub(super) async fn ready(&self) -> Result<(), Status> {
-        let until = Instant::now() + REQUEST_TIMEOUT;
-        while !self.etcd.answers(self.number) {
-            if Instant::now() >= until {
-                return Err(Status::unavailable("etcdserver: request timed out"));
-            }
-            sleep(LOOK).await;
-        }
-        Ok(())
-    }
-
-    /// True while it stands in a quorum.
-    pub(super) fn answers(&self) -> bool {
-        self.etcd.answers(self.number)
-    }
-
-    /// One request: waits for a quorum, takes effect, is answered or not.
-    pub(super) async fn request<T>(
-        &self,
-        effect: impl FnOnce(&mut super::Model, i64) -> Result<T, Refusal>,
-    ) -> Result<T, Status> {
-        self.ready().await?;
-        if self.etcd.refuses() {
-            return Err(Status::unavailable("etcdserver: too many requests"));
-        }
-        let outcome = self.etcd.with(effect).map_err(status);
-        if self.etcd.loses() {
-            return Err(Status::unavailable("etcdserver: leader changed"));
-        }
-        outcome
     }
 }
 
@@ -110,7 +60,7 @@ impl Lease for Member {
         request: Request<LeaseGrantRequest>,
     ) -> Result<Response<LeaseGrantResponse>, Status> {
         let asked = request.into_inner();
-        let grant = |model: &mut super::Model, now_ms| {
+        let grant = |model: &mut Model, now_ms| {
             let (id, ttl) = model.grant(asked.id, asked.ttl, now_ms)?;
             Ok(LeaseGrantResponse { header: model.header(), id, ttl, error: String::new() })
         };
@@ -122,7 +72,7 @@ impl Lease for Member {
         request: Request<LeaseRevokeRequest>,
     ) -> Result<Response<LeaseRevokeResponse>, Status> {
         let id = request.into_inner().id;
-        let revoke = |model: &mut super::Model, _| {
+        let revoke = |model: &mut Model, _| {
             model.revoke(id)?;
             Ok(LeaseRevokeResponse { header: model.header() })
         };
@@ -140,7 +90,7 @@ impl Lease for Member {
             let member = member.clone();
             async move {
                 let id = asked?.id;
-                let renew = |model: &mut super::Model, now_ms| {
+                let renew = |model: &mut Model, now_ms| {
                     let ttl = model.renew(id, now_ms);
                     Ok(LeaseKeepAliveResponse { header: model.header(), id, ttl })
                 };
@@ -148,20 +98,5 @@ impl Lease for Member {
             }
         });
         Ok(Response::new(answers.boxed()))
-    }
-}
-
-/// A refusal in etcd's own words and codes.
-fn status(refusal: Refusal) -> Status {
-    match refusal {
-        Refusal::NoLease => Status::not_found("etcdserver: requested lease not found"),
-        Refusal::LeaseTaken => Status::failed_precondition("etcdserver: lease already exists"),
-        Refusal::TooManyOperations => {
-            Status::invalid_argument("etcdserver: too many operations in txn request")
-        }
-        Refusal::DuplicateKey => {
-            Status::invalid_argument("etcdserver: duplicate key given in txn request")
-        }
-        Refusal::OtherRevision => Status::unimplemented("the simulated etcd keeps no history"),
     }
 }

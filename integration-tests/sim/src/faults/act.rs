@@ -14,7 +14,8 @@ use super::{
 };
 use crate::etcd::MEMBERS;
 use crate::random::Random;
-use crate::world::{Site, World};
+use crate::site::Site;
+use crate::world::World;
 
 /// How long etcd takes to find another leader.
 const ELECTION: Duration = Duration::from_millis(1_800);

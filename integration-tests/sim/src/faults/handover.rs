@@ -15,10 +15,11 @@ use longshore_standalone::journal::NAME as JOURNAL;
 use serde_json::{Map, Value, json};
 
 use super::act::Turn;
+use crate::cluster::Cluster;
 use crate::random::Random;
 use crate::users::{WORKLOADS, deployment};
 use crate::verdict::{NAMESPACE, is_ready};
-use crate::world::{Cluster, World};
+use crate::world::World;
 
 /// Share of the claims that users delete when instances are protected.
 const DELETED_PERCENT: u64 = 40;

@@ -3,6 +3,7 @@
 //! Invariant: a kind's name in counts and arguments is its variant's, in snake case.
 
 use serde::Serialize;
+use strum::{IntoStaticStr, VariantNames};
 
 /// Something that goes wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -48,7 +49,8 @@ pub enum What {
 }
 
 /// What goes wrong with a service.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum ProcessFault {
     /// It is killed and starts again.
@@ -68,7 +70,8 @@ pub enum ProcessFault {
 }
 
 /// What goes wrong between two services.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum EdgeFault {
     /// Nothing passes from the one to the other.
@@ -80,7 +83,8 @@ pub enum EdgeFault {
 }
 
 /// What goes wrong with the cloud.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum CloudFault {
     /// Calls are throttled.
@@ -128,7 +132,8 @@ pub enum CloudFault {
 }
 
 /// What goes wrong with a cluster.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum ClusterFault {
     /// The API server is overloaded, fails and conflicts.
@@ -152,7 +157,8 @@ pub enum ClusterFault {
 }
 
 /// What goes wrong with the etcd of a site.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum EtcdFault {
     /// It has no leader: nothing is answered.
@@ -174,16 +180,25 @@ pub enum EtcdFault {
 impl What {
     /// The fault's name, for counting.
     #[must_use]
-    pub fn name(&self) -> String {
-        let value = match self {
-            Self::Process { fault, .. } => serde_json::to_value(fault),
-            Self::Edge { fault, .. } => serde_json::to_value(fault),
-            Self::Cloud { fault, .. } => serde_json::to_value(fault),
-            Self::Cluster { fault, .. } => serde_json::to_value(fault),
-            Self::Etcd { fault, .. } => serde_json::to_value(fault),
-        };
-        let value = value.unwrap_or_default();
-        let named = value.as_object().and_then(|object| object.keys().next().cloned());
-        named.or_else(|| value.as_str().map(ToOwned::to_owned)).unwrap_or_default()
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Process { fault, .. } => fault.into(),
+            Self::Edge { fault, .. } => fault.into(),
+            Self::Cloud { fault, .. } => fault.into(),
+            Self::Cluster { fault, .. } => fault.into(),
+            Self::Etcd { fault, .. } => fault.into(),
+        }
     }
+}
+
+/// Names of all faults.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    let all = [
+        ProcessFault::VARIANTS,
+        EdgeFault::VARIANTS,
+        CloudFault::VARIANTS,
+        ClusterFault::VARIANTS,
+        EtcdFault::VARIANTS,
+    ];
+    all.into_iter().flatten().copied()
 }

@@ -3,11 +3,13 @@
 //! Invariant: the envelopes are EventBridge's own.
 
 use jiff::Timestamp;
-use longshore_actuator::cloud::{Class, CloudError, InstanceMetadata, Offer, Shortage, Template};
+use longshore_actuator::cloud::{
+    Class, CloudError, FleetOffer, InstanceMetadata, Shortage, Template,
+};
 use longshore_proto::capacity::v1::InstancePhase;
 use serde_json::{Value, json};
 
-use super::{Letter, Model};
+use super::{Model, QueueMessage};
 
 impl Model {
     pub(super) fn announce_state(&mut self, instance_id: &str, now_ms: i64) {
@@ -43,13 +45,13 @@ impl Model {
             "detail": detail,
         });
         self.next += 1;
-        let letter = Letter { body: body.to_string(), visible_ms: now_ms };
-        self.letters.insert(self.next, letter);
+        let message = QueueMessage { body: body.to_string(), visible_ms: now_ms };
+        self.messages.insert(self.next, message);
     }
 }
 
 /// EC2's word for an offering without capacity.
-pub(super) fn shortage(offer: &Offer) -> Shortage {
+pub(super) fn shortage(offer: &FleetOffer) -> Shortage {
     Shortage {
         instance_type: offer.instance_type.clone(),
         zone: offer.zone.clone(),
@@ -65,7 +67,7 @@ pub(super) fn shortage(offer: &Offer) -> Shortage {
 }
 
 /// EC2's word for an offering that it failed to try.
-pub(super) fn untried(offer: &Offer) -> Shortage {
+pub(super) fn untried(offer: &FleetOffer) -> Shortage {
     let mut shortage = shortage(offer);
     shortage.error.class = Class::Unknown;
     "InternalError".clone_into(&mut shortage.error.code);
@@ -74,7 +76,7 @@ pub(super) fn untried(offer: &Offer) -> Shortage {
 }
 
 /// EC2's word for a profile that it has not learned of yet.
-pub(super) fn profile_unknown(offer: &Offer) -> Shortage {
+pub(super) fn profile_unknown(offer: &FleetOffer) -> Shortage {
     let mut shortage = shortage(offer);
     shortage.error.class = Class::Profile;
     "InvalidParameterValue".clone_into(&mut shortage.error.code);

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use longshore_actuator::cloud::{Bought, Instance, Offer, Order, Outcome};
+use longshore_actuator::cloud::{FleetInstance, FleetOffer, FleetOutcome, Instance, Order};
 use longshore_proto::capacity::v1::InstancePhase;
 
 use super::{Happening, Model, Record, Refusal, announce};
@@ -23,7 +23,7 @@ const DRY_PERCENT: u64 = 10;
 
 impl Model {
     /// Buys instances, as CreateFleet of type instant with these overrides would.
-    pub fn launch(&mut self, order: &Order, now_ms: i64) -> Result<Outcome, Refusal> {
+    pub fn launch(&mut self, order: &Order, now_ms: i64) -> Result<FleetOutcome, Refusal> {
         self.tell(&Happening::Asked(order.client_token.clone()));
         if let Some((before, outcome)) = self.tokens.get(&order.client_token) {
             let same = before == order;
@@ -33,13 +33,13 @@ impl Model {
         if missing.is_some() || self.templates_missing {
             return Err(Refusal::TemplateMissing);
         }
-        let mut offers: VecDeque<(String, Offer)> = order
+        let mut offers: VecDeque<(String, FleetOffer)> = order
             .offers
             .iter()
             .flat_map(|at| at.offers.iter().map(|offer| (at.template.clone(), offer.clone())))
             .collect();
         offers.make_contiguous().sort_by_key(|(_, offer)| offer.rank);
-        let mut outcome = Outcome { request_id: self.id("req"), ..Outcome::default() };
+        let mut outcome = FleetOutcome { request_id: self.id("req"), ..FleetOutcome::default() };
         if self.random.chance(self.failing_percent) {
             // CreateFleet answers, and says of each offer that it could not be tried.
             outcome.shortages.extend(offers.drain(..).map(|(_, offer)| announce::untried(&offer)));
@@ -75,7 +75,13 @@ impl Model {
         u32::try_from(self.random.between(0, u64::from(count) - 1)).unwrap_or(count)
     }
 
-    fn buy(&mut self, order: &Order, template: &str, offer: &Offer, now_ms: i64) -> Bought {
+    fn buy(
+        &mut self,
+        order: &Order,
+        template: &str,
+        offer: &FleetOffer,
+        now_ms: i64,
+    ) -> FleetInstance {
         let instance_id = self.id("i");
         let boot = self.random.between(BOOT_MS.0, BOOT_MS.1);
         let invisible = self.random.between(0, if self.slow { SLOW_MS } else { INVISIBLE_MS });
@@ -115,7 +121,7 @@ impl Model {
         self.tell(&Happening::Launched(Box::new(record.clone())));
         self.instances.insert(instance_id.clone(), record);
         let (instance_type, zone) = (offer.instance_type.clone(), offer.zone.clone());
-        Bought { instance_id, instance_type, zone }
+        FleetInstance { instance_id, instance_type, zone }
     }
 
     /// Adds tags to an instance; false when there is none to be seen.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::claims::{GONE, reason_of};
+use super::claims::{GONE, pool_of, reason_of};
 use super::{CLAIMS, Judge, NODES, POOLS, Seen};
 
 /// Reasons that are Longshore's own choice.
@@ -98,11 +98,6 @@ impl Judge {
             self.violate("the breaker did not hold", text);
         }
     }
-}
-
-/// The pool of a claim.
-pub(super) fn pool_of(claim: &Value) -> String {
-    claim["metadata"]["labels"]["karpenter.sh/nodepool"].as_str().unwrap_or_default().to_owned()
 }
 
 /// The share of a pool that may go at once: its only budget's.

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::budgets::pool_of;
 use super::pods::moment_ms;
 use super::{CLAIMS, CLASSES, Judge, POOLS, Seen};
 use crate::clock::EPOCH_MS;
@@ -151,6 +150,11 @@ fn is_orphan(cluster: &Seen, claim: &Value) -> bool {
     let mut found = owner.is_null();
     cluster.handle.visit(POOLS, |pool| found |= pool["metadata"]["uid"] == *owner);
     !found
+}
+
+/// The pool of a claim.
+pub(super) fn pool_of(claim: &Value) -> String {
+    claim["metadata"]["labels"]["karpenter.sh/nodepool"].as_str().unwrap_or_default().to_owned()
 }
 
 /// Why a claim goes, as its condition says.

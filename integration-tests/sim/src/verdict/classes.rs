@@ -1,6 +1,6 @@
 //! What is said of node classes, of which all are in order.
 //!
-//! Invariant: only under one leader, and long enough after it took office: a new one has found
+//! Invariant: only under one leader, and long enough after it was elected: a new one has found
 //! nothing yet.
 
 use std::time::Duration;

@@ -61,7 +61,7 @@ impl Judge {
             state.terms.extend(began.map(|began| (site, began)));
         }
         drop(state);
-        let does = if written.change.after.is_some() { "campaigns" } else { "has left office" };
+        let does = if written.change.after.is_some() { "campaigns" } else { "has resigned" };
         let entry = written.change.after.as_ref().or(written.change.before.as_ref());
         let who = entry.map(|entry| String::from_utf8_lossy(&entry.value).into_owned());
         self.journal.note(&format!("etcd-{site}: {} {does}", who.unwrap_or_default()));

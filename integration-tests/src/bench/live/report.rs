@@ -14,7 +14,7 @@ use super::args::{CaseName, Contender};
 use super::cases::{self, Case};
 use super::figures::{Figures, Played};
 use super::recorder::seen::Capacity;
-use super::runs::{Results, Run};
+use super::results::{Results, Run};
 use super::script::SETTLE_LIMIT;
 use crate::bench::numbers::{count, dollars, float, median};
 

@@ -8,48 +8,18 @@ mod kept;
 use std::path::Path;
 
 use anyhow::Result;
-use serde::{Deserialize, Serialize};
 
 use super::args::{CaseName, Contender, LiveArgs};
 use super::cases::{self, Case};
 use super::contender::Running;
 use super::figures::{Played, figures};
-use super::recorder::seen::Mark;
 use super::recorder::{Recorder, calls};
 use super::report::{self, burst, chart};
+use super::results::{Results, Run};
 use super::script::{Span, play};
 use super::world::World;
 use crate::bench::{machine, tell};
 use crate::stage::hands;
-
-/// A run.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct Run {
-    /// What happened.
-    pub case: CaseName,
-    /// To whom.
-    pub contender: Contender,
-    /// Which of the runs, from 1.
-    pub number: u32,
-    /// Its phases, as far as it came.
-    pub phases: Vec<Played>,
-    /// Why it ended early.
-    pub error: Option<String>,
-    /// Everything that happened.
-    #[serde(skip)]
-    pub marks: Vec<Mark>,
-}
-
-/// Everything that was measured.
-#[derive(Clone, Debug, Serialize)]
-pub struct Results {
-    /// The commit, as it was before documents were written.
-    pub commit: String,
-    /// The machine.
-    pub machine: String,
-    /// All runs.
-    pub runs: Vec<Run>,
-}
 
 /// Measures everything that is asked for, and writes it down after each run.
 ///

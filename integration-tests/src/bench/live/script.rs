@@ -85,9 +85,9 @@ pub async fn play(
 /// Acts, and waits for the goal; false when that is not reached within the limit.
 async fn perform(phase: &Phase, world: &World, recorder: &Recorder) -> Result<bool> {
     let old = recorder.look(Seen::pods);
-    let mut doomed = Vec::new();
+    let mut terminating = Vec::new();
     for act in &phase.acts {
-        doomed.extend(carry_out(act, world).await?);
+        terminating.extend(carry_out(act, world).await?);
     }
     let reached = |seen: &Seen| {
         let all_run = seen.running == phase.goal.pods() && seen.waiting == 0;
@@ -95,7 +95,7 @@ async fn perform(phase: &Phase, world: &World, recorder: &Recorder) -> Result<bo
             && match phase.goal {
                 Goal::Run(_) => true,
                 Goal::Renewed(_) => !seen.has_any_of(&old),
-                Goal::Rescued(_) => !seen.runs_on_any_of(&doomed),
+                Goal::Rescued(_) => !seen.runs_on_any_of(&terminating),
             }
     };
     Ok(recorder.until(phase.limit, reached).await)

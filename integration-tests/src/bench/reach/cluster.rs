@@ -11,9 +11,12 @@ use longshore_proto::types::v1::{
 };
 use prost_types::Timestamp;
 
-use super::region::{CLASS, REGION};
 use crate::bench::worlds::node_labels;
 
+/// Name of the region.
+pub const REGION: &str = "reach-1";
+/// The node class of all clusters.
+pub const CLASS: &str = "default";
 /// Type of every node.
 const NODE_TYPE: &str = "r5.4xlarge";
 const NODE_CPU_MILLIS: i64 = 15_890;

@@ -20,10 +20,9 @@ use tokio::time::{Instant, sleep, timeout};
 use tonic::transport::{Channel, Endpoint};
 
 use super::FloodArgs;
-use super::cluster::Size;
+use super::cluster::{REGION, Size};
 use super::payload::Rpc;
 use super::quantity::Quantity;
-use super::region;
 use super::send::Answers;
 use super::stand::{ANY_PORT, Stand};
 use super::watcher::{self, Watcher};
@@ -213,7 +212,7 @@ fn question() -> ComputePlanRequest {
     let (objects, pods) = neutral::objects(&demand);
     let options = ComputePlanOptions {
         effort: Effort::Greedy.into(),
-        region: region::REGION.to_owned(),
+        region: REGION.to_owned(),
         ..ComputePlanOptions::default()
     };
     ComputePlanRequest { options: Some(options), objects, pods, catalogue: None }

@@ -56,8 +56,8 @@ pub async fn measure(args: &InterruptionArgs) -> Result<Vec<Quantity>> {
     tell(&format!("interruption: {} nodes for those that will be interrupted", args.interruptions));
     hands::apply(&client, &[crowd::workload("stays", args.interruptions)]).await?;
     running(&client, "stays", args.interruptions).await?;
-    let doomed: Vec<_> = world.region.instances().into_iter().filter(is_up).collect();
-    ensure!(doomed.len() >= args.interruptions as usize, "{} instances", doomed.len());
+    let terminating: Vec<_> = world.region.instances().into_iter().filter(is_up).collect();
+    ensure!(terminating.len() >= args.interruptions as usize, "{} instances", terminating.len());
     let (tainted, mut taints) = mpsc::unbounded_channel();
     let mut watching = JoinSet::new();
     watching.spawn(watch(client.clone(), tainted));
@@ -66,7 +66,7 @@ pub async fn measure(args: &InterruptionArgs) -> Result<Vec<Quantity>> {
     launched(&world, args).await?;
     let joined_before = eyes::pool_nodes(&client).await?.len();
     let mut began = BTreeMap::new();
-    for instance in doomed.iter().take(args.interruptions as usize) {
+    for instance in terminating.iter().take(args.interruptions as usize) {
         began.insert(instance.private_dns_name.clone(), Instant::now());
         world.region.interrupt_spot(&instance.instance_id)?;
         sleep(JOINING.mul_f64(0.6) / args.interruptions.max(1)).await;

@@ -24,13 +24,9 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
-use super::cluster::Cluster;
+use super::cluster::{CLASS, Cluster, REGION};
 use crate::bench::catalogues::Pool;
 
-/// Name of the region.
-pub const REGION: &str = "reach-1";
-/// The node class of all clusters.
-pub const CLASS: &str = "default";
 /// Most changes in a message, as an actuator sends them.
 const CHANGES_EACH: usize = 1_000;
 

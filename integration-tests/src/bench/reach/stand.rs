@@ -8,8 +8,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use anyhow::Result;
 use tempfile::TempDir;
 
-use super::cluster::{Cluster, Size};
-use super::region::{REGION, Region};
+use super::cluster::{Cluster, REGION, Size};
+use super::region::Region;
 use crate::stage::services::{Service, Surroundings};
 
 /// A port picked by the system.

@@ -14,8 +14,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::TroubleArgs;
-use super::cluster::Cluster;
-use super::region::REGION;
+use super::cluster::{Cluster, REGION};
 use super::watcher::{self, Watcher};
 use crate::bench::workloads::classes;
 

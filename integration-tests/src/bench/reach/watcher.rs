@@ -23,8 +23,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
 
-use super::cluster::Cluster;
-use super::region::REGION;
+use super::cluster::{Cluster, REGION};
 
 /// Messages that wait for the connection.
 const QUEUE: usize = 256;

@@ -156,7 +156,7 @@ pub(crate) fn list_pods(placements: &[Placement], nodes: &mut [NewNode]) {
 fn new_node(model: &Model<'_>, priced: &PricedOffers<'_, '_>, group: &Bought) -> Option<NewNode> {
     let planned = *group.offers.first()?;
     let offer = &priced.all[planned];
-    let pool_offers = &model.market.stalls[offer.pool_offers];
+    let pool_offers = &model.market.pools[offer.pool_offers];
     let candidates: Vec<_> = group
         .offers
         .iter()

@@ -100,15 +100,16 @@ impl Rooms<'_, '_, '_> {
     }
 }
 
-/// Nodes that draw nobody from others, of these first those without room for pods that have no
-/// place. Where each draws from another, those that draw from each other.
+/// Nodes to open next: those with no room for pods that are planned elsewhere, first the ones that
+/// have none for pods without a place either. Where each would take pods of another, those that
+/// take from each other open together.
 fn next(left: &[&Side]) -> BTreeSet<ClaimName> {
     let holders = count(left.iter().map(|side| &side.holds));
     let draws =
         |side: &&&Side| side.draws.iter().any(|shape| is_elsewhere(&holders, &side.holds, *shape));
     let (harmful, harmless): (Vec<&Side>, Vec<&Side>) = left.iter().partition(draws);
     if harmless.is_empty() {
-        return names(circle(harmful));
+        return names(cycle(harmful));
     }
     let (tempting, plain): (Vec<&Side>, Vec<&Side>) =
         harmless.into_iter().partition(|side| side.tempts);
@@ -116,7 +117,7 @@ fn next(left: &[&Side]) -> BTreeSet<ClaimName> {
 }
 
 /// What is left when nodes that no other draws from are left out, again and again.
-fn circle(mut all: Vec<&Side>) -> Vec<&Side> {
+fn cycle(mut all: Vec<&Side>) -> Vec<&Side> {
     loop {
         let drawers = count(all.iter().map(|side| &side.draws));
         let drawn = |side: &&Side| {

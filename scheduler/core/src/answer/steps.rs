@@ -78,17 +78,21 @@ impl fmt::Display for Counts {
     }
 }
 
-impl fmt::Display for Steps {
-    /// A line for each step.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Steps {
+    /// The steps' names, and what each came to.
+    #[must_use]
+    pub fn told(&self) -> [(&'static str, String); 7] {
         let Self { resolved, priced, placed, retried, launches, disruptions, proved } = self;
         let Resolved { shapes, pods, nodes } = resolved;
-        writeln!(f, "resolve   {pods} pods of {shapes} shapes, {nodes} existing nodes")?;
-        writeln!(f, "price     {} offers of {} pools", priced.offers, priced.pools)?;
-        writeln!(f, "place     {placed}")?;
-        writeln!(f, "retry     {retried}")?;
-        writeln!(f, "assemble  {launches} launches")?;
-        writeln!(f, "disrupt   {disruptions} decisions")?;
-        writeln!(f, "prove     {:?}, {} ppm above the bound", proved.0, proved.1)
+        let (kind, gap_ppm) = proved;
+        [
+            ("resolve", format!("{pods} pods of {shapes} shapes, {nodes} existing nodes")),
+            ("price", format!("{} offers of {} pools", priced.offers, priced.pools)),
+            ("place", placed.to_string()),
+            ("retry", retried.to_string()),
+            ("assemble", format!("{launches} launches")),
+            ("disrupt", format!("{disruptions} decisions")),
+            ("prove", format!("{kind:?}, {gap_ppm} ppm above the bound")),
+        ]
     }
 }

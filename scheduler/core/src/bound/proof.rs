@@ -25,10 +25,10 @@ const CLASSES_MAX: usize = 256;
 /// Most groups of rooms that admit the same pods for which prices are sought.
 const GROUPS_MAX: usize = 12;
 /// Work when a plan is due.
-const DEFAULT_PATIENCE: ImproveEffort =
+const DEFAULT_EFFORT: ImproveEffort =
     ImproveEffort { rounds: 24, work: 10_000_000, above: 0, barren: 5, steps: 200, gain_min: 1e-4 };
 /// Work when quality counts more.
-const MAX_PATIENCE: ImproveEffort = ImproveEffort {
+const MAX_EFFORT: ImproveEffort = ImproveEffort {
     rounds: 400,
     work: u64::MAX,
     above: 0,
@@ -59,20 +59,22 @@ pub(super) fn by_values(
     if shapes.len() > CLASSES_MAX {
         return by_price_sets(model.dims.names(), &classes, &rooms);
     }
-    by_classes(model, (&shapes, &classes, &rooms), plan)
+    by_classes(model, &shapes, &classes, &rooms, plan)
 }
 
 /// The bound that values of pods prove which are sought one by one.
 fn by_classes(
     model: &Model<'_>,
-    (shapes, classes, rooms): (&[usize], &[PodClass], &[SharedRoom]),
+    shapes: &[usize],
+    classes: &[PodClass],
+    rooms: &[SharedRoom],
     plan: &Plan,
 ) -> Option<LowerBound> {
-    let effort = model.input.effort;
+    let asked = model.input.effort;
     let problem = problem(classes, rooms);
-    let patience = if effort == Effort::Max { MAX_PATIENCE } else { DEFAULT_PATIENCE };
-    let patience = ImproveEffort { above: plan.bound.cost_micro_usd_per_hour, ..patience };
-    let values = dual_values::of_rows(&problem, planned(model, shapes, &plan.launches), patience)?;
+    let effort = if asked == Effort::Max { MAX_EFFORT } else { DEFAULT_EFFORT };
+    let effort = ImproveEffort { above: plan.bound.cost_micro_usd_per_hour, ..effort };
+    let values = dual_values::of_rows(&problem, planned(model, shapes, &plan.launches), effort)?;
     bound::from_values(&values, classes, rooms)
 }
 
@@ -104,7 +106,7 @@ fn by_price_sets(
     });
     let pods: Vec<Pods<'_>> = pods.collect();
     let sets = price_sets::of(&pods, &groups.into_values().collect::<Vec<_>>());
-    bound::from_sets(&sets, names, (classes, &open), rooms)
+    bound::from_sets(&sets, names, classes, &open, rooms)
 }
 
 /// What planned nodes cost and hold of the classes, each kind once.

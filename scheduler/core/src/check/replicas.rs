@@ -36,7 +36,7 @@ pub(super) fn check(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
             let buffered = input.world.buffers.values().any(|buffer| buffer.replicas > 0);
             findings.require(!trimmed, Rule::Replicas, || {
                 (
-                    out_of(plan, input, (&pool.name, usize::MAX)),
+                    out_of(plan, input, &pool.name, usize::MAX),
                     format!("{} has no replicas", pool.name),
                 )
             });
@@ -50,7 +50,7 @@ pub(super) fn check(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
         });
         findings.require(!trimmed || staying >= replicas, Rule::Replicas, || {
             let lacking = usize::try_from(replicas - staying).unwrap_or(usize::MAX);
-            let about = out_of(plan, input, (&pool.name, lacking));
+            let about = out_of(plan, input, &pool.name, lacking);
             (about, format!("{}: {staying} nodes stay of {replicas}", pool.name))
         });
         let more = count(standing.len());
@@ -64,7 +64,7 @@ pub(super) fn check(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
 }
 
 /// The last disruptions that take a node of the pool for excess, so many of them.
-fn out_of(plan: &Plan, input: &PlanInput, (pool, count): (&PoolName, usize)) -> Vec<Part> {
+fn out_of(plan: &Plan, input: &PlanInput, pool: &PoolName, count: usize) -> Vec<Part> {
     let of_pool = |name: &ClaimName| input.world.claims.get(name).is_some_and(|c| c.pool == *pool);
     let all = plan.disruptions.iter().enumerate().rev();
     let excess = all.filter(|(_, d)| d.reason == DisruptionReason::Excess);

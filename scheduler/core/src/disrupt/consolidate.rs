@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 
 use crate::disrupt::candidate::Candidate;
 use crate::disrupt::rebinding::Rebinding;
-use crate::disrupt::relocate::{Relocation, wanted};
-use crate::disrupt::scales::{self, Scales, Stakes};
+use crate::disrupt::relocate::{Moved, Relocation, wanted};
+use crate::disrupt::scales::{self, Exchange, Scales, Stakes};
 use crate::disrupt::{Context, Disruptor};
 use crate::pack::problem::vector::{self, float};
 use crate::place::Placed;
@@ -113,16 +113,14 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
                 continue;
             }
             if trials < REPLACE_TRIALS_MAX
-                && let Some(gone) = self.with_roomy(candidate, order, rebinding)
+                && let Some(exchange) = self.with_roomy(candidate, order, rebinding)
             {
                 trials += 1;
-                if let Trial::Taken = self.trial(&gone, true, rebinding) {
+                if let Trial::Taken = self.trial(&exchange, rebinding) {
                     continue;
                 }
             }
-            let pods = wanted(self.context.model, &[candidate]);
-            let stands =
-                |placed: &mut Placed| rebinding.takes(&[candidate.existing], &pods, placed);
+            let stands = |moved: Moved<'_>, placed: &mut Placed| rebinding.takes(moved, placed);
             if let Some(placed) = self.relocation(&[candidate]).onto_existing_if(stands) {
                 self.commit(&[candidate], DisruptionReason::Underutilized, &placed);
             }
@@ -130,21 +128,22 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
     }
 
     /// A node and all of its pool that have room for one of its pods, when they may be replaced
-    /// together.
+    /// together and some of them could be emptied onto the others.
     fn with_roomy<'c>(
         &self,
         candidate: &'c Candidate<'a>,
         order: &[&'c Candidate<'a>],
         rebinding: &mut Rebinding<'g, 'm, 'a>,
-    ) -> Option<Vec<&'c Candidate<'a>>> {
+    ) -> Option<Exchange<'c, 'a>> {
         let pods = wanted(self.context.model, &[candidate]);
         let of_pool = order.iter().copied().filter(|other| other.pool.name == candidate.pool.name);
         let roomy = of_pool.filter(|other| rebinding.has_room(other.existing, &pods));
         let others = roomy.filter(|other| other.existing != candidate.existing);
         let all: Vec<_> = std::iter::once(candidate).chain(others).take(TOGETHER_MAX + 1).collect();
         let few = (2..=TOGETHER_MAX).contains(&all.len());
-        let together = few.then(|| self.within_budget(&all, all.len()));
-        together.filter(|together| together.len() == all.len())
+        let gone = if few { self.within_budget(&all, all.len()) } else { return None };
+        let exchange = Exchange { stay: self.filled(&gone), gone };
+        (exchange.gone.len() == all.len() && exchange.empties()).then_some(exchange)
     }
 
     /// Replaces many nodes of one pool by fewer: half as many in each further attempt.
@@ -159,8 +158,9 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
             if together.len() < 2 {
                 return;
             }
-            if !self.replace_if_cheaper(&together, rebinding) {
-                size = size.min(together.len()) / 2;
+            let count = together.len();
+            if !self.replace_if_cheaper(together, rebinding) {
+                size = size.min(count) / 2;
             }
         }
     }
@@ -175,7 +175,7 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
                 && self.may_go(candidate, DisruptionReason::Underutilized)
             {
                 trials += 1;
-                self.replace_if_cheaper(&[candidate], rebinding);
+                self.replace_if_cheaper(vec![candidate], rebinding);
             }
         }
     }
@@ -205,60 +205,39 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
     /// Replaces nodes when that is cheaper; those of them that would only be bought again stay.
     fn replace_if_cheaper(
         &mut self,
-        gone: &[&Candidate<'a>],
+        mut gone: Vec<&Candidate<'a>>,
         rebinding: &mut Rebinding<'g, 'm, 'a>,
     ) -> bool {
-        let mut gone = gone.to_vec();
         loop {
-            match self.trial(&gone, false, rebinding) {
+            let exchange = Exchange::of(gone);
+            let again = match self.trial(&exchange, rebinding) {
                 Trial::Taken => return true,
                 Trial::Refused => return false,
-                Trial::Without(again) => {
-                    gone.retain(|candidate| !again.contains(&candidate.existing));
-                }
-            }
+                Trial::Without(again) => again,
+            };
+            gone = exchange.gone;
+            gone.retain(|candidate| !again.contains(&candidate.existing));
         }
     }
 
-    /// Replaces nodes when that pays. When some of them could be `emptied` onto others of them,
-    /// those would go for nothing: all of their pods come to new nodes, which cost less than what
-    /// would be left.
+    /// Replaces nodes when that pays.
     fn trial(
         &mut self,
-        gone: &[&Candidate<'a>],
-        emptied: bool,
+        exchange: &Exchange<'_, 'a>,
         rebinding: &mut Rebinding<'g, 'm, 'a>,
     ) -> Trial {
-        let stay = if emptied { self.filled(gone) } else { gone.to_vec() };
-        if emptied && stay.len() == gone.len() {
-            return Trial::Refused;
-        }
-        let Context { priced, .. } = self.context;
-        let existing_nodes = &self.context.model.existing_nodes;
-        let each = gone
-            .iter()
-            .filter_map(|it| Some((it.existing, it.load(), existing_nodes[it.existing].cost?)));
-        let each: Vec<_> = each.collect();
+        let (Context { model, priced, .. }, gone) = (&self.context, &exchange.gone[..]);
+        let (model, priced) = (*model, *priced);
+        let scales = self.scales(exchange);
         let mut again = BTreeSet::new();
-        let scales = Scales {
-            stay: &stay,
-            cost: self.cost_of(&stay),
-            freed: self.cost_of(gone),
-            least: self.stakes_of(gone[0]).share(gone) / FAIR_SHARE,
-            may_empty: stay.iter().all(|candidate| self.pays_to_empty(candidate)),
-            most_nodes: if emptied { gone.len() } else { stay.len().max(2) - 1 },
-            emptied,
-            single_spot: gone.len() == 1 && self.is_spot(gone[0]),
+        let accept = |moved: Moved<'_>, placed: &mut Placed| {
+            if !scales.pays(priced, placed) {
+                return false;
+            }
+            again = scales::bought_again(priced, placed, model, gone);
+            again.is_empty() && rebinding.takes(moved, placed)
         };
-        let left: Vec<usize> = gone.iter().map(|candidate| candidate.existing).collect();
-        let pods = wanted(self.context.model, gone);
-        let accept = |placed: &mut Placed| {
-            let worth = scales.pays(priced, placed);
-            again =
-                if worth { scales::bought_again(priced, placed, &each) } else { BTreeSet::new() };
-            worth && again.is_empty() && rebinding.takes(&left, &pods, placed)
-        };
-        let kept_off = if emptied { 0..existing_nodes.len() } else { 0..0 };
+        let kept_off = if exchange.empties() { 0..model.existing_nodes.len() } else { 0..0 };
         match self.relocation(gone).avoiding(kept_off).if_worth(accept) {
             Some(placed) => {
                 self.commit(gone, DisruptionReason::Underutilized, &placed);
@@ -266,6 +245,18 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
             }
             None if again.is_empty() => Trial::Refused,
             None => Trial::Without(again),
+        }
+    }
+
+    fn scales<'c>(&self, exchange: &'c Exchange<'c, 'a>) -> Scales<'c, 'a> {
+        let Exchange { gone, stay } = exchange;
+        Scales {
+            exchange,
+            cost: self.cost_of(stay),
+            freed: self.cost_of(gone),
+            least: self.stakes_of(gone[0]).share(gone) / FAIR_SHARE,
+            may_empty: stay.iter().all(|candidate| self.pays_to_empty(candidate)),
+            single_spot: gone.len() == 1 && self.is_spot(gone[0]),
         }
     }
 

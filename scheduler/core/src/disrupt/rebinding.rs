@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::disrupt::Context;
+use crate::disrupt::relocate::Moved;
 use crate::model::Model;
 use crate::model::existing::ExistingNode;
 use crate::offers::priced::PricedOffers;
@@ -63,22 +64,22 @@ impl<'g, 'm, 'a> Rebinding<'g, 'm, 'a> {
         Self { model, priced, scored, places, admitted: BTreeMap::new(), put: Vec::new() }
     }
 
-    /// Takes the pods of nodes that go, so many of each shape, to the nodes that stay and to those
-    /// that are bought. False, with nothing taken, when one of them may be left without a place, or
-    /// what is bought for them without any of them.
-    pub(super) fn takes(&mut self, gone: &[usize], wanted: &[i64], placed: &Placed) -> bool {
+    /// Takes the pods of nodes that go to the nodes that stay and to those that are bought. False,
+    /// with nothing taken, when one of them may be left without a place, or what is bought for them
+    /// without any of them.
+    pub(super) fn takes(&mut self, moved: Moved<'_>, placed: &Placed) -> bool {
         let model = self.model;
-        let (known, mut closed) = (self.places.len(), gone.to_vec());
+        let (known, mut closed) = (self.places.len(), moved.gone.to_vec());
         closed.retain(|existing| self.places[*existing].open);
         closed.iter().for_each(|existing| self.places[*existing].open = false);
-        self.add_as_planned(wanted, placed);
-        let mut free: Vec<(usize, i64)> = wanted.iter().copied().enumerate().collect();
+        self.add_as_planned(moved.pods, placed);
+        let mut free: Vec<(usize, i64)> = moved.pods.iter().copied().enumerate().collect();
         free.retain(|(shape, count)| *count > 0 && model.topology.is_plain(*shape));
         free.sort_by_key(|(shape, _)| Reverse(self.extent(*shape)));
         let led = self.put.len();
-        let fits = self.bind_all(free.iter()) && {
+        let fits = self.bind_all(free.iter(), known) && {
             self.take_back(led);
-            self.bind_all(free.iter().rev())
+            self.bind_all(free.iter().rev(), known)
         };
         if !fits {
             self.take_back(0);
@@ -91,13 +92,14 @@ impl<'g, 'm, 'a> Rebinding<'g, 'm, 'a> {
 
     /// True when a node has room for one of these pods, so many of each shape.
     pub(super) fn has_room(&mut self, existing: usize, wanted: &[i64]) -> bool {
-        let model = self.model;
-        self.places[existing].open
-            && wanted.iter().enumerate().any(|(shape, count)| {
-                *count > 0
-                    && vector::fits(&model.requests[shape], &self.places[existing].room)
-                    && self.admitted(shape)[existing]
-            })
+        wanted.iter().enumerate().any(|(shape, count)| {
+            *count > 0 && self.has_room_for(existing, shape) && self.admitted(shape)[existing]
+        })
+    }
+
+    /// True when a place is open and has room for a pod of the shape, whether or not it admits it.
+    fn has_room_for(&self, at: usize, shape: usize) -> bool {
+        self.places[at].open && vector::fits(&self.model.requests[shape], &self.places[at].room)
     }
 
     /// Adds the nodes that are bought, and puts pods that rules about other pods lead to their
@@ -149,10 +151,14 @@ impl<'g, 'm, 'a> Rebinding<'g, 'm, 'a> {
     }
 
     /// Puts pods where kube-scheduler would, in this order. False when one finds no place, or one
-    /// that awaits them is left empty.
-    fn bind_all<'p>(&mut self, mut pods: impl Iterator<Item = &'p (usize, i64)>) -> bool {
+    /// of those from `added` on that awaits them is left empty.
+    fn bind_all<'p>(
+        &mut self,
+        mut pods: impl Iterator<Item = &'p (usize, i64)>,
+        added: usize,
+    ) -> bool {
         pods.all(|pods| self.bind(*pods))
-            && self.places.iter().all(|place| !place.awaits || place.room != place.size)
+            && self.places[added..].iter().all(|place| !place.awaits || place.room != place.size)
     }
 
     /// Puts pods of a shape one by one where kube-scheduler would. False when one finds no place.
@@ -161,9 +167,7 @@ impl<'g, 'm, 'a> Rebinding<'g, 'm, 'a> {
         let answers = self.priced.ask_all(shape, &self.model.alternatives[shape]);
         let takes = |(at, place): &(usize, &Place)| {
             let admits = |offer| self.priced.admits(&answers, offer);
-            place.open
-                && vector::fits(request, &place.room)
-                && place.offer.map_or_else(|| admitted[*at], admits)
+            self.has_room_for(*at, shape) && place.offer.map_or_else(|| admitted[*at], admits)
         };
         let fitting = self.places.iter().enumerate().filter(takes);
         let mut fitting: Vec<(f64, usize)> =
@@ -174,7 +178,7 @@ impl<'g, 'm, 'a> Rebinding<'g, 'm, 'a> {
                 return false;
             };
             self.put((at, shape, 1));
-            if vector::fits(request, &self.places[at].room) {
+            if self.has_room_for(at, shape) {
                 fitting[best].0 = self.score(request, &self.places[at]);
             } else {
                 fitting.swap_remove(best);

@@ -13,6 +13,15 @@ use crate::topology::preferences::Preferences;
 use crate::topology::split_shapes::Assigned;
 use crate::world::topology::{Group, GroupRule, GroupSpec};
 
+/// What a trial moves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moved<'t> {
+    /// Existing nodes that go.
+    pub(crate) gone: &'t [usize],
+    /// Pods of them that would move, by shape.
+    pub(crate) pods: &'t [i64],
+}
+
 /// Nodes taken out of the plan state, with what it takes to put them back.
 pub(crate) struct Relocation<'t, 'g, 'm, 'a> {
     context: &'t mut Context<'g, 'm, 'a>,
@@ -77,28 +86,35 @@ impl<'t, 'g, 'm, 'a> Relocation<'t, 'g, 'm, 'a> {
 
     /// All pods on other nodes that exist; nothing is bought.
     pub(crate) fn onto_existing(self) -> Option<Placed> {
-        self.attempt(false, |_| true)
+        self.attempt(false, |_, _| true)
     }
 
     /// The same, when `accept` takes it.
     pub(crate) fn onto_existing_if(
         self,
-        accept: impl FnOnce(&mut Placed) -> bool,
+        accept: impl FnOnce(Moved<'_>, &mut Placed) -> bool,
     ) -> Option<Placed> {
         self.attempt(false, accept)
     }
 
     /// All pods somewhere, whatever it costs.
     pub(crate) fn anywhere(self) -> Option<Placed> {
-        self.attempt(true, |_| true)
+        self.attempt(true, |_, _| true)
     }
 
     /// All pods somewhere, when `accept` takes what would be bought, which it may narrow.
-    pub(crate) fn if_worth(self, accept: impl FnOnce(&mut Placed) -> bool) -> Option<Placed> {
+    pub(crate) fn if_worth(
+        self,
+        accept: impl FnOnce(Moved<'_>, &mut Placed) -> bool,
+    ) -> Option<Placed> {
         self.attempt(true, accept)
     }
 
-    fn attempt(self, buy: bool, accept: impl FnOnce(&mut Placed) -> bool) -> Option<Placed> {
+    fn attempt(
+        self,
+        buy: bool,
+        accept: impl FnOnce(Moved<'_>, &mut Placed) -> bool,
+    ) -> Option<Placed> {
         let Context { model, priced, effort, .. } = *self.context;
         let effort = if effort == Effort::Max { Effort::Default } else { Effort::Greedy };
         let placer = Placer { model, priced, effort, buy };
@@ -112,7 +128,8 @@ impl<'t, 'g, 'm, 'a> Relocation<'t, 'g, 'm, 'a> {
         state.open = self.open;
         let broken = breaks_rules(&self.groups, &state.topology.groups)
             || leaves_alone(&self.residents, state);
-        if placed.unplaced.is_empty() && !broken && accept(&mut placed) {
+        let moved = Moved { gone: &self.gone, pods: &self.wanted };
+        if placed.unplaced.is_empty() && !broken && accept(moved, &mut placed) {
             for existing in self.gone {
                 state.open[existing] = false;
             }

@@ -53,22 +53,45 @@ pub(super) fn stakes(model: &Model<'_>, all: &[Candidate<'_>]) -> BTreeMap<PoolN
     stakes
 }
 
+/// Nodes that may be replaced together.
+pub(super) struct Exchange<'c, 'a> {
+    /// Those that go.
+    pub(super) gone: Vec<&'c Candidate<'a>>,
+    /// Those of them that would be left without it: all, or fewer when the others could be emptied
+    /// onto these.
+    pub(super) stay: Vec<&'c Candidate<'a>>,
+}
+
+impl<'c, 'a> Exchange<'c, 'a> {
+    /// All would be left.
+    pub(super) fn of(gone: Vec<&'c Candidate<'a>>) -> Self {
+        Self { stay: gone.clone(), gone }
+    }
+
+    /// True when some would go for nothing without it: all pods come to new nodes then, which cost
+    /// less than those that would be left.
+    pub(super) fn empties(&self) -> bool {
+        self.stay.len() < self.gone.len()
+    }
+
+    /// Most nodes that may be bought.
+    fn most_nodes(&self) -> usize {
+        if self.empties() { self.gone.len() } else { self.gone.len().max(2) - 1 }
+    }
+}
+
 /// What a replacement is weighed by.
 pub(super) struct Scales<'c, 'a> {
-    /// Nodes that would stay without it.
-    pub(super) stay: &'c [&'c Candidate<'a>],
-    /// What these cost, in micro-dollars per hour.
+    /// What goes for it, and what would stay without it.
+    pub(super) exchange: &'c Exchange<'c, 'a>,
+    /// What those cost that would stay, in micro-dollars per hour.
     pub(super) cost: i64,
     /// What all that go cost, in micro-dollars per hour.
     pub(super) freed: i64,
     /// What is to be saved of that unless their pods have waited as long as any, in micro-dollars
     /// per hour.
     pub(super) least: f64,
-    /// Most nodes that may be bought.
-    pub(super) most_nodes: usize,
-    /// True when the others could be emptied onto these instead.
-    pub(super) emptied: bool,
-    /// True when each of these may be emptied onto others.
+    /// True when each of those that would stay may be emptied onto others.
     pub(super) may_empty: bool,
     /// True when it is one spot node that goes.
     pub(super) single_spot: bool,
@@ -82,12 +105,13 @@ impl Scales<'_, '_> {
         let saving = self.cost - planned;
         let halves = 2 * planned <= self.cost;
         let fair = float(self.freed - planned) >= self.least;
-        usize::try_from(nodes).is_ok_and(|nodes| nodes <= self.most_nodes)
+        let Exchange { stay, .. } = self.exchange;
+        usize::try_from(nodes).is_ok_and(|nodes| nodes <= self.exchange.most_nodes())
             && (nodes > 0 || self.may_empty)
             && saving.saturating_mul(SAVING_SHARE) >= self.cost
-            && (halves || !self.emptied)
-            && self.stay.iter().all(|candidate| self.has_paid(candidate, saving))
-            && (fair || self.stay.iter().all(|candidate| candidate.has_paid_anything()))
+            && (halves || !self.exchange.empties())
+            && stay.iter().all(|candidate| self.has_paid(candidate, saving))
+            && (fair || stay.iter().all(|candidate| candidate.has_paid_anything()))
             && keep_cheaper(priced, placed, self.cost)
             && (!self.single_spot || halves || has_spot_choice(priced, placed))
     }
@@ -95,7 +119,8 @@ impl Scales<'_, '_> {
     /// Beside pods that are moved at once, those that have not been moved yet do not wait: they
     /// would be where the others came to, and none of them moved again for long.
     fn has_paid(&self, candidate: &Candidate<'_>, saving: i64) -> bool {
-        candidate.has_paid(saving, self.cost) || (self.emptied && !candidate.has_been_moved())
+        candidate.has_paid(saving, self.cost)
+            || (self.exchange.empties() && !candidate.has_been_moved())
     }
 }
 
@@ -103,7 +128,8 @@ impl Scales<'_, '_> {
 pub(super) fn bought_again(
     priced: &PricedOffers<'_, '_>,
     placed: &Placed,
-    gone: &[(usize, BTreeMap<usize, i64>, i64)],
+    model: &Model<'_>,
+    gone: &[&Candidate<'_>],
 ) -> BTreeSet<usize> {
     let mut bought: Vec<(BTreeMap<usize, i64>, i64, i64)> = Vec::new();
     for node in &placed.nodes {
@@ -112,13 +138,15 @@ pub(super) fn bought_again(
         bought.push((load, priced.cost(node.offers[0]), node.copies));
     }
     let mut again = BTreeSet::new();
-    for (existing, load, cost) in gone {
+    for candidate in gone {
+        let Some(cost) = model.existing_nodes[candidate.existing].cost else { continue };
+        let load = candidate.load();
         let same = bought
             .iter_mut()
-            .find(|(other, price, left)| *left > 0 && other == load && price >= cost);
+            .find(|(other, price, left)| *left > 0 && *other == load && *price >= cost);
         if let Some((_, _, left)) = same {
             *left -= 1;
-            again.insert(*existing);
+            again.insert(candidate.existing);
         }
     }
     again

@@ -43,7 +43,7 @@ pub struct Choice {
     /// True when they run there already.
     pub bound: bool,
     /// Nodes in service and on their way whose labels and taints admit the pods.
-    pub admitting_hosts: i64,
+    pub admitting_nodes: i64,
     /// What one pod takes of each resource that it requests, the largest part first.
     pub shares: Vec<ResourceShare>,
     /// Other pods on each node.
@@ -279,7 +279,7 @@ impl Teller<'_, '_, '_> {
             nodes: group.nodes,
             pods: group.pods,
             bound: group.bound,
-            admitting_hosts: i64::try_from(admitting).unwrap_or(i64::MAX),
+            admitting_nodes: i64::try_from(admitting).unwrap_or(i64::MAX),
             shares: share::of_resources(&kind.requests, &there.allocatable),
             company: self.company(&there),
             node_price_micro_usd_per_hour: price,

@@ -47,10 +47,10 @@ impl Explainer<'_, '_, '_> {
         if alternatives.is_empty() {
             return Reason::leaf(subject, contradiction(kind));
         }
-        if self.model.market.stalls.is_empty() {
+        if self.model.market.pools.is_empty() {
             return Reason::leaf(subject, Obstacle::NoPool);
         }
-        let mut causes: Vec<(u8, Reason)> = (0..self.model.market.stalls.len())
+        let mut causes: Vec<(u8, Reason)> = (0..self.model.market.pools.len())
             .map(|pool_offers| self.pool_reason(pool_offers, Case { shape, last }, &alternatives))
             .collect();
         // The pool that comes closest is the one to change first.
@@ -65,7 +65,7 @@ impl Explainer<'_, '_, '_> {
         case: Case<'_>,
         alternatives: &[Requirements],
     ) -> (u8, Reason) {
-        let pool = self.model.market.stalls[pool_offers].pool;
+        let pool = self.model.market.pools[pool_offers].pool;
         // The alternative that comes furthest is the one worth telling.
         let each = alternatives.iter().map(|wanted| self.obstacle(pool_offers, case, wanted));
         let furthest = each.max_by_key(|(depth, _)| *depth);
@@ -75,7 +75,7 @@ impl Explainer<'_, '_, '_> {
 
     /// How far one alternative comes and what stops it there.
     fn obstacle(&self, at: usize, case: Case<'_>, wanted: &Requirements) -> (u8, Obstacle) {
-        let pool_offers = &self.model.market.stalls[at];
+        let pool_offers = &self.model.market.pools[at];
         let kind = self.model.shapes[case.shape];
         if let Some(closed) = &pool_offers.closed {
             return (0, closed.clone());
@@ -118,13 +118,13 @@ impl Explainer<'_, '_, '_> {
         let holds = |offer: &&usize| vector::fits(request, &self.priced.facts[**offer].room);
         let holding: Vec<usize> = offers.iter().filter(holds).copied().collect();
         if holding.is_empty() {
-            let full = self.model.market.stalls[at].overflows && offers.is_empty();
+            let full = self.model.market.pools[at].overflows && offers.is_empty();
             let none = if full {
                 Obstacle::TooManyValues { most: FLAVOURS_MAX }
             } else {
                 let requests = &self.model.shapes[shape].requests;
                 let large = sizes.types.iter().filter(|(_, room)| requests.fits_in(room));
-                let pool_offers = &self.model.market.stalls[at];
+                let pool_offers = &self.model.market.pools[at];
                 no_offering(pool_offers, wanted, sizes.types.len(), large.map(|(kind, _)| *kind))
             };
             return (5, self.daemons_in_the_way(&offers, shape).unwrap_or(none));
@@ -159,7 +159,7 @@ impl Explainer<'_, '_, '_> {
         let mut left = Resources::default();
         left.set(&names[dim], facts.room[dim]);
         let offer = &self.priced.all[*largest];
-        let instance = self.model.market.stalls[offer.pool_offers].types[offer.kind];
+        let instance = self.model.market.pools[offer.pool_offers].types[offer.kind];
         Some(too_large(&names[dim], requests, &left, &instance.name))
     }
 
@@ -167,7 +167,7 @@ impl Explainer<'_, '_, '_> {
     fn daemons_too_large(&self, offers: &[usize]) -> Option<Obstacle> {
         let of = |at: &usize| {
             let offer = &self.priced.all[*at];
-            let kind = self.model.market.stalls[offer.pool_offers].types[offer.kind];
+            let kind = self.model.market.pools[offer.pool_offers].types[offer.kind];
             (kind.allocatable(), kind)
         };
         let at = offers.iter().max_by_key(|at| {
@@ -187,7 +187,7 @@ impl Explainer<'_, '_, '_> {
     }
 
     fn limit(&self, at: usize, holding: &[usize]) -> Option<Obstacle> {
-        let pool_offers = &self.model.market.stalls[at];
+        let pool_offers = &self.model.market.pools[at];
         let left = &self.state.limit_sets[at].left;
         let fits = |offer: &usize| vector::fits(self.priced.charge(*offer), left);
         if holding.iter().any(fits) {

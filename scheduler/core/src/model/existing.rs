@@ -84,10 +84,7 @@ impl ExistingNode<'_> {
 
     /// True when its instance is about to be taken away.
     pub(crate) fn is_interrupted(&self, input: &PlanInput) -> bool {
-        let announced = |node: &Node| {
-            let instance = node.provider_id.rsplit('/').next().unwrap_or_default();
-            input.interrupted_instances.contains(instance)
-        };
+        let announced = |node: &Node| input.interrupted_instances.contains(node.instance_id());
         self.node.is_some_and(announced) || self.claim.as_ref().is_some_and(|c| c.interrupted)
     }
 

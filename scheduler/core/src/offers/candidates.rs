@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use crate::answer::Candidate;
+use crate::offers::choice::Choices;
 use crate::offers::market::{node_labels, offering_admits};
 use crate::offers::objective::Objective;
 use crate::offers::priced::min_values;
@@ -15,9 +16,6 @@ use crate::vocabulary::ids::Zone;
 use crate::vocabulary::labels::is_well_known;
 use crate::vocabulary::requirements::Requirements;
 use crate::vocabulary::resources::Resources;
-
-/// Most candidates of a launch; what one fleet request takes.
-pub const CANDIDATES_MAX: usize = 60;
 
 /// What a node is wanted for.
 #[derive(Clone, Copy, Debug)]
@@ -34,8 +32,9 @@ pub struct LaunchQuery<'a> {
     pub objective: &'a Objective,
 }
 
-/// The acceptable offerings for a claim that exists already, least cost first, at
-/// most [`CANDIDATES_MAX`]. Empty when nothing on offer is acceptable any more.
+/// The acceptable offerings for a claim that exists already, least cost first, at most
+/// [`CANDIDATES_MAX`](crate::offers::CANDIDATES_MAX). Empty when nothing on offer is acceptable any
+/// more.
 #[must_use]
 pub fn launch_candidates(query: LaunchQuery<'_>, catalogue: &Catalogue) -> Vec<Candidate> {
     let mut found = Vec::new();
@@ -69,14 +68,10 @@ impl LaunchQuery<'_> {
             sold::label(instance, offering, key)
         };
         let all: Vec<usize> = (0..found.len()).collect();
-        let mut chosen = all.iter().copied().take(1).collect();
-        let demands = min_values::demands(self.requirements);
-        min_values::keep(demands, &all, value, (&mut chosen, CANDIDATES_MAX));
-        for at in all {
-            if chosen.len() < CANDIDATES_MAX {
-                chosen.insert(at);
-            }
-        }
+        let Some(first) = all.first() else { return };
+        let demands: Vec<_> = min_values::demands(self.requirements).collect();
+        let choices = Choices { all: &all, label: value, demands: &demands };
+        let (chosen, _) = choices.choose(*first, |_| true);
         *found = chosen.into_iter().map(|at| found[at].clone()).collect();
     }
 

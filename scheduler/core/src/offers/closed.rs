@@ -24,7 +24,7 @@ pub fn closed_pools(input: &PlanInput) -> BTreeMap<PoolName, Obstacle> {
             obstacle(pool_offers).or_else(|| inflexible(pool_offers).filter(|_| strict))?;
         Some((pool_offers.pool.name.clone(), obstacle))
     };
-    market.stalls.iter().filter_map(named).collect()
+    market.pools.iter().filter_map(named).collect()
 }
 
 /// What `minValues` asks for and all that the pool may buy does not have.

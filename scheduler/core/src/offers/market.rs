@@ -9,7 +9,7 @@ use crate::planted;
 use crate::question::PlanInput;
 use crate::reason::Obstacle;
 pub(crate) use crate::vocabulary::catalogue::sold::{
-    OFFERING_KEYS, node_labels, offering_label, type_label,
+    OFFERING_KEYS, node_labels, offering_label, owned_labels, type_label,
 };
 use crate::vocabulary::catalogue::{Catalogue, InstanceType, Offering};
 use crate::vocabulary::labels::{self, Labels};
@@ -25,7 +25,7 @@ pub(crate) const FLAVOURS_MAX: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Market<'a> {
     /// Pools.
-    pub(crate) stalls: Vec<PoolOffers<'a>>,
+    pub(crate) pools: Vec<PoolOffers<'a>>,
     /// Number of weight tiers.
     pub(crate) tiers: usize,
 }
@@ -78,14 +78,13 @@ impl<'a> Market<'a> {
             let catalogue = input.catalogue_of(pool);
             PoolOffers::new(pool, tier(pool), catalogue, shapes)
         };
-        Self { stalls: pools.iter().map(pool_offers).collect(), tiers: weights.len() }
+        Self { pools: pools.iter().map(pool_offers).collect(), tiers: weights.len() }
     }
 
     /// Everything that can be bought now.
     pub(crate) fn offers(&self) -> Vec<Offer<'a>> {
         let mut offers = Vec::new();
-        for (pool_offers, shop) in
-            self.stalls.iter().enumerate().filter(|(_, s)| s.closed.is_none())
+        for (pool_offers, shop) in self.pools.iter().enumerate().filter(|(_, s)| s.closed.is_none())
         {
             for flavour in 0..shop.flavours.len() {
                 for (kind, instance) in shop.types.iter().enumerate() {

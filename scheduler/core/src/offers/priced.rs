@@ -100,13 +100,13 @@ type Question = (Requirements, Vec<Toleration>);
 /// Which flavours, types and kinds of offering admit a question.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    stalls: Vec<(Vec<bool>, Vec<bool>)>,
+    pools: Vec<(Vec<bool>, Vec<bool>)>,
     kinds: Vec<bool>,
 }
 
 impl Answer {
     fn admits(&self, offer: &Offer<'_>, kind: usize) -> bool {
-        let (flavours, types) = &self.stalls[offer.pool_offers];
+        let (flavours, types) = &self.pools[offer.pool_offers];
         self.kinds[kind] && types[offer.kind] && flavours[offer.flavour]
     }
 }
@@ -114,7 +114,7 @@ impl Answer {
 impl<'m, 'a> PricedOffers<'m, 'a> {
     /// How much there is on offer.
     pub(crate) fn counts(&self) -> Priced {
-        Priced { pools: self.model.market.stalls.len(), offers: self.all.len() }
+        Priced { pools: self.model.market.pools.len(), offers: self.all.len() }
     }
 
     /// Lays out the market.
@@ -127,7 +127,7 @@ impl<'m, 'a> PricedOffers<'m, 'a> {
             starts: Vec::new(),
             limit_sets: model
                 .market
-                .stalls
+                .pools
                 .iter()
                 .map(|pool_offers| limit(model, pool_offers))
                 .collect(),
@@ -165,7 +165,7 @@ impl<'m, 'a> PricedOffers<'m, 'a> {
         if let Some(known) = self.sizes.borrow().get(&question) {
             return Rc::clone(known);
         }
-        let shop = &self.model.market.stalls[pool_offers];
+        let shop = &self.model.market.pools[pool_offers];
         let allowed = shop.types.iter().copied().filter(|kind| shop.type_admits(kind, wanted));
         let types: Vec<_> = allowed.map(|kind| (kind, kind.allocatable())).collect();
         let most = types.iter().fold(Resources::default(), |most, (_, room)| most.larger(room));
@@ -200,12 +200,12 @@ impl<'m, 'a> PricedOffers<'m, 'a> {
     /// Value of a label on the node of an offer.
     pub(crate) fn label(&self, offer: usize, key: &str) -> Option<&str> {
         let offer = &self.all[offer];
-        self.model.market.stalls[offer.pool_offers].label(offer, key)
+        self.model.market.pools[offer.pool_offers].label(offer, key)
     }
 
     /// True when a spread rule looks at the node of an offer.
     pub(crate) fn counts_for(&self, offer: usize, filter: &NodeFilter) -> bool {
-        let pool = self.model.market.stalls[self.all[offer].pool_offers].pool;
+        let pool = self.model.market.pools[self.all[offer].pool_offers].pool;
         let admits = |all: &Vec<Requirements>| {
             let answers: Vec<_> =
                 all.iter().map(|wanted| self.ask(wanted, &[ALL_TAINTS])).collect();
@@ -244,7 +244,7 @@ impl<'m, 'a> PricedOffers<'m, 'a> {
     }
 
     fn answer(&self, wanted: &Requirements, tolerations: &[Toleration]) -> Answer {
-        let stalls = self.model.market.stalls.iter().map(|pool_offers| {
+        let pools = self.model.market.pools.iter().map(|pool_offers| {
             let tolerated = untolerated(&pool_offers.pool.taints, tolerations).is_none();
             let flavours = 0..pool_offers.flavours.len();
             let types = pool_offers.types.iter();
@@ -254,7 +254,7 @@ impl<'m, 'a> PricedOffers<'m, 'a> {
             )
         });
         let kinds = self.kinds.iter().map(|offering| offering_admits(offering, wanted));
-        Answer { stalls: stalls.collect(), kinds: kinds.collect() }
+        Answer { pools: pools.collect(), kinds: kinds.collect() }
     }
 
     fn add_facts(&mut self) {

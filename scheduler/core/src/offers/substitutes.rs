@@ -3,10 +3,8 @@
 //! Invariant: a substitute carries the same pods, satisfies the same rules, and draws no more on
 //! any limit than the planned offer, so limits hold whatever the market gives.
 
-use std::collections::BTreeSet;
-
 use crate::model::Model;
-use crate::offers::candidates::CANDIDATES_MAX;
+use crate::offers::choice::{CANDIDATES_MAX, Choices};
 use crate::offers::priced::PricedOffers;
 use crate::offers::priced::min_values;
 use crate::pack::problem::{Packed, Problem, vector};
@@ -38,7 +36,7 @@ pub(crate) fn offers(
             && packed.load.iter().all(|(class, _)| problem.admits[bin.group][*class])
     };
     let demands: Vec<_> =
-        min_values::demands(&model.market.stalls[here.pool_offers].requirements).collect();
+        min_values::demands(&model.market.pools[here.pool_offers].requirements).collect();
     let most = planned.price.saturating_mul(COST_FACTOR_MAX);
     let fine = |at: &usize| priced.cost(*at) <= most;
     let all = priced.by_cost().iter().copied().filter(carries);
@@ -47,17 +45,11 @@ pub(crate) fn offers(
         true => all.take_while(fine).take(CANDIDATES_MAX).collect(),
         false => all.collect(),
     };
-    let mut chosen = BTreeSet::from([packed.bin]);
     let label = |at: usize, key: &str| priced.label(at, key);
-    let kept = min_values::keep(demands.into_iter(), &all, label, (&mut chosen, CANDIDATES_MAX));
-    if !kept && model.input.min_values == MinValuesPolicy::Strict {
+    let choices = Choices { all: &all, label, demands: &demands };
+    let (chosen, met) = choices.choose(packed.bin, fine);
+    if !met && model.input.min_values == MinValuesPolicy::Strict {
         return None;
-    }
-    for at in all.iter().filter(|at| fine(at)) {
-        if chosen.len() >= CANDIDATES_MAX {
-            break;
-        }
-        chosen.insert(*at);
     }
     let mut offers: Vec<usize> = chosen.into_iter().collect();
     offers.sort_unstable_by_key(|at| priced.rank(*at));

@@ -32,31 +32,36 @@ const COLUMN_BINS_MAX: usize = 600;
 #[derive(Clone, Copy, Debug)]
 struct Search {
     /// Work on patterns before anything is bought.
-    bounds: GenerationEffort,
+    generation: GenerationEffort,
     /// Ways of rounding, each tried.
     dives: &'static [Dive],
     /// Work on the best of them.
-    patience: ImproveEffort,
+    improving: ImproveEffort,
 }
 
-const DEFAULT_CARE: PatternEffort = PatternEffort { rounds: 4, steps: 100, least: 0.0 };
-const MAX_CARE: PatternEffort = PatternEffort { rounds: 6, steps: 2_000, least: 0.0 };
+const DEFAULT_PATTERN_EFFORT: PatternEffort = PatternEffort { rounds: 4, steps: 100, least: 0.0 };
+const MAX_PATTERN_EFFORT: PatternEffort = PatternEffort { rounds: 6, steps: 2_000, least: 0.0 };
 
 /// Work when a plan is due.
 const DEFAULT_SEARCH: Search = Search {
-    bounds: GenerationEffort { rounds: 200, work: 50_000_000, gain_min: 1e-3, care: DEFAULT_CARE },
+    generation: GenerationEffort {
+        rounds: 200,
+        work: 50_000_000,
+        gain_min: 1e-3,
+        pattern: DEFAULT_PATTERN_EFFORT,
+    },
     dives: &[Dive {
         round_up: 0.5,
         share: 0.01,
         tail_nodes: 1.5,
-        bounds: GenerationEffort {
+        generation: GenerationEffort {
             rounds: 4,
             work: 50_000_000,
             gain_min: 1e-3,
-            care: DEFAULT_CARE,
+            pattern: DEFAULT_PATTERN_EFFORT,
         },
     }],
-    patience: ImproveEffort {
+    improving: ImproveEffort {
         nodes: 6,
         attempts: 60,
         barren: 30,
@@ -67,22 +72,37 @@ const DEFAULT_SEARCH: Search = Search {
 
 /// Work when quality counts more.
 const MAX_SEARCH: Search = Search {
-    bounds: GenerationEffort { rounds: 400, work: u64::MAX, gain_min: 1e-6, care: MAX_CARE },
+    generation: GenerationEffort {
+        rounds: 400,
+        work: u64::MAX,
+        gain_min: 1e-6,
+        pattern: MAX_PATTERN_EFFORT,
+    },
     dives: &[
         Dive {
             round_up: 0.5,
             share: 0.1,
             tail_nodes: 3.0,
-            bounds: GenerationEffort { rounds: 20, work: u64::MAX, gain_min: 1e-4, care: MAX_CARE },
+            generation: GenerationEffort {
+                rounds: 20,
+                work: u64::MAX,
+                gain_min: 1e-4,
+                pattern: MAX_PATTERN_EFFORT,
+            },
         },
         Dive {
             round_up: 0.8,
             share: 0.05,
             tail_nodes: 6.0,
-            bounds: GenerationEffort { rounds: 20, work: u64::MAX, gain_min: 1e-4, care: MAX_CARE },
+            generation: GenerationEffort {
+                rounds: 20,
+                work: u64::MAX,
+                gain_min: 1e-4,
+                pattern: MAX_PATTERN_EFFORT,
+            },
         },
     ],
-    patience: ImproveEffort {
+    improving: ImproveEffort {
         nodes: 10,
         attempts: 2_000,
         barren: 400,
@@ -206,7 +226,7 @@ impl Solver<'_> {
             for packed in &attempts[0].0.packed {
                 generator.add(packed.bin, packed.load.clone());
             }
-            generator.generate(&outcome.left, search.bounds);
+            generator.generate(&outcome.left, search.generation);
             values = generator.values();
             for dive in search.dives {
                 let generator = generator.clone();
@@ -222,11 +242,11 @@ impl Solver<'_> {
                 }));
             }
         }
-        if let Some(Search { patience, .. }) = self.search(task) {
+        if let Some(Search { improving, .. }) = self.search(task) {
             attempts.sort_by_key(|(solution, _)| self.score(solution));
             attempts.truncate(1);
             let (solution, limits_left) = &mut attempts[0];
-            improve::improve(task, &values, solution, limits_left, patience);
+            improve::improve(task, &values, solution, limits_left, improving);
         }
         attempts
     }

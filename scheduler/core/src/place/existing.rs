@@ -1,7 +1,7 @@
-//! Filling: pods onto the existing nodes that are there, before anything is bought.
+//! Filling: pods onto existing nodes, before anything is bought.
 //!
 //! Invariant: existing nodes that have room now come before those that will, and stronger
-//! entitlements before weaker ones; a existing node that is full is not asked again.
+//! entitlements before weaker ones; one that is full is not asked again.
 
 use std::collections::BTreeSet;
 
@@ -37,24 +37,25 @@ impl Placer<'_, '_, '_> {
         for existing_nodes in [0..fit, fit..self.model.existing_nodes.len()] {
             let mut roomy: Vec<usize> =
                 existing_nodes.filter(|existing| state.has_room(*existing, &least)).collect();
-            for title in Entitlement::ALL {
+            for entitlement in Entitlement::ALL {
                 roomy.retain(|existing| state.has_room(*existing, &least));
-                let mut titled = roomy.clone();
-                titled.retain(|existing| state.gives(*existing, title));
+                let mut entitled = roomy.clone();
+                entitled.retain(|existing| state.gives(*existing, entitlement));
                 for class in &order {
-                    if title == Entitlement::None
+                    if entitlement == Entitlement::None
                         && !soft
-                        && !self.tells_hosts_apart(&classes[*class])
+                        && !self.tells_nodes_apart(&classes[*class])
                     {
                         continue;
                     }
-                    let mut there = state.fill(self.model, &classes[*class], &titled, title);
+                    let mut there =
+                        state.fill(self.model, &classes[*class], &entitled, entitlement);
                     if there.is_empty() {
                         continue;
                     }
                     classes[*class].count -= there.iter().map(|on| on.count).sum::<i64>();
                     there.iter_mut().for_each(|on| state.correct(self.model, on));
-                    drop_full(&mut titled, state, &there, &least);
+                    drop_full(&mut entitled, state, &there, &least);
                     placed.existing_nodes.extend(there);
                 }
             }
@@ -62,7 +63,7 @@ impl Placer<'_, '_, '_> {
     }
 
     /// True when existing nodes may differ in how well they suit pods of the class.
-    fn tells_hosts_apart(&self, class: &ClassSpec) -> bool {
+    fn tells_nodes_apart(&self, class: &ClassSpec) -> bool {
         class.alternatives != class.allowed
             || !self.model.topology.node_preferences.is_free(class.shape)
     }

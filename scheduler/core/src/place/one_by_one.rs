@@ -8,7 +8,7 @@ use crate::pack::solve;
 use crate::place::repair;
 use crate::place::sequence::{Drafted, Sequence, SequenceMode};
 use crate::place::state::PlanState;
-use crate::place::{Placed, Placer, without_circles};
+use crate::place::{Placed, Placer, without_cycles};
 use crate::question::Effort;
 use crate::reason::Obstacle;
 use crate::topology::split_shapes::{ClassSpec, Refused};
@@ -23,7 +23,7 @@ impl Placer<'_, '_, '_> {
         why: &[Refused],
     ) -> Placed {
         let mut placed = Placed::default();
-        let wanted = &without_circles(self.model, state, wanted, &mut placed);
+        let wanted = &without_cycles(self.model, state, wanted, &mut placed);
         let drafts = SequenceMode::ALL.map(|mode| {
             let mut after = state.clone();
             let drafted = Sequence::new(self.priced, &mut after, mode).run(wanted);
@@ -64,7 +64,7 @@ impl Placer<'_, '_, '_> {
         let whole = solved.left.iter().all(|left| *left == 0);
         let cheaper = whole && problem.price(&solved.packed) < problem.price(&drafts);
         for packed in if cheaper { &solved.packed } else { &drafts } {
-            let Some(bought) = self.bought((&problem, classes), packed) else {
+            let Some(bought) = self.bought(&problem, classes, packed) else {
                 for (class, count) in &packed.load {
                     let class = &classes[*class];
                     state.uncount(class.shape, &class.assigned, count * packed.copies);

@@ -9,7 +9,7 @@ use crate::pack::problem::vector;
 use crate::place::repair;
 use crate::place::sequence::{Drafted, Grown, Sequence, SequenceMode};
 use crate::place::state::PlanState;
-use crate::place::{Bought, Placed, Placer, without_circles};
+use crate::place::{Bought, Placed, Placer, without_cycles};
 use crate::question::Effort;
 use crate::topology::split_shapes::Refused;
 use crate::world::topology::{Group, GroupSpec};
@@ -24,7 +24,7 @@ impl Placer<'_, '_, '_> {
     /// of them.
     pub(crate) fn retry(&self, state: &mut PlanState, placed: &mut Placed) {
         if let Some(left) = self.retriable(state, placed) {
-            self.retry_once(state, placed, (&left, true));
+            self.retry_once(state, placed, &left, true);
         }
         if let Some(left) = self.retriable(state, placed) {
             self.retry_standing(state, placed, &left);
@@ -48,15 +48,15 @@ impl Placer<'_, '_, '_> {
             group.level(Rc::new(standing))
         };
         let sold: Vec<_> = state.topology.groups.iter_mut().map(level).collect();
-        self.retry_once(state, placed, (left, false));
+        self.retry_once(state, placed, left, false);
         for (group, sold) in state.topology.groups.iter_mut().zip(sold) {
             group.level(sold);
         }
     }
 
-    fn retry_once(&self, state: &mut PlanState, placed: &mut Placed, (left, buy): (&[i64], bool)) {
+    fn retry_once(&self, state: &mut PlanState, placed: &mut Placed, left: &[i64], buy: bool) {
         let refused = std::mem::take(&mut placed.unplaced);
-        let wanted = without_circles(self.model, state, left, &mut Placed::default());
+        let wanted = without_cycles(self.model, state, left, &mut Placed::default());
         let mode = SequenceMode { scarce_first: false, grow: false, buy };
         let sequence = Sequence::new(self.priced, state, mode).with(&placed.nodes);
         let Drafted { existing_nodes, classes, packed, grown, left: mut still } =

@@ -127,7 +127,7 @@ impl<'s, 'g, 'm, 'a> Sequence<'s, 'g, 'm, 'a> {
     ) -> Self {
         let model = priced.model();
         let mut order: Vec<usize> = (0..priced.all.len()).collect();
-        let tier = |at: usize| model.market.stalls[priced.all[at].pool_offers].tier;
+        let tier = |at: usize| model.market.pools[priced.all[at].pool_offers].tier;
         order.sort_by_key(|at| (tier(*at), priced.cost(*at), *at));
         let (limit_sets, occupied) = (state.limit_sets.clone(), state.occupied.clone());
         let (drafts, existing_nodes) = (Vec::new(), Vec::new());

@@ -59,9 +59,8 @@ pub(crate) struct OnExisting {
 pub(crate) enum Entitlement {
     /// They are wanted there already: planning again moves nothing.
     Wanted,
-    /// A place is kept there for pods of their shape. Those that were wanted there went elsewhere:
-    /// most often to the very places that these pods had, and then the plan is what it was. Or the
-    /// node was bought for pods that were to come, and here they are.
+    /// An earlier plan reserved this room for equal pods, which bound elsewhere or were only
+    /// expected then. Keeps plans stable from one to the next.
     Inherited,
     /// There is room, and all their preferences come true.
     Wished,
@@ -102,8 +101,8 @@ impl PlanState {
     }
 
     /// True when pods of some shape may have an entitlement to an existing node.
-    pub(crate) fn gives(&self, existing: usize, title: Entitlement) -> bool {
-        match title {
+    pub(crate) fn gives(&self, existing: usize, entitlement: Entitlement) -> bool {
+        match entitlement {
             Entitlement::Wanted => !self.wanted[existing].is_empty(),
             Entitlement::Inherited => !self.kept[existing].is_empty(),
             Entitlement::Wished | Entitlement::None => true,
@@ -117,7 +116,7 @@ impl PlanState {
         model: &Model<'_>,
         class: &ClassSpec,
         existing_nodes: &[usize],
-        title: Entitlement,
+        entitlement: Entitlement,
     ) -> Vec<OnExisting> {
         let mut left = class.count;
         let mut placed: Vec<OnExisting> = Vec::new();
@@ -125,7 +124,7 @@ impl PlanState {
             if left == 0 {
                 break;
             }
-            let most = match title {
+            let most = match entitlement {
                 Entitlement::Wanted => {
                     self.wanted[existing].get(&class.shape).copied().unwrap_or(0)
                 }
@@ -134,7 +133,7 @@ impl PlanState {
                 }
                 Entitlement::Wished | Entitlement::None => i64::MAX,
             };
-            let there = self.fill_one(model, class, existing, (left.min(most), title));
+            let there = self.fill_one(model, class, existing, (left.min(most), entitlement));
             left -= there.as_ref().map_or(0, |there| there.count);
             placed.extend(there);
         }
@@ -149,7 +148,7 @@ impl PlanState {
         model: &Model<'_>,
         class: &ClassSpec,
         existing: usize,
-        (most, title): (i64, Entitlement),
+        (most, entitlement): (i64, Entitlement),
     ) -> Option<OnExisting> {
         let request = &model.requests[class.shape];
         if most == 0 || !self.open[existing] || !vector::fits(request, &self.rooms[existing]) {
@@ -157,7 +156,7 @@ impl PlanState {
         }
         let free_of_rules = model.topology.node_rules.is_free(class.shape);
         let allowed = if free_of_rules { i64::MAX } else { self.allowance(model, class, existing) };
-        let wished = title == Entitlement::Wished;
+        let wished = entitlement == Entitlement::Wished;
         let granted = if wished { self.granted(model, class, existing) } else { i64::MAX };
         let count =
             vector::copies(request, &self.rooms[existing]).min(most).min(allowed).min(granted);

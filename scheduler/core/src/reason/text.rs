@@ -53,6 +53,7 @@ impl fmt::Display for Obstacle {
             Self::TooLarge { .. }
             | Self::DaemonSets { .. }
             | Self::Refused { .. }
+            | Self::PlannerFails { .. }
             | Self::NoOffering { .. }
             | Self::Limit { .. }
             | Self::MinValues { .. }
@@ -94,6 +95,12 @@ impl Obstacle {
             return Some(format!(
                 "the place planned for it was refused by the check ({found}) and is planned anew; report \
                  this if it stays"
+            ));
+        }
+        if let Self::PlannerFails { said } = self {
+            return Some(format!(
+                "the planner fails on it ({said}) and leaves it out for ten minutes at a time, so that \
+                 the rest is planned; report this, and change it meanwhile"
             ));
         }
         self.choice()

@@ -19,7 +19,7 @@ struct Bond<'r> {
 }
 
 /// For each shape what keeps its pods from ever being bound; none for almost all. `occupied` says
-/// which node rules have a member on some host.
+/// which node rules have a member on some node.
 pub(crate) fn without_offer(
     model: &Model<'_>,
     topology: &Topology,

@@ -153,7 +153,7 @@ fn spreads(input: &PlanInput) -> Vec<Spread> {
     let counted = Counted::of(input);
     let all = host_spreads(&shapes).into_iter();
     let mut spreads: Vec<Spread> =
-        all.filter_map(|(at, spec)| counted.spread(at, &spec, (&shapes, &pools))).collect();
+        all.filter_map(|(at, spec)| counted.spread(at, &spec, &shapes, &pools)).collect();
     spreads.sort_by_key(|spread| (-spread.pods, spread.at));
     let pods: i64 = spreads.iter().map(|spread| spread.pods).sum();
     if pods > PODS_MAX { Vec::new() } else { spreads }
@@ -208,7 +208,8 @@ impl<'a> Counted<'a> {
         &self,
         at: usize,
         spec: &GroupSpec,
-        (shapes, pools): (&[&PodShape], &[&NodePool]),
+        shapes: &[&PodShape],
+        pools: &[&NodePool],
     ) -> Option<Spread> {
         let GroupRule::Spread { max_skew: skew, .. } = spec.rule else { return None };
         let mut nodes: BTreeMap<&NodeName, i64> = BTreeMap::new();

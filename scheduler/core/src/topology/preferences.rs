@@ -67,8 +67,8 @@ pub(super) fn soft_taints(model: &Model<'_>, kind: &PodShape) -> Option<Requirem
                 && !tolerations.iter().any(|toleration| toleration.covers(taint))
         })
     };
-    let stalls = model.market.stalls.iter();
-    let shunned = stalls.filter(|pool_offers| soft(&kind.tolerations, pool_offers.pool));
+    let pools = model.market.pools.iter();
+    let shunned = pools.filter(|pool_offers| soft(&kind.tolerations, pool_offers.pool));
     let names: Vec<&str> = shunned.map(|pool_offers| pool_offers.pool.name.as_str()).collect();
     if names.is_empty() {
         return None;

@@ -15,7 +15,7 @@ pub(crate) struct Domain {
     pub(crate) name: Option<String>,
     /// Cheapest node there, in micro-dollars per hour; none when none can be bought.
     pub(crate) cost: Option<i64>,
-    /// How many pods hosts there have room for.
+    /// How many pods nodes there have room for.
     pub(crate) room: i64,
 }
 
@@ -150,7 +150,7 @@ impl Split<'_> {
         })
     }
 
-    /// What makes a domain the better of two equally full ones: room on hosts, then the cost.
+    /// What makes a domain the better of two equally full ones: room on nodes, then the cost.
     fn rank(&self, at: usize) -> (i64, usize) {
         let domain = &self.domains[at];
         (if domain.room > 0 { 0 } else { domain.cost.unwrap_or(i64::MAX) }, at)
@@ -182,7 +182,7 @@ impl Split<'_> {
         here.max().unwrap_or(0)
     }
 
-    /// Without a spread: room on hosts before anything is bought, then preferences, then the cost.
+    /// Without a spread: room on nodes before anything is bought, then preferences, then the cost.
     fn by_cost(&self, limits: &[i64], count: i64) -> Vec<i64> {
         let room = |at: usize| limits[at].min(self.domains[at].room);
         let order = |at: usize| (0, (0, at));

@@ -55,7 +55,7 @@ pub(crate) struct TopologySplitter<'g, 'm, 'a> {
     pub(crate) priced: &'g PricedOffers<'m, 'a>,
     /// Rules with current counts.
     pub(crate) topology: &'g mut Topology,
-    /// Room that hosts have left; nothing where they take no pods.
+    /// Room that nodes have left; nothing where they take no pods.
     pub(crate) rooms: Vec<Option<&'g Vector>>,
     /// Pods to place now, by shape.
     pub(crate) wanted: &'g [i64],
@@ -270,7 +270,7 @@ impl TopologySplitter<'_, '_, '_> {
         (assigned, blocking)
     }
 
-    /// Domains where the piece could run: bought anew at a cost, or on hosts with room.
+    /// Domains where the piece could run: bought anew at a cost, or on nodes with room.
     fn domains(&self, piece: &ClassSpec, key: &str) -> Vec<Domain> {
         let places = self.priced.places.of(self.priced, piece.shape, &piece.alternatives, key);
         let request = &self.model.requests[piece.shape];
@@ -285,7 +285,7 @@ impl TopologySplitter<'_, '_, '_> {
         places.iter().map(domain).collect()
     }
 
-    /// How many pods, up to `most`, the hosts of a place have room for.
+    /// How many pods, up to `most`, the nodes of a place have room for.
     pub(super) fn room(&self, place: &Place, request: &[i64], most: i64) -> i64 {
         let mut room = 0_i64;
         for existing in &place.existing_nodes {
@@ -337,7 +337,7 @@ impl ClassSpec {
     }
 }
 
-/// Node rules that have a member on some host.
+/// Node rules that have a member on some node.
 pub(crate) fn occupied(model: &Model<'_>) -> Vec<bool> {
     let rules = &model.topology.node_rules;
     let mut occupied = vec![false; rules.len()];

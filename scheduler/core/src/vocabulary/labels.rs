@@ -72,11 +72,13 @@ pub fn is_well_known(key: &str) -> bool {
         || (key.starts_with(PROVIDER_PREFIX) && !key.starts_with(NODE_CLASS_PREFIX))
 }
 
-/// The key under which a label is known today: legacy aliases are rewritten, others stay.
+/// The key under which a label is known today: legacy aliases are rewritten, and the EBS driver's
+/// name of a zone; others stay. Watchers do the same (`watcher/src/api/keys.rs`), so that whoever
+/// asks for a plan without one gets the same answer.
 #[must_use]
 pub fn canonical(key: &str) -> &str {
     match key {
-        "failure-domain.beta.kubernetes.io/zone" => ZONE,
+        "topology.ebs.csi.aws.com/zone" | "failure-domain.beta.kubernetes.io/zone" => ZONE,
         "failure-domain.beta.kubernetes.io/region" => REGION,
         "beta.kubernetes.io/arch" => ARCH,
         "beta.kubernetes.io/os" => OS,

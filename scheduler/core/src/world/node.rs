@@ -43,6 +43,12 @@ pub struct Node {
 }
 
 impl Node {
+    /// EC2 id of its instance; empty when it has no provider id.
+    #[must_use]
+    pub fn instance_id(&self) -> &str {
+        self.provider_id.rsplit('/').next().unwrap_or_default()
+    }
+
     /// When a node that is not ready is late, in milliseconds since 1970; none when it is ready or
     /// nobody knows since when it is there.
     #[must_use]

@@ -2,7 +2,7 @@
 //!
 //! Invariant: rules over single nodes become [`NodeRules`], rules over wider domains become
 //! [`Group`]s with a tally for each domain. Preferences are kept apart from conditions: a
-//! preference orders domains and hosts, it never rules one out.
+//! preference orders domains and nodes, it never rules one out.
 
 mod collect;
 mod group;

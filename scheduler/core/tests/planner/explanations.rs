@@ -39,10 +39,10 @@ fn sold(candidate: &Candidate) -> String {
 }
 
 fn write_choice(text: &mut String, choice: &Choice) {
-    let Choice { target, nodes, pods, bound, admitting_hosts, .. } = choice;
+    let Choice { target, nodes, pods, bound, admitting_nodes, .. } = choice;
     let how = if *bound { "bound" } else { "go" };
     let place = target.name().unwrap_or("new");
-    writeln!(text, "{pods} pods {how} to {nodes} x {place}, {admitting_hosts} hosts admit")
+    writeln!(text, "{pods} pods {how} to {nodes} x {place}, {admitting_nodes} hosts admit")
         .unwrap();
     for share in &choice.shares {
         let percent = share.ppm() / 10_000;

@@ -7,11 +7,12 @@
 use longshore_proto::capacity::v1::{InstancePhase, InstanceState, LaunchPhase};
 use longshore_proto::cluster::v1::directive::Action;
 use longshore_proto::cluster::v1::{Assumption, ReleaseClaim};
+use longshore_proto::provider_id::instance_id;
 use longshore_proto::types::v1::{NodeClaim, Termination};
 use longshore_runtime::planted;
 
 use super::presence::Presence;
-use super::{Due, Step, World, absent, cancel, delete, deletion, direct, instance_id, told};
+use super::{Due, Step, World, absent, cancel, delete, deletion, direct, told};
 use crate::session::verdict::Verdict;
 
 /// A disruption whose node has not gone after this long is called off, in milliseconds: its

@@ -6,12 +6,13 @@
 //! serves is left alone.
 
 use longshore_proto::capacity::v1::InstanceState;
+use longshore_proto::provider_id::instance_id;
 use longshore_proto::types::v1::Termination;
 use longshore_runtime::planted;
 
 use super::super::joined::Joined;
 use super::super::unclaimed::{self, is_adopted};
-use super::{Due, Evidence, Step, World, instance_id};
+use super::{Due, Evidence, Step, World};
 use crate::wire::time_ms;
 
 /// An instance without a claim is ended when it is older than this, and has been seen without one

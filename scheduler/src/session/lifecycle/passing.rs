@@ -5,10 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use longshore_proto::limits::DIRECTIVE_TTL_MS;
+use longshore_proto::provider_id::instance_id;
 use longshore_proto::types::v1::NodeClaim;
 
 use super::presence::Presence;
-use super::{World, instance_id, orphans};
+use super::{World, orphans};
 use crate::session::safety::NAMED;
 use crate::session::sightings::Sightings;
 
@@ -20,6 +22,7 @@ pub(super) const UNKNOWN_PATIENCE_MS: i64 = 5 * 60 * 1000;
 /// How long a claim's mark and its node's taint may say different things, in milliseconds: longer
 /// than an order to the watcher lives.
 pub(super) const ASTRAY_PATIENCE_MS: i64 = 30 * 1000;
+const _: () = assert!(ASTRAY_PATIENCE_MS > DIRECTIVE_TTL_MS as i64);
 
 /// States that must not last, for [`Sightings`] to measure; empty while the region is out of reach.
 #[must_use]

@@ -4,10 +4,11 @@
 //! however old it is: an instance may have been launched by somebody else, or be listed late.
 
 use longshore_proto::capacity::v1::{InstancePhase, InstanceState, LaunchPhase, LaunchState};
+use longshore_proto::provider_id::instance_id;
 use longshore_proto::types::v1::NodeClaim;
 use longshore_runtime::planted;
 
-use super::{World, instance_id};
+use super::World;
 
 /// What is known of a claim's instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -258,7 +258,7 @@ fn a_local_volume_keeps_its_zone_and_loses_its_host() {
           { key: kubernetes.io/hostname, operator: In, values: [n1] },
           { key: topology.kubernetes.io/zone, operator: In, values: [a] }] }] } } }",
     );
-    let terms = volumes::volume_terms(&volume);
+    let terms = crate::project::volume_terms::volume_terms(&volume);
     assert_eq!(terms.len(), 1);
     assert_eq!(terms[0].requirements.len(), 1);
     assert_eq!(terms[0].requirements[0].values, ["a"]);

@@ -118,12 +118,12 @@ fn launch_of(n: usize, instance_type: &str) -> Launch {
 }
 
 fn some(ids: impl IntoIterator<Item = usize>) -> Answer {
-    let one = |n| Bought {
+    let one = |n| FleetInstance {
         instance_id: format!("i-{n:03}"),
         instance_type: "m5.large".to_owned(),
         zone: "a".to_owned(),
     };
-    Ok(Outcome { bought: ids.into_iter().map(one).collect(), ..Outcome::default() })
+    Ok(FleetOutcome { bought: ids.into_iter().map(one).collect(), ..FleetOutcome::default() })
 }
 
 /// An instance as EC2 shows it before its launch's tags are written.

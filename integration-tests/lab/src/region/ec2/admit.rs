@@ -7,9 +7,10 @@ use jiff::Timestamp;
 use super::super::catalogue::TypeFacts;
 use super::super::config::RoleConfig;
 use super::super::iam::Context;
+use super::super::offer::Offer;
 use super::super::simple::SPOT_ROLE;
 use super::super::wire::{AwsError, Result};
-use super::super::world::{Call, LaunchOrder, Offer, TemplateData, World};
+use super::super::world::{Call, LaunchOrder, TemplateData, World};
 use super::template_data::tags_for;
 
 /// A launch that is being considered.

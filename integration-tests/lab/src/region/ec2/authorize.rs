@@ -4,8 +4,9 @@
 
 use super::super::config::Tags;
 use super::super::iam::Context;
+use super::super::offer::market_name;
 use super::super::wire::Result;
-use super::super::world::{Call, Template, World, market_name};
+use super::super::world::{Call, Template, World};
 use super::admit::Candidate;
 use super::template_data::tags_for;
 

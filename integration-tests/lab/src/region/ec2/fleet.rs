@@ -8,23 +8,15 @@ use sha2::{Digest, Sha256};
 
 use super::super::config::SubnetConfig;
 use super::super::iam::Context;
+use super::super::offer::Offer;
 use super::super::wire::{AwsError, Body, Params, Result};
-use super::super::world::{Call, Offer, TokenMemory, World};
+use super::super::world::{Call, TokenMemory, World};
 use super::admit::Candidate;
 use super::allocate::{Allocation, Pool, allocate};
-use super::fleet_reply::{self, Bought, Outcome};
+use super::fleet_reply::{self, Bought, Choice, Outcome};
 use super::fleet_request::{Config, FleetRequest, Override, Target};
 use super::room::Room;
 use super::template_data::{overlay, tags_for};
-
-/// One override with its template, ready to be considered for either market.
-#[derive(Debug)]
-pub struct Choice<'a> {
-    /// The override as sent.
-    pub sent: &'a Override,
-    /// The launch it would be; its market is set per target.
-    pub candidate: Candidate,
-}
 
 /// `CreateFleet`.
 pub fn create_fleet(world: &mut World, call: &Call<'_>) -> Result<Body> {

@@ -2,11 +2,20 @@
 //!
 //! Invariant: pure; each override is echoed as it was sent.
 
+use super::super::offer::market_name;
 use super::super::wire::{AwsError, Body, Element, group, maybe, set, text};
-use super::super::world::market_name;
-use super::fleet::Choice;
+use super::admit::Candidate;
 use super::fleet_request::Override;
 use super::prices::dollars;
+
+/// One override with its template, ready to be considered for either market.
+#[derive(Debug)]
+pub struct Choice<'a> {
+    /// The override as sent.
+    pub sent: &'a Override,
+    /// The launch it would be; its market is set per target.
+    pub candidate: Candidate,
+}
 
 /// What a fleet got and what it did not.
 #[derive(Debug, Default)]

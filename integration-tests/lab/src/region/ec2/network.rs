@@ -2,7 +2,8 @@
 //!
 //! Invariant: free address counts are the world's at this moment.
 
-use super::super::config::{SecurityGroupConfig, SubnetConfig, ZoneConfig};
+use super::super::catalogue::ZoneConfig;
+use super::super::config::{SecurityGroupConfig, SubnetConfig};
 use super::super::iam::Context;
 use super::super::wire::{AwsError, Body, Element, Result, set, text};
 use super::super::world::{Call, World};

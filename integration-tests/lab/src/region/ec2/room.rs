@@ -4,8 +4,9 @@
 
 use std::collections::BTreeMap;
 
+use super::super::offer::Offer;
 use super::super::wire::{AwsError, Result};
-use super::super::world::{Offer, World};
+use super::super::world::World;
 use super::admit::Candidate;
 
 /// What is left while a request is dealt out: nothing is taken from the world before it is decided.

@@ -2,8 +2,9 @@
 //!
 //! Invariant: at least `MinCount` instances or none; the first refusal is the call's error.
 
+use super::super::offer::Offer;
 use super::super::wire::{AwsError, Body, Params, Result};
-use super::super::world::{Call, InstanceRecord, Offer, World};
+use super::super::world::{Call, InstanceRecord, World};
 use super::admit::Candidate;
 use super::fleet::once;
 use super::instances;

@@ -4,9 +4,8 @@
 
 use super::super::clock::{after, ec2_time};
 use super::super::config::{ProfileConfig, Tags};
-use super::super::dispatch::Handler;
 use super::super::wire::{AwsError, Body, Element, Params, Result, group, members, text};
-use super::super::world::{Call, Role, World, unique_id};
+use super::super::world::{Call, Handler, Role, World, unique_id};
 use super::Context;
 
 /// The APIs of IAM, and who answers them.

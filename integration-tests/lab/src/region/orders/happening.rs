@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 
 use super::super::clock::after;
-use super::super::world::{InstanceRecord, World};
+use super::super::world::{BY_USER, InstanceRecord, World};
 use super::{OrderError, in_range};
 
 /// Longest time from an order to the change it schedules, in seconds: EC2 tells of none earlier
@@ -21,10 +21,6 @@ pub const SCHEDULED_CHANGES: [&str; 5] = [
     "system-maintenance",
     "system-reboot",
 ];
-/// State reason of an instance that somebody has ended in the console.
-pub const BY_USER: (&str, &str) =
-    ("Client.UserInitiatedShutdown", "Client.UserInitiatedShutdown: User initiated shutdown");
-
 /// What may happen to instances.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Happening {

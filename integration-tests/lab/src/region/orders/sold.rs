@@ -5,7 +5,8 @@
 use std::collections::BTreeSet;
 
 use super::super::faults::LaunchFault;
-use super::super::world::{Offer, World, market_name};
+use super::super::offer::{Offer, market_name};
+use super::super::world::World;
 use super::OrderError;
 
 impl World {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::super::config::Tags;
-use super::Offer;
+use super::super::offer::Offer;
 use crate::instance::{Instance, InstanceState};
 
 /// An instance.

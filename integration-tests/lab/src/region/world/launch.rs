@@ -7,7 +7,8 @@ use jiff::Timestamp;
 
 use super::super::clock::after;
 use super::super::config::Tags;
-use super::{Health, InstanceRecord, Offer, TemplateData, World};
+use super::super::offer::Offer;
+use super::{Health, InstanceRecord, TemplateData, World};
 use crate::instance::{Instance, InstanceState};
 
 /// Share of a machine's memory that firmware and kernel keep, in thousandths; measured values for

@@ -8,6 +8,10 @@ use super::super::clock::after;
 use super::World;
 use crate::instance::InstanceState;
 
+/// State reason of an instance that somebody has ended in the console.
+pub const BY_USER: (&str, &str) =
+    ("Client.UserInitiatedShutdown", "Client.UserInitiatedShutdown: User initiated shutdown");
+
 impl World {
     /// Carries out every change that is due; cheap when none is.
     pub fn advance(&mut self, now: Timestamp) {

@@ -9,7 +9,7 @@ mod draw;
 mod timeline;
 
 use crate::bench::live::args::{CaseName, Contender};
-use crate::bench::live::runs::{Results, Run};
+use crate::bench::live::results::{Results, Run};
 use timeline::Timeline;
 
 /// The case that is drawn.

@@ -9,7 +9,7 @@ use crate::bench::chart::{OURS, PEER};
 use crate::bench::live::args::Contender;
 use crate::bench::live::figures::Played;
 use crate::bench::live::recorder::seen::{Capacity, Mark, PodState, What};
-use crate::bench::live::runs::{Results, Run};
+use crate::bench::live::results::{Results, Run};
 use crate::bench::numbers::{count, float};
 
 const WIDTH: f64 = 860.0;

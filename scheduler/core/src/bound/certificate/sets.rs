@@ -1,6 +1,6 @@
-//! The check of values of pods by sets of resource prices: for each room some set says no more of
-//! it than it costs, and of each pod that may be there no less than its value. Then the pods in a
-//! room are worth no more than what they request there, and that no more than the room.
+//! Checks the values of pods by sets of resource prices (LB2): for each room some set `y` has
+//! `y * room <= price`, and `y * request >= value` for every class that the room admits. The pods
+//! in a room are then worth no more than the room costs.
 //!
 //! Invariant: whole numbers throughout; what is too large for them is refused.
 

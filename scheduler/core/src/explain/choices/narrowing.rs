@@ -52,7 +52,7 @@ impl Teller<'_, '_, '_> {
     fn offers_of(&self, node: &NewNode) -> Vec<usize> {
         let all = self.priced.all.iter().enumerate();
         let same = all.filter(|(_, offer)| {
-            let pool_offers = &self.model.market.stalls[offer.pool_offers];
+            let pool_offers = &self.model.market.pools[offer.pool_offers];
             pool_offers.pool.name == node.pool
                 && written_labels(&pool_offers.flavours[offer.flavour]) == node.labels
         });
@@ -65,14 +65,14 @@ impl Teller<'_, '_, '_> {
 
     fn candidate(&self, offer: usize) -> Candidate {
         let offer = &self.priced.all[offer];
-        let instance = self.model.market.stalls[offer.pool_offers].types[offer.kind];
+        let instance = self.model.market.pools[offer.pool_offers].types[offer.kind];
         candidate(&self.model.input.objective, instance, offer.offering)
     }
 
     /// What is sold, and what pools allow of it.
     fn market(&self, funnel: &mut Funnel) {
         let mut sold = BTreeSet::new();
-        for kind in self.model.market.stalls.iter().flat_map(|pool_offers| &pool_offers.all_types) {
+        for kind in self.model.market.pools.iter().flat_map(|pool_offers| &pool_offers.all_types) {
             let available = kind.offerings.iter().filter(|offering| offering.available);
             sold.extend(available.map(|o| (&kind.name, &o.zone, o.capacity_type)));
         }
@@ -81,7 +81,7 @@ impl Teller<'_, '_, '_> {
             Narrowing { by: By::Market, types: count(types.len()), offers: count(sold.len()) };
         funnel.told.push(told);
         let open =
-            self.model.market.stalls.iter().filter(|pool_offers| pool_offers.closed.is_none());
+            self.model.market.pools.iter().filter(|pool_offers| pool_offers.closed.is_none());
         funnel.left = (0..self.priced.all.len()).collect();
         self.tell(funnel, By::Pools { pools: open.count() });
     }
@@ -90,7 +90,7 @@ impl Teller<'_, '_, '_> {
     fn alone(&self, funnel: &mut Funnel, offers: &[usize]) {
         let kind = self.model.shapes[self.shape];
         self.narrow(funnel, By::Taints, |offer| {
-            let pool = self.model.market.stalls[self.priced.all[offer].pool_offers].pool;
+            let pool = self.model.market.pools[self.priced.all[offer].pool_offers].pool;
             untolerated(&pool.taints, &kind.tolerations).is_none()
         });
         let wanted = self.alternative(funnel.chosen);
@@ -112,7 +112,7 @@ impl Teller<'_, '_, '_> {
             self.narrow(funnel, by, |offer| self.priced.label(offer, &key) == Some(&*domain));
         }
         let pool_offers =
-            |offer: usize| &self.model.market.stalls[self.priced.all[offer].pool_offers];
+            |offer: usize| &self.model.market.pools[self.priced.all[offer].pool_offers];
         let (weight, tier) =
             (pool_offers(funnel.chosen).pool.weight, pool_offers(funnel.chosen).tier);
         self.narrow(funnel, By::Weight { weight }, |offer| pool_offers(offer).tier == tier);
@@ -176,7 +176,7 @@ impl Teller<'_, '_, '_> {
     /// True when the node of an offer meets requirements, taints apart.
     fn meets(&self, wanted: &Requirements, offer: usize) -> bool {
         let at = &self.priced.all[offer];
-        let pool_offers = &self.model.market.stalls[at.pool_offers];
+        let pool_offers = &self.model.market.pools[at.pool_offers];
         pool_offers.type_admits(pool_offers.types[at.kind], wanted)
             && crate::offers::market::offering_admits(at.offering, wanted)
             && pool_offers.flavour_admits(at.flavour, wanted)
@@ -208,7 +208,7 @@ impl Teller<'_, '_, '_> {
     fn tell(&self, funnel: &mut Funnel, by: By) {
         let at = |offer: &usize| {
             let offer = &self.priced.all[*offer];
-            let kind = &self.model.market.stalls[offer.pool_offers].types[offer.kind].name;
+            let kind = &self.model.market.pools[offer.pool_offers].types[offer.kind].name;
             (kind, &offer.offering.zone, offer.offering.capacity_type)
         };
         let offers: BTreeSet<_> = funnel.left.iter().map(at).collect();

@@ -35,7 +35,7 @@ pub fn one_more(input: &PlanInput, before: &Plan, shape: &ShapeId) -> Option<One
     let same = added.is_empty() && dropped.is_empty() && price == 0;
     Some(OneMore {
         price_micro_usd_per_hour: price,
-        existing: fuller(input, (before, &after), shape).filter(|_| same),
+        existing: fuller(input, before, &after, shape).filter(|_| same),
         added,
         dropped,
         refused: None,
@@ -81,7 +81,7 @@ fn more(plan: &Plan, other: &Plan) -> Vec<Candidate> {
 }
 
 /// The existing node that carries more pods of the shape in the second plan, or else more pods.
-fn fuller(input: &PlanInput, (before, after): (&Plan, &Plan), shape: &ShapeId) -> Option<Target> {
+fn fuller(input: &PlanInput, before: &Plan, after: &Plan, shape: &ShapeId) -> Option<Target> {
     let added = |uid: &PodUid| !input.world.pods.contains_key(uid);
     let own = |uid: &PodUid| {
         added(uid) || input.world.pods.get(uid).is_some_and(|pod| pod.shape == *shape)

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::Model;
 use crate::offers::candidates::{LaunchQuery, launch_candidates};
-use crate::offers::market::node_labels;
+use crate::offers::market::{node_labels, owned_labels};
 use crate::offers::objective::Objective;
 use crate::planted;
 use crate::vocabulary::catalogue::{Catalogue, InstanceType, Offering};
@@ -15,7 +15,6 @@ use crate::vocabulary::labels::{self, Labels};
 use crate::vocabulary::requirements::Requirements;
 use crate::vocabulary::requirements::requirement::Requirement;
 use crate::vocabulary::resources::Resources;
-use crate::vocabulary::taint::untolerated;
 use crate::world::claim::NodeClaim;
 
 /// What is certain of a claim's room: before launch what every candidate has, without the
@@ -35,9 +34,7 @@ pub(super) fn room_of(
         .copied()
         .filter(|daemon| {
             let alternatives = &model.alternatives[*daemon];
-            !alternatives.iter().any(certain)
-                && alternatives.iter().any(open)
-                && untolerated(&claim.taints, &model.shapes[*daemon].tolerations).is_none()
+            !alternatives.iter().any(certain) && alternatives.iter().any(open)
         })
         .collect();
     let each = possible.iter().map(|(instance, offering)| {
@@ -48,12 +45,9 @@ pub(super) fn room_of(
         }
         let mut labels = claim.labels.clone();
         labels.extend(settled());
-        let sold = node_labels(instance, offering).into_iter();
-        labels.extend(sold.map(|(key, value)| (key.to_owned(), value.to_owned())));
-        let runs = |daemon: &&usize| {
-            model.alternatives[**daemon].iter().any(|wanted| wanted.allow(&labels))
-        };
-        let running = open.iter().filter(runs).map(|daemon| &model.shapes[*daemon].requests);
+        labels.extend(owned_labels(instance, offering));
+        let running = model.daemons_on(&labels, &claim.taints).filter(|at| open.contains(at));
+        let running = running.map(|daemon| &model.shapes[daemon].requests);
         running.fold(own, |room, requests| room.minus(requests))
     });
     let least = each.reduce(|a, b| a.smaller(&b)).map(|least| least.at_least_zero());

@@ -34,13 +34,11 @@ pub(super) struct DaemonSets {
 
 impl DaemonSets {
     pub(super) fn new(priced: &PricedOffers<'_, '_>) -> Self {
-        let ask = |shape: &usize| {
-            let alternatives = priced.model.shapes[*shape].node_alternatives();
-            (*shape, priced.ask_all(*shape, &alternatives))
-        };
+        let ask =
+            |shape: &usize| (*shape, priced.ask_all(*shape, &priced.model.alternatives[*shape]));
         let answers = priced.model.daemons.iter().map(ask).collect();
-        let stalls = priced.model.market.stalls.iter();
-        let each = stalls
+        let pools = priced.model.market.pools.iter();
+        let each = pools
             .map(|pool_offers| pool_offers.types.iter().map(|kind| kind.allocatable()).collect());
         let allocatable: Vec<Vec<Resources>> = each.collect();
         let room = |kind: &Resources| priced.model.dims.room(kind);
@@ -62,14 +60,14 @@ impl DaemonSets {
 
     /// Finds out where labels that pools leave open decide about DaemonSets.
     fn settle(&mut self, priced: &PricedOffers<'_, '_>) {
-        let stalls = &priced.model.market.stalls;
+        let pools = &priced.model.market.pools;
         let certain = |shape: usize| -> Vec<Vec<bool>> {
             let tolerations = &priced.model.shapes[shape].tolerations;
             let tolerated = |pool_offers: &PoolOffers<'_>| {
                 untolerated(&pool_offers.pool.taints, tolerations).is_none()
             };
             let admits = |wanted: &Requirements| -> Vec<bool> {
-                stalls
+                pools
                     .iter()
                     .map(|pool_offers| {
                         tolerated(pool_offers) && pool_offers.certainly_admits(wanted)
@@ -82,14 +80,14 @@ impl DaemonSets {
         let agrees = |pool_offers: usize, flavour: usize| {
             self.answers.iter().zip(&self.certain).all(|((_, answers), certain)| {
                 answers.iter().zip(certain).all(|(answer, certain)| {
-                    answer.stalls[pool_offers].0[flavour] == certain[pool_offers]
+                    answer.pools[pool_offers].0[flavour] == certain[pool_offers]
                 })
             })
         };
         let flavours = |(at, pool_offers): (usize, &PoolOffers<'_>)| {
             (0..pool_offers.flavours.len()).map(|flavour| agrees(at, flavour)).collect()
         };
-        self.settled = stalls.iter().enumerate().map(flavours).collect();
+        self.settled = pools.iter().enumerate().map(flavours).collect();
     }
 
     pub(super) fn facts(
@@ -100,7 +98,7 @@ impl DaemonSets {
         reservation: Option<usize>,
     ) -> Facts {
         let offer = &priced.all[at];
-        let pool_offers = &priced.model.market.stalls[offer.pool_offers];
+        let pool_offers = &priced.model.market.pools[offer.pool_offers];
         let instance = pool_offers.types[offer.kind];
         let runs = |(shape, answers): &(usize, Vec<Rc<Answer>>)| {
             answers.iter().any(|answer| answer.admits(offer, kind)).then_some(*shape)
@@ -136,9 +134,9 @@ impl DaemonSets {
         }
         let mut room = self.rooms[offer.pool_offers][offer.kind].clone();
         for ((shape, answers), certain) in self.answers.iter().zip(&self.certain) {
-            let admits = |(answer, stalls): (&Rc<Answer>, &Vec<bool>)| {
-                let types = &answer.stalls[offer.pool_offers].1;
-                answer.kinds[kind] && types[offer.kind] && stalls[offer.pool_offers]
+            let admits = |(answer, pools): (&Rc<Answer>, &Vec<bool>)| {
+                let types = &answer.pools[offer.pool_offers].1;
+                answer.kinds[kind] && types[offer.kind] && pools[offer.pool_offers]
             };
             if answers.iter().zip(certain).any(admits) {
                 vector::add(&mut room, &priced.model.requests[*shape], -1);

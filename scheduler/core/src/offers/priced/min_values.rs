@@ -32,7 +32,7 @@ pub(crate) fn demands(requirements: &Requirements) -> impl Iterator<Item = (&str
 fn demands_of<'g>(priced: &'g PricedOffers<'_, '_>, pool_offers: usize) -> Vec<(&'g str, usize)> {
     match priced.model().input.min_values {
         MinValuesPolicy::Strict => {
-            demands(&priced.model().market.stalls[pool_offers].requirements).collect()
+            demands(&priced.model().market.pools[pool_offers].requirements).collect()
         }
         MinValuesPolicy::BestEffort => Vec::new(),
     }
@@ -169,7 +169,7 @@ pub(crate) fn closed_to(
     request: &[i64],
     admits: impl Fn(usize) -> bool,
 ) -> Vec<bool> {
-    let stalls = 0..priced.model().market.stalls.len();
+    let pools = 0..priced.model().market.pools.len();
     let closed = |pool_offers: usize| {
         let holds = |at: &usize| {
             priced.all[*at].pool_offers == pool_offers
@@ -178,29 +178,5 @@ pub(crate) fn closed_to(
         };
         obstacle(priced, pool_offers, (0..priced.all.len()).filter(holds)).is_some()
     };
-    stalls.map(closed).collect()
-}
-
-/// Chooses, in order, so that enough values of each demanded key are among at most `most`; true
-/// when all demands are met.
-pub(crate) fn keep<'l>(
-    demands: impl Iterator<Item = (&'l str, usize)>,
-    all: &[usize],
-    label: impl Fn(usize, &str) -> Option<&'l str>,
-    (chosen, most): (&mut BTreeSet<usize>, usize),
-) -> bool {
-    let mut kept = true;
-    for (key, least) in demands {
-        let mut values: BTreeSet<&str> = chosen.iter().filter_map(|at| label(*at, key)).collect();
-        for at in all {
-            if values.len() >= least || chosen.len() >= most {
-                break;
-            }
-            if label(*at, key).is_some_and(|value| values.insert(value)) {
-                chosen.insert(*at);
-            }
-        }
-        kept &= values.len() >= least;
-    }
-    kept
+    pools.map(closed).collect()
 }

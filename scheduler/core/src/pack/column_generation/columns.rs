@@ -37,7 +37,7 @@ pub(crate) struct GenerationEffort {
     /// When a few rounds together lower the price by less than this share, the work ends.
     pub(crate) gain_min: f64,
     /// How hard each bin is searched.
-    pub(crate) care: PatternEffort,
+    pub(crate) pattern: PatternEffort,
 }
 
 /// Most pivots between two rounds of looking for patterns.
@@ -148,22 +148,22 @@ impl<'a> Generator<'a> {
     }
 
     /// Solves, looks for patterns that the values show to be worth more than they cost, and so on.
-    pub(crate) fn generate(&mut self, left: &[i64], bounds: GenerationEffort) {
+    pub(crate) fn generate(&mut self, left: &[i64], effort: GenerationEffort) {
         let occupied = self.cover.work();
         self.cover.improve(PIVOTS_MAX);
         let mut prices = [f64::INFINITY; ROUNDS_WITHOUT_GAIN];
-        for round in 0..bounds.rounds {
+        for round in 0..effort.rounds {
             let all = round % ROUNDS_EACH_SWEEP == 0;
-            if self.look(left, bounds.care, all) == 0
-                && (all || self.look(left, bounds.care, true) == 0)
+            if self.look(left, effort.pattern, all) == 0
+                && (all || self.look(left, effort.pattern, true) == 0)
             {
                 return;
             }
             self.cover.improve(PIVOTS_MAX);
             let price = self.cover.price();
             let before = &mut prices[round % ROUNDS_WITHOUT_GAIN];
-            let spent = self.cover.work() - occupied > bounds.work;
-            if spent || price > *before * (1.0 - bounds.gain_min) {
+            let spent = self.cover.work() - occupied > effort.work;
+            if spent || price > *before * (1.0 - effort.gain_min) {
                 return;
             }
             *before = price;
@@ -185,11 +185,11 @@ impl<'a> Generator<'a> {
 
     /// Looks for patterns at values between the programme's and the best proved ones; when that
     /// finds none, at the programme's own.
-    fn look(&mut self, left: &[i64], care: PatternEffort, all: bool) -> usize {
+    fn look(&mut self, left: &[i64], effort: PatternEffort, all: bool) -> usize {
         let own = self.values();
         for weight in [CENTRE_WEIGHT, 0.0] {
             let values = self.centre.between(&own, weight);
-            let (found, most) = self.sweep(left, &values, care, all);
+            let (found, most) = self.sweep(left, &values, effort, all);
             if all {
                 let classes = self.classes.iter();
                 let worth = classes.map(|class| float(left[*class]) * values[*class]).sum();
@@ -215,7 +215,7 @@ impl<'a> Generator<'a> {
         &mut self,
         left: &[i64],
         values: &[f64],
-        care: PatternEffort,
+        effort: PatternEffort,
         all: bool,
     ) -> (Vec<Packed>, f64) {
         let (mut patterns, mut most) = (Vec::new(), 0.0_f64);
@@ -225,9 +225,9 @@ impl<'a> Generator<'a> {
             }
             let price = self.price_of(self.tables[at].bin);
             let supply = Supply { left, values };
-            let care = PatternEffort { least: price, ..care };
+            let effort = PatternEffort { least: price, ..effort };
             let (table, weights) = (self.tables[at], &mut self.weights[at]);
-            let found = pattern::search(self.problem, table, supply, weights, care);
+            let found = pattern::search(self.problem, table, supply, weights, effort);
             let Some(Pattern { bin, load, value, upper, .. }) = found else { continue };
             self.worth[at] = value / price;
             most = most.max(upper / price);

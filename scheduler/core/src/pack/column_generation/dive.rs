@@ -23,7 +23,7 @@ pub(crate) struct Dive {
     /// The greedy packs the rest once the programme buys no more than this many nodes for it.
     pub(crate) tail_nodes: f64,
     /// Work on new patterns after each step.
-    pub(crate) bounds: GenerationEffort,
+    pub(crate) generation: GenerationEffort,
 }
 
 /// Packs what is left by rounding the programme's optimum step by step.
@@ -54,7 +54,7 @@ pub(crate) fn pack(
             break;
         }
         generator.shrink(&left, limits_left);
-        generator.generate(&left, dive.bounds);
+        generator.generate(&left, dive.generation);
     }
     let values = mixed(&generator.values(), task.values);
     let by_rows = finish(Task { values: &values, ..task }, &left, limits_left);

@@ -60,7 +60,7 @@ const CENTRE_WEIGHT: f64 = 0.5;
 pub(crate) fn of_rows(
     problem: &Problem,
     known: impl IntoIterator<Item = (i64, Load)>,
-    patience: ImproveEffort,
+    effort: ImproveEffort,
 ) -> Option<Vec<f64>> {
     let bins = problem.skyline.first()?;
     let counts = problem.counts();
@@ -84,14 +84,14 @@ pub(crate) fn of_rows(
         centre: Centre::new(values, worth),
         counts,
     };
-    let cheaper = float(patience.above) * (1.0 + GAIN_LEAST) + 1.0;
+    let cheaper = float(effort.above) * (1.0 + GAIN_LEAST) + 1.0;
     let says_more = |centre: &Centre| centre.proved() >= cheaper;
-    for round in 0..patience.rounds {
+    for round in 0..effort.rounds {
         cover.improve(PIVOTS_MAX);
-        let done = cover.price() <= search.centre.proved() * (1.0 + patience.gain_min);
-        let barren = round >= patience.barren && !says_more(&search.centre);
-        let worked = cover.work() > patience.work;
-        if done || barren || worked || search.look(&mut cover, patience.steps) == 0 {
+        let done = cover.price() <= search.centre.proved() * (1.0 + effort.gain_min);
+        let barren = round >= effort.barren && !says_more(&search.centre);
+        let worked = cover.work() > effort.work;
+        if done || barren || worked || search.look(&mut cover, effort.steps) == 0 {
             break;
         }
     }
@@ -130,8 +130,8 @@ impl Search<'_> {
         for (table, weights) in self.tables.iter().zip(&mut self.weights) {
             let price = float(self.problem.bins[table.bin].price).max(1.0);
             let supply = Supply { left: &self.counts, values };
-            let care = PatternEffort { rounds: ADAPTATIONS, steps, least: price };
-            let upper = pattern::upper(self.problem, table, supply, weights, care);
+            let effort = PatternEffort { rounds: ADAPTATIONS, steps, least: price };
+            let upper = pattern::upper(self.problem, table, supply, weights, effort);
             most = most.max(upper.value / price);
             ceilings.push((price, upper));
         }

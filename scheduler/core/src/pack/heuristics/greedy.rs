@@ -16,10 +16,10 @@ use crate::pack::heuristics::part::Part;
 use crate::pack::heuristics::tail;
 use crate::pack::heuristics::task::{Solution, Task, is_done, nodes, take};
 use crate::pack::knapsack::pattern::{self, Pattern, PatternEffort, Supply};
-use crate::pack::problem::Packed;
 use crate::pack::problem::item_table::{ItemTable, Shares};
 use crate::pack::problem::limits::LimitsLeft;
 use crate::pack::problem::vector::float;
+use crate::pack::problem::{Packed, Problem};
 
 /// What is known of the best pattern of a bin.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ fn pack_part(task: Task<'_>, left: Vec<i64>, limits_left: &mut LimitsLeft, limit
         };
         queue.push(turn);
         let known = best.as_ref().map_or(limit, |(price, _)| *price);
-        if let Some(ended) = end(task, &solution, limits_left, (spent, known)) {
+        if let Some(ended) = end(task, &solution, limits_left, spent, known) {
             best = Some(ended);
         }
         if spent >= limit {
@@ -95,14 +95,24 @@ fn pack_part(task: Task<'_>, left: Vec<i64>, limits_left: &mut LimitsLeft, limit
             if !is_done(&solution.left)
                 || (price, nodes(&ended.packed)) < (spent, nodes(&solution.packed)) =>
         {
-            for packed in &solution.packed {
-                limits_left.charge(&task.problem.bins[packed.bin], -packed.copies);
-            }
-            limits_left.charge_all(task.problem, &ended.packed);
+            charge_instead(task.problem, limits_left, &solution.packed, &ended.packed);
             ended
         }
         _ => solution,
     }
+}
+
+/// Charges limits for some nodes in place of others.
+fn charge_instead(
+    problem: &Problem,
+    limits_left: &mut LimitsLeft,
+    of: &[Packed],
+    packed: &[Packed],
+) {
+    for packed in of {
+        limits_left.charge(&problem.bins[packed.bin], -packed.copies);
+    }
+    limits_left.charge_all(problem, packed);
 }
 
 /// The solution that ends here by the cheapest one or two nodes for all the rest, with its price,
@@ -111,7 +121,8 @@ fn end(
     task: Task<'_>,
     solution: &Solution,
     limits_left: &LimitsLeft,
-    (spent, limit): (i64, i64),
+    spent: i64,
+    limit: i64,
 ) -> Option<(i64, Solution)> {
     let ending = tail::finish(task, &solution.left, limits_left, limit.saturating_sub(spent))?;
     let price = spent + task.problem.price(&ending);

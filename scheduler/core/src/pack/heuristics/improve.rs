@@ -39,19 +39,19 @@ pub(crate) fn improve(
     values: &[f64],
     solution: &mut Solution,
     limits_left: &mut LimitsLeft,
-    patience: ImproveEffort,
+    effort: ImproveEffort,
 ) {
     let mut random = Random(0x9E37_79B9_7F4A_7C15);
     let (mut barren, mut work) = (0, 0);
-    for attempt in 0..patience.attempts {
+    for attempt in 0..effort.attempts {
         let waste = waste(task.problem, values, &solution.packed);
         let total: f64 = waste.iter().map(|(waste, ..)| waste).sum();
         let price = float(task.problem.price(&solution.packed));
-        let done = barren >= patience.barren || total <= price * patience.waste_min;
-        if done || work >= patience.work {
+        let done = barren >= effort.barren || total <= price * effort.waste_min;
+        if done || work >= effort.work {
             return;
         }
-        let size = 2 + attempt % (patience.nodes - 1);
+        let size = 2 + attempt % (effort.nodes - 1);
         let chosen = choose(&waste, size, &mut random);
         let noisy: Vec<f64> = values
             .iter()

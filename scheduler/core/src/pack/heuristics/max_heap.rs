@@ -1,7 +1,6 @@
-//! Which of many comes next, when one at a time changes: an entry of a heap for each.
+//! An entry of a max-heap over a list whose ranks change one at a time.
 //!
-//! Invariant: the greatest has the highest rank and is the first of equals, so that a heap gives
-//! what a look at all of them would.
+//! Invariant: ties go to the lowest index, so that the heap gives what a scan of the list would.
 
 use std::cmp::Ordering;
 

@@ -63,12 +63,12 @@ pub(crate) fn search(
     table: &ItemTable,
     supply: Supply<'_>,
     weights: &mut Shares,
-    care: PatternEffort,
+    effort: PatternEffort,
 ) -> Option<Pattern> {
     let mut best: (f64, Load) = (0.0, Load::new());
     let mut upper = f64::INFINITY;
     let mut items = Vec::new();
-    for round in 0..care.rounds {
+    for round in 0..effort.rounds {
         items = rank(table, supply, weights);
         keep(&mut best, filling::in_order(problem, table, &items));
         let FractionalFilling { value, usage, .. } = relax(&items);
@@ -77,12 +77,12 @@ pub(crate) fn search(
             break;
         }
     }
-    if upper > care.least && !items.is_empty() {
+    if upper > effort.least && !items.is_empty() {
         for filled in filling::balanced(problem, table, &items) {
             keep(&mut best, filled);
         }
-        if care.steps > 0 && table.free && upper > best.0 * (1.0 + 1e-6) {
-            let exact = Exact::new(problem, table.bin, &items, best.0, care.steps).run();
+        if effort.steps > 0 && table.free && upper > best.0 * (1.0 + 1e-6) {
+            let exact = Exact::new(problem, table.bin, &items, best.0, effort.steps).run();
             if exact.complete {
                 upper = exact.best_value.min(upper);
             }
@@ -110,35 +110,36 @@ pub(crate) struct UpperBound {
 }
 
 /// Bounds what a bin can hold: exactly when a search of the given steps shows it, else by
-/// fractions. Node rules are left out. A value that is not above `care.least` is not made tighter.
+/// fractions. Node rules are left out. A value that is not above `effort.least` is not made
+/// tighter.
 pub(crate) fn upper(
     problem: &Problem,
     table: &ItemTable,
     supply: Supply<'_>,
     weights: &mut Shares,
-    care: PatternEffort,
+    effort: PatternEffort,
 ) -> UpperBound {
-    let (lowest, items) = relaxed(table, supply, weights, care);
+    let (lowest, items) = relaxed(table, supply, weights, effort);
     let Some(items) = items else { return lowest };
-    let exact = Exact::new(problem, table.bin, &items, care.least, care.steps).run();
+    let exact = Exact::new(problem, table.bin, &items, effort.least, effort.steps).run();
     match exact.best {
         _ if !exact.complete => lowest,
-        None => UpperBound { value: care.least, load: Vec::new() },
+        None => UpperBound { value: effort.least, load: Vec::new() },
         Some((value, load)) => {
             UpperBound { value, load: load.iter().map(|(class, n)| (*class, float(*n))).collect() }
         }
     }
 }
 
-/// No pattern of the table is worth more; nothing where nothing that is left fits. Far less work
-/// than a pattern.
+/// Upper bound on the value of any pattern of the table, by its fractional relaxation; 0 where
+/// nothing that is left fits. Far less work than a pattern.
 pub(crate) fn worth(
     table: &ItemTable,
     supply: Supply<'_>,
     weights: &mut Shares,
-    care: PatternEffort,
+    effort: PatternEffort,
 ) -> f64 {
-    relaxed(table, supply, weights, care).0.value
+    relaxed(table, supply, weights, effort).0.value
 }
 
 /// The lowest of the fractional fillings under adapted weights, and the items when it may still be
@@ -147,17 +148,17 @@ fn relaxed(
     table: &ItemTable,
     supply: Supply<'_>,
     weights: &mut Shares,
-    care: PatternEffort,
+    effort: PatternEffort,
 ) -> (UpperBound, Option<Vec<Ranked>>) {
     let mut lowest = UpperBound { value: f64::INFINITY, load: Vec::new() };
     let mut items = Vec::new();
-    for round in 0..care.rounds {
+    for round in 0..effort.rounds {
         items = rank(table, supply, weights);
         let FractionalFilling { value, usage, load } = relax(&items);
         if value < lowest.value {
             lowest = UpperBound { value, load };
         }
-        if lowest.value <= care.least || !adapt(weights, table.guides.len(), &usage, round) {
+        if lowest.value <= effort.least || !adapt(weights, table.guides.len(), &usage, round) {
             return (lowest, None);
         }
     }
@@ -227,7 +228,8 @@ fn relax(items: &[Ranked]) -> FractionalFilling {
     relaxed
 }
 
-/// Makes weigh more what runs out and less what is left over; false when the filling fits as it is.
+/// One multiplicative-weights step on the surrogate weights: resources that the filling overruns
+/// weigh more, others less. False when the filling fits as it is.
 fn adapt(weights: &mut Shares, guides: usize, usage: &Shares, round: usize) -> bool {
     if usage.iter().all(|used| *used <= 1.0 + 1e-9) {
         return false;

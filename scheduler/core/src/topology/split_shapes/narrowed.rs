@@ -43,7 +43,7 @@ fn terms(allotter: &TopologySplitter<'_, '_, '_>, shape: usize) -> Vec<Requireme
     terms
 }
 
-/// True when a node can be bought, or a host has room, where all of this holds.
+/// True when a node can be bought, or a node that is there has room, where all of this holds.
 fn can_be_met(
     allotter: &TopologySplitter<'_, '_, '_>,
     shape: usize,

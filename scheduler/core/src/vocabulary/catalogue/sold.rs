@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::planted;
 use crate::vocabulary::catalogue::{Catalogue, InstanceType, Offering};
-use crate::vocabulary::labels;
+use crate::vocabulary::labels::{self, Labels};
 use crate::vocabulary::requirements::Requirements;
 
 /// Keys that an offering decides.
@@ -66,6 +66,12 @@ pub fn node_labels<'a>(
         }
     }
     all
+}
+
+/// The same as a node has them.
+pub(crate) fn owned_labels(instance: &InstanceType, offering: &Offering) -> Labels {
+    let labels = node_labels(instance, offering).into_iter();
+    labels.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
 /// Keys that types or offerings of a catalogue decide.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::bench::live::args::Contender;
 use crate::bench::live::figures::{CREATE_FLEET, is_eviction};
 use crate::bench::live::recorder::seen::{ClaimState, Mark, NodeState, PodState, What};
-use crate::bench::live::runs::Run;
+use crate::bench::live::results::Run;
 use crate::bench::numbers::count;
 
 /// What is drawn after the last change: the time in which nothing happens is cut.

@@ -13,9 +13,10 @@ use longshore_lab::kubelet::{KubeletConfig, Kubelets};
 use longshore_watcher::api::crd::Kind;
 use serde_json::{Value, json};
 
-use super::Site;
 use crate::apiserver;
 use crate::region::Boots;
+use crate::site::Site;
+use crate::verdict::Seen;
 
 /// A cluster.
 pub struct Cluster {
@@ -37,6 +38,16 @@ pub struct Cluster {
 }
 
 impl Cluster {
+    /// What the judge looks at.
+    pub fn seen(&self) -> Seen {
+        Seen {
+            name: self.name.clone(),
+            label: self.label.clone(),
+            site: self.site,
+            handle: Arc::clone(&self.handle),
+        }
+    }
+
     /// Starts a cluster with our kinds installed and policies of a plain kind.
     ///
     /// # Errors

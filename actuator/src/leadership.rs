@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::election::{Standing, Term};
 use crate::inventory::Inventory;
-use crate::leader::{Leader, Premises};
+use crate::leader::{Leader, RegionContext};
 use crate::ledger::Store;
 use crate::work;
 
@@ -28,7 +28,7 @@ const LOOK_ROUND_MAX: Duration = Duration::from_secs(300);
 
 /// Who answers for the region.
 #[derive(Clone)]
-pub enum Office {
+pub enum Leadership {
     /// This process.
     Held(Arc<Leader>),
     /// Another process, at this address; empty while unknown.
@@ -55,10 +55,10 @@ pub struct Seat {
 
 /// Follows the election: begins a term when it is won, and ends it when it is lost.
 pub async fn run(
-    premises: Premises,
+    context: RegionContext,
     store: Store,
     mut seat: Seat,
-    office: watch::Sender<Office>,
+    leadership: watch::Sender<Leadership>,
     supervisor: &Supervisor,
 ) {
     let token = supervisor.token().clone();
@@ -68,7 +68,8 @@ pub async fn run(
         let ended = match now {
             Standing::Leading(term) => {
                 let revision = term.revision;
-                let held = Tenure { premises: &premises, store: &store, office: &office, term };
+                let held =
+                    Tenure { context: &context, store: &store, leadership: &leadership, term };
                 let ended = held.hold(&mut seat.standing, supervisor).await;
                 if ended.is_err() {
                     // Somebody else may do better, and is kept from it while we hold the lease.
@@ -77,12 +78,13 @@ pub async fn run(
                 ended
             }
             Standing::Following { leader } => {
-                office.send_replace(Office::Elsewhere { leader });
+                leadership.send_replace(Leadership::Elsewhere { leader });
                 wait(&mut seat.standing, &token).await;
                 Ok(())
             }
             Standing::Cut { why } => {
-                office.send_replace(Office::Closed { reason: Reason::StoreUnavailable, why });
+                leadership
+                    .send_replace(Leadership::Closed { reason: Reason::StoreUnavailable, why });
                 wait(&mut seat.standing, &token).await;
                 Ok(())
             }
@@ -91,8 +93,9 @@ pub async fn run(
             Ok(()) => backoff.reset(),
             Err(error) => {
                 let why = format!("{error:#}");
-                tracing::error!(%why, "out of office; campaigning again");
-                office.send_replace(Office::Closed { reason: Reason::StoreUnavailable, why });
+                tracing::error!(%why, "no longer leading; campaigning again");
+                leadership
+                    .send_replace(Leadership::Closed { reason: Reason::StoreUnavailable, why });
                 tokio::select! {
                     () = backoff.wait() => {}
                     () = token.cancelled() => {}
@@ -115,20 +118,20 @@ async fn wait(standing: &mut watch::Receiver<Standing>, token: &CancellationToke
 
 /// Waits until EC2 has listed the region's instances. Whoever watches takes what is shown for all
 /// there is: a node whose instance is not among it would be given up as gone.
-async fn look_round(leader: &Leader, office: &watch::Sender<Office>) {
+async fn look_round(leader: &Leader, leadership: &watch::Sender<Leadership>) {
     let why = "leading, but EC2 has not listed the region's instances yet; if this lasts, the log \
                says why"
         .to_owned();
-    office.send_replace(Office::Closed { reason: Reason::NotLeader, why });
+    leadership.send_replace(Leadership::Closed { reason: Reason::NotLeader, why });
     let mut inventory = leader.inventory.subscribe();
     // Fails only when the leader is gone, and it is held here.
     let _ = inventory.wait_for(Inventory::complete).await;
 }
 
 struct Tenure<'a> {
-    premises: &'a Premises,
+    context: &'a RegionContext,
     store: &'a Store,
-    office: &'a watch::Sender<Office>,
+    leadership: &'a watch::Sender<Leadership>,
     term: Term,
 }
 
@@ -140,8 +143,8 @@ impl Tenure<'_> {
         owner: &Supervisor,
     ) -> anyhow::Result<()> {
         let supervisor = owner.child();
-        let premises = self.premises.clone();
-        let leader = Leader::begin(premises, self.term, self.store.clone(), &supervisor).await?;
+        let context = self.context.clone();
+        let leader = Leader::begin(context, self.term, self.store.clone(), &supervisor).await?;
         work::start(&leader, &supervisor);
         let given_up = supervisor.token().clone();
         let over = async {
@@ -154,18 +157,18 @@ impl Tenure<'_> {
         let mut blind = false;
         tokio::select! {
             () = &mut over => {}
-            looked = timeout(LOOK_ROUND_MAX, look_round(&leader, self.office)) => {
+            looked = timeout(LOOK_ROUND_MAX, look_round(&leader, self.leadership)) => {
                 blind = looked.is_err();
                 if !blind {
                     leader.events().leading(true);
-                    tracing::info!(term = leader.term.revision, "in office");
-                    self.office.send_replace(Office::Held(Arc::clone(&leader)));
+                    tracing::info!(term = leader.term.revision, "leading; the region is served");
+                    self.leadership.send_replace(Leadership::Held(Arc::clone(&leader)));
                     over.await;
                 }
             }
         }
         leader.events().leading(false);
-        self.office.send_replace(Office::Elsewhere { leader: String::new() });
+        self.leadership.send_replace(Leadership::Elsewhere { leader: String::new() });
         leader.board.close();
         supervisor.token().cancel();
         // The ledger's task ends with the last one who could ask it for something.

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use super::Aws;
 use super::errors::from_sdk;
-use crate::cloud::{CloudError, Letter, Mail};
+use crate::cloud::{CloudError, Messages, QueueMessage};
 
 /// Most messages SQS hands out at a time.
 const LETTERS_MAX: i32 = 10;
@@ -16,14 +16,14 @@ const WAIT_SECONDS: i32 = 20;
 const HIDDEN_SECONDS: i32 = 20;
 
 #[async_trait]
-impl Mail for Aws {
+impl Messages for Aws {
     async fn queue_url(&self, name: &str) -> Result<String, CloudError> {
         let answer = self.sqs.get_queue_url().queue_name(name).send().await;
         let answer = answer.map_err(|failure| from_sdk("sqs:GetQueueUrl", &failure))?;
         Ok(answer.queue_url().unwrap_or_default().to_owned())
     }
 
-    async fn receive(&self, queue_url: &str) -> Result<Vec<Letter>, CloudError> {
+    async fn receive(&self, queue_url: &str) -> Result<Vec<QueueMessage>, CloudError> {
         let request = self
             .sqs
             .receive_message()
@@ -33,11 +33,11 @@ impl Mail for Aws {
             .visibility_timeout(HIDDEN_SECONDS);
         let answer = request.send().await;
         let answer = answer.map_err(|failure| from_sdk("sqs:ReceiveMessage", &failure))?;
-        let letters = answer.messages().iter().map(|message| Letter {
+        let messages = answer.messages().iter().map(|message| QueueMessage {
             receipt: message.receipt_handle().unwrap_or_default().to_owned(),
             body: message.body().unwrap_or_default().to_owned(),
         });
-        Ok(letters.collect())
+        Ok(messages.collect())
     }
 
     async fn discard(&self, queue_url: &str, receipt: &str) -> Result<(), CloudError> {
