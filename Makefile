@@ -118,7 +118,7 @@ reach: setup-build ## measure 100 clusters on one scheduler, floods, deaths and 
 		--package longshore-watcher --package longshore-it --bins
 	$(target)/release/bench reach all $(REACH_ARGS)
 
-peer-live: setup-build ## run Longshore and the published Karpenter side by side on real control planes, into docs/live.md (three and a half hours)
+peer-live: setup-build ## run Longshore and the published Karpenter side by side on real control planes, into docs/live.md (four hours)
 	@tools/setup.sh etcd kubernetes karpenter
 	cargo build --release --package longshore --package longshore-it --bin longshore --bin bench
 	$(target)/release/bench live --keep $(target)/live $(PEER_LIVE_ARGS)

@@ -3,7 +3,6 @@
 //! Invariant: a registry belongs to one process and is passed, never global.
 
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
 
 use anyhow::Context;
 use axum::Router;
@@ -13,7 +12,7 @@ use prometheus_client::registry::{Metric, Registry};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use crate::pulse::Pulses;
+use crate::pulse::{Late, Pulses};
 
 /// A process's metrics, and what keeps it from being ready.
 #[derive(Clone, Default)]
@@ -87,13 +86,10 @@ impl Metrics {
 }
 
 /// What a process is worth in which something may have stalled.
-fn health(late: Option<(&str, Duration)>) -> (StatusCode, String) {
+fn health(late: Option<Late>) -> (StatusCode, String) {
     late.map_or_else(
         || (StatusCode::OK, "ok\n".to_owned()),
-        |(name, lasted)| {
-            let text = format!("{name} has not come round for {} s\n", lasted.as_secs());
-            (StatusCode::SERVICE_UNAVAILABLE, text)
-        },
+        |late| (StatusCode::SERVICE_UNAVAILABLE, format!("{late}\n")),
     )
 }
 
@@ -122,7 +118,8 @@ mod tests {
     #[test]
     fn what_has_stalled_is_not_healthy() {
         assert_eq!(health(None).0, StatusCode::OK);
-        let (status, text) = health(Some(("reconcile", Duration::from_secs(121))));
+        let lasted = std::time::Duration::from_secs(121);
+        let (status, text) = health(Some(Late { name: "reconcile", lasted }));
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(text, "reconcile has not come round for 121 s\n");
     }

@@ -3,6 +3,7 @@
 //! Invariant: judged by the monotonic clock alone; what ends takes its sign with it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -49,6 +50,21 @@ pub struct Pulse {
     sign: Arc<Sign>,
 }
 
+/// Something that is over its limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Late {
+    /// Its name.
+    pub name: &'static str,
+    /// How long it has lasted.
+    pub lasted: Duration,
+}
+
+impl fmt::Display for Late {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} has not come round for {} s", self.name, self.lasted.as_secs())
+    }
+}
+
 impl Default for Pulses {
     fn default() -> Self {
         let signs = Mutex::default();
@@ -77,9 +93,9 @@ impl Pulses {
         .await
     }
 
-    /// What is over its limit by most, and how long it has lasted.
+    /// What is over its limit by most.
     #[must_use]
-    pub fn late(&self) -> Option<(&'static str, Duration)> {
+    pub fn late(&self) -> Option<Late> {
         let now_ms = self.now_ms();
         let signs = self.lock();
         let lasting = signs.values().filter_map(|sign| {
@@ -88,7 +104,7 @@ impl Pulses {
             let over = lasted.checked_sub(sign.limit).filter(|_| since_ms != AT_REST)?;
             (!planted::is("S20w")).then_some((over, sign.name, lasted))
         });
-        lasting.max().map(|(_, name, lasted)| (name, lasted))
+        lasting.max().map(|(_, name, lasted)| Late { name, lasted })
     }
 
     /// Looks for what has stalled until something has.
@@ -102,8 +118,8 @@ impl Pulses {
             if before.elapsed() > 2 * LOOK_EVERY {
                 // The process was stopped, or its machine: nothing could come round.
                 self.forgive();
-            } else if let Some((name, lasted)) = self.late() {
-                bail!("{name} has not come round for {} s; the process ends", lasted.as_secs());
+            } else if let Some(late) = self.late() {
+                bail!("{late}; the process ends");
             }
         }
     }
@@ -163,12 +179,13 @@ mod tests {
         let pulses = Pulses::default();
         let (one, _two) = (pulses.begin("one", LIMIT), pulses.begin("two", 2 * LIMIT));
         tokio::time::advance(LIMIT + Duration::from_secs(1)).await;
-        assert_eq!(pulses.late().unwrap().0, "one");
+        assert_eq!(pulses.late().unwrap().name, "one");
         one.beat();
         assert_eq!(pulses.late(), None);
         drop(one);
         tokio::time::advance(2 * LIMIT).await;
-        assert_eq!(pulses.late(), Some(("two", 3 * LIMIT + Duration::from_secs(1))));
+        let lasted = 3 * LIMIT + Duration::from_secs(1);
+        assert_eq!(pulses.late(), Some(Late { name: "two", lasted }));
     }
 
     #[tokio::test(start_paused = true)]
@@ -179,7 +196,7 @@ mod tests {
         let works = pulses.register("works", TURN_MAX);
         works.beat();
         tokio::time::advance(2 * TURN_MAX).await;
-        assert_eq!(pulses.late(), Some(("works", 2 * TURN_MAX)));
+        assert_eq!(pulses.late(), Some(Late { name: "works", lasted: 2 * TURN_MAX }));
         works.rest();
         assert_eq!(pulses.late(), None);
     }

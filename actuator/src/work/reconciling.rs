@@ -20,8 +20,8 @@ const QUEUE_TERMINATIONS: usize = 2048;
 const QUEUE_TAGS: usize = 2048;
 /// Longest time between two looks.
 const TICK: Duration = Duration::from_secs(1);
-/// A look and what it asks of the ledger have stalled after this: etcd answers or is given up within
-/// seconds.
+/// A look and what it asks of the ledger have stalled after this: etcd answers or is given up
+/// within seconds.
 const ROUND_MAX: Duration = Duration::from_secs(120);
 
 /// Where work is put.

@@ -98,6 +98,9 @@ pub struct LeftOut {
 impl LeftOut {
     /// Says of pods and pools why they are not planned.
     pub fn tell(self, plan: &mut Plan, closed: &mut BTreeMap<PoolName, Obstacle>) {
+        if self.said.is_empty() {
+            return;
+        }
         for (suspect, said) in self.said {
             let obstacle = Obstacle::PlannerFails { said };
             match suspect {
@@ -125,14 +128,11 @@ fn suspects(world: &World) -> Vec<Suspect> {
 /// would take too many trials.
 #[must_use]
 pub fn find(input: &PlanInput, fails: impl Fn(&PlanInput) -> bool) -> BTreeSet<Suspect> {
-    let mut search = Search { input, fails, trials: 0 };
-    let all = suspects(&input.world);
-    let nobodys = !search.fails_without(&[]) || search.fails_without(&all);
-    if nobodys || planted::is("S20q") {
+    if planted::is("S20q") {
         return BTreeSet::new();
     }
-    let needed = search.needed(&[], &all);
-    if search.trials > TRIALS_MAX { BTreeSet::new() } else { needed.into_iter().collect() }
+    let found = Search { input, fails, trials: 0 }.at_fault();
+    found.into_iter().flatten().collect()
 }
 
 struct Search<'i, F> {
@@ -142,27 +142,34 @@ struct Search<'i, F> {
 }
 
 impl<F: Fn(&PlanInput) -> bool> Search<'_, F> {
-    /// True when it fails without these, or nobody may try any more.
-    fn fails_without(&mut self, left_out: &[Suspect]) -> bool {
-        self.trials += 1;
+    /// What is at fault; none when nothing is, or nobody may try any more.
+    fn at_fault(&mut self) -> Option<Vec<Suspect>> {
+        let all = suspects(&self.input.world);
+        let nobodys = !self.fails_without(&[])? || self.fails_without(&all)?;
+        if nobodys { None } else { self.needed(&[], &all) }
+    }
+
+    /// Whether it fails without these; none when nobody may try any more.
+    fn fails_without(&mut self, left_out: &[Suspect]) -> Option<bool> {
+        self.trials = Some(self.trials + 1).filter(|trials| *trials <= TRIALS_MAX)?;
         let world = without(&self.input.world, left_out.iter());
-        self.trials > TRIALS_MAX || (self.fails)(&PlanInput { world, ..self.input.clone() })
+        Some((self.fails)(&PlanInput { world, ..self.input.clone() }))
     }
 
     /// Of `among`, which fails with `gone` left out and not with both, the least to leave out
     /// besides.
-    fn needed(&mut self, gone: &[Suspect], among: &[Suspect]) -> Vec<Suspect> {
+    fn needed(&mut self, gone: &[Suspect], among: &[Suspect]) -> Option<Vec<Suspect>> {
         if among.len() <= 1 {
-            return among.to_vec();
+            return Some(among.to_vec());
         }
         let (first, second) = among.split_at(among.len() / 2);
-        let of_second = self.needed_after(&[gone, first].concat(), second);
-        let of_first = self.needed_after(&[gone, of_second.as_slice()].concat(), first);
-        [of_first, of_second].concat()
+        let of_second = self.needed_after(&[gone, first].concat(), second)?;
+        let of_first = self.needed_after(&[gone, of_second.as_slice()].concat(), first)?;
+        Some([of_first, of_second].concat())
     }
 
-    fn needed_after(&mut self, gone: &[Suspect], among: &[Suspect]) -> Vec<Suspect> {
-        if self.fails_without(gone) { self.needed(gone, among) } else { Vec::new() }
+    fn needed_after(&mut self, gone: &[Suspect], among: &[Suspect]) -> Option<Vec<Suspect>> {
+        if self.fails_without(gone)? { self.needed(gone, among) } else { Some(Vec::new()) }
     }
 }
 
@@ -188,7 +195,8 @@ fn waiting(world: &World, shape: &ShapeId) -> Vec<PodUid> {
     pods.cloned().collect()
 }
 
-/// An object as text, for telling whether it has changed or gone. A shape's id is that of its content.
+/// An object as text, for telling whether it has changed or gone. A shape's id is that of its
+/// content.
 fn content(suspect: &Suspect, world: &World) -> String {
     match suspect {
         Suspect::Shape(shape) => format!("{:?}", waiting(world, shape).first().map(|_| shape)),
@@ -199,8 +207,7 @@ fn content(suspect: &Suspect, world: &World) -> String {
 
 fn unplaced(world: &World, shape: &ShapeId, obstacle: Obstacle) -> Option<Unplaced> {
     let (found, pods) = (world.shapes.get(shape)?, waiting(world, shape));
-    let subject = format!("Pods/{}/{}", found.namespace, found.workload());
-    let reason = Reason::leaf(subject, obstacle);
+    let reason = Reason::leaf(found.subject(), obstacle);
     (!pods.is_empty()).then(|| Unplaced { shape: shape.clone(), pods, reason })
 }
 

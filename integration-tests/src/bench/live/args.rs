@@ -68,8 +68,10 @@ pub enum CaseName {
     Drip,
     /// Two thousand small pods on types of two to four vCPUs.
     TwoThousand,
-    /// 4, then 100, then 4 pods, with the pool of deploy/examples/w2-v1.
+    /// The walkthrough W2: 4, then 100, then 4 pods.
     W2,
+    /// The same with the pool of deploy/examples/w2-v1.
+    W2Example,
     /// Karpenter's basic performance case: a thousand pods of two sizes, then seven hundred.
     PerfBasic,
     /// Five thousand pods with spreads, anti-affinity and disruption budgets.

@@ -25,7 +25,7 @@ const LIMIT_MANY: Duration = Duration::from_secs(480);
 /// A cluster is settled in which nothing has changed for so long.
 const QUIET: Duration = Duration::from_secs(30);
 /// The same where nodes stay for 30 s after a change.
-const QUIET_W2: Duration = Duration::from_secs(45);
+const QUIET_EXAMPLE: Duration = Duration::from_secs(45);
 /// The same of what is bought at once: Longshore may leave pods a minute and a half where they came
 /// first, and whether it moves them then belongs to what the purchase was worth.
 const QUIET_BURST: Duration = Duration::from_secs(100);
@@ -125,7 +125,8 @@ pub fn case(name: CaseName) -> Result<Case> {
             let about = "a Deployment of 2,000 pods of 250m and 512Mi, types of 2 to 4 vCPUs";
             at_once(name, about, 2_000, Pool { more, ..Pool::default() })
         }
-        CaseName::W2 => w2()?,
+        CaseName::W2 => out_and_back(),
+        CaseName::W2Example => w2_example()?,
         CaseName::PerfBasic => perf_basic(),
         CaseName::Mixed => mixed(),
         CaseName::Storm => storm(),
@@ -146,20 +147,30 @@ fn drip() -> Case {
     made(CaseName::Drip, about, supply(&Pool::default()), phases)
 }
 
+fn out_and_back() -> Case {
+    let four = Act::Apply(vec![deployment(APP, 4, SMALL)]);
+    let about = "4, then 100, then 4 pods of 250m and 512Mi";
+    made(CaseName::W2, about, supply(&Pool::default()), four_hundred_four(four))
+}
+
+fn four_hundred_four(four: Act) -> Vec<Phase> {
+    vec![
+        phase("four", vec![four], Goal::Run(4)),
+        phase("out", vec![Act::Scale(APP, 100)], Goal::Run(100)),
+        phase("back", vec![Act::Scale(APP, 4)], Goal::Run(4)),
+    ]
+}
+
 /// The pool and the Deployment of the example, with the lab's class.
-fn w2() -> Result<Case> {
+fn w2_example() -> Result<Case> {
     let example = hands::manifests(&Path::new(ROOT).join("deploy/examples/w2-v1"))?;
     let of = |kind: &str| example.iter().filter(|it| it["kind"] == kind).cloned().collect();
     let (mut pools, workload): (Vec<Value>, Vec<Value>) = (of("NodePool"), of("Deployment"));
     pools.insert(0, crowd::class());
-    let phases = vec![
-        phase("four", vec![Act::Apply(workload)], Goal::Run(4)),
-        phase("out", vec![Act::Scale("web", 100)], Goal::Run(100)),
-        phase("back", vec![Act::Scale("web", 4)], Goal::Run(4)),
-    ];
-    let about = "deploy/examples/w2-v1: 4, then 100, then 4 pods of 250m and 512Mi; m5, c5, t3 up to \
-                 xlarge on demand, consolidateAfter 30s, budget 100 %";
-    Ok(Case { quiet: QUIET_W2, ..made(CaseName::W2, about, pools, phases) })
+    let phases = four_hundred_four(Act::Apply(workload));
+    let about = "the same with deploy/examples/w2-v1: m5, c5, t3 up to xlarge on demand, \
+                 consolidateAfter 30s, budget 100 %";
+    Ok(Case { quiet: QUIET_EXAMPLE, ..made(CaseName::W2Example, about, pools, phases) })
 }
 
 fn perf_basic() -> Case {

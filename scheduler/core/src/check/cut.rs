@@ -205,8 +205,8 @@ impl Blame {
             }
             let at = plan.unplaced.partition_point(|unplaced| unplaced.shape < pod.shape);
             if plan.unplaced.get(at).is_none_or(|unplaced| unplaced.shape != pod.shape) {
-                let subject = format!("Pods/{}/{}", shape.namespace, shape.workload());
-                let reason = Reason::leaf(subject, Obstacle::Refused { found: why.clone() });
+                let reason =
+                    Reason::leaf(shape.subject(), Obstacle::Refused { found: why.clone() });
                 let (shape, pods) = (pod.shape.clone(), Vec::new());
                 plan.unplaced.insert(at, Unplaced { shape, pods, reason });
             }

@@ -39,7 +39,7 @@ impl Explainer<'_, '_, '_> {
     /// The tree for a shape whose placing ended at `last`.
     pub(crate) fn reason(&self, shape: usize, last: &Obstacle) -> Reason {
         let kind = self.model.shapes[shape];
-        let subject = format!("Pods/{}/{}", kind.namespace, kind.workload());
+        let subject = kind.subject();
         if let Some(why) = &kind.unschedulable {
             return Reason::leaf(subject, Obstacle::Declared { why: why.clone() });
         }

@@ -178,6 +178,12 @@ impl PodShape {
         if self.owner.is_empty() { self.id.as_str() } else { &self.owner }
     }
 
+    /// Its pods as the subject of a reason.
+    #[must_use]
+    pub fn subject(&self) -> String {
+        format!("Pods/{}/{}", self.namespace, self.workload())
+    }
+
     /// True when its pods refuse every node that a NodePool makes: they are not ours to place.
     #[must_use]
     pub fn opts_out(&self) -> bool {

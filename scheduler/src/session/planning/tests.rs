@@ -1,7 +1,6 @@
 //! When the planner is asked again, and when a plan has been overtaken.
 
 use longshore_core::answer::Plan;
-
 use longshore_core::world::pod::Pod;
 use longshore_core::world::shape::PodShape;
 use longshore_core::world::view::{Change, ClusterView};

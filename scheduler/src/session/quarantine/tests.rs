@@ -92,3 +92,16 @@ fn what_is_gone_keeps_nothing_from_going() {
     let (whole, _) = quarantine.applied(PlanInput { world, ..input }, &mut Coming::default());
     assert!(whole.consolidates);
 }
+
+#[test]
+fn a_search_ends_after_so_many_trials() {
+    let (input, trials) = (input(), std::cell::Cell::new(0));
+    let many = |_: &PlanInput| {
+        trials.set(trials.get() + 1);
+        trials.get() != 2
+    };
+    assert!(find(&input, many).len() <= 10 && trials.get() <= TRIALS_MAX);
+    let mut search = Search { input: &input, fails: |_: &PlanInput| true, trials: TRIALS_MAX };
+    assert_eq!(search.fails_without(&[]), None);
+    assert_eq!(search.at_fault(), None);
+}
