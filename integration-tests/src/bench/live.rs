@@ -20,6 +20,7 @@ use clap::ValueEnum as _;
 
 pub use args::LiveArgs;
 use args::{CaseName, Contender};
+use results::Results;
 
 use super::{say, tell};
 use crate::parts::binary;
@@ -31,16 +32,21 @@ use crate::parts::binary;
 pub fn live(args: &LiveArgs) -> Result<()> {
     let all = CaseName::value_variants().to_vec();
     let names = if args.cases.is_empty() { all } else { args.cases.clone() };
-    ensure_installed(args)?;
-    std::fs::create_dir_all(&args.keep)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let results = runtime.block_on(runs::all(args, &names))?;
+    let results =
+        if args.rewrite { runs::rewritten(args, &names)? } else { measured(args, &names)? };
     say(&report::tables(&results)?)?;
     let failed = results.runs.iter().filter(|run| run.error.is_some()).count();
     tell(&format!("written: {}", args.out.join("live.md").display()));
     let (runs, keep) = (results.runs.len(), args.keep.display());
     ensure!(failed == 0, "{failed} of {runs} runs failed; their logs are in {keep}");
     Ok(())
+}
+
+fn measured(args: &LiveArgs, names: &[CaseName]) -> Result<Results> {
+    ensure_installed(args)?;
+    std::fs::create_dir_all(&args.keep)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(runs::all(args, names))
 }
 
 /// What is missing is said before minutes have gone by.

@@ -38,6 +38,9 @@ pub struct LiveArgs {
     /// not fail.
     #[arg(long)]
     pub resume: bool,
+    /// Measure nothing: write the documents anew from the runs in that folder, of whatever commit.
+    #[arg(long, conflicts_with = "resume")]
+    pub rewrite: bool,
 }
 
 const NOTES: &str = "\
@@ -52,6 +55,9 @@ Examples:
 
   # go on where it was interrupted
   bench live --resume
+
+  # the same figures with other words
+  bench live --rewrite
 
   # one case as it is published
   bench live --cases two-thousand --out target/live";
@@ -68,6 +74,8 @@ pub enum CaseName {
     Drip,
     /// Two thousand small pods on types of two to four vCPUs.
     TwoThousand,
+    /// The same two thousand again, on nodes that are there and stay.
+    TwoThousandThere,
     /// The walkthrough W2: 4, then 100, then 4 pods.
     W2,
     /// The same with the pool of deploy/examples/w2-v1.

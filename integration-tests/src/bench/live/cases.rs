@@ -121,10 +121,10 @@ pub fn case(name: CaseName) -> Result<Case> {
         }
         CaseName::Drip => drip(),
         CaseName::TwoThousand => {
-            let more = vec![requirement(CPU, "Gt", &["1"]), requirement(CPU, "Lt", &["5"])];
             let about = "a Deployment of 2,000 pods of 250m and 512Mi, types of 2 to 4 vCPUs";
-            at_once(name, about, 2_000, Pool { more, ..Pool::default() })
+            at_once(name, about, 2_000, small_types())
         }
+        CaseName::TwoThousandThere => two_thousand_there(),
         CaseName::W2 => out_and_back(),
         CaseName::W2Example => w2_example()?,
         CaseName::PerfBasic => perf_basic(),
@@ -137,6 +137,24 @@ pub fn case(name: CaseName) -> Result<Case> {
 fn at_once(name: CaseName, about: &'static str, pods: u32, pool: Pool) -> Case {
     let acts = vec![Act::Apply(vec![deployment(APP, pods, SMALL)])];
     made(name, about, supply(&pool), vec![phase("out", acts, Goal::Run(pods as usize))])
+}
+
+fn small_types() -> Pool {
+    let more = vec![requirement(CPU, "Gt", &["1"]), requirement(CPU, "Lt", &["5"])];
+    Pool { more, ..Pool::default() }
+}
+
+/// The second time nobody has anything to launch: so fast is the control plane itself.
+fn two_thousand_there() -> Case {
+    let out = vec![Act::Apply(vec![deployment(APP, 2_000, SMALL)])];
+    let phases = vec![
+        phase("out", out, Goal::Run(2_000)),
+        phase("none", vec![Act::Scale(APP, 0)], Goal::Run(0)),
+        phase("again", vec![Act::Scale(APP, 2_000)], Goal::Run(2_000)),
+    ];
+    let about = "the same, then none, then all again; no node may go (a budget of 0), so `again` is how fast \
+                 kube-scheduler and the kubelets are without anybody's help";
+    made(CaseName::TwoThousandThere, about, supply(&Pool { budget: "0", ..small_types() }), phases)
 }
 
 fn drip() -> Case {

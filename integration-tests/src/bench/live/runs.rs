@@ -5,9 +5,9 @@
 
 mod kept;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 
 use super::args::{CaseName, Contender, LiveArgs};
 use super::cases::{self, Case};
@@ -28,25 +28,52 @@ use crate::stage::hands;
 pub async fn all(args: &LiveArgs, names: &[CaseName]) -> Result<Results> {
     let (commit, machine) = (machine::commit(), machine::describe());
     let mut results = Results { commit, machine, runs: Vec::new() };
-    for name in names {
-        let case = cases::case(*name)?;
-        for number in 1..=args.runs {
-            for contender in &args.contenders {
-                let dir = args.keep.join(format!("{}-{}-{number}", name.text(), contender.text()));
-                let title = format!("{}, {}, run {number}", name.text(), contender.text());
-                let kept = args.resume.then(|| kept::find(&dir, &results)).flatten();
-                tell(&format!("{title}{}", if kept.is_some() { ": kept" } else { "" }));
-                let run = match kept {
-                    Some(run) => run,
-                    None => Box::pin(new(&case, (*contender, number), &dir, &results)).await?,
-                };
-                run.phases.iter().for_each(|played| tell(&format!("  {}", report::brief(played))));
-                results.runs.push(run);
-                write(&results, args)?;
-            }
-        }
+    for (name, number, contender) in turns(args, names) {
+        let dir = dir(args, (name, number, contender));
+        let title = format!("{}, {}, run {number}", name.text(), contender.text());
+        let kept = args.resume.then(|| kept::find(&dir, &results)).flatten();
+        tell(&format!("{title}{}", if kept.is_some() { ": kept" } else { "" }));
+        let run = match kept {
+            Some(run) => run,
+            None => Box::pin(new(&cases::case(name)?, (contender, number), &dir, &results)).await?,
+        };
+        run.phases.iter().for_each(|played| tell(&format!("  {}", report::brief(played))));
+        results.runs.push(run);
+        write(&results, args)?;
     }
     Ok(results)
+}
+
+/// Writes the documents of runs that are kept, and measures nothing.
+///
+/// # Errors
+/// When none is kept, or a document cannot be written.
+pub fn rewritten(args: &LiveArgs, names: &[CaseName]) -> Result<Results> {
+    let dirs: Vec<PathBuf> = turns(args, names).map(|turn| dir(args, turn)).collect();
+    let (commit, machine) = dirs.iter().find_map(|dir| kept::origin(dir)).with_context(|| {
+        format!(
+            "no run of these cases is kept in {}: measure without --rewrite",
+            args.keep.display()
+        )
+    })?;
+    let mut results = Results { commit, machine, runs: Vec::new() };
+    results.runs = dirs.iter().filter_map(|dir| kept::find(dir, &results)).collect();
+    write(&results, args)?;
+    Ok(results)
+}
+
+type Turn = (CaseName, u32, Contender);
+
+/// Who is measured when: the contenders by turns.
+fn turns(args: &LiveArgs, names: &[CaseName]) -> impl Iterator<Item = Turn> {
+    let each = move |name: CaseName| (1..=args.runs).map(move |number| (name, number));
+    let of = |(name, number)| args.contenders.iter().map(move |it| (name, number, *it));
+    names.iter().copied().flat_map(each).flat_map(of)
+}
+
+/// Where a run is kept.
+fn dir(args: &LiveArgs, (name, number, contender): Turn) -> PathBuf {
+    args.keep.join(format!("{}-{}-{number}", name.text(), contender.text()))
 }
 
 /// One run, whose outcome is kept however it ends.

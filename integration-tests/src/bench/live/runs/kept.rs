@@ -37,11 +37,23 @@ pub fn keep(dir: &Path, run: &Run, results: &Results) -> Result<()> {
 /// The run in a folder, when it is of use beside these results.
 #[must_use]
 pub fn find(dir: &Path, results: &Results) -> Option<Run> {
-    let read = |name: &str| std::fs::read(dir.join(name)).ok();
-    let Kept { commit, machine, run } = serde_json::from_slice(&read(RUN)?).ok()?;
+    let Kept { commit, machine, run } = read(dir)?;
     let same = commit == results.commit && machine == results.machine;
+    (same && run.error.is_none()).then_some(run)
+}
+
+/// Of what commit, and on which machine, the run in a folder was measured.
+#[must_use]
+pub fn origin(dir: &Path) -> Option<(String, String)> {
+    let Kept { commit, machine, .. } = read(dir)?;
+    Some((commit, machine))
+}
+
+fn read(dir: &Path) -> Option<Kept> {
+    let read = |name: &str| std::fs::read(dir.join(name)).ok();
+    let kept: Kept = serde_json::from_slice(&read(RUN)?).ok()?;
     let marks = serde_json::from_slice(&read(TIMELINE)?).ok()?;
-    (same && run.error.is_none()).then_some(Run { marks, ..run })
+    Some(Kept { run: Run { marks, ..kept.run }, ..kept })
 }
 
 #[cfg(test)]
