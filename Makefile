@@ -91,6 +91,8 @@ fmt-check:
 
 clippy: setup-build
 	cargo clippy --workspace --all-targets -- -D warnings
+	# The simulation by itself: without the feature that everything else turns on, AWS.
+	cargo clippy --package longshore-sim --all-targets -- -D warnings
 
 deny: setup-lint
 	cargo fetch --locked --quiet

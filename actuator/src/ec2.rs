@@ -28,6 +28,7 @@ mod network;
 pub mod request;
 #[cfg(feature = "aws")]
 mod selector;
+#[cfg(feature = "aws")]
 mod tag;
 #[cfg(feature = "aws")]
 mod templates;
