@@ -7,4 +7,5 @@ pub(crate) mod columns;
 pub(crate) mod covering;
 pub(crate) mod dive;
 pub(crate) mod dual_values;
+mod pricing;
 pub(crate) mod stability_centre;

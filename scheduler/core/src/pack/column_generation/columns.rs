@@ -19,10 +19,11 @@
 use std::collections::BTreeSet;
 
 use crate::pack::column_generation::covering::Cover;
+use crate::pack::column_generation::pricing::{self, Alone, Pricing};
 use crate::pack::column_generation::stability_centre::Centre;
 use crate::pack::heuristics::task::Task;
 use crate::pack::knapsack::pattern::{self, Pattern, PatternEffort, Supply};
-use crate::pack::problem::item_table::{Item, ItemTable, Shares};
+use crate::pack::problem::item_table::{ItemTable, Shares};
 use crate::pack::problem::limits::LimitsLeft;
 use crate::pack::problem::vector::float;
 use crate::pack::problem::{Bin, Load, Packed, Problem};
@@ -42,18 +43,12 @@ pub(crate) struct GenerationEffort {
 
 /// Most pivots between two rounds of looking for patterns.
 const PIVOTS_MAX: usize = 400;
-/// A pattern must be worth this much more than its price to be worth adding.
-const IMPROVEMENT: f64 = 1.0 + 1e-6;
-/// Patterns after which one round of looking ends.
-const COLUMNS_EACH_ROUND: usize = 40;
 /// Rounds after which all bins are looked at again, not only those that were promising.
 const ROUNDS_EACH_SWEEP: usize = 6;
 /// A bin whose best pattern was worth less than this share of its price is not promising.
 const PROMISING: f64 = 0.985;
 /// Rounds that together must lower the price by enough; single ones may change values only.
 const ROUNDS_WITHOUT_GAIN: usize = 10;
-/// How much the best proved values count when patterns are looked for.
-const CENTRE_WEIGHT: f64 = 0.4;
 /// A pod that stays without a node costs this many times what it would cost on a node of its own
 /// kind.
 const PENALTY: f64 = 1e3;
@@ -95,7 +90,7 @@ impl<'a> Generator<'a> {
         let problem = task.problem;
         let sold = |table: &&ItemTable| limits_left.copies(&problem.bins[table.bin]) > 0;
         let tables: Vec<&ItemTable> = task.tables.iter().filter(sold).collect();
-        let alone = alone(problem, &tables);
+        let alone = pricing::alone(problem, tables.iter().copied());
         let classes: Vec<usize> =
             (0..left.len()).filter(|class| left[*class] > 0 && alone[*class].is_some()).collect();
         if classes.is_empty() {
@@ -107,7 +102,7 @@ impl<'a> Generator<'a> {
         let demands: Vec<f64> = classes.iter().map(|class| float(left[*class])).collect();
         let penalties: Vec<f64> = classes
             .iter()
-            .filter_map(|class| alone[*class].map(|(price, ..)| price * PENALTY + 1.0))
+            .filter_map(|class| alone[*class].map(|it| it.each * PENALTY + 1.0))
             .collect();
         let proved = classes.iter().map(|class| float(left[*class]) * task.values[*class]).sum();
         let mut generator = Self {
@@ -124,7 +119,7 @@ impl<'a> Generator<'a> {
             known: BTreeSet::new(),
         };
         for class in generator.classes.clone() {
-            if let Some((_, bin, most)) = alone[class] {
+            if let Some(Alone { bin, most, .. }) = alone[class] {
                 generator.add(bin, vec![(class, most.min(left[class]))]);
             }
         }
@@ -183,31 +178,10 @@ impl<'a> Generator<'a> {
         self.cover.demand(&demands, &limits, PIVOTS_MAX);
     }
 
-    /// Looks for patterns at values between the programme's and the best proved ones; when that
-    /// finds none, at the programme's own.
+    /// Looks for patterns, at all bins or at those that were promising.
     fn look(&mut self, left: &[i64], effort: PatternEffort, all: bool) -> usize {
         let own = self.values();
-        for weight in [CENTRE_WEIGHT, 0.0] {
-            let values = self.centre.between(&own, weight);
-            let (found, most) = self.sweep(left, &values, effort, all);
-            if all {
-                let classes = self.classes.iter();
-                let worth = classes.map(|class| float(left[*class]) * values[*class]).sum();
-                self.centre.offer(&values, worth, most);
-            }
-            let mut found: Vec<(f64, Packed)> = found
-                .into_iter()
-                .map(|packed| (self.worth_of(&packed, &own), packed))
-                .filter(|(worth, _)| *worth > IMPROVEMENT)
-                .collect();
-            found.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.bin.cmp(&b.1.bin)));
-            found.truncate(COLUMNS_EACH_ROUND);
-            let added = found.into_iter().filter(|(_, p)| self.add(p.bin, p.load.clone())).count();
-            if added > 0 {
-                return added;
-            }
-        }
-        0
+        pricing::round(&mut Look { generator: self, left, effort, all }, &own)
     }
 
     /// The best pattern of each bin, and the most that any is worth for its price.
@@ -236,12 +210,6 @@ impl<'a> Generator<'a> {
         (patterns, most)
     }
 
-    /// What a pattern is worth for its price.
-    fn worth_of(&self, packed: &Packed, values: &[f64]) -> f64 {
-        let worth: f64 = packed.load.iter().map(|(class, n)| values[*class] * float(*n)).sum();
-        worth / self.price_of(packed.bin)
-    }
-
     /// Price of a bin and of what it draws on limits.
     fn price_of(&self, bin: usize) -> f64 {
         let kind = &self.problem.bins[bin];
@@ -251,20 +219,43 @@ impl<'a> Generator<'a> {
     }
 }
 
-/// For each class the bin on which pods of it alone are cheapest: price of a pod, bin, pods.
-fn alone(problem: &Problem, tables: &[&ItemTable]) -> Vec<Option<(f64, usize, i64)>> {
-    let mut best: Vec<Option<(f64, usize, i64)>> = vec![None; problem.classes.len()];
-    for table in tables {
-        let price = float(problem.bins[table.bin].price);
-        for Item { class, most, .. } in table.items.iter().copied() {
-            let most = most.min(problem.classes[class].count.max(1));
-            let each = price / float(most);
-            if best[class].is_none_or(|(known, ..)| each < known) {
-                best[class] = Some((each, table.bin, most));
-            }
-        }
+/// A round of pricing for the pods that are left.
+struct Look<'g, 'a> {
+    generator: &'g mut Generator<'a>,
+    left: &'g [i64],
+    effort: PatternEffort,
+    /// Whether all bins are looked at, so that what values prove can be said.
+    all: bool,
+}
+
+impl Pricing for Look<'_, '_> {
+    type Filling = Packed;
+    const CENTRE_WEIGHT: f64 = 0.4;
+    const WORTH_MIN: f64 = 1.0 + 1e-6;
+
+    fn centre(&self) -> &Centre {
+        &self.generator.centre
     }
-    best
+
+    fn sweep(&mut self, values: &[f64]) -> Vec<Packed> {
+        let Self { generator, left, effort, all } = self;
+        let (found, most) = generator.sweep(left, values, *effort, *all);
+        if *all {
+            let classes = generator.classes.iter();
+            let worth = classes.map(|class| float(left[*class]) * values[*class]).sum();
+            generator.centre.offer(values, worth, most);
+        }
+        found
+    }
+
+    fn worth(&self, packed: &Packed, values: &[f64]) -> f64 {
+        let worth: f64 = packed.load.iter().map(|(class, n)| values[*class] * float(*n)).sum();
+        worth / self.generator.price_of(packed.bin)
+    }
+
+    fn add(&mut self, packed: Packed) -> bool {
+        self.generator.add(packed.bin, packed.load)
+    }
 }
 
 impl Limits {

@@ -16,6 +16,7 @@
 //! checked in integers by `certificate`.
 
 use crate::pack::column_generation::covering::Cover;
+use crate::pack::column_generation::pricing::{self, Pricing};
 use crate::pack::column_generation::stability_centre::Centre;
 use crate::pack::heuristics::part::Part;
 use crate::pack::knapsack::pattern::{self, PatternEffort, Supply, UpperBound};
@@ -46,12 +47,8 @@ pub(crate) struct ImproveEffort {
 const ADAPTATIONS: usize = 6;
 /// Most pivots between two rounds.
 const PIVOTS_MAX: usize = 400;
-/// Columns added in one round.
-const COLUMNS_EACH_ROUND: usize = 40;
 /// Share by which values must say more than is known to be worth a proof of their own.
 const GAIN_LEAST: f64 = 5e-4;
-/// How much the best values count where rooms are looked at.
-const CENTRE_WEIGHT: f64 = 0.5;
 
 /// Values of one pod of each class, none of whose rooms is worth more than it costs as far as was
 /// found; none when some class fits nowhere or they say no more than is known. The problem has no
@@ -71,8 +68,9 @@ pub(crate) fn of_rows(
     let tables = Part::keep(problem, all, &counts).tables.into_owned();
     let demands: Vec<f64> = counts.iter().map(|count| float(*count)).collect();
     let mut cover = Cover::new(&demands, &penalties(problem, &tables)?, &[]);
-    for (class, (price, most)) in alone(problem, &tables, &counts).into_iter().enumerate() {
-        cover.add(price, vec![(class, most)]);
+    for (class, alone) in pricing::alone(problem, &tables).into_iter().enumerate() {
+        let Some(alone) = alone else { continue };
+        cover.add(float(problem.bins[alone.bin].price), vec![(class, float(alone.most))]);
     }
     for (price, load) in known {
         cover.add(float(price), load.iter().map(|(class, n)| (*class, float(*n))).collect());
@@ -83,15 +81,17 @@ pub(crate) fn of_rows(
         tables,
         centre: Centre::new(values, worth),
         counts,
+        cover,
+        steps: effort.steps,
     };
     let cheaper = float(effort.above) * (1.0 + GAIN_LEAST) + 1.0;
     let says_more = |centre: &Centre| centre.proved() >= cheaper;
     for round in 0..effort.rounds {
-        cover.improve(PIVOTS_MAX);
-        let done = cover.price() <= search.centre.proved() * (1.0 + effort.gain_min);
+        search.cover.improve(PIVOTS_MAX);
+        let done = search.cover.price() <= search.centre.proved() * (1.0 + effort.gain_min);
         let barren = round >= effort.barren && !says_more(&search.centre);
-        let worked = cover.work() > effort.work;
-        if done || barren || worked || search.look(&mut cover, effort.steps) == 0 {
+        let worked = search.cover.work() > effort.work;
+        if done || barren || worked || search.look() == 0 {
             break;
         }
     }
@@ -104,77 +104,58 @@ struct Search<'a> {
     weights: Vec<Shares>,
     counts: Vec<i64>,
     centre: Centre,
+    cover: Cover,
+    /// Steps of the exact search of one bin.
+    steps: usize,
 }
 
 impl Search<'_> {
-    /// Looks at all rooms with values between the programme's and the best known, and adds what is
-    /// too cheap at the programme's own.
-    fn look(&mut self, cover: &mut Cover, steps: usize) -> usize {
-        let own: Vec<f64> = cover.duals().iter().map(|value| value.max(0.0)).collect();
-        for weight in [CENTRE_WEIGHT, 0.0] {
-            let values = self.centre.between(&own, weight);
-            let (ceilings, most) = self.sweep(&values, steps);
-            self.centre.offer(&values, worth(&self.counts, &values), most);
-            let added = self.add(cover, ceilings, &own);
-            if added > 0 {
-                return added;
-            }
-        }
-        0
+    /// Looks at all rooms, and adds what is too cheap.
+    fn look(&mut self) -> usize {
+        let own: Vec<f64> = self.cover.duals().iter().map(|value| value.max(0.0)).collect();
+        pricing::round(self, &own)
+    }
+}
+
+impl Pricing for Search<'_> {
+    /// Price of a bin, and what it can hold at most.
+    type Filling = (f64, UpperBound);
+    const CENTRE_WEIGHT: f64 = 0.5;
+    const WORTH_MIN: f64 = 1.0 + 1e-7;
+
+    fn centre(&self) -> &Centre {
+        &self.centre
     }
 
-    /// What each bin can hold at most, and the most of it for its price.
-    fn sweep(&mut self, values: &[f64], steps: usize) -> (Vec<(f64, UpperBound)>, f64) {
+    fn sweep(&mut self, values: &[f64]) -> Vec<Self::Filling> {
         let mut most = 1e-12_f64;
-        let mut ceilings = Vec::new();
+        let mut fillings = Vec::new();
         for (table, weights) in self.tables.iter().zip(&mut self.weights) {
             let price = float(self.problem.bins[table.bin].price).max(1.0);
             let supply = Supply { left: &self.counts, values };
-            let effort = PatternEffort { rounds: ADAPTATIONS, steps, least: price };
+            let effort = PatternEffort { rounds: ADAPTATIONS, steps: self.steps, least: price };
             let upper = pattern::upper(self.problem, table, supply, weights, effort);
             most = most.max(upper.value / price);
-            ceilings.push((price, upper));
+            fillings.push((price, upper));
         }
-        (ceilings, most)
+        self.centre.offer(values, worth(&self.counts, values), most);
+        fillings
     }
 
-    fn add(&self, cover: &mut Cover, ceilings: Vec<(f64, UpperBound)>, own: &[f64]) -> usize {
-        let worth = |upper: &UpperBound| -> f64 {
-            upper.load.iter().map(|(class, count)| own[*class] * count).sum()
-        };
-        let mut cheap: Vec<(f64, f64, UpperBound)> = ceilings
-            .into_iter()
-            .map(|(price, upper)| (worth(&upper) / price, price, upper))
-            .filter(|(ratio, ..)| *ratio > 1.0 + 1e-7)
-            .collect();
-        cheap.sort_by(|a, b| b.0.total_cmp(&a.0));
-        cheap.truncate(COLUMNS_EACH_ROUND);
-        let added = cheap.len();
-        for (_, price, upper) in cheap {
-            cover.add(price, upper.load);
-        }
-        added
+    fn worth(&self, (price, upper): &Self::Filling, values: &[f64]) -> f64 {
+        let worth: f64 = upper.load.iter().map(|(class, count)| values[*class] * count).sum();
+        worth / price
+    }
+
+    fn add(&mut self, (price, upper): Self::Filling) -> bool {
+        self.cover.add(price, upper.load);
+        true
     }
 }
 
 /// What all classes are worth.
 fn worth(counts: &[i64], values: &[f64]) -> f64 {
     counts.iter().zip(values).map(|(n, value)| float(*n) * value).sum()
-}
-
-/// For each class the bin that is cheapest for each of its pods alone: its price, and how many it
-/// holds.
-fn alone(problem: &Problem, tables: &[ItemTable], counts: &[i64]) -> Vec<(f64, f64)> {
-    let mut best = vec![(f64::MAX, 1.0); counts.len()];
-    for (table, item) in tables.iter().flat_map(|s| s.items.iter().map(move |item| (s, item))) {
-        let price = float(problem.bins[table.bin].price);
-        let most = float(item.most.min(counts[item.class]));
-        let known = &mut best[item.class];
-        if price * known.1 < known.0 * most {
-            *known = (price, most);
-        }
-    }
-    best
 }
 
 /// What leaving a pod of each class out costs: much more than any node of its own.
