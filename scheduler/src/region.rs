@@ -91,11 +91,11 @@ impl RegionState {
         self.node_classes.get(&(cluster_id.to_owned(), name.to_owned()))
     }
 
-    /// True when EC2 will take the instance away, or already has.
+    /// Why EC2 will take the instance away, or already has. That it advises to leave is no reason.
     #[must_use]
-    pub fn is_leaving(&self, instance_id: &str) -> bool {
-        let announced = self.interruptions.get(instance_id);
-        announced.is_some_and(|announced| announced.kind() != capacity::InterruptionKind::Rebalance)
+    pub fn interruption(&self, instance_id: &str) -> Option<capacity::InterruptionKind> {
+        let announced = self.interruptions.get(instance_id)?.kind();
+        (announced != capacity::InterruptionKind::Rebalance).then_some(announced)
     }
 
     fn put_catalogue(&mut self, catalogue: &longshore_proto::types::v1::Catalogue) {

@@ -52,9 +52,12 @@ impl Session {
         let plan_id = proposal.plan_id.clone();
         let origin =
             Origin { plan_id: &plan_id, traceparent: &traceparent, now_ms: self.session_ms() };
-        let goes: Vec<bool> =
-            plan.disruptions.iter().map(|d| self.may_disrupt(d, now_ms)).collect();
+        // What EC2 takes away ends with its lifecycle, at once and without a plan.
+        let decided = |d: &Disruption| d.reason != DisruptionReason::Interrupted;
+        let goes = plan.disruptions.iter().map(|d| decided(d) && self.may_disrupt(d, now_ms));
+        let goes: Vec<bool> = goes.collect();
         let all = plan.disruptions.iter().zip(&goes);
+        let skipped = all.clone().any(|(d, goes)| decided(d) && !goes);
         let going: Vec<&Disruption> = all.filter(|(_, goes)| **goes).map(|(d, _)| d).collect();
         let (wanted, held) = self.wanted(&proposal, |at| goes[at]);
         let nodes = plan.launches.iter().zip(wanted);
@@ -64,7 +67,6 @@ impl Session {
         self.disrupt(&going, &launched, origin);
         self.nominate(&plan, origin);
         report(&proposal, &launched, held);
-        let skipped = going.len() < plan.disruptions.len();
         self.planning.adopt(proposal, &launched, &self.state, now_ms);
         if skipped {
             self.planning.cadence.wake_after(SKIPPED_AGAIN);
@@ -167,9 +169,6 @@ impl Session {
     /// Whether a disruption still stands: the plan is as old as it took to make.
     fn may_disrupt(&self, disruption: &Disruption, now_ms: i64) -> bool {
         let named: Vec<_> = with_nodes(disruption).collect();
-        if disruption.reason == DisruptionReason::Interrupted {
-            return named.iter().all(|(claim, _)| self.is_interrupted(claim.as_str()));
-        }
         let stones = self.state.tombstones();
         let held = |claim: &ClaimName, node: Option<&NodeName>| {
             let watched = self.state.watched().get(claim.as_str());

@@ -165,7 +165,7 @@ impl World<'_> {
         if claim.deleting {
             return self.deleting(claim);
         }
-        if let Some(kind) = self.interruption(claim) {
+        if let Some(kind) = self.region.interruption(instance_id(&claim.provider_id)) {
             return told(delete(claim, "Interrupted", interruption_text(kind)));
         }
         if claim.disruption_reason == EXCESS && !self.is_held(claim) {
@@ -188,11 +188,6 @@ impl World<'_> {
         let node = self.node(claim).map(|node| node.name.as_str());
         let held = self.tombstones.whole().is_some() || self.tombstones.holds(claim, node);
         held && !planted::is("S3")
-    }
-
-    fn interruption(&self, claim: &NodeClaim) -> Option<InterruptionKind> {
-        let announced = self.region.interruptions.get(instance_id(&claim.provider_id))?;
-        Some(announced.kind()).filter(|kind| *kind != InterruptionKind::Rebalance)
     }
 
     fn launching(&self, claim: &NodeClaim) -> Option<Due> {

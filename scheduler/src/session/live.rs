@@ -11,7 +11,6 @@ use longshore_core::ids::{ClaimName, NodeName};
 use longshore_proto::cluster::v1::RecordLaunchFailure;
 use longshore_proto::cluster::v1::directive::Action;
 use longshore_proto::limits::LAUNCHES_PER_APPLY_MAX;
-use longshore_proto::provider_id;
 use longshore_proto::types::v1::{ClusterFacts, Launch, NodeClaim, NodeClass, Termination};
 use longshore_runtime::planted;
 use prost::Message;
@@ -174,14 +173,6 @@ impl Session {
         if matches!(action, Action::DisruptClaim(disrupt) if disrupt.cancel) {
             self.safety.spare(claim, now_ms);
         }
-    }
-
-    /// True when EC2 has announced that it takes the claim's instance away.
-    pub(super) fn is_interrupted(&self, claim: &str) -> bool {
-        let Some(claim) = self.state.watched().get(claim) else { return false };
-        let id = provider_id::instance_id(&claim.provider_id);
-        let region = self.region();
-        region.is_some_and(|region| region.read(|state| state.is_leaving(id)))
     }
 
     /// Notes whether the region is within reach, and tells people when that has changed.

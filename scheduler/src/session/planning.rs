@@ -330,7 +330,8 @@ impl Planning {
         let ids = claims.values().map(|claim| instance_id(&claim.provider_id));
         let (catalogues, interrupted) = region.read(|known| {
             self.unclaimed = unclaimed::by_pool(state.cluster_id(), &claims, known);
-            let announced = ids.filter(|id| known.is_leaving(id)).map(ToOwned::to_owned);
+            let announced =
+                ids.filter(|id| known.interruption(id).is_some()).map(ToOwned::to_owned);
             let announced = announced.chain(self.given_up.iter().cloned()).collect();
             let catalogues = known
                 .catalogues
