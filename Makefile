@@ -55,7 +55,7 @@ test: ## everything that proves it works, on the real control plane (first run: 
 build-test: setup-build
 	cargo build --workspace --all-targets
 
-.PHONY: simulate settle planted
+.PHONY: simulate settle crashes planted
 simulate: setup-build ## live through 200 seeds of the whole system, with faults (SIMULATE_SEEDS=0..20 for fewer)
 	cargo build --profile sim --package longshore-sim
 	$(target)/sim/longshore-sim run --seeds $(or $(SIMULATE_SEEDS),0..200)
@@ -63,6 +63,17 @@ simulate: setup-build ## live through 200 seeds of the whole system, with faults
 settle: setup-build ## leave ten fleets alone that may consolidate at once, and say what was moved all the same
 	cargo build --profile sim --package longshore-sim
 	$(target)/sim/longshore-sim run --settling --seeds $(or $(SETTLE_SEEDS),0..10) --minutes 10
+
+# What happens to a launch that shares its call: whoever asks, records or tags dies or is cut off, and
+# EC2 throttles, refuses, loses its answer, or is slow to show what it gave.
+crash_faults := kill,stop,panic,task_panics,cutoff,cloud_replies_lost,cloud_errors,throttled,$\
+launches_fail,revoked,slow_to_show,short_listings,etcd_errors,etcd_replies_lost,leader_change,$\
+leases_end,overtaken,no_quorum
+
+crashes: setup-build ## 1,000 seeds of launches that share their calls, while everything around them dies (CRASH_SEEDS=0..50 for fewer)
+	cargo build --profile sim --package longshore-sim
+	$(target)/sim/longshore-sim run --minutes 6 --clusters 1 --pods 60 --faults $(crash_faults) \
+		--seeds $(or $(CRASH_SEEDS),0..1000)
 
 planted: setup-build ## plant each defect that once was, and say which seed of the simulation finds it
 	cargo build --profile sim --package longshore-sim
@@ -139,8 +150,8 @@ agree: build-test ## carry out the plans of 300 random clusters on the real cont
 	@$(MAKE) --no-print-directory setup-test
 	$(target)/debug/bench agree --seeds $(or $(AGREE_SEEDS),0..300)
 
-sizes: setup-build ## say which function and which file is longest
-	cargo test --workspace --test main tidy::sources -- --nocapture --test-threads=1 | grep longest
+sizes: setup-build ## say how large functions, files and rooms are, and how many circles files form
+	cargo test --workspace --test main tidy:: -- --nocapture --test-threads=1 | grep -o 'size: .*'
 
 timings: setup-build ## check the planner alone and then the whole from nothing, and say how long each took
 	tools/timings.sh

@@ -32,11 +32,14 @@ use tracing::Instrument as _;
 
 use self::admission::Admission;
 use self::lanes::Arrived;
+use crate::api::NodeClaim;
+use crate::api::keys;
 use crate::args::Placement;
 use crate::counters::Counters;
-use crate::events::Events;
+use crate::events::{Events, Happening};
 use crate::index::Store;
 use crate::losses::Losses;
+use crate::observe::reference;
 use crate::patch::{code, time};
 
 /// Results remembered, so that a directive that is sent again is answered again.
@@ -159,6 +162,17 @@ impl Directives {
     #[must_use]
     pub fn pins_pods(&self) -> bool {
         self.placement == Placement::Pin && !self.pinning_refused.load(Ordering::Relaxed)
+    }
+
+    /// Tells people what has come of a claim, under `kubectl describe`.
+    pub(crate) fn say_of_claim(&self, claim: &NodeClaim, reason: &str, note: String) {
+        let about = reference::<NodeClaim>(&claim.metadata);
+        self.events.publish(Happening { about, warning: false, reason: reason.to_owned(), note });
+    }
+
+    /// Tells people that the node of a claim is in service.
+    pub(crate) fn say_ready(&self, claim: &NodeClaim, node: &str) {
+        self.say_of_claim(claim, keys::conditions::READY, format!("node {node} takes pods"));
     }
 
     async fn answer(&self, arrived: Arrived) -> DirectiveResult {

@@ -23,10 +23,9 @@ use crate::api::{
     DurationOrNever, NodeClaim, NodeClaimSpec, NodeClassReference, NodePool, Provisioner, Taint,
     TaintEffect,
 };
-use crate::events::{Happening, Nominated, Workload};
+use crate::events::{Nominated, Workload};
 use crate::index::Index;
 use crate::names;
-use crate::observe::reference;
 use crate::patch::{Part, Wanted, code, edit, found, set_condition};
 use crate::project::claim::api_requirement;
 use crate::project::quantity::quantities;
@@ -109,12 +108,8 @@ impl Directives {
             return Ok(());
         }
         found(api.delete(name, &DeleteParams::default()).await)?;
-        self.events.publish(Happening {
-            about: reference::<NodeClaim>(&claim.metadata),
-            warning: false,
-            reason: delete.reason.clone(),
-            note: format!("draining and terminating the node: {}", delete.message),
-        });
+        let note = format!("draining and terminating the node: {}", delete.message);
+        self.say_of_claim(&claim, &delete.reason, note);
         Ok(())
     }
 }

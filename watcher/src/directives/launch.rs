@@ -34,18 +34,14 @@ impl Directives {
             record(claim.status.get_or_insert_default(), launch, generation, &at);
         });
         let claim = recorded.await?.ok_or_else(|| gone(name))?;
-        self.events.publish(Happening {
-            about: reference::<NodeClaim>(&claim.metadata),
-            warning: false,
-            reason: "Launched".to_owned(),
-            note: format!(
-                "{} {} in {}: {}",
-                capacity_label(launch.capacity_type()),
-                launch.instance_type,
-                launch.zone,
-                launch.provider_id
-            ),
-        });
+        let note = format!(
+            "{} {} in {}: {}",
+            capacity_label(launch.capacity_type()),
+            launch.instance_type,
+            launch.zone,
+            launch.provider_id
+        );
+        self.say_of_claim(&claim, "Launched", note);
         Ok(())
     }
 

@@ -102,6 +102,10 @@ impl Directives {
         let (api, claim_name) = (self.claims(), claim.name_any());
         let written = edit(&api, &claim_name, Part::Status, Some(claim.clone()), noted);
         written.instrument(span).await?;
+        self.say_of_claim(claim, conditions::REGISTERED, format!("node {name} has joined"));
+        if initialize::is_marked(node) {
+            self.say_ready(claim, &name);
+        }
         if let Some(at_ms) = touched_ms {
             self.store.update(|index| index.untouch(&name, at_ms));
         }

@@ -165,9 +165,11 @@ impl Directives {
             let marked = edit_node(&nodes, node_name, known, Precondition::Service, mark).await?;
             let Some(node) = marked else { return Ok(()) };
             let complete = |claim: &mut NodeClaim| initialize::complete(claim, &node, &at);
-            edit(&self.claims(), claim_name, Part::Status, Some(claim), complete).await.map(drop)
+            edit(&self.claims(), claim_name, Part::Status, Some(claim.clone()), complete).await?;
+            self.say_ready(&claim, node_name);
+            Ok(())
         };
-        Ok(work.instrument(span).await?)
+        work.instrument(span).await
     }
 
     async fn touch(&self, name: &str, node: &str, at_ms: i64) -> Outcome {

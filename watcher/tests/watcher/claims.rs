@@ -1,5 +1,7 @@
 //! A claim's way from its creation to a node that takes pods.
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::events::v1::Event;
 use kube::Api;
@@ -193,6 +195,31 @@ async fn directives_are_idempotent_whatever_the_scheduler_takes_for_now() {
         ..Directive::default()
     };
     assert_eq!(session.send_directive(skewed).await.status(), DirectiveStatus::Done);
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn each_step_of_a_claim_into_service_is_told() {
+    let mut world = World::start().await;
+    pool(&world).await;
+    let (_, mut session) = world.scheduler.session().await;
+    registered(&world, &mut session, "c1", "n1").await;
+    let events: Api<Event> = Api::default_namespaced(world.client.clone());
+    super::support::within("Events of the claim", async {
+        loop {
+            let all = events.list(&Default::default()).await.unwrap().items;
+            let of_claim = all.into_iter().filter(|event| {
+                let about = event.regarding.as_ref();
+                about.is_some_and(|it| it.kind.as_deref() == Some("NodeClaim"))
+            });
+            let told: BTreeSet<String> = of_claim.filter_map(|event| event.reason).collect();
+            if ["Launched", "Registered", "Ready"].iter().all(|reason| told.contains(*reason)) {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
     world.stop().await;
 }
 

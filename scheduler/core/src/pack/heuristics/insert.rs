@@ -62,11 +62,11 @@ impl<'a> Nodes<'a> {
         &mut self,
         class: usize,
         count: i64,
-        habit: Overflow,
+        overflow: Overflow,
         limits_left: &mut LimitsLeft,
     ) -> i64 {
         for remaining in (1..=count).rev() {
-            let Some(step) = self.step(class, habit, limits_left) else { return remaining };
+            let Some(step) = self.step(class, overflow, limits_left) else { return remaining };
             let at = self.carry_out(&step, limits_left);
             let shape = self.problem.classes[class].shape;
             let open = &mut self.open[at];
@@ -94,9 +94,9 @@ impl<'a> Nodes<'a> {
         Solution { packed, left }
     }
 
-    fn step(&self, class: usize, habit: Overflow, limits_left: &LimitsLeft) -> Option<Step> {
+    fn step(&self, class: usize, overflow: Overflow, limits_left: &LimitsLeft) -> Option<Step> {
         let first = self.problem.rules.may_begin(self.problem.classes[class].shape, &self.occupied);
-        if habit == Overflow::Fresh {
+        if overflow == Overflow::Fresh {
             return self.cheapest_new(class, first, limits_left).map(Step::New);
         }
         let willing: Vec<usize> =
@@ -109,7 +109,7 @@ impl<'a> Nodes<'a> {
         if let Some(at) = willing.iter().find(joins) {
             return Some(Step::Join(*at));
         }
-        if habit == Overflow::Join {
+        if overflow == Overflow::Join {
             return None;
         }
         let grow = willing
@@ -122,7 +122,7 @@ impl<'a> Nodes<'a> {
         match (grow, new) {
             (Some((extra, at, bin)), Some(new)) => {
                 let dearer = extra > self.problem.bins[new].price;
-                let buy = habit == Overflow::Cheapest && dearer;
+                let buy = overflow == Overflow::Cheapest && dearer;
                 Some(if buy { Step::New(new) } else { Step::Grow(at, bin) })
             }
             (Some((_, at, bin)), None) => Some(Step::Grow(at, bin)),
