@@ -31,6 +31,6 @@ pub mod wire;
 mod work;
 
 pub use config::{ActuatorArgs, Args, Config, Sharing, Tuning};
+pub use start::{Sole, start_permitted, start_with};
 #[cfg(feature = "aws")]
 pub use start::{connect, run, start};
-pub use start::{start_permitted, start_with};

@@ -87,29 +87,44 @@ pub fn start_with(
     metrics: &Metrics,
     supervisor: &Supervisor,
 ) -> anyhow::Result<SocketAddr> {
-    begin((config, None), listener.into(), cloud, metrics, supervisor)
+    begin(config, listener.into(), Backing { cloud, journal: None }, metrics, supervisor)
 }
 
-/// Starts the only actuator there is: it asks `permit` before each effect, and what its shared
-/// calls came to is in a journal. Returns its address.
+/// What the only actuator there is works with.
+pub struct Sole {
+    /// The cloud.
+    pub cloud: Arc<dyn Cloud>,
+    /// Asked before each effect.
+    pub permit: Permit,
+    /// What its shared calls came to.
+    pub journal: Arc<dyn Journal>,
+}
+
+/// Starts the only actuator there is; returns its address.
 ///
 /// # Errors
 /// When the listener has no address.
 pub fn start_permitted(
     config: Config,
     listener: impl Into<Listener>,
-    (cloud, permit, journal): (Arc<dyn Cloud>, Permit, Arc<dyn Journal>),
+    sole: Sole,
     metrics: &Metrics,
     supervisor: &Supervisor,
 ) -> anyhow::Result<SocketAddr> {
-    let cloud = Arc::new(Guarded::new(cloud, permit));
-    begin((config, Some(journal)), listener.into(), cloud, metrics, supervisor)
+    let cloud = Arc::new(Guarded::new(sole.cloud, sole.permit));
+    let backing = Backing { cloud, journal: Some(sole.journal) };
+    begin(config, listener.into(), backing, metrics, supervisor)
+}
+
+struct Backing {
+    cloud: Arc<dyn Cloud>,
+    journal: Option<Arc<dyn Journal>>,
 }
 
 fn begin(
-    (config, journal): (Config, Option<Arc<dyn Journal>>),
+    config: Config,
     listener: Listener,
-    cloud: Arc<dyn Cloud>,
+    backing: Backing,
     metrics: &Metrics,
     supervisor: &Supervisor,
 ) -> anyhow::Result<SocketAddr> {
@@ -129,7 +144,7 @@ fn begin(
     let ready = report_readiness(answers, metrics.clone());
     supervisor.spawn("readiness", longshore_runtime::tasks::OnError::Shutdown, ready);
     let events = Events::new(metrics);
-    let body = Body { config, journal, address, cloud, events, leadership };
+    let body = Body { config, backing, address, events, leadership };
     let owner = supervisor.clone();
     supervisor.spawn_once("actuator", async move { body.live(&owner).await });
     Ok(address)
@@ -137,9 +152,8 @@ fn begin(
 
 struct Body {
     config: Config,
-    journal: Option<Arc<dyn Journal>>,
+    backing: Backing,
     address: SocketAddr,
-    cloud: Arc<dyn Cloud>,
     events: Events,
     leadership: watch::Sender<Leadership>,
 }
@@ -155,14 +169,14 @@ impl Body {
         let context = RegionContext {
             region: self.config.region.clone(),
             caller,
-            cloud: self.cloud,
+            cloud: self.backing.cloud,
             tuning: self.config.tuning.clone(),
             events: self.events,
             platform: supervisor.platform().clone(),
         };
         let prefix = format!("/longshore/v1/{account}/{}/", self.config.region);
         let (store, seat) = if self.config.etcd_endpoints.is_empty() {
-            alone(self.journal, supervisor.platform())
+            alone(self.backing.journal, supervisor.platform())
         } else {
             elect(&self.config, self.address, prefix, supervisor)
         };
@@ -174,7 +188,7 @@ impl Body {
     async fn caller(&self, platform: &Platform) -> Caller {
         let mut backoff = Backoff::new(BackoffPolicy::NETWORK, platform.entropy.clone());
         loop {
-            match self.cloud.caller().await {
+            match self.backing.cloud.caller().await {
                 Ok(caller) => {
                     tracing::info!(account = caller.account_id, arn = caller.arn, "AWS answers");
                     return caller;

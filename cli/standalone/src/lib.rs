@@ -14,8 +14,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use longshore_actuator::cloud::{Cloud, Permit};
-use longshore_actuator::ledger::Journal;
-use longshore_actuator::{Sharing, Tuning};
+use longshore_actuator::{Sharing, Sole, Tuning};
 use longshore_runtime::metrics::Metrics;
 use longshore_runtime::net::Listener;
 use longshore_runtime::tasks::Supervisor;
@@ -82,8 +81,8 @@ pub async fn start(parts: Parts, ground: Ground, supervisor: &Supervisor) -> any
     let counters = Counters::registered(&metrics);
     let watcher = Watcher::start_with(config, client, supervisor, counters).await?;
     let journal = ConfigMapJournal::new(&kept, &namespace, watcher.tenure.clone());
-    let leave: (_, _, Arc<dyn Journal>) = (cloud, permit(watcher.tenure), Arc::new(journal));
-    let actuator = Actuator { config: told, listener: actuator, leave };
+    let sole = Sole { cloud, permit: permit(watcher.tenure), journal: Arc::new(journal) };
+    let actuator = Actuator { config: told, listener: actuator, sole };
     let term = Term { actuator, scheduler, settings, metrics };
     supervisor.spawn_once("term", term.serve(watcher.duty, supervisor.clone()));
     Ok(())
@@ -93,8 +92,7 @@ pub async fn start(parts: Parts, ground: Ground, supervisor: &Supervisor) -> any
 struct Actuator {
     config: longshore_actuator::Config,
     listener: Listener,
-    /// The cloud, leave to act in it, and where shared calls are noted.
-    leave: (Arc<dyn Cloud>, Permit, Arc<dyn Journal>),
+    sole: Sole,
 }
 
 /// What is done while the Lease is held.
@@ -116,10 +114,10 @@ impl Term {
         let begun = token.run_until_cancelled(begin(&mut duty, &self.metrics)).await;
         let Some(begun) = begun else { return Ok(()) };
         begun?;
-        let Actuator { config, listener, leave } = self.actuator;
+        let Actuator { config, listener, sole } = self.actuator;
         let metrics = &self.metrics;
         let actuator =
-            longshore_actuator::start_permitted(config, listener, leave, metrics, &supervisor)?;
+            longshore_actuator::start_permitted(config, listener, sole, metrics, &supervisor)?;
         let planner = longshore_scheduler::args::Config {
             actuator_endpoints: vec![format!("http://{actuator}")],
             settings: self.settings,

@@ -25,7 +25,7 @@ use crate::world::claim::NodeClaim;
 use crate::world::pod::Pod;
 use crate::world::shape::PodShape;
 use crate::world::topology::{Heights, Topology};
-use crate::world::view::World;
+use crate::world::view::{PodSet, World};
 
 /// The resolved world.
 #[derive(Debug)]
@@ -168,11 +168,20 @@ impl<'a> Model<'a> {
     }
 
     fn add_pending(&mut self) {
-        for (id, pods) in self.input.world.pending() {
+        let now_ms = self.input.now_ms;
+        let failed =
+            |pods: &PodSet| pods.values().any(|pod| pod.unschedulable && waits_for_us(pod));
+        let world = &self.input.world;
+        let is_common =
+            |id: &ShapeId| world.shapes.get(id).is_some_and(|it| it.scheduler.is_empty());
+        let at_work = world.pending().any(|(id, pods)| is_common(id) && failed(pods));
+        for (id, pods) in world.pending() {
             let Some(shape) = self.index.get(id).copied() else { continue };
             if !self.stays_with_node(shape) && !self.shapes[shape].opts_out() {
-                let tried = pods.values().any(|pod| pod.unschedulable && waits_for_us(pod));
-                let foreseen = |pod: &Pod| tried && is_next(pod, self.input.now_ms);
+                let (tried, behind) = (failed(pods), at_work && is_common(id));
+                let foreseen = |pod: &Pod| {
+                    is_next(pod, now_ms) && (tried || behind && is_overdue(pod, now_ms))
+                };
                 let waiting = pods.values().filter(|pod| waits_for_us(pod) || foreseen(pod));
                 self.demand[shape].extend(waiting);
             }
@@ -212,6 +221,17 @@ const FORESIGHT_MS: i64 = 60_000;
 fn is_next(pod: &Pod, now_ms: i64) -> bool {
     let new = now_ms.saturating_sub(pod.created_ms) < FORESIGHT_MS;
     new && pod.nominated_node.is_none() && !pod.unschedulable && !pod.deleting
+}
+
+/// A kube-scheduler that is at work has not tried a pod so long after its creation, in milliseconds,
+/// only because thousands wait with it; one that is not behind tries each within a few. Creation is
+/// told in whole seconds, so that this is one to two of them.
+const OVERDUE_MS: i64 = 2_000;
+
+/// A new pod of no known fate is next, too, where kube-scheduler is so far behind that to wait for
+/// its verdict would take longer than all else.
+fn is_overdue(pod: &Pod, now_ms: i64) -> bool {
+    now_ms.saturating_sub(pod.created_ms) >= OVERDUE_MS
 }
 
 /// A pod without a node is ours when kube-scheduler has given up on it or we have nominated it;

@@ -58,6 +58,7 @@ fn read_shape(wire: &v1::PodShape) -> Result<PodShape, WireError> {
         owner: wire.owner.clone(),
         is_daemon: wire.daemon,
         unschedulable: optional(&wire.unschedulable_reason),
+        scheduler: wire.scheduler_name.clone(),
     })
 }
 

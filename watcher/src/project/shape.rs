@@ -126,6 +126,7 @@ pub fn shape(source: Source<'_>, around: &Surroundings) -> FieldResult<PodShape>
         owner: source.owner,
         daemon: source.daemon,
         unschedulable_reason: source.demand.impossible,
+        scheduler_name: scheduler_name(spec),
         ..PodShape::default()
     };
     let none = BTreeMap::new();
@@ -141,6 +142,15 @@ pub fn shape(source: Source<'_>, around: &Surroundings) -> FieldResult<PodShape>
     }
     name_by_content(&mut shape);
     Ok(shape)
+}
+
+/// Name of kube-scheduler where a pod says nothing.
+const DEFAULT_SCHEDULER: &str = "default-scheduler";
+
+/// Who schedules the pods; empty for kube-scheduler under its own name.
+fn scheduler_name(spec: &PodSpec) -> String {
+    let name = spec.scheduler_name.as_deref().filter(|name| *name != DEFAULT_SCHEDULER);
+    name.unwrap_or_default().to_owned()
 }
 
 fn constraints(shape: &mut PodShape, spec: &PodSpec, scope: &Scope<'_>) -> FieldResult<()> {

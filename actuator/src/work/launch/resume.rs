@@ -32,7 +32,9 @@ pub async fn resume(
     let known = answered(leader, first);
     let whole = known.clone().filter(|known| known.is_whole() || planted::is("S36a"));
     if let Some((known, order)) = whole.zip(call(leader, first)) {
-        return conclude(leader, members, (&order, &[]), known.said(), heard).await;
+        let (answer, repeated) = known.said();
+        let call = FleetCall { members, class: None, order: &order, found: &[], repeated };
+        return conclude(leader, call, answer, heard).await;
     }
     let tag = match first.batch_id.as_str() {
         "" => (TAG_LAUNCH, first.launch_id()),
@@ -55,11 +57,12 @@ pub async fn resume(
     let wants = |launch: &Arc<LaunchRecord>| !launch.cancelled && overdue(leader, launch).is_none();
     let order = call(leader, first).filter(|_| members.iter().any(wants));
     let Some(order) = order else { return nothing_more(leader, members, &found).await };
-    let said = match known {
+    let (answer, repeated) = match known {
         Some(known) => known.said(),
         None => (create_fleet(leader, members, &order).await, true),
     };
-    conclude(leader, members, (&order, &found), said, heard).await
+    let call = FleetCall { members, class: None, order: &order, found: &found, repeated };
+    conclude(leader, call, answer, heard).await
 }
 
 /// What EC2 has said of the call of this launch, which nothing could be concluded from yet.
@@ -71,13 +74,12 @@ fn answered(leader: &Leader, launch: &LaunchRecord) -> Option<Arc<Answered>> {
 /// Takes down what EC2 has answered to a call, and whether a call before may have got through.
 async fn conclude(
     leader: &Leader,
-    members: &Members,
-    (order, found): (&Order, &[Instance]),
-    (answer, repeated): (Result<FleetOutcome, CloudError>, bool),
+    call: FleetCall<'_>,
+    answer: Result<FleetOutcome, CloudError>,
     heard: &mut Heard,
 ) -> Result<Next, LedgerError> {
-    let class = members.first().and_then(|first| leader.class_of(first));
-    let call = FleetCall { members, class: class.as_deref(), order, found, repeated };
+    let class = call.members.first().and_then(|first| leader.class_of(first));
+    let call = FleetCall { class: class.as_deref(), ..call };
     outcome::settle(leader, &call, answer, heard).await
 }
 

@@ -52,6 +52,8 @@ pub struct PodShape {
     pub is_daemon: bool,
     /// Why these pods can never be scheduled (a missing volume claim ...); none when they can.
     pub unschedulable: Option<String>,
+    /// Who schedules these pods; empty for kube-scheduler.
+    pub scheduler: String,
 }
 
 /// A conjunction that is wanted, not required.

@@ -24,6 +24,7 @@ pub fn property(shape: &mut PodShape, property: &str, value: &str) {
         "label" => shape.labels.extend(labels_of(value)),
         "ns" => value.clone_into(&mut shape.namespace),
         "owner" => value.clone_into(&mut shape.owner),
+        "scheduler" => value.clone_into(&mut shape.scheduler),
         "never" => shape.unschedulable = Some(value.replace('_', " ")),
         "select" => shape.node_selector.extend(labels_of(value)),
         "need" => shape.required_node_terms.push(requirements(value)),
