@@ -18,6 +18,7 @@ mod pin;
 pub mod register;
 pub mod release;
 pub mod status;
+mod turns;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,6 +33,7 @@ use tracing::Instrument as _;
 
 use self::admission::Admission;
 use self::lanes::Arrived;
+use self::turns::Turns;
 use crate::api::NodeClaim;
 use crate::api::keys;
 use crate::args::Placement;
@@ -63,6 +65,7 @@ pub struct Directives {
     placement: Placement,
     remembered: Arc<Mutex<Memory>>,
     admission: Admission,
+    turns: Turns,
     /// True once the missing right to nominate pods has been reported.
     nomination_refused: Arc<AtomicBool>,
     /// The same of the right to pin them.
@@ -135,6 +138,7 @@ impl Directives {
             placement: Placement::default(),
             remembered: Arc::default(),
             admission: Admission::default(),
+            turns: Turns::default(),
             nomination_refused: Arc::default(),
             pinning_refused: Arc::default(),
         }

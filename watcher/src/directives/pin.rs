@@ -12,8 +12,9 @@ use k8s_openapi::api::core::v1::{Node, Pod, Toleration};
 use kube::{Api, ResourceExt as _};
 use longshore_proto::types::v1 as wire;
 use serde_json::json;
+use tokio::time::Instant;
 
-use super::{Directives, report_once};
+use super::{Directives, report_once, turns};
 use crate::args::Placement;
 use crate::index::{Index, PodEntry};
 use crate::names;
@@ -64,18 +65,38 @@ impl Directives {
     pub(super) async fn pin(&self, node: &Node, pods: &[String]) {
         let Some(pass) = self.pass_to(node) else { return };
         let _pinning = self.admission.pins();
-        let mut waiting = self.store.read(|index| pinnable(index, pods)).into_iter();
+        let (mut by_turns, mut free): (Vec<_>, Vec<_>) = self.store.read(|index| {
+            let all = pinnable(index, pods).into_iter();
+            all.partition(|pod| turns::takes_turns(index, &pod.shape_id))
+        });
+        let mut pinned = Vec::new();
         // The first tells whether pods may be pinned at all.
-        let Some(first) = waiting.next() else { return };
-        let Some(first) = self.pin_one(first, &pass).await else { return };
-        let others = futures::stream::iter(waiting)
-            .map(|pod| self.pin_one(pod, &pass))
-            .buffer_unordered(CONCURRENCY)
-            .filter_map(std::future::ready);
-        let mut pinned: Vec<String> = others.collect().await;
-        pinned.push(first);
+        if let Some(first) = free.pop() {
+            let Some(first) = self.pin_one(first, &pass).await else { return };
+            pinned.push(first);
+        }
+        pinned.extend(self.pin_all(free, &pass).await);
+        let began = Instant::now();
+        while !by_turns.is_empty() {
+            let next = match began.elapsed() < turns::WITHIN {
+                true => self.store.read(|index| self.turns.take(index, node, &mut by_turns)),
+                false => std::mem::take(&mut by_turns),
+            };
+            pinned.extend(self.pin_all(next, &pass).await);
+            if !by_turns.is_empty() {
+                tokio::time::sleep(turns::LOOK_EVERY).await;
+            }
+        }
         tracing::debug!(node = node.name_any(), pods = pinned.len(), "pods pinned");
         self.await_bound(&pinned).await;
+    }
+
+    /// UIDs of the pods that were pinned.
+    async fn pin_all(&self, pods: Vec<wire::Pod>, pass: &Toleration) -> Vec<String> {
+        let pinned = futures::stream::iter(pods)
+            .map(|pod| self.pin_one(pod, pass))
+            .buffer_unordered(CONCURRENCY);
+        pinned.filter_map(std::future::ready).collect().await
     }
 
     /// UID of the pod, when it was pinned.
