@@ -45,6 +45,8 @@ const BEHIND_WITHIN: Duration = Duration::from_secs(60);
 const HELD_WITHIN: Duration = PINNED_WITHIN;
 /// How often it is looked whether nodes still are to be kept closed.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// After this a write has come back with the watch.
+const LAG_MAX: Duration = Duration::from_secs(1);
 /// How long an open node's pods are watched until they are bound, so that a nomination cleared
 /// meanwhile is written again.
 const SETTLED_WITHIN: Duration = Duration::from_millis(500);
@@ -233,10 +235,12 @@ impl Directives {
             openings.iter().flat_map(|opening| opening.nominations.clone()).collect();
         self.nominate(&nominations).await;
         let nodes = self.nodes();
-        let open_one = async |Opening { claim, node, answer, .. }: Opening| {
+        let open_one = async |Opening { claim, node, since, answer, .. }: Opening| {
             let name = node.name_any();
             let door = |node: &mut Node| self.admit(&claim, node);
-            let edited = edit_node(&nodes, &name, Some(node), Precondition::Service, door).await;
+            // Its own write may not have come back yet, and what it knew long ago is outdated.
+            let known = if since.elapsed() < LAG_MAX { Some(node) } else { self.known_node(&name) };
+            let edited = edit_node(&nodes, &name, known, Precondition::Service, door).await;
             let opened = edited
                 .map_err(DirectiveError::from)
                 .and_then(|node| node.ok_or_else(|| gone(&name)));

@@ -100,7 +100,8 @@ impl Directives {
             false => tracing::Span::none(),
         };
         let (api, claim_name) = (self.claims(), claim.name_any());
-        let written = edit(&api, &claim_name, Part::Status, Some(claim.clone()), noted);
+        let known = self.known_claim(&claim_name).unwrap_or_else(|| claim.clone());
+        let written = edit(&api, &claim_name, Part::Status, Some(known), noted);
         written.instrument(span).await?;
         self.say_of_claim(claim, conditions::REGISTERED, format!("node {name} has joined"));
         if initialize::is_marked(node) {
