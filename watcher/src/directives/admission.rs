@@ -20,7 +20,7 @@ use tokio::sync::{Semaphore, SemaphorePermit, oneshot, watch};
 use tokio::time::Instant;
 
 use super::nominate::{Nomination, open};
-use super::pin::{BACK_OFF_MAX, BOUND_WITHIN, is_out};
+use super::pin::{BOUND_WITHIN, is_out};
 use super::{DirectiveError, Directives};
 use crate::api::NodeClaim;
 use crate::index::Index;
@@ -35,10 +35,6 @@ const CALM_WITHIN: Duration = Duration::from_millis(600);
 /// How long nodes whose own pods are bound are kept closed at most for the sake of others: as long
 /// as these may wait for their pods.
 const PINNED_WITHIN: Duration = BOUND_WITHIN;
-/// How long nodes are kept closed at most while kube-scheduler binds pinned pods of others: with
-/// thousands that wait it comes to each a minute later, and a node that had opened by then would
-/// have lost its pods' places, or drawn in those of others.
-const BEHIND_WITHIN: Duration = Duration::from_secs(60);
 /// How long a node with room is kept closed at most for the sake of pods whose own node has yet to
 /// come. Nodes that are launched together come seconds apart, and pods that arrive meanwhile are
 /// let in.
@@ -63,8 +59,6 @@ pub struct Admission {
     turn: Arc<tokio::sync::Mutex<()>>,
     /// How many closed nodes are waiting for pods that are pinned to them.
     pinning: watch::Sender<usize>,
-    /// When a pinned pod of any node was bound last.
-    bound: Arc<Mutex<Option<Instant>>>,
     /// Writes about pods under way, of all nodes together.
     writes: Writes,
 }
@@ -123,18 +117,6 @@ impl Admission {
         Pinning(&self.pinning)
     }
 
-    /// Notes that a pinned pod was bound.
-    pub(super) fn note_bound(&self) {
-        *self.bound.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-    }
-
-    /// True when pinned pods that have waited since then, and long, are waited for no more:
-    /// kube-scheduler binds none of any node, or it has been behind for too long.
-    pub(super) fn gives_up(&self, began: Instant) -> bool {
-        let bound = *self.bound.lock().unwrap_or_else(PoisonError::into_inner);
-        began.elapsed() >= BEHIND_WITHIN || bound.is_none_or(|at| at.elapsed() >= BACK_OFF_MAX)
-    }
-
     /// A place for one write about a pod: many nodes may be opening at once.
     pub(super) async fn write(&self) -> Option<SemaphorePermit<'_>> {
         // Never closed.
@@ -143,15 +125,10 @@ impl Admission {
 
     /// Waits until no node waits for its pinned pods: what opens before draws them in.
     async fn await_pinned(&self) {
-        let (mut pinning, began) = (self.pinning.subscribe(), Instant::now());
-        loop {
-            let none = pinning.wait_for(|count| *count == 0);
-            // The sender lives in self, so only time can run out.
-            let is_none = tokio::time::timeout(PINNED_WITHIN, none).await.is_ok();
-            if is_none || self.gives_up(began) {
-                return;
-            }
-        }
+        let mut pinning = self.pinning.subscribe();
+        let none = pinning.wait_for(|count| *count == 0);
+        // The sender lives in self, so only time can run out.
+        let _ = tokio::time::timeout(PINNED_WITHIN, none).await;
     }
 
     /// True while a closed node waits for pods that are pinned to it.
@@ -321,20 +298,5 @@ mod tests {
             admission.take_ready(&index).iter().map(|o| o.node.name_any()).collect();
         assert_eq!(taken, ["a", "b"]);
         assert!(admission.take_ready(&index).is_empty(), "nobody is opened twice");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn pinned_pods_are_waited_for_while_any_is_bound() {
-        let (admission, began) = (Admission::default(), Instant::now());
-        assert!(admission.gives_up(began), "none was ever bound");
-        admission.note_bound();
-        assert!(!admission.gives_up(began));
-        tokio::time::advance(BACK_OFF_MAX).await;
-        assert!(admission.gives_up(began), "none was for long");
-        admission.note_bound();
-        assert!(!admission.gives_up(began));
-        tokio::time::advance(BEHIND_WITHIN).await;
-        admission.note_bound();
-        assert!(admission.gives_up(began), "it has been behind for too long");
     }
 }

@@ -24,7 +24,7 @@ use crate::patch::{Part, code, edit, operate};
 const CONCURRENCY: usize = 32;
 /// Longest that kube-scheduler leaves a pod alone which it could not place (its
 /// podMaxBackoffSeconds).
-pub(super) const BACK_OFF_MAX: Duration = Duration::from_secs(10);
+const BACK_OFF_MAX: Duration = Duration::from_secs(10);
 /// How long a node stays closed when none of its pinned pods is bound: its own pods would find
 /// strangers in their places if it opened while kube-scheduler lets them wait. Time for two tries:
 /// the first may be made before kube-scheduler has heard of the node, and news of it may be late.
@@ -148,15 +148,9 @@ impl Directives {
 
     async fn await_bound(&self, pods: &[String]) {
         let count = |index: &Index| pods.iter().filter(|uid| is_out(index, uid)).count();
-        let began = Instant::now();
         loop {
             let left = self.store.read(count);
-            if left == 0 {
-                return;
-            }
-            if self.store.until(BOUND_WITHIN, |index| count(index) < left).await {
-                self.admission.note_bound();
-            } else if self.admission.gives_up(began) {
+            if left == 0 || !self.store.until(BOUND_WITHIN, |index| count(index) < left).await {
                 return;
             }
         }
