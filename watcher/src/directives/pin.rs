@@ -78,8 +78,10 @@ impl Directives {
         pinned.extend(self.pin_all(free, &pass).await);
         let began = Instant::now();
         while !by_turns.is_empty() {
-            let take = |index: &Index| self.turns.take(index, node, &mut by_turns, began);
-            let next = self.store.read(take);
+            let next = match began.elapsed() < turns::WITHIN {
+                true => self.store.read(|index| self.turns.take(index, node, &mut by_turns)),
+                false => std::mem::take(&mut by_turns),
+            };
             pinned.extend(self.pin_all(next, &pass).await);
             if !by_turns.is_empty() {
                 tokio::time::sleep(turns::LOOK_EVERY).await;

@@ -2,12 +2,10 @@
 //!
 //! kube-scheduler refuses a pod that would put its zone ahead of another by more than maxSkew, and
 //! then leaves it alone for up to ten seconds. It tries pods in the order in which they were let
-//! in. So no zone is let ahead: a pod counts from the moment on that it is let in, bound or not. A
-//! pod that it has not tried yet has a place in its queue already, whatever its zone; let in now,
-//! it would be tried in that order. So it is let in once it has been refused.
+//! in. So no zone is let ahead: a pod counts from the moment on that it is let in, bound or not.
 //!
 //! Invariant: order only. Who is let in to which node is decided elsewhere, and nobody waits for
-//! longer than [`REFUSED_WITHIN`] and [`TURN_WITHIN`].
+//! longer than [`WITHIN`].
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,10 +22,7 @@ use crate::names::HOSTNAME;
 
 /// How long a pod may wait for its turn: a zone may have nodes that the pods cannot go to, and
 /// then no turn ever comes to it.
-const TURN_WITHIN: Duration = Duration::from_secs(5);
-/// How long a pod may wait for kube-scheduler to try it: five thousand that come together take as
-/// long.
-const REFUSED_WITHIN: Duration = Duration::from_secs(60);
+pub(super) const WITHIN: Duration = Duration::from_secs(5);
 /// How old the count of pods may be, and how often those that wait ask again.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -45,29 +40,22 @@ struct State {
     counts: BTreeMap<Group, BTreeMap<String, i64>>,
     /// Pods that were let in and are not bound yet, with their domains.
     let_in: BTreeMap<String, Vec<(Group, String)>>,
-    /// Since when others have waited for their turn.
-    waits: BTreeMap<String, Instant>,
 }
 
 impl Turns {
-    /// Takes those out of `waiting`, who have waited since then, that may be let in to a node now.
+    /// Takes those out of `waiting` that may be let in to a node now.
     pub(super) fn take(
         &self,
         index: &Index,
         node: &Node,
         waiting: &mut Vec<wire::Pod>,
-        since: Instant,
     ) -> Vec<wire::Pod> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if state.looked.is_none_or(|looked| looked.elapsed() >= LOOK_EVERY) {
             state.look(index);
         }
-        let is_late = since.elapsed() >= REFUSED_WITHIN;
-        let refused =
-            |pod: &wire::Pod| index.pod(&pod.uid).is_none_or(|entry| entry.row.unschedulable);
-        let may_enter =
-            |pod: &wire::Pod| (is_late || refused(pod)) && state.admits(index, node, pod);
-        let (now, later) = std::mem::take(waiting).into_iter().partition(may_enter);
+        let (now, later) =
+            std::mem::take(waiting).into_iter().partition(|pod| state.admits(index, node, pod));
         *waiting = later;
         now
     }
@@ -90,7 +78,6 @@ impl State {
     fn look(&mut self, index: &Index) {
         self.looked = Some(Instant::now());
         self.let_in.retain(|uid, _| is_out(index, uid));
-        self.waits.retain(|uid, _| is_out(index, uid));
         self.counts.clear();
         for pod in index.pods() {
             for (key, _) in spreads(index, &pod.row.shape_id) {
@@ -111,7 +98,6 @@ impl State {
 
     /// Whether a pod may be let in to a node, and counts it there if so.
     fn admits(&mut self, index: &Index, node: &Node, pod: &wire::Pod) -> bool {
-        let since = *self.waits.entry(pod.uid.clone()).or_insert_with(Instant::now);
         let mut places = Vec::new();
         for (key, skew) in spreads(index, &pod.shape_id) {
             let Some(domain) = node.labels().get(key) else { continue };
@@ -119,7 +105,7 @@ impl State {
             let counts = self.counts.get(&group);
             let own = counts.and_then(|counts| counts.get(domain)).copied().unwrap_or(0);
             let least = counts.and_then(|counts| counts.values().min()).copied().unwrap_or(0);
-            if own + 1 - least > skew && since.elapsed() < TURN_WITHIN {
+            if own + 1 - least > skew {
                 return false;
             }
             places.push((group, domain.clone()));
@@ -158,7 +144,7 @@ mod tests {
     }
 
     /// Six pods under a spread over zones, the first bound to a node of zone a; two zones.
-    fn index(skew: i64, anyway: bool, tried: bool) -> Index {
+    fn index(skew: i64, anyway: bool) -> Index {
         let mut index = Index::default();
         for node in [node("na", "a"), node("nb", "b")] {
             index.apply(ObjectReference::default(), Ok(node));
@@ -175,8 +161,6 @@ mod tests {
                         "uid": uid.to_string(), "labels": { "app": "a" } },
                     "spec": { "containers": [], "nodeName": node,
                         "topologySpreadConstraints": spread },
-                    "status": { "conditions": tried.then(|| json!([{ "type": "PodScheduled",
-                        "status": "False", "reason": "Unschedulable" }])) },
                 }),
             );
         }
@@ -190,53 +174,31 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn no_zone_is_let_ahead_by_more_than_the_skew() {
-        let (index, turns, now) = (index(1, false, true), Turns::default(), Instant::now());
+        let (index, turns) = (index(1, false), Turns::default());
         let (mut a, mut b) = (pods(&index, 1..3), pods(&index, 3..6));
-        assert!(turns.take(&index, &node("na", "a"), &mut a, now).is_empty(), "a has one already");
-        assert_eq!(turns.take(&index, &node("nb", "b"), &mut b, now).len(), 2, "one more than a");
-        assert_eq!(
-            turns.take(&index, &node("na", "a"), &mut a, now).len(),
-            2,
-            "as many as b, one more"
-        );
-        assert_eq!(turns.take(&index, &node("nb", "b"), &mut b, now).len(), 1);
+        assert!(turns.take(&index, &node("na", "a"), &mut a).is_empty(), "a has one already");
+        assert_eq!(turns.take(&index, &node("nb", "b"), &mut b).len(), 2, "one more than a");
+        assert_eq!(turns.take(&index, &node("na", "a"), &mut a).len(), 2, "as many as b, one more");
+        assert_eq!(turns.take(&index, &node("nb", "b"), &mut b).len(), 1);
     }
 
     #[tokio::test(start_paused = true)]
     async fn pods_that_were_let_in_count_until_they_go() {
-        let (mut index, turns, now) = (index(1, false, true), Turns::default(), Instant::now());
+        let (mut index, turns) = (index(1, false), Turns::default());
         let mut b = pods(&index, 3..6);
-        assert_eq!(turns.take(&index, &node("nb", "b"), &mut b, now).len(), 2);
+        assert_eq!(turns.take(&index, &node("nb", "b"), &mut b).len(), 2);
         for uid in 3..6 {
             index.forget::<Pod>(&("default".to_owned(), format!("pod-{uid}")));
         }
         tokio::time::advance(LOOK_EVERY).await;
         let mut a = pods(&index, 1..3);
-        assert!(turns.take(&index, &node("na", "a"), &mut a, now).is_empty(), "b has none again");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn nobody_waits_for_ever() {
-        let (index, turns, now) = (index(1, false, true), Turns::default(), Instant::now());
-        let mut a = pods(&index, 1..3);
-        assert!(turns.take(&index, &node("na", "a"), &mut a, now).is_empty(), "b has none");
-        tokio::time::advance(TURN_WITHIN).await;
-        assert_eq!(turns.take(&index, &node("na", "a"), &mut a, now).len(), 2);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_pod_is_let_in_once_it_has_been_tried() {
-        let (index, turns, now) = (index(1, false, false), Turns::default(), Instant::now());
-        let mut b = pods(&index, 3..6);
-        assert!(turns.take(&index, &node("nb", "b"), &mut b, now).is_empty());
-        tokio::time::advance(REFUSED_WITHIN).await;
-        assert_eq!(turns.take(&index, &node("nb", "b"), &mut b, now).len(), 2, "by turns then");
+        assert!(turns.take(&index, &node("na", "a"), &mut a).is_empty(), "b has none again");
     }
 
     #[test]
     fn only_a_hard_spread_over_more_than_hosts_takes_turns() {
         for (anyway, takes) in [(false, true), (true, false)] {
-            let index = index(1, anyway, true);
+            let index = index(1, anyway);
             let shape = index.pod("1").map(|entry| entry.row.shape_id.clone()).unwrap_or_default();
             assert_eq!(takes_turns(&index, &shape), takes);
         }
