@@ -223,9 +223,9 @@ fn is_next(pod: &Pod, now_ms: i64) -> bool {
     new && pod.nominated_node.is_none() && !pod.unschedulable && !pod.deleting
 }
 
-/// A kube-scheduler that is at work has not tried a pod so long after its creation, in milliseconds,
-/// only because thousands wait with it; one that is not behind tries each within a few. Creation is
-/// told in whole seconds, so that this is one to two of them.
+/// A kube-scheduler that is at work has not tried a pod so long after its creation, in
+/// milliseconds, only because thousands wait with it; one that is not behind tries each within a
+/// few. Creation is told in whole seconds, so that this is one to two of them.
 const OVERDUE_MS: i64 = 2_000;
 
 /// A new pod of no known fate is next, too, where kube-scheduler is so far behind that to wait for

@@ -20,7 +20,7 @@ use tokio::sync::{Semaphore, SemaphorePermit, oneshot, watch};
 use tokio::time::Instant;
 
 use super::nominate::{Nomination, open};
-use super::pin::{BOUND_WITHIN, is_out};
+use super::pin::BOUND_WITHIN;
 use super::{DirectiveError, Directives};
 use crate::api::NodeClaim;
 use crate::index::Index;
@@ -142,7 +142,7 @@ impl Admission {
 
     /// True when a pod of some node is out yet, and its nomination could be cleared.
     fn nominates(&self, index: &Index) -> bool {
-        self.waiting().iter().flat_map(|it| &it.nominations).any(|it| is_out(index, &it.pod))
+        self.waiting().iter().flat_map(|it| &it.nominations).any(|it| index.is_out(&it.pod))
     }
 
     /// All that may open now. Nobody awaits the answer any more of what an earlier session asked
@@ -253,7 +253,7 @@ impl Directives {
     /// was cleared while it was closed.
     async fn settle(&self, nominations: &[Nomination]) {
         let end = Instant::now() + SETTLED_WITHIN;
-        let bound = |index: &Index| !nominations.iter().any(|n| is_out(index, &n.pod));
+        let bound = |index: &Index| !nominations.iter().any(|n| index.is_out(&n.pod));
         loop {
             let left = end.saturating_duration_since(Instant::now());
             let moved = |index: &Index| bound(index) || !open(index, nominations).is_empty();

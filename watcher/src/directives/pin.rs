@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::{Directives, report_once, turns};
 use crate::args::Placement;
-use crate::index::{Index, PodEntry};
+use crate::index::Index;
 use crate::names;
 use crate::patch::{Part, code, edit, operate};
 
@@ -147,7 +147,7 @@ impl Directives {
     }
 
     async fn await_bound(&self, pods: &[String]) {
-        let count = |index: &Index| pods.iter().filter(|uid| is_out(index, uid)).count();
+        let count = |index: &Index| pods.iter().filter(|uid| index.is_out(uid)).count();
         loop {
             let left = self.store.read(count);
             if left == 0 || !self.store.until(BOUND_WITHIN, |index| count(index) < left).await {
@@ -159,14 +159,9 @@ impl Directives {
 
 /// Pods that wait and are not preemption's to place.
 fn pinnable(index: &Index, pods: &[String]) -> Vec<wire::Pod> {
-    let waiting = pods.iter().filter(|uid| is_out(index, uid)).filter_map(|uid| index.pod(uid));
+    let waiting = pods.iter().filter(|uid| index.is_out(uid)).filter_map(|uid| index.pod(uid));
     let rows = waiting.map(|pod| &pod.row);
     rows.filter(|pod| pod.nominated_node.is_empty() || pod.nominated_by_us).cloned().collect()
-}
-
-/// True while a pod waits for a node.
-pub(super) fn is_out(index: &Index, uid: &str) -> bool {
-    index.pod(uid).is_some_and(PodEntry::waits)
 }
 
 #[cfg(test)]

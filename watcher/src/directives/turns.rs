@@ -16,7 +16,6 @@ use kube::ResourceExt as _;
 use longshore_proto::types::v1 as wire;
 use tokio::time::Instant;
 
-use super::pin::is_out;
 use crate::index::Index;
 use crate::names::HOSTNAME;
 
@@ -77,7 +76,7 @@ impl State {
     /// Counts anew.
     fn look(&mut self, index: &Index) {
         self.looked = Some(Instant::now());
-        self.let_in.retain(|uid, _| is_out(index, uid));
+        self.let_in.retain(|uid, _| index.is_out(uid));
         self.counts.clear();
         for pod in index.pods() {
             for (key, _) in spreads(index, &pod.row.shape_id) {

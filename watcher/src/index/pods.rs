@@ -142,6 +142,12 @@ impl Index {
         self.pods.get(uid)
     }
 
+    /// True while a pod waits for a node.
+    #[must_use]
+    pub fn is_out(&self, uid: &str) -> bool {
+        self.pod(uid).is_some_and(PodEntry::waits)
+    }
+
     /// All pods, by UID.
     pub fn pods(&self) -> impl Iterator<Item = &PodEntry> {
         self.pods.values()
