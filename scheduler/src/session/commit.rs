@@ -202,7 +202,7 @@ impl Session {
         node: Option<&NodeName>,
         reason: DisruptionReason,
     ) -> Option<cluster::Assumption> {
-        if matches!(reason, DisruptionReason::Interrupted | DisruptionReason::Excess) {
+        if reason == DisruptionReason::Excess {
             return None;
         }
         let world = self.state.view().world();

@@ -9,9 +9,7 @@ use longshore_proto::cluster::v1::DisruptClaim;
 use super::{Directives, Outcome};
 use crate::api::NodeClaim;
 use crate::api::keys::conditions;
-use crate::events::Happening;
 use crate::names;
-use crate::observe::reference;
 use crate::patch::{Part, Precondition, Wanted, edit, edit_node, set_condition};
 
 /// Why a node goes that its pool's replicas leave no place for.
@@ -42,16 +40,15 @@ impl Directives {
             reason: if disrupt.cancel { "Cancelled" } else { &disrupt.reason },
             message: "",
         };
-        let about = reference::<NodeClaim>(&claim.metadata);
         let at = self.now();
-        edit(&api, name, Part::Status, Some(claim), |claim| {
+        edit(&api, name, Part::Status, Some(claim.clone()), |claim| {
             let generation = claim.metadata.generation;
             let status = claim.status.get_or_insert_default();
             set_condition(&mut status.conditions, &condition, generation, &at);
         })
         .await?;
         let (reason, note) = announcement(disrupt);
-        self.events.publish(Happening { about, warning: false, reason: reason.to_owned(), note });
+        self.say_of_claim(&claim, reason, note);
         Ok(())
     }
 }
