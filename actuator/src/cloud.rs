@@ -13,8 +13,8 @@ mod network;
 pub use access::{Access, Caller, NewProfile, Profile};
 pub use error::{Class, CloudError};
 pub use fleet::{
-    Disk, Fleet, FleetInstance, FleetOffer, FleetOutcome, Found, Instance, InstanceMetadata, Order,
-    Shortage, Template, TemplateOffers, TemplateRef,
+    CallMarks, Disk, Fleet, FleetInstance, FleetOffer, FleetOutcome, Found, Instance,
+    InstanceMetadata, Order, Shortage, Template, TemplateOffers, TemplateRef,
 };
 pub use guarded::{Guarded, Permit};
 pub use market::{Listing, Market, SpotPrice, TypeInZone};

@@ -17,9 +17,9 @@ use longshore_runtime::tasks::Supervisor;
 use tokio_util::sync::CancellationToken;
 
 use crate::cloud::{
-    Access, Caller, Class, CloudError, EksCluster, Fleet, FleetOutcome, Found, Image, Instance,
-    Listing, Market, Messages, Network, NewProfile, Order, Profile, QueueMessage, SecurityGroup,
-    SpotPrice, Subnet, TAG_LAUNCH, Template, TemplateRef, TypeInZone,
+    Access, CallMarks, Caller, Class, CloudError, EksCluster, Fleet, FleetOutcome, Found, Image,
+    Instance, Listing, Market, Messages, Network, NewProfile, Order, Profile, QueueMessage,
+    SecurityGroup, SpotPrice, Subnet, TAG_LAUNCH, Template, TemplateRef, TypeInZone,
 };
 use crate::config::{Sharing, Tuning};
 use crate::election::Term;
@@ -83,13 +83,9 @@ impl Fleet for Scripted {
         }
         Ok(Found { instances, unknown: Vec::new() })
     }
-    async fn instances_of_call(
-        &self,
-        (key, value): (&str, &str),
-        _: &str,
-    ) -> Result<Vec<Instance>, CloudError> {
+    async fn instances_of_call(&self, marks: CallMarks<'_>) -> Result<Vec<Instance>, CloudError> {
         let shown = lock(&self.shown);
-        Ok(shown.iter().filter(|found| found.tag(key) == value).cloned().collect())
+        Ok(shown.iter().filter(|found| found.tag(marks.key) == marks.value).cloned().collect())
     }
     async fn tag(&self, id: &str, tags: &BTreeMap<String, String>) -> Result<(), CloudError> {
         if let Some(error) = lock(&self.tagging).pop_front() {

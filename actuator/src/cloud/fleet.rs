@@ -22,13 +22,8 @@ pub trait Fleet: Send + Sync + 'static {
     async fn instances(&self) -> Result<Vec<Instance>, CloudError>;
     /// Looks instances up by their ids, whatever their tags.
     async fn instances_by_id(&self, instance_ids: &[String]) -> Result<Found, CloudError>;
-    /// Instances that carry a tag, by its key and value, or that a call with a client token
-    /// launched.
-    async fn instances_of_call(
-        &self,
-        tag: (&str, &str),
-        client_token: &str,
-    ) -> Result<Vec<Instance>, CloudError>;
+    /// Instances that carry either mark of a call.
+    async fn instances_of_call(&self, marks: CallMarks<'_>) -> Result<Vec<Instance>, CloudError>;
     /// Adds tags to an instance, or gives them these values; its other tags stay.
     async fn tag(
         &self,
@@ -44,6 +39,17 @@ pub trait Fleet: Send + Sync + 'static {
     async fn templates(&self) -> Result<Vec<TemplateRef>, CloudError>;
     /// Deletes a launch template; one that is gone already is no error.
     async fn delete_template(&self, name: &str) -> Result<(), CloudError>;
+}
+
+/// What tells the instances of a call from others: their tag, or the token they were asked for with.
+#[derive(Clone, Copy, Debug)]
+pub struct CallMarks<'a> {
+    /// Key of the tag.
+    pub key: &'a str,
+    /// Its value.
+    pub value: &'a str,
+    /// As sent with the call.
+    pub client_token: &'a str,
 }
 
 /// Instances to buy, one like the other.

@@ -12,8 +12,8 @@ use async_trait::async_trait;
 use longshore_proto::types::v1::SelectorTerm;
 
 use super::{
-    Access, Caller, Class, Cloud, CloudError, EksCluster, Fleet, FleetOutcome, Found, Image,
-    Instance, Listing, Market, Messages, Network, NewProfile, Order, Profile, QueueMessage,
+    Access, CallMarks, Caller, Class, Cloud, CloudError, EksCluster, Fleet, FleetOutcome, Found,
+    Image, Instance, Listing, Market, Messages, Network, NewProfile, Order, Profile, QueueMessage,
     SecurityGroup, SpotPrice, Subnet, Template, TemplateRef,
 };
 
@@ -59,12 +59,8 @@ impl Fleet for Guarded {
     async fn instances_by_id(&self, instance_ids: &[String]) -> Result<Found, CloudError> {
         self.cloud.instances_by_id(instance_ids).await
     }
-    async fn instances_of_call(
-        &self,
-        tag: (&str, &str),
-        client_token: &str,
-    ) -> Result<Vec<Instance>, CloudError> {
-        self.cloud.instances_of_call(tag, client_token).await
+    async fn instances_of_call(&self, marks: CallMarks<'_>) -> Result<Vec<Instance>, CloudError> {
+        self.cloud.instances_of_call(marks).await
     }
     async fn tag(
         &self,

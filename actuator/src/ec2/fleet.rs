@@ -20,8 +20,8 @@ use super::errors::{error, from_sdk};
 use super::tag::tag;
 use super::{Aws, templates};
 use crate::cloud::{
-    Class, CloudError, Fleet, FleetInstance, FleetOffer, FleetOutcome, Found, Instance, Order,
-    Shortage, Template, TemplateOffers, TemplateRef,
+    CallMarks, Class, CloudError, Fleet, FleetInstance, FleetOffer, FleetOutcome, Found, Instance,
+    Order, Shortage, Template, TemplateOffers, TemplateRef,
 };
 
 const CREATE_FLEET: &str = "ec2:CreateFleet";
@@ -69,12 +69,8 @@ impl Fleet for Aws {
         self.by_id(instance_ids).await
     }
 
-    async fn instances_of_call(
-        &self,
-        tag: (&str, &str),
-        client_token: &str,
-    ) -> Result<Vec<Instance>, CloudError> {
-        self.of_call(tag, client_token).await
+    async fn instances_of_call(&self, marks: CallMarks<'_>) -> Result<Vec<Instance>, CloudError> {
+        self.of_call(marks).await
     }
 
     async fn tag(

@@ -13,7 +13,9 @@ use longshore_proto::types::v1::CapacityType;
 use super::Aws;
 use super::errors::from_sdk;
 use super::network::tag_map;
-use crate::cloud::{Class, CloudError, Found, Instance, TAG_BATCH, TAG_LAUNCH, TAG_POOL};
+use crate::cloud::{
+    CallMarks, Class, CloudError, Found, Instance, TAG_BATCH, TAG_LAUNCH, TAG_POOL,
+};
 
 /// Instances on a page: the most EC2 gives.
 const PAGE_INSTANCES: i32 = 1000;
@@ -54,11 +56,8 @@ impl Aws {
     }
 
     /// By tag, and by token: either may be visible before the other.
-    pub(super) async fn of_call(
-        &self,
-        (key, value): (&str, &str),
-        client_token: &str,
-    ) -> Result<Vec<Instance>, CloudError> {
+    pub(super) async fn of_call(&self, marks: CallMarks<'_>) -> Result<Vec<Instance>, CloudError> {
+        let CallMarks { key, value, client_token } = marks;
         let mut found = BTreeMap::new();
         let tag = format!("tag:{key}");
         for (name, value) in [(tag.as_str(), value), ("client-token", client_token)] {

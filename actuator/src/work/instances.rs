@@ -11,7 +11,7 @@ use longshore_proto::capacity::v1::InstancePhase;
 use longshore_runtime::planted;
 use tokio::time::{Instant, timeout};
 
-use crate::cloud::{CloudError, Found, Instance, TAG_CLUSTER};
+use crate::cloud::{CallMarks, CloudError, Found, Instance, TAG_CLUSTER};
 use crate::inventory::Denial;
 use crate::leader::Leader;
 use crate::ledger::LaunchRecord;
@@ -139,13 +139,9 @@ fn show(leader: &Leader, instance: &Instance) {
     }
 }
 
-/// What there is of a call, by its tag and token.
-pub async fn of_call(
-    leader: &Leader,
-    tag: (&str, &str),
-    client_token: &str,
-) -> Result<Vec<Instance>, CloudError> {
-    let asking = leader.cloud().instances_of_call(tag, client_token);
+/// What there is of a call.
+pub async fn of_call(leader: &Leader, marks: CallMarks<'_>) -> Result<Vec<Instance>, CloudError> {
+    let asking = leader.cloud().instances_of_call(marks);
     let answer = timeout(ANSWER_WITHIN, asking).await;
     let found = answer.unwrap_or_else(|_| Err(CloudError::silent("ec2:DescribeInstances")))?;
     Ok(take_found(leader, &found))

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use longshore_actuator::cloud::{
-    Class, CloudError, Fleet, FleetOutcome, Found, Instance, Order, TAG_BATCH, TAG_CLAIM,
-    TAG_LAUNCH, Template, TemplateRef,
+    CallMarks, Class, CloudError, Fleet, FleetOutcome, Found, Instance, Order, TAG_BATCH,
+    TAG_CLAIM, TAG_LAUNCH, Template, TemplateRef,
 };
 use longshore_runtime::planted;
 
@@ -234,11 +234,8 @@ impl Fleet for CloudClient {
         .await
     }
 
-    async fn instances_of_call(
-        &self,
-        (key, value): (&str, &str),
-        client_token: &str,
-    ) -> Result<Vec<Instance>, CloudError> {
+    async fn instances_of_call(&self, marks: CallMarks<'_>) -> Result<Vec<Instance>, CloudError> {
+        let CallMarks { key, value, client_token } = marks;
         let (key, value, token) = (key.to_owned(), value.to_owned(), client_token.to_owned());
         self.call("ec2:DescribeInstances", move |model, now_ms| {
             let visible = model.instances.values().filter(|found| found.visible_ms <= now_ms);

@@ -13,7 +13,7 @@ use longshore_runtime::planted;
 use super::call::{FleetCall, create_fleet};
 use super::patience::{must_show, overdue};
 use super::{Heard, Members, Next, award, fail, note, outcome, record};
-use crate::cloud::{CloudError, FleetOutcome, Instance, Order, TAG_BATCH, TAG_LAUNCH};
+use crate::cloud::{CallMarks, CloudError, FleetOutcome, Instance, Order, TAG_BATCH, TAG_LAUNCH};
 use crate::leader::Leader;
 use crate::ledger::{LaunchRecord, LedgerError, Move};
 use crate::pace::Answered;
@@ -36,14 +36,15 @@ pub async fn resume(
         let call = FleetCall { members, class: None, order: &order, found: &[], repeated };
         return conclude(leader, call, answer, heard).await;
     }
-    let tag = match first.batch_id.as_str() {
+    let token = first.client_token();
+    let (key, value) = match first.batch_id.as_str() {
         "" => (TAG_LAUNCH, first.launch_id()),
         batch_id => (TAG_BATCH, batch_id),
     };
-    let found = match instances::of_call(leader, tag, &first.client_token()).await {
+    let marks = CallMarks { key, value, client_token: &token };
+    let found = match instances::of_call(leader, marks).await {
         Ok(found) => found,
         Err(error) => {
-            let token = first.client_token();
             tracing::warn!(token, %error, "outcome looked up again");
             note(leader, members, |pace| pace.heard = Some(error.clone()));
             return Ok(Next::Later);

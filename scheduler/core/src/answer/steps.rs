@@ -71,10 +71,9 @@ pub struct Counts {
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { on_existing, on_new, new_nodes, unplaced } = self;
-        write!(
-            f,
-            "{on_existing} pods on existing nodes, {on_new} on {new_nodes} new ones, {unplaced} without a place"
-        )
+        let pods = counted(*on_existing, "pod", "pods");
+        let new = counted(*new_nodes, "new one", "new ones");
+        write!(f, "{pods} on existing nodes, {on_new} on {new}, {unplaced} without a place")
     }
 }
 
@@ -86,13 +85,33 @@ impl Steps {
         let Resolved { shapes, pods, nodes } = resolved;
         let (kind, gap_ppm) = proved;
         [
-            ("resolve", format!("{pods} pods of {shapes} shapes, {nodes} existing nodes")),
-            ("price", format!("{} offers of {} pools", priced.offers, priced.pools)),
+            (
+                "resolve",
+                format!(
+                    "{} of {}, {}",
+                    counted(*pods, "pod", "pods"),
+                    counted(*shapes, "shape", "shapes"),
+                    counted(*nodes, "existing node", "existing nodes")
+                ),
+            ),
+            (
+                "price",
+                format!(
+                    "{} of {}",
+                    counted(priced.offers, "offer", "offers"),
+                    counted(priced.pools, "pool", "pools")
+                ),
+            ),
             ("place", placed.to_string()),
             ("retry", retried.to_string()),
-            ("assemble", format!("{launches} launches")),
-            ("disrupt", format!("{disruptions} decisions")),
+            ("compose", counted(*launches, "launch", "launches")),
+            ("disrupt", counted(*disruptions, "decision", "decisions")),
             ("prove", format!("{kind:?}, {gap_ppm} ppm above the bound")),
         ]
     }
+}
+
+fn counted<N: fmt::Display + PartialEq + From<u8>>(count: N, one: &str, many: &str) -> String {
+    let noun = if count == N::from(1) { one } else { many };
+    format!("{count} {noun}")
 }

@@ -34,8 +34,8 @@ pub(super) fn check(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
             let claim = claims.get(node).map(AsRef::as_ref);
             node_may_go(input, (node, claim), (*at, disruption.reason), findings);
         }
-        moves(input, (*at, disruption), findings);
-        saving(plan, input, (*at, disruption), findings);
+        moves(input, *at, disruption, findings);
+        saving(plan, input, *at, disruption, findings);
     }
     node_budgets(input, &claims, &chosen, findings);
     if planted::is("S16c") {
@@ -100,7 +100,7 @@ fn is_quiet(input: &PlanInput, claim: &NodeClaim, empty: bool) -> bool {
 }
 
 /// Every pod that is evicted has a place to go, and nothing else moves.
-fn moves(input: &PlanInput, (at, disruption): (usize, &Disruption), findings: &mut Findings) {
+fn moves(input: &PlanInput, at: usize, disruption: &Disruption, findings: &mut Findings) {
     let nodes = disruption.nodes.iter();
     let evicted: BTreeSet<&PodUid> =
         nodes.flat_map(|node| evicted(input, node)).map(|pod| &pod.uid).collect();
@@ -116,7 +116,8 @@ fn moves(input: &PlanInput, (at, disruption): (usize, &Disruption), findings: &m
 fn saving(
     plan: &Plan,
     input: &PlanInput,
-    (at, disruption): (usize, &Disruption),
+    at: usize,
+    disruption: &Disruption,
     findings: &mut Findings,
 ) {
     if disruption.reason != DisruptionReason::Underutilized {

@@ -30,8 +30,16 @@ pub(super) struct Rebinding<'g, 'm, 'a> {
     places: Vec<Place>,
     /// Existing nodes that admit pods of a shape.
     admitted: BTreeMap<usize, Rc<Vec<bool>>>,
-    /// Pods put on places by the decision that is judged: place, shape and count.
-    put: Vec<(usize, usize, i64)>,
+    /// Pods put on places by the decision that is judged.
+    put: Vec<Put>,
+}
+
+/// Equal pods on a place.
+#[derive(Clone, Copy)]
+struct Put {
+    at: usize,
+    shape: usize,
+    count: i64,
 }
 
 /// A node.
@@ -109,7 +117,7 @@ impl<'g, 'm, 'a> Rebinding<'g, 'm, 'a> {
         for there in
             placed.existing_nodes.iter().filter(|there| !model.topology.is_plain(there.shape))
         {
-            self.put((there.existing, there.shape, there.count));
+            self.put(Put { at: there.existing, shape: there.shape, count: there.count });
         }
         for node in &placed.nodes {
             let size = self.priced.room(node.offers[0]).to_vec();
@@ -126,21 +134,21 @@ impl<'g, 'm, 'a> Rebinding<'g, 'm, 'a> {
                 for (shape, count) in
                     node.load.iter().filter(|(shape, _)| !model.topology.is_plain(*shape))
                 {
-                    self.put((at, *shape, *count));
+                    self.put(Put { at, shape: *shape, count: *count });
                 }
             }
         }
     }
 
-    fn put(&mut self, pods: (usize, usize, i64)) {
-        let (at, shape, count) = pods;
+    fn put(&mut self, pods: Put) {
+        let Put { at, shape, count } = pods;
         vector::add(&mut self.places[at].room, &self.model.requests[shape], -count);
         self.put.push(pods);
     }
 
     /// Takes pods back until so many entries are left.
     fn take_back(&mut self, left: usize) {
-        for (at, shape, count) in self.put.drain(left..) {
+        for Put { at, shape, count } in self.put.drain(left..) {
             vector::add(&mut self.places[at].room, &self.model.requests[shape], count);
         }
     }
@@ -157,12 +165,12 @@ impl<'g, 'm, 'a> Rebinding<'g, 'm, 'a> {
         mut pods: impl Iterator<Item = &'p (usize, i64)>,
         added: usize,
     ) -> bool {
-        pods.all(|pods| self.bind(*pods))
+        pods.all(|(shape, count)| self.bind(*shape, *count))
             && self.places[added..].iter().all(|place| !place.awaits || place.room != place.size)
     }
 
     /// Puts pods of a shape one by one where kube-scheduler would. False when one finds no place.
-    fn bind(&mut self, (shape, count): (usize, i64)) -> bool {
+    fn bind(&mut self, shape: usize, count: i64) -> bool {
         let (admitted, request) = (self.admitted(shape), &self.model.requests[shape]);
         let answers = self.priced.ask_all(shape, &self.model.alternatives[shape]);
         let takes = |(at, place): &(usize, &Place)| {
@@ -177,7 +185,7 @@ impl<'g, 'm, 'a> Rebinding<'g, 'm, 'a> {
             let Some((best, (_, at))) = best.map(|(best, found)| (best, *found)) else {
                 return false;
             };
-            self.put((at, shape, 1));
+            self.put(Put { at, shape, count: 1 });
             if self.has_room_for(at, shape) {
                 fitting[best].0 = self.score(request, &self.places[at]);
             } else {

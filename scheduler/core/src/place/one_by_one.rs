@@ -13,6 +13,12 @@ use crate::question::Effort;
 use crate::reason::Obstacle;
 use crate::topology::split_shapes::{ClassSpec, Refused};
 
+/// Nodes that are drafted, and the classes of their pods.
+pub(super) struct Drafts<'c> {
+    pub(super) classes: &'c [ClassSpec],
+    pub(super) packed: Vec<Packed>,
+}
+
 impl Placer<'_, '_, '_> {
     /// Places all that is wanted one pod after the other, in the manner that drafts best. `why`
     /// says what to answer pods that find no place.
@@ -34,7 +40,8 @@ impl Placer<'_, '_, '_> {
         *state = after;
         placed.existing_nodes = drafted.existing_nodes;
         let mut left = drafted.left;
-        self.buy_drafts(state, (&drafted.classes, drafted.packed), &mut left, &mut placed);
+        let drafts = Drafts { classes: &drafted.classes, packed: drafted.packed };
+        self.buy_drafts(state, drafts, &mut left, &mut placed);
         for (shape, count) in left.into_iter().enumerate().filter(|(_, count)| *count > 0) {
             let known = why.iter().find(|refused| refused.shape == shape);
             let obstacle = known.map_or(Obstacle::NoPoolAdmits, |known| known.obstacle.clone());
@@ -54,10 +61,11 @@ impl Placer<'_, '_, '_> {
     pub(super) fn buy_drafts(
         &self,
         state: &mut PlanState,
-        (classes, drafts): (&[ClassSpec], Vec<Packed>),
+        drafts: Drafts<'_>,
         left: &mut [i64],
         placed: &mut Placed,
     ) {
+        let Drafts { classes, packed: drafts } = drafts;
         let problem = self.problem(classes, state, &self.priced.all);
         let mut limits_left = LimitsLeft::new(&problem);
         let solved = solve::solve(&problem, Effort::Greedy, &state.occupied);

@@ -19,6 +19,17 @@ const SEQUENCE_PODS_MAX: i64 = 256;
 /// Most existing nodes that each of them may be compared with.
 const SEQUENCE_HOSTS_MAX: usize = 256;
 
+/// By what one way of placing is better than another.
+#[derive(Clone, Copy)]
+struct Merits {
+    /// Pods without a place.
+    left: i64,
+    /// Of the new nodes.
+    cost: i64,
+    /// Preferences given up, by weight.
+    ungranted: i64,
+}
+
 impl Placer<'_, '_, '_> {
     /// Places all that is wanted, as well as the plan state allows: all at once, and in small
     /// worlds one after the other too. The better is kept; a preference is given up for it where
@@ -33,7 +44,7 @@ impl Placer<'_, '_, '_> {
             return best;
         }
         let placed = self.one_by_one(&mut after, wanted, &best.unplaced);
-        if !self.is_better((&placed, &after), (&best, state)) {
+        if !self.is_better(self.merits(&placed, &after), self.merits(&best, state)) {
             return best;
         }
         *state = after;
@@ -41,12 +52,17 @@ impl Placer<'_, '_, '_> {
     }
 
     /// True when one way of placing is better than another.
-    fn is_better(&self, one: (&Placed, &PlanState), other: (&Placed, &PlanState)) -> bool {
-        let ((left, cost), (most, dearer)) = (self.score(one.0), self.score(other.0));
+    fn is_better(&self, one: Merits, other: Merits) -> bool {
         let premium = self.model.input.preference_premium_percent;
-        let granted = one.1.topology.ungranted() <= other.1.topology.ungranted();
-        let saves = cost.saturating_mul(100 + premium) < dearer.saturating_mul(100);
-        left < most || (left == most && cost < dearer && (granted || saves))
+        let granted = one.ungranted <= other.ungranted;
+        let saves = one.cost.saturating_mul(100 + premium) < other.cost.saturating_mul(100);
+        let cheaper = one.cost < other.cost && (granted || saves);
+        one.left < other.left || (one.left == other.left && cheaper)
+    }
+
+    fn merits(&self, placed: &Placed, after: &PlanState) -> Merits {
+        let (left, cost) = self.score(placed);
+        Merits { left, cost, ungranted: after.topology.ungranted() }
     }
 
     /// Places all at once. When not all can be placed, it is tried without preferences and in order

@@ -6,6 +6,7 @@
 use std::rc::Rc;
 
 use crate::pack::problem::vector;
+use crate::place::one_by_one::Drafts;
 use crate::place::repair;
 use crate::place::sequence::{Drafted, Grown, Sequence, SequenceMode};
 use crate::place::state::PlanState;
@@ -66,7 +67,8 @@ impl Placer<'_, '_, '_> {
         grown.into_iter().for_each(|grown| self.grow(state, &mut placed.nodes, grown));
         placed.nodes.retain(|node| node.copies > 0);
         if !packed.is_empty() {
-            self.buy_drafts(state, (&classes, packed), &mut still, placed);
+            let drafts = Drafts { classes: &classes, packed };
+            self.buy_drafts(state, drafts, &mut still, placed);
         }
         for Refused { shape, count, obstacle } in refused {
             let found = (wanted[shape] - still[shape]).min(count);
