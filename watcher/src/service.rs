@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::args::{Args, Config};
 use crate::counters::Counters;
 use crate::directives::Directives;
-use crate::events;
+use crate::events::{self, Events};
 use crate::index::Store;
 use crate::karpenter::{self, Karpenter, Look};
 use crate::lease::{Lease, Tenure};
@@ -88,12 +88,18 @@ impl Watcher {
         let tenure = lease.tenure();
         let karpenter = Karpenter::new(open.clone(), platform.clock.clone());
         let client = bounded::client(&client, Some(tenure.clone()));
-        let (events, publisher) =
-            events::events(open, &config.identity, counters.clone(), platform);
-        supervisor.spawn_once("events", {
+        let publish = |task: &'static str, client: &kube::Client| {
+            let counters = counters.clone();
+            let (events, publisher) =
+                events::events(client.clone(), &config.identity, counters, platform);
             let token = supervisor.token().clone();
-            async move { token.run_until_cancelled(publisher.run()).await.unwrap_or(Ok(())) }
-        });
+            supervisor.spawn_once(task, async move {
+                token.run_until_cancelled(publisher.run()).await.unwrap_or(Ok(()))
+            });
+            events
+        };
+        // What is still to be said of the work is left unsaid by whoever loses the Lease.
+        let (events, waiting) = (publish("events", &client), publish("events of a standby", &open));
         client::check_endpoint(&config.scheduler_endpoint)?;
         let begun = Arc::new(Notify::new());
         let facts = facts::Facts::new(&config, &client, &store, platform.entropy.clone());
@@ -123,7 +129,7 @@ impl Watcher {
             connected: sender,
         };
         let (on_duty, duty) = watch::channel(Duty::Unknown);
-        let leading = Leading { sessions, lease, karpenter, duty: on_duty };
+        let leading = Leading { sessions, lease, karpenter, waiting, duty: on_duty };
         let leading = leading.run(supervisor.token().clone());
         supervisor.spawn_once("lead", leading);
         Ok(Self { duty, store, connected, tenure })
@@ -135,6 +141,8 @@ struct Leading {
     sessions: Sessions,
     lease: Lease,
     karpenter: Karpenter,
+    /// Where it is said why nothing is done: without the Lease, too.
+    waiting: Events,
     duty: watch::Sender<Duty>,
 }
 
@@ -177,10 +185,8 @@ impl Leading {
     fn wait(&self, look: &Look<'_>) {
         let duty = match look {
             Look::Held(alive) => {
-                let directives = &self.sessions.directives;
-                directives
-                    .store
-                    .read(|index| karpenter::announce(&directives.events, index, alive));
+                let store = &self.sessions.directives.store;
+                store.read(|index| karpenter::announce(&self.waiting, index, alive));
                 Duty::Standby
             }
             Look::Blind => Duty::Unknown,

@@ -226,12 +226,17 @@ async fn template_missing(
 /// True while EC2 may not have learned yet of a profile that we have just made. The answer to a
 /// repeated call is that of the first one, of whenever that was.
 fn fresh_profile(leader: &Leader, call: &FleetCall<'_>) -> bool {
-    let made = call.class.is_some_and(|class| !class.class.role.is_empty());
     let since = |id: &str| leader.paces().of(id).since;
     let since = call.members.iter().map(|launch| since(launch.launch_id())).max();
     let young = since.is_some_and(|since| since.elapsed() < PROFILE_KNOWN_WITHIN);
     let early = call.repeated || young;
-    made && early && !planted::is("S13c")
+    is_profile_ours(call.class) && early && !planted::is("S13c")
+}
+
+/// True of a class whose profile we make, and of one that a new leader has not resolved yet: it may
+/// be such a class.
+fn is_profile_ours(class: Option<&Resolved>) -> bool {
+    class.is_none_or(|class| !class.class.role.is_empty())
 }
 
 /// Nothing of this capacity type is to be had.
@@ -286,8 +291,8 @@ async fn give_up(
     }
     leader.resolve.notify_one();
     // A profile that we have just made becomes known to EC2 some seconds later.
-    let made = class.is_some_and(|class| !class.class.role.is_empty());
-    let retryable = (error.class == Class::Profile && made) || error.class.passes();
+    let retryable =
+        (error.class == Class::Profile && is_profile_ours(class)) || error.class.passes();
     let failure = Failure { reason: error.class.reason().to_owned(), message, retryable };
     fail(leader, members, failure).await
 }

@@ -182,6 +182,16 @@ async fn a_profile_that_only_the_first_call_did_not_find_fails_nothing() {
 }
 
 #[tokio::test]
+async fn a_leader_that_knows_no_class_yet_fails_nothing_of_a_profile() {
+    let world = World::with([lost(), short(Class::Profile, ""), bought("i-1")]).await;
+    world.go().await;
+    let resolved = world.leader.classes.send_replace(std::collections::BTreeMap::new());
+    assert_eq!(world.go().await.phase(), Phase::Pending, "the class may be one with a role");
+    world.leader.classes.send_replace(resolved);
+    assert_eq!(world.go().await.phase(), Phase::Launched);
+}
+
+#[tokio::test]
 async fn a_template_that_stays_missing_fails_the_launch() {
     let world = World::with([Err(error(Class::TemplateMissing))]).await;
     for _ in 0..6 {
