@@ -47,6 +47,8 @@ pub struct Answered {
     pub answer: Result<FleetOutcome, CloudError>,
     /// True when a call before this one may have got through.
     pub repeated: bool,
+    /// When it said so.
+    pub at: Instant,
 }
 
 impl Answered {
@@ -54,11 +56,6 @@ impl Answered {
     #[must_use]
     pub fn is_whole(&self) -> bool {
         !self.answer.as_ref().is_err_and(|error| leaves_doubt(error, self.repeated))
-    }
-
-    /// What was said, and whether a call before may have got through.
-    pub fn said(&self) -> (Result<FleetOutcome, CloudError>, bool) {
-        (self.answer.clone(), self.repeated)
     }
 }
 

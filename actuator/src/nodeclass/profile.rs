@@ -71,14 +71,17 @@ async fn given(
 
 /// What to say of a profile that EC2 or IAM does not know.
 pub async fn explain_profile(explainer: &Explainer<'_>, name: &str) -> String {
-    let given = !explainer.class.instance_profile.is_empty();
-    let made = !given && !explainer.class.role.is_empty();
-    let field = match (given, made) {
-        (true, _) => field(&explainer.class.name),
-        (false, true) => "spec.role",
-        (false, false) => "settings.defaultInstanceProfile",
-    };
-    describe_invalid(explainer, name, field).await
+    let class = explainer.class;
+    if !class.instance_profile.is_empty() {
+        return describe_invalid(explainer, name, field(&class.name)).await;
+    }
+    if class.role.is_empty() {
+        return describe_invalid(explainer, name, "settings.defaultInstanceProfile").await;
+    }
+    format!(
+        "{} spec.role: EC2 does not know the instance profile {name:?}, which is made for role {:?}; it          is looked up and, if it is gone, made anew within a minute",
+        class.name, class.role
+    )
 }
 
 async fn describe_invalid(explainer: &Explainer<'_>, name: &str, field: &str) -> String {

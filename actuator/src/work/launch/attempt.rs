@@ -65,6 +65,7 @@ pub async fn attempt(
         order: &order,
         found: &[],
         repeated: false,
+        answered: Instant::now(),
     };
     outcome::settle(leader, &call, answer, heard).await
 }

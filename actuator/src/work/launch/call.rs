@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use longshore_runtime::propagate;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tracing::{Instrument, Span, field};
 
 use super::Members;
@@ -28,6 +28,8 @@ pub struct FleetCall<'a> {
     pub found: &'a [Instance],
     /// True when the same call was made before, and its answer never came.
     pub repeated: bool,
+    /// When EC2 answered: what is concluded may come later.
+    pub answered: Instant,
 }
 
 /// Asks EC2 for what is recorded.

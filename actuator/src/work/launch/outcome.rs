@@ -48,7 +48,8 @@ pub async fn settle(
 /// Keeps an answer that nothing can be concluded from yet: another call would get the same.
 fn keep(leader: &Leader, call: &FleetCall<'_>, answer: Result<FleetOutcome, CloudError>) {
     let client_token = call.order.client_token.clone();
-    let answered = Arc::new(Answered { client_token, answer, repeated: call.repeated });
+    let (repeated, at) = (call.repeated, call.answered);
+    let answered = Arc::new(Answered { client_token, answer, repeated, at });
     note(leader, call.members, |pace| pace.answered = Some(Arc::clone(&answered)));
 }
 
@@ -223,12 +224,12 @@ async fn template_missing(
     refuse(leader, call, if at_once { Next::Again } else { Next::Later }).await
 }
 
-/// True while EC2 may not have learned yet of a profile that we have just made. The answer to a
-/// repeated call is that of the first one, of whenever that was.
+/// True when EC2 may not have learned yet, when it answered, of a profile that we had just made.
+/// The answer to a repeated call is that of the first one, of whenever that was.
 fn fresh_profile(leader: &Leader, call: &FleetCall<'_>) -> bool {
     let since = |id: &str| leader.paces().of(id).since;
     let since = call.members.iter().map(|launch| since(launch.launch_id())).max();
-    let young = since.is_some_and(|since| since.elapsed() < PROFILE_KNOWN_WITHIN);
+    let young = since.is_some_and(|since| call.answered < since + PROFILE_KNOWN_WITHIN);
     let early = call.repeated || young;
     is_profile_ours(call.class) && early && !planted::is("S13c")
 }

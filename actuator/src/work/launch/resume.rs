@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use longshore_runtime::planted;
+use tokio::time::Instant;
 
 use super::call::{FleetCall, create_fleet};
 use super::patience::{must_show, overdue};
@@ -32,9 +33,8 @@ pub async fn resume(
     let known = answered(leader, first);
     let whole = known.clone().filter(|known| known.is_whole() || planted::is("S36a"));
     if let Some((known, order)) = whole.zip(call(leader, first)) {
-        let (answer, repeated) = known.said();
-        let call = FleetCall { members, class: None, order: &order, found: &[], repeated };
-        return conclude(leader, call, answer, heard).await;
+        let call = call_of(members, &order, &[], &known);
+        return conclude(leader, call, known.answer.clone(), heard).await;
     }
     let token = first.client_token();
     let (key, value) = match first.batch_id.as_str() {
@@ -58,12 +58,26 @@ pub async fn resume(
     let wants = |launch: &Arc<LaunchRecord>| !launch.cancelled && overdue(leader, launch).is_none();
     let order = call(leader, first).filter(|_| members.iter().any(wants));
     let Some(order) = order else { return nothing_more(leader, members, &found).await };
-    let (answer, repeated) = match known {
-        Some(known) => known.said(),
-        None => (create_fleet(leader, members, &order).await, true),
+    let said = match known {
+        Some(known) => known,
+        None => {
+            let answer = create_fleet(leader, members, &order).await;
+            Arc::new(Answered { client_token: token, answer, repeated: true, at: Instant::now() })
+        }
     };
-    let call = FleetCall { members, class: None, order: &order, found: &found, repeated };
-    conclude(leader, call, answer, heard).await
+    let call = call_of(members, &order, &found, &said);
+    conclude(leader, call, said.answer.clone(), heard).await
+}
+
+/// A call that was answered.
+fn call_of<'a>(
+    members: &'a Members,
+    order: &'a Order,
+    found: &'a [Instance],
+    said: &Answered,
+) -> FleetCall<'a> {
+    let (repeated, answered) = (said.repeated, said.at);
+    FleetCall { members, class: None, order, found, repeated, answered }
 }
 
 /// What EC2 has said of the call of this launch, which nothing could be concluded from yet.

@@ -10,6 +10,7 @@ use super::*;
 use crate::cloud::{Class, FleetInstance, FleetOutcome, Order, Shortage};
 use crate::inventory::VISIBLE_WITHIN;
 use crate::leader::lock;
+use crate::pace::Answered;
 use crate::testing::{Scripted, ask_for, error, instance, leader};
 
 type Answer = Result<FleetOutcome, CloudError>;
@@ -39,6 +40,15 @@ impl World {
 
     fn tokens(&self) -> Vec<String> {
         self.orders().into_iter().map(|order| order.client_token).collect()
+    }
+
+    /// As if the instance profile of the class were made by us.
+    fn with_role(&self) {
+        self.leader.classes.send_modify(|classes| {
+            for class in classes.values_mut() {
+                "nodes".clone_into(&mut Arc::make_mut(class).class.role);
+            }
+        });
     }
 
     /// As if EC2 must have shown by now what was launched.
@@ -168,11 +178,7 @@ async fn a_definite_answer_ends_its_token() {
 #[tokio::test]
 async fn a_profile_that_only_the_first_call_did_not_find_fails_nothing() {
     let world = World::with([lost(), short(Class::Profile, ""), bought("i-1")]).await;
-    world.leader.classes.send_modify(|classes| {
-        for class in classes.values_mut() {
-            "nodes".clone_into(&mut Arc::make_mut(class).class.role);
-        }
-    });
+    world.with_role();
     world.go().await;
     // The answer of the first call comes long after EC2 has learned of the profile.
     world.leader.paces().of("l-1").since = before(Duration::from_secs(120));
@@ -188,6 +194,24 @@ async fn a_leader_that_knows_no_class_yet_fails_nothing_of_a_profile() {
     let resolved = world.leader.classes.send_replace(std::collections::BTreeMap::new());
     assert_eq!(world.go().await.phase(), Phase::Pending, "the class may be one with a role");
     world.leader.classes.send_replace(resolved);
+    assert_eq!(world.go().await.phase(), Phase::Launched);
+}
+
+#[tokio::test]
+async fn a_profile_that_was_new_when_ec2_answered_fails_nothing_later() {
+    let world = World::with([lost(), bought("i-1")]).await;
+    world.with_role();
+    world.go().await;
+    // The ledger could not take down what EC2 said early on.
+    let said = Answered {
+        client_token: "l-1-1".to_owned(),
+        answer: short(Class::Profile, ""),
+        repeated: false,
+        at: before(Duration::from_secs(110)),
+    };
+    world.leader.paces().of("l-1").since = before(Duration::from_secs(120));
+    world.leader.paces().of("l-1").answered = Some(Arc::new(said));
+    assert_eq!(world.go().await.phase(), Phase::Pending);
     assert_eq!(world.go().await.phase(), Phase::Launched);
 }
 
