@@ -31,6 +31,9 @@ use crate::stage::eyes;
 
 /// When no pod has changed for this long, kube-scheduler is through with what it can do.
 const CALM: Duration = Duration::from_millis(1500);
+/// The same for pods that are pinned: kube-scheduler leaves one alone for ten seconds at most which
+/// it has refused often, as it does those under a spread on a busy machine, and binds it then.
+const CALM_PINNED: Duration = Duration::from_millis(11_500);
 /// After how long without a change pods are nominated again, as a plan is computed again.
 const PLAN_AGAIN: Duration = Duration::from_millis(50);
 /// How often that is done without any pod being bound.
@@ -222,11 +225,15 @@ impl Trial<'_> {
                 return Ok(());
             }
             self.nominate(cluster, nodes).await?;
-            if !cluster.store.until(CALM, |index| index.stirs() != before).await {
+            if !cluster.store.until(self.calm(), |index| index.stirs() != before).await {
                 return Ok(());
             }
             cluster.calm(PLAN_AGAIN).await;
         }
+    }
+
+    fn calm(&self) -> Duration {
+        if self.way.placement == Some(Placement::Pin) { CALM_PINNED } else { CALM }
     }
 
     /// Nominates the pods that are planned for these nodes.
