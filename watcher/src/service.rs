@@ -88,16 +88,7 @@ impl Watcher {
         let tenure = lease.tenure();
         let karpenter = Karpenter::new(open.clone(), platform.clock.clone());
         let client = bounded::client(&client, Some(tenure.clone()));
-        let publish = |task: &'static str, client: &kube::Client| {
-            let counters = counters.clone();
-            let (events, publisher) =
-                events::events(client.clone(), &config.identity, counters, platform);
-            let token = supervisor.token().clone();
-            supervisor.spawn_once(task, async move {
-                token.run_until_cancelled(publisher.run()).await.unwrap_or(Ok(()))
-            });
-            events
-        };
+        let publish = |task, client| publish(supervisor, task, client, &config.identity, &counters);
         // What is still to be said of the work is left unsaid by whoever loses the Lease.
         let (events, waiting) = (publish("events", &client), publish("events of a standby", &open));
         client::check_endpoint(&config.scheduler_endpoint)?;
@@ -134,6 +125,23 @@ impl Watcher {
         supervisor.spawn_once("lead", leading);
         Ok(Self { duty, store, connected, tenure })
     }
+}
+
+/// Where Events are handed in that a task publishes through `client`.
+fn publish(
+    supervisor: &Supervisor,
+    task: &'static str,
+    client: &kube::Client,
+    identity: &str,
+    counters: &Counters,
+) -> Events {
+    let (events, publisher) =
+        events::events(client.clone(), identity, counters.clone(), supervisor.platform());
+    let token = supervisor.token().clone();
+    supervisor.spawn_once(task, async move {
+        token.run_until_cancelled(publisher.run()).await.unwrap_or(Ok(()))
+    });
+    events
 }
 
 /// What the holder of the Lease does, and what it waits for.

@@ -41,7 +41,7 @@ pub trait Fleet: Send + Sync + 'static {
     async fn delete_template(&self, name: &str) -> Result<(), CloudError>;
 }
 
-/// What tells the instances of a call from others: their tag, or the token they were asked for with.
+/// What tells the instances of a call from others: their tag, or the token of the call.
 #[derive(Clone, Copy, Debug)]
 pub struct CallMarks<'a> {
     /// Key of the tag.

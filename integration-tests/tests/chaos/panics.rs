@@ -54,7 +54,7 @@ const SCHEDULER: [(&str, Then); 4] = [
 ];
 
 /// Tasks of the watcher whose end is the end of the process; all others start anew.
-const WATCHER_ENDS: [&str; 2] = ["events", "lead"];
+const WATCHER_ENDS: [&str; 3] = ["events", "events of a standby", "lead"];
 /// The same of the scheduler.
 const SCHEDULER_ENDS: [&str; 1] = ["grpc"];
 
