@@ -26,8 +26,8 @@ const LIMIT_MANY: Duration = Duration::from_secs(480);
 const QUIET: Duration = Duration::from_secs(30);
 /// The same where nodes stay for 30 s after a change.
 const QUIET_EXAMPLE: Duration = Duration::from_secs(45);
-/// The same of what is bought at once: Longshore may leave pods a minute and a half where they came
-/// first, and whether it moves them then belongs to what the purchase was worth.
+/// The same of what is bought at once or bit by bit: Longshore may leave pods a minute and a half
+/// where they came first, and whether it moves them then belongs to what the purchase was worth.
 const QUIET_BURST: Duration = Duration::from_secs(100);
 /// The workload of cases that have one.
 const APP: &str = "web";
@@ -162,7 +162,8 @@ fn drip() -> Case {
     let acts = vec![Act::Apply(vec![deployment(APP, 0, SMALL)]), drip];
     let about = "a Deployment scaled to 100 pods of 250m and 512Mi by 5 every half second";
     let phases = vec![phase("out", acts, Goal::Run(100))];
-    made(CaseName::Drip, about, supply(&Pool::default()), phases)
+    let drip = made(CaseName::Drip, about, supply(&Pool::default()), phases);
+    Case { quiet: QUIET_BURST, ..drip }
 }
 
 fn out_and_back() -> Case {
