@@ -79,7 +79,8 @@ pub async fn explain_profile(explainer: &Explainer<'_>, name: &str) -> String {
         return describe_invalid(explainer, name, "settings.defaultInstanceProfile").await;
     }
     format!(
-        "{} spec.role: EC2 does not know the instance profile {name:?}, which is made for role {:?}; it          is looked up and, if it is gone, made anew within a minute",
+        "{} spec.role: EC2 does not know the instance profile {name:?}, which is made for role {:?}; \
+         it is looked up and, if it is gone, made anew within a minute",
         class.name, class.role
     )
 }

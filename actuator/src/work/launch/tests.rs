@@ -216,6 +216,17 @@ async fn a_profile_that_was_new_when_ec2_answered_fails_nothing_later() {
 }
 
 #[tokio::test]
+async fn a_profile_of_ours_that_stays_unknown_is_called_what_it_is() {
+    let world = World::with([short(Class::Profile, "")]).await;
+    world.with_role();
+    world.leader.paces().of("l-1").since = before(Duration::from_secs(120));
+    let record = world.go().await;
+    assert_eq!((record.phase(), record.retryable), (Phase::Failed, true));
+    let says = "is made for role \"nodes\"; it is looked up and, if it is gone, made anew";
+    assert!(record.message.contains(says), "{}", record.message);
+}
+
+#[tokio::test]
 async fn a_template_that_stays_missing_fails_the_launch() {
     let world = World::with([Err(error(Class::TemplateMissing))]).await;
     for _ in 0..6 {

@@ -9,7 +9,7 @@ use crate::world::topology::{Group, GroupRule};
 
 /// What a node is to hold, and what it has to cost less than.
 #[derive(Clone, Copy)]
-struct Load<'w> {
+struct Need<'w> {
     weight: &'w [i64],
     below: i64,
 }
@@ -70,16 +70,16 @@ impl Sequence<'_, '_, '_, '_> {
         let mut left = self.limit_sets[limit_set].left.clone();
         vector::add(&mut left, self.priced.charge(draft.offer), 1);
         let limit = limit.saturating_add(self.priced.cost(draft.offer));
-        let load = Load { weight: &weight, below: limit };
-        self.cheapest(&draft.offers, arrival, load, |offer| {
+        let need = Need { weight: &weight, below: limit };
+        self.cheapest(&draft.offers, arrival, need, |offer| {
             vector::fits(self.priced.charge(offer), &left)
         })
     }
 
     fn cheapest_new(&self, arrival: &Arrival, first: bool) -> Option<usize> {
         let rules = &self.model.topology.node_rules;
-        let load = Load { weight: &self.model.requests[arrival.shape], below: i64::MAX };
-        self.cheapest(&self.order, arrival, load, |offer| {
+        let need = Need { weight: &self.model.requests[arrival.shape], below: i64::MAX };
+        self.cheapest(&self.order, arrival, need, |offer| {
             let facts = &self.priced.facts[offer];
             let left = &self.limit_sets[self.priced.all[offer].pool_offers].left;
             facts.reservation.is_none()
@@ -88,23 +88,23 @@ impl Sequence<'_, '_, '_, '_> {
         })
     }
 
-    /// The cheapest that holds a load.
+    /// The cheapest that meets a need.
     fn cheapest(
         &self,
         offers: &[usize],
         arrival: &Arrival,
-        load: Load<'_>,
+        need: Need<'_>,
         may: impl Fn(usize) -> bool,
     ) -> Option<usize> {
         let mut known: Vec<(&str, Option<&str>, bool)> = Vec::new();
         let mut best: Option<(i64, i64, usize)> = None;
         for offer in offers.iter().copied() {
             let cost = self.priced.cost(offer);
-            if cost >= load.below || best.is_some_and(|(least, ..)| cost > least) {
+            if cost >= need.below || best.is_some_and(|(least, ..)| cost > least) {
                 break;
             }
             if !arrival.admits[offer]
-                || !vector::fits(load.weight, self.priced.room(offer))
+                || !vector::fits(need.weight, self.priced.room(offer))
                 || !may(offer)
             {
                 continue;
