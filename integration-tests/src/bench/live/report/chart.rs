@@ -170,24 +170,30 @@ fn plot((x, y): (f64, f64), lines: &[(Contender, &[Point])]) -> String {
     drawn
 }
 
-/// Steps: a value holds until the next.
+/// Steps: a value holds until the next. Of all points in a column the first, the least, the
+/// greatest and the last are drawn: no more can be seen.
 fn path(points: &[Point], (x, y): (f64, f64), (last_ms, most): (f64, f64)) -> String {
     let (width, height) = PLOT;
+    let column = |point: &Point| (float(point.0) / last_ms * POINTS_MAX).floor();
+    let down = |value: f64| format!("V{:.1}", y + height * (1.0 - value / most));
     let mut path = String::new();
-    let mut column = -1.0;
-    for (ms, value) in points {
-        let right = x + width * float(*ms) / last_ms;
-        let down = y + height * (1.0 - value / most);
-        let begins = path.is_empty();
-        let here = (float(*ms) / last_ms * POINTS_MAX).floor();
-        // Of all points in a column the last remains: it is drawn over the others.
-        let step = match begins {
-            true => format!("M{right:.1} {down:.1}"),
-            false if here <= column => format!("V{down:.1}"),
-            false => format!("H{right:.1}V{down:.1}"),
+    for group in points.chunk_by(|one, next| column(one).total_cmp(&column(next)).is_eq()) {
+        let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
+        let values = || group.iter().map(|point| point.1);
+        let (least, greatest) =
+            (values().fold(first.1, f64::min), values().fold(first.1, f64::max));
+        let right = x + width * float(first.0) / last_ms;
+        path += &match path.is_empty() {
+            true => format!("M{right:.1} {:.1}", y + height * (1.0 - first.1 / most)),
+            false => format!("H{right:.1}{}", down(first.1)),
         };
-        column = here;
-        path.push_str(&step);
+        let mut drawn = down(first.1);
+        for step in [least, greatest, last.1].map(down) {
+            if step != drawn {
+                path += &step;
+                drawn = step;
+            }
+        }
     }
     path
 }
@@ -207,6 +213,16 @@ mod tests {
         let points = vec![(5, 1.0), (15, 2.0), (25, 3.0)];
         assert_eq!(cut(points.clone(), (10, 30)), [(0, 1.0), (5, 2.0), (15, 3.0), (20, 3.0)]);
         assert_eq!(cut(points, (0, 4)), [(0, 0.0), (4, 0.0)]);
+    }
+
+    #[test]
+    fn a_column_takes_no_more_than_can_be_seen() {
+        let many: Vec<Point> = (0..100_000).map(|ms| (ms, float(ms % 7))).collect();
+        let drawn = path(&many, (0.0, 0.0), (100_000.0, 6.0));
+        assert!(drawn.len() < 20_000, "{} letters", drawn.len());
+        let (top, bottom) = ("V0.0", format!("V{:.1}", PLOT.1));
+        assert!(drawn.contains(top) && drawn.contains(&bottom), "the extremes are there");
+        assert_eq!(path(&[(0, 6.0), (50, 3.0)], (0.0, 0.0), (100.0, 6.0)).matches('H').count(), 1);
     }
 
     #[test]

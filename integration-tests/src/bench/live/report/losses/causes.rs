@@ -13,12 +13,8 @@ struct Cause {
 }
 
 /// Rows that count nodes, and what comes with each.
-const NODES: &[&str] = &[
-    "calls of CreateFleet until all run",
-    "nodes then",
-    "nodes in the end",
-    "instances launched",
-];
+const NODES: &[&str] =
+    &["calls of CreateFleet until all run", "nodes then", "nodes in the end", "instances launched"];
 const WRITES: &[&str] = &["API writes until all run", "API writes in all", "Events written"];
 const PRICES: &[&str] = &["$/h then", "$/h in the end"];
 const MOVES: &[&str] = &["settled after, s", "evictions"];
@@ -103,8 +99,8 @@ const CAUSES: &[Cause] = &[
         cases: &[CaseName::Mixed],
         phases: &[],
         rows: NODES,
-        text: "Four times the nodes, smaller ones, cost 5 % less, with a fee of $0.001 an hour for each. A \
-               greater `--node-fee` buys fewer.",
+        text: "Nearly five times the nodes, smaller ones, cost a quarter less, with a fee of $0.001 an hour for \
+               each. A greater `--node-fee` buys fewer.",
     },
     Cause {
         cases: &[CaseName::Mixed],
