@@ -32,7 +32,7 @@ const NODE_AFTER: Duration = Duration::from_secs(2);
 pub const BOOT: Duration = Duration::from_secs(10);
 /// A node of Fargate, where autoscalers live: in a cluster without any node kube-scheduler does not
 /// wait for nodes but tries again and again, ever more seldom, and that would be what is measured.
-const HOST: (&str, i64, i64) = ("fargate-ip-10-0-9-9.ec2.internal", 500, 1 << 30);
+pub const HOST: (&str, i64, i64) = ("fargate-ip-10-0-9-9.ec2.internal", 500, 1 << 30);
 /// How long class and pool may take to be Ready, and the contender to be quiet.
 const READY_LIMIT: Duration = Duration::from_secs(120);
 /// For so long a contender that is up has nothing to ask of AWS.

@@ -5,6 +5,7 @@ use super::super::super::contender::Usage;
 use super::super::super::figures::{Played, figures};
 use super::super::super::recorder::seen::{ClaimState, Mark, NodeState, PodState, What};
 use super::super::super::script::Span;
+use super::super::super::world::HOST;
 use super::timeline::{Event, Pods};
 use super::*;
 
@@ -42,6 +43,7 @@ fn marks(slower: u64) -> Vec<Mark> {
         call(900, false),
         pod(at(0), "a", PodState::Waiting),
         pod(at(0), "b", PodState::Waiting),
+        node(at(5), HOST.0, NodeState::Open),
         pod(at(100), "c", PodState::Waiting),
         claim(at(400), "x"),
         claim(at(400), "y"),

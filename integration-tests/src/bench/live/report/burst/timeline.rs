@@ -9,6 +9,7 @@ use crate::bench::live::args::Contender;
 use crate::bench::live::figures::{CREATE_FLEET, is_eviction};
 use crate::bench::live::recorder::seen::{ClaimState, Mark, NodeState, PodState, What};
 use crate::bench::live::results::Run;
+use crate::bench::live::world::HOST;
 use crate::bench::numbers::count;
 
 /// What is drawn after the last change: the time in which nothing happens is cut.
@@ -134,7 +135,8 @@ fn lanes(marks: &[Mark], window: Window) -> [Lane; 4] {
     ]
 }
 
-/// When each node was Ready for the first time.
+/// When each node was Ready for the first time. That of Fargate is there from the beginning, and
+/// may be seen after the first pod.
 fn ready(marks: &[Mark], window: Window) -> Vec<Event> {
     let mut known = BTreeSet::new();
     let mut events = Vec::new();
@@ -142,7 +144,7 @@ fn ready(marks: &[Mark], window: Window) -> Vec<Event> {
         let What::Node { name, is: NodeState::Ready | NodeState::Open } = &mark.what else {
             continue;
         };
-        if known.insert(name) {
+        if name != HOST.0 && known.insert(name) {
             events.extend(window.place(mark.at_ms).map(|at_ms| Event { at_ms, failed: false }));
         }
     }
