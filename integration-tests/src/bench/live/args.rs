@@ -88,6 +88,8 @@ pub enum CaseName {
     Storm,
     /// A rolling update of five hundred pods.
     Rolling,
+    /// Hundreds of pods of many sizes, left alone where all nodes may go as soon as that pays.
+    Settle,
 }
 
 impl CaseName {

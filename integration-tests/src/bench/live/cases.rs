@@ -29,6 +29,8 @@ const QUIET_EXAMPLE: Duration = Duration::from_secs(45);
 /// The same of what is bought at once or bit by bit: Longshore may leave pods a minute and a half
 /// where they came first, and whether it moves them then belongs to what the purchase was worth.
 const QUIET_BURST: Duration = Duration::from_secs(100);
+/// The same of a cluster that is left alone: as long as what happened before may have taken.
+const QUIET_ALONE: Duration = Duration::from_secs(300);
 /// The workload of cases that have one.
 const APP: &str = "web";
 const CPU: &str = "karpenter.k8s.aws/instance-cpu";
@@ -131,6 +133,7 @@ pub fn case(name: CaseName) -> Result<Case> {
         CaseName::Mixed => mixed(),
         CaseName::Storm => storm(),
         CaseName::Rolling => rolling(),
+        CaseName::Settle => settle(),
     })
 }
 
@@ -259,6 +262,25 @@ fn rolling() -> Case {
     let about = "a Deployment of 500 pods of 250m and 512Mi, which is then restarted; a quarter more, or less, \
                  meanwhile";
     made(CaseName::Rolling, about, supply(&Pool::default()), phases)
+}
+
+/// Thirty Deployments whose sizes and counts have nothing to do with each other.
+fn settle() -> Case {
+    const APPS: u32 = 30;
+    let apps = (1..=APPS).map(|number| {
+        // Multiples of primes, so that neither repeats with the other.
+        let (count, step) = (5 + number * 11 % 31, i64::from(number));
+        let size = (100 + step * 370 % 1_900, 128 + step * 1_130 % 5_000);
+        deployment(&format!("app-{number:02}"), count, size)
+    });
+    let apps: Vec<Value> = apps.collect();
+    let pods = apps.iter().filter_map(|app| app["spec"]["replicas"].as_u64()).sum::<u64>();
+    let goal = Goal::Run(usize::try_from(pods).unwrap_or(usize::MAX));
+    let about = "30 Deployments of 5 to 35 pods each, of as many sizes, left alone with a budget of 100 %: what \
+                 is moved before nothing has moved for five minutes";
+    let phases = vec![phase("out", vec![Act::Apply(apps)], goal)];
+    let supply = supply(&Pool { budget: "100%", ..Pool::default() });
+    Case { quiet: QUIET_ALONE, ..made(CaseName::Settle, about, supply, phases) }
 }
 
 fn made(name: CaseName, about: &'static str, supply: Vec<Value>, phases: Vec<Phase>) -> Case {

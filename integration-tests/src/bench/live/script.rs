@@ -21,8 +21,9 @@ use super::recorder::seen::Seen;
 use super::world::World;
 use crate::stage::hands;
 
-/// A cluster that has not settled so long after its pods run is left.
-pub const SETTLE_LIMIT: Duration = Duration::from_secs(240);
+/// A cluster that has not settled so long after its pods run is left, or after twice the time that
+/// it has to be quiet for.
+const SETTLE_LIMIT: Duration = Duration::from_secs(240);
 
 /// A phase as it was played.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -63,7 +64,8 @@ pub async fn play(
         let reached = perform(phase, world, recorder).await?;
         let goal_ms = reached.then(|| recorder.clock.now_ms());
         let (running, at_goal) = (recorder.look(|seen| seen.running), contender.usage()?);
-        let is_settled = reached && recorder.quiet(case.quiet, SETTLE_LIMIT).await;
+        let limit = SETTLE_LIMIT.max(case.quiet * 2);
+        let is_settled = reached && recorder.quiet(case.quiet, limit).await;
         spans.push(Span {
             name: phase.name.to_owned(),
             goal: phase.goal,

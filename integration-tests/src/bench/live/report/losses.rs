@@ -20,25 +20,28 @@ pub fn section(phases: &[Phase<'_>]) -> String {
         return format!("{title}\n\nIn no row by more than 2 %.");
     }
     let head = "Every row in which its median is less than Longshore's by more than 2 %, or which \
-                only it reached.\n\n| case, phase | row | Longshore | Karpenter | why, and what was \
-                tried |\n|---|---|---:|---:|---|";
+                only it reached; those of one phase together that have one cause.\n\n| case, phase | \
+                row: Longshore / Karpenter | why, and what was tried |\n|---|---|---|";
     format!("{title}\n\n{head}\n{}", lines.join("\n"))
 }
 
 fn lines(phase: &Phase<'_>) -> Vec<String> {
-    let lost = ROWS.iter().filter(|row| is_lost(row, phase));
-    let line = |row: &Row| {
-        format!(
-            "| {}, {} | {} | {} | {} | {} |",
-            phase.case.name.text(),
-            phase.name,
-            row.name,
-            row.cell(&phase.ours),
-            row.cell(&phase.peers),
-            causes::of(phase.case.name, phase.name, row.name).unwrap_or("**not explained yet**"),
-        )
+    let mut by_cause: Vec<(&str, Vec<String>)> = Vec::new();
+    for row in ROWS.iter().filter(|row| is_lost(row, phase)) {
+        let cause = causes::of(phase.case.name, phase.name, row.name);
+        let cause = cause.unwrap_or("**not explained yet**");
+        let figures = [&phase.ours, &phase.peers].map(|runs| row.cell(runs));
+        let lost = format!("{}: {}", row.name, figures.join(" / "));
+        match by_cause.iter_mut().find(|(known, _)| *known == cause) {
+            Some((_, rows)) => rows.push(lost),
+            None => by_cause.push((cause, vec![lost])),
+        }
+    }
+    let what = format!("{}, {}", phase.case.name.text(), phase.name);
+    let line = |(cause, rows): (&str, Vec<String>)| {
+        format!("| {what} | {} | {cause} |", rows.join("<br>"))
     };
-    lost.map(line).collect()
+    by_cause.into_iter().map(line).collect()
 }
 
 fn is_lost(row: &Row, phase: &Phase<'_>) -> bool {
@@ -103,7 +106,9 @@ mod tests {
         let ours = played(Contender::Longshore, Some(20_000), 90);
         let theirs = played(Contender::Karpenter, Some(10_000), 90);
         let said = section(&[phase(&ours, &theirs)]);
-        assert!(said.contains("| one, out | all pods run, s | 20.00 | 10.00 |"), "{said}");
+        let first = "| one, out | all pods run, s: 20.00 / 10.00<br>";
+        assert!(said.contains(first), "{said}");
+        assert_eq!(said.matches("| one, out |").count(), 1, "what has one cause is one line");
         assert!(section(&[phase(&theirs, &theirs)]).contains("In no row"));
     }
 }

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 
 use crate::bench::live::figures::{Figures, Played};
 use crate::bench::live::recorder::seen::Capacity;
-use crate::bench::live::script::SETTLE_LIMIT;
 use crate::bench::numbers::{count, dollars, float, median};
 
 /// Names listed in a row of calls.
@@ -135,9 +134,9 @@ fn missed(played: &Played) -> String {
 }
 
 fn unsettled(all: &[&Played]) -> String {
-    let reached = all.iter().any(|it| it.figures.goal_ms.is_some());
-    let said = || format!("not {} s after they ran", SETTLE_LIMIT.as_secs());
-    if reached { said() } else { dash() }
+    let watched = |it: &&Played| Some(it.span.end_ms.saturating_sub(it.span.goal_ms?) / 1_000);
+    let longest = all.iter().filter_map(watched).max();
+    longest.map_or_else(dash, |seconds| format!("not {seconds} s after they ran"))
 }
 
 fn writes_per_pod(all: &[&Played]) -> String {

@@ -86,7 +86,9 @@ const CAUSES: &[Cause] = &[
         cases: &[CaseName::PerfBasic],
         phases: &["back"],
         rows: &["nodes then", "nodes in the end"],
-        text: "More and smaller nodes from the way out; they cost less at either moment.",
+        text: "More and smaller nodes from the way out. What is left costs $88.17 to $90.92 an hour in the three \
+               runs, and Karpenter's $88.82 to $92.93: pods that were moved once rest for their pay-back \
+               time before the last per cent is looked for.",
     },
     Cause {
         cases: &[CaseName::PerfBasic],
