@@ -79,17 +79,18 @@ fn without_tests(text: &str) -> &str {
 }
 
 /// Length in lines and name of each function, for text as rustfmt leaves it: a body ends in the
-/// first closing brace that is indented like its function.
+/// first closing brace that is indented like its function, and what has no body in its head.
 fn function_lengths(file: &TextFile) -> Result<Vec<(usize, String)>> {
     let head = Regex::new(r"^( *)(?:pub(?:\([^)]*\))? )?(?:const |async |extern )*fn (\w+)")?;
     let lines: Vec<&str> = without_tests(&file.text).lines().collect();
     let mut found = Vec::new();
     for (start, line) in lines.iter().enumerate() {
         let Some(parts) = head.captures(line) else { continue };
-        let end = format!("{}}}", &parts[1]);
+        let (end, head_end) = (format!("{}}}", &parts[1]), format!("{})", &parts[1]));
+        let ends = |it: &str| it == end || (it.starts_with(&head_end) && it.ends_with(';'));
         let body = &lines[start..];
         let one_line = line.ends_with('}') || line.ends_with(';');
-        let length = body.iter().position(|it| *it == end).filter(|_| !one_line).unwrap_or(0);
+        let length = body.iter().position(|it| ends(it)).filter(|_| !one_line).unwrap_or(0);
         found.push((length + 1, format!("{}:{} {}", file.path, start + 1, &parts[2])));
     }
     Ok(found)
@@ -110,11 +111,16 @@ fn unreasoned(text: &str) -> Result<Vec<String>> {
 #[test]
 fn the_rules_see_what_they_are_for() -> Result<()> {
     let text = "fn short() {}\n\nimpl X {\n    pub async fn long(\n        &self,\n    ) -> u8 {\n        \
-                if true {\n        }\n        1\n    }\n}\n";
+                if true {\n        }\n        1\n    }\n}\n\ntrait Y {\n    fn head(\n        \
+                &self,\n    ) -> u8;\n}\n";
     let file = TextFile { path: "x.rs".to_owned(), text: text.to_owned() };
-    let expected = [(1, "x.rs:1 short".to_owned()), (7, "x.rs:4 long".to_owned())];
+    let expected = [
+        (1, "x.rs:1 short".to_owned()),
+        (7, "x.rs:4 long".to_owned()),
+        (3, "x.rs:14 head".to_owned()),
+    ];
     assert_eq!(function_lengths(&file)?, expected);
-    assert_eq!((percentile(&expected, 50), percentile(&expected, 95)), (1, 7));
+    assert_eq!((percentile(&expected, 30), percentile(&expected[..2], 95)), (1, 7));
 
     let with_tests = "fn code() {}\n#[cfg(test)]\nmod tests {\n    fn test() {}\n}\n";
     assert_eq!(without_tests(with_tests), "fn code() {}\n");
