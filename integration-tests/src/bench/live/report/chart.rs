@@ -175,7 +175,7 @@ fn plot((x, y): (f64, f64), lines: &[(Contender, &[Point])]) -> String {
 fn path(points: &[Point], (x, y): (f64, f64), (last_ms, most): (f64, f64)) -> String {
     let (width, height) = PLOT;
     let column = |point: &Point| (float(point.0) / last_ms * POINTS_MAX).floor();
-    let down = |value: f64| format!("V{:.1}", y + height * (1.0 - value / most));
+    let down = |value: f64| format!("{:.1}", y + height * (1.0 - value / most));
     let mut path = String::new();
     for group in points.chunk_by(|one, next| column(one).total_cmp(&column(next)).is_eq()) {
         let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
@@ -183,15 +183,15 @@ fn path(points: &[Point], (x, y): (f64, f64), (last_ms, most): (f64, f64)) -> St
         let (least, greatest) =
             (values().fold(first.1, f64::min), values().fold(first.1, f64::max));
         let right = x + width * float(first.0) / last_ms;
-        path += &match path.is_empty() {
-            true => format!("M{right:.1} {:.1}", y + height * (1.0 - first.1 / most)),
-            false => format!("H{right:.1}{}", down(first.1)),
-        };
         let mut drawn = down(first.1);
-        for step in [least, greatest, last.1].map(down) {
-            if step != drawn {
-                path += &step;
-                drawn = step;
+        path += &match path.is_empty() {
+            true => format!("M{right:.1} {drawn}"),
+            false => format!("H{right:.1}V{drawn}"),
+        };
+        for level in [least, greatest, last.1].map(down) {
+            if level != drawn {
+                path += &format!("V{level}");
+                drawn = level;
             }
         }
     }
