@@ -8,6 +8,7 @@ use longshore_manifests::{inventory, manifest, neutral};
 use longshore_proto::types::v1::object::Kind;
 use longshore_proto::types::v1::{Catalogue, DaemonSet, Object, PodCount, PodShape};
 use longshore_scheduler::compute::{self, Question};
+use longshore_scheduler::settings::{Settings, SettingsArgs};
 
 use super::args::PackArgs;
 
@@ -22,8 +23,16 @@ pub fn input(args: &PackArgs) -> Result<PlanInput> {
     }
     let catalogue = catalogue(args)?;
     let effort = args.effort.to_wire();
-    let question = Question { objects, pods, catalogue, effort, ..Question::default() };
+    let settings = least_price();
+    let question = Question { objects, pods, catalogue, effort, settings, ..Question::default() };
     Ok(compute::input(&question)?)
+}
+
+/// Settings by which the least price is sought, as the peer seeks it: without a fee for each node.
+/// Prices compare then, and a bound is one of the price.
+#[must_use]
+pub fn least_price() -> Settings {
+    SettingsArgs { node_fee: Some(0), ..SettingsArgs::default() }.settings()
 }
 
 fn demand(args: &PackArgs) -> Result<(Vec<Object>, Vec<PodCount>)> {
@@ -54,4 +63,37 @@ fn daemon_set(set: super::catalogues::DaemonSet) -> [Object; 2] {
     };
     let set = DaemonSet { namespace: "default".to_owned(), name: "daemon".to_owned(), shape_id };
     [Kind::PodShape(shape), Kind::DaemonSet(set)].map(|kind| Object { kind: Some(kind) })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use clap::Parser as _;
+    use longshore_core::{check, plan};
+
+    use super::*;
+    use crate::bench::args::{Args, Command};
+
+    const TYPE: &str =
+        r#"[{"Name": "a.large", "Arch": "amd64", "Cpu": 1930, "Mem": 3114, "Pods": 29, "Price": 0.085}]"#;
+
+    /// As the peer's plans are judged too, which know of no fee.
+    #[test]
+    fn the_bound_is_one_of_the_price() -> Result<()> {
+        let dir = tempfile::tempdir()?;
+        let (types, pods) = (dir.path().join("types.json"), dir.path().join("pods.json"));
+        fs::write(&types, TYPE)?;
+        fs::write(&pods, "[[250, 512, 10]]")?;
+        let words = ["bench".as_ref(), "pack".as_ref(), "--catalogue".as_ref(), types.as_os_str()];
+        let words = words.into_iter().chain(["--workload".as_ref(), pods.as_os_str()]);
+        let Command::Pack(args) = Args::try_parse_from(words)?.command else {
+            anyhow::bail!("another command")
+        };
+        let input = input(&args)?;
+        let plan = plan(&input);
+        assert!(plan.bound.cost_micro_usd_per_hour <= plan.launch_price_micro_usd_per_hour);
+        assert_eq!(check::check(&plan, &input), []);
+        Ok(())
+    }
 }

@@ -45,8 +45,8 @@ const PLANS: &str = "\
 ## Plans
 
 Ours is the default effort, first the least, best the greatest. A price is the sum over the planned nodes, each at its
-cheapest offering; the bound is proven, no set of nodes costs less. A ratio below 1 is ours being
-cheaper. Violations are what the independent check finds in a plan as it would be bought: a
+cheapest offering, and what is sought is the least price, as the peer seeks it: `--node-fee 0`. The bound is
+proven, no set of nodes costs less. A ratio below 1 is ours being cheaper. Violations are what the independent check finds in a plan as it would be bought: a
 peer's node that leaves the zone open is judged in the first of the zones, where pods that others count
 may then stand in the way of a spread. Where not all pods are placed, prices do not compare.";
 

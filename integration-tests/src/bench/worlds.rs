@@ -19,6 +19,7 @@ use longshore_manifests::neutral::{self, Demand, POOL, ZONES};
 use longshore_scheduler::compute::{self, Question};
 
 use super::catalogues::Pool;
+use super::question::least_price;
 use super::workloads::classes;
 
 const NODES: u32 = 10_000;
@@ -96,7 +97,8 @@ pub fn resident() -> ClusterView {
 fn asked(rows: &[Demand]) -> Result<PlanInput> {
     let (objects, pods) = neutral::objects(rows);
     let catalogue = neutral::from_rows(&Pool::Cmr.rows()?).map_err(|error| anyhow!(error))?;
-    let question = Question { objects, pods, catalogue, ..Question::default() };
+    let settings = least_price();
+    let question = Question { objects, pods, catalogue, settings, ..Question::default() };
     Ok(compute::input(&question)?)
 }
 
