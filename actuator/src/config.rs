@@ -7,8 +7,11 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use clap::{Args as ClapArgs, Parser};
-use longshore_runtime::client::check_endpoint;
-use longshore_runtime::telemetry::TelemetryArgs;
+use longshore_runtime::process::ProcessArgs;
+use longshore_runtime::server::AccessArgs;
+
+use crate::etcd::EtcdArgs;
+use crate::policy::PolicyArgs;
 
 /// Longest wait between two listings while nothing is on its way up or down.
 const CALM_FACTOR: u32 = 6;
@@ -20,9 +23,12 @@ pub struct Args {
     /// What it does.
     #[command(flatten)]
     pub actuator: ActuatorArgs,
-    /// Logs and traces.
+    /// Whom it answers.
     #[command(flatten)]
-    pub telemetry: TelemetryArgs,
+    pub access: AccessArgs,
+    /// What every process is told.
+    #[command(flatten)]
+    pub process: ProcessArgs,
 }
 
 /// Arguments of the actuator itself.
@@ -37,11 +43,13 @@ pub struct ActuatorArgs {
     /// Address to serve metrics and health on; none when absent.
     #[arg(long, env = "LONGSHORE_METRICS_LISTEN")]
     pub metrics_listen: Option<SocketAddr>,
-    /// Addresses of etcd, separated by commas; none means this is the region's only actuator, whose
-    /// ledger is rebuilt from EC2's tags.
-    #[arg(long, env = "LONGSHORE_ETCD_ENDPOINTS", value_delimiter = ',', value_name = "URL")]
-    pub etcd_endpoints: Vec<String>,
-    /// Address that a standby sends clients to; http:// and the listening address when absent.
+    /// Where the ledger is, and the election.
+    #[command(flatten)]
+    pub etcd: EtcdArgs,
+    /// What each cluster may have.
+    #[command(flatten)]
+    pub policy: PolicyArgs,
+    /// Address that a standby sends clients to; the listening address when absent.
     #[arg(long, env = "LONGSHORE_ADVERTISE", value_name = "URL")]
     pub advertise: Option<String>,
     /// Life of the leader's lease in seconds, at least 2: the longest gap after a crash.
@@ -65,12 +73,16 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Address to serve metrics and health on.
     pub metrics_listen: Option<SocketAddr>,
-    /// Addresses of etcd; empty means alone.
-    pub etcd_endpoints: Vec<String>,
+    /// Where the ledger is, and the election; without an etcd it is alone.
+    pub etcd: EtcdArgs,
     /// Address that others are sent to.
     pub advertise: Option<String>,
     /// Life of the leader's lease in seconds.
     pub lease_seconds: u32,
+    /// Whom it answers.
+    pub access: AccessArgs,
+    /// What each cluster may have.
+    pub policy: PolicyArgs,
     /// Intervals and the like.
     pub tuning: Tuning,
 }
@@ -108,34 +120,36 @@ impl Tuning {
     }
 }
 
-impl TryFrom<ActuatorArgs> for Config {
+impl TryFrom<Args> for Config {
     type Error = anyhow::Error;
 
-    fn try_from(args: ActuatorArgs) -> anyhow::Result<Self> {
+    fn try_from(args: Args) -> anyhow::Result<Self> {
+        let Args { actuator: args, access, process: ProcessArgs { tls, .. } } = args;
         ensure!(
             is_region(&args.region),
             "--region {:?} is not a region's name; write for example us-east-1, without a zone's letter",
             args.region
         );
         ensure!(args.lease_seconds >= 2, "--lease-seconds must be at least 2, etcd's minimum");
-        for endpoint in args.etcd_endpoints.iter().chain(&args.advertise) {
-            check_endpoint(endpoint)?;
+        tls.check_listen("--listen", args.listen)?;
+        args.etcd.check(tls.allow_plaintext)?;
+        if let Some(advertise) = &args.advertise {
+            tls.check_endpoint("--advertise", advertise)?;
         }
         let inventory_interval: Duration = args.inventory_interval.into();
         ensure!(!inventory_interval.is_zero(), "--inventory-interval must not be zero");
-        let lasts = !args.etcd_endpoints.is_empty();
-        let tuning = Tuning {
-            inventory_interval,
-            interruption_queue: args.interruption_queue,
-            sharing: if lasts { Sharing::All } else { Sharing::None },
-        };
+        let sharing = if args.etcd.is_given() { Sharing::All } else { Sharing::None };
+        let tuning =
+            Tuning { inventory_interval, interruption_queue: args.interruption_queue, sharing };
         Ok(Self {
             region: args.region,
             listen: args.listen,
             metrics_listen: args.metrics_listen,
-            etcd_endpoints: args.etcd_endpoints,
+            etcd: args.etcd,
             advertise: args.advertise,
             lease_seconds: args.lease_seconds,
+            access,
+            policy: args.policy,
             tuning,
         })
     }
@@ -158,7 +172,7 @@ mod tests {
 
     fn parse(arguments: &[&str]) -> anyhow::Result<Config> {
         let arguments = ["longshore-actuator", "--region", "us-east-1"].iter().chain(arguments);
-        Config::try_from(Args::try_parse_from(arguments)?.actuator)
+        Config::try_from(Args::try_parse_from(arguments)?)
     }
 
     #[test]
@@ -173,11 +187,16 @@ mod tests {
 
     #[test]
     fn arguments_are_checked() {
-        let config = parse(&["--etcd-endpoints", "http://a:1,http://b:1"]).unwrap();
-        assert_eq!(config.etcd_endpoints.len(), 2);
+        let near = "http://127.0.0.1:1,http://127.0.0.1:2";
+        let config = parse(&["--etcd-endpoints", near]).unwrap();
+        assert_eq!(config.etcd.endpoints.len(), 2);
         assert_eq!(config.tuning.inventory_wait(false), Duration::from_secs(30));
         for wrong in [
             ["--etcd-endpoints", "a:1"],
+            ["--etcd-endpoints", "http://a:1"],
+            ["--etcd-user", "longshore"],
+            ["--listen", "0.0.0.0:7402"],
+            ["--advertise", "http://a:7402"],
             ["--lease-seconds", "1"],
             ["--inventory-interval", "0s"],
             ["--listen", "nowhere"],

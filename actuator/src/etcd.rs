@@ -4,6 +4,8 @@
 //! in the quorum. Whoever meets an error on it asks for another; a dead member costs one error, not
 //! one in every few calls as with a client that spreads its calls over all addresses.
 
+mod args;
+
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +18,8 @@ use longshore_runtime::net::Network;
 use thiserror::Error;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
+
+pub use self::args::EtcdArgs;
 
 /// Longest wait for etcd to answer one call. Shorter than a lease, so that a leader notices in
 /// time.
@@ -48,22 +52,22 @@ pub enum EtcdError {
 /// The members of an etcd cluster. Clones share the member chosen.
 #[derive(Clone)]
 pub struct Members {
-    endpoints: Arc<[String]>,
+    etcd: Arc<EtcdArgs>,
     network: Network,
     chosen: Arc<Mutex<Option<Client>>>,
 }
 
 impl fmt::Debug for Members {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Members").field("endpoints", &self.endpoints).finish_non_exhaustive()
+        f.debug_struct("Members").field("endpoints", &self.etcd.endpoints).finish_non_exhaustive()
     }
 }
 
 impl Members {
-    /// Members by their addresses, reached over `network`.
+    /// The members of an etcd, reached over `network`.
     #[must_use]
-    pub fn new(endpoints: &[String], network: &Network) -> Self {
-        Self { endpoints: endpoints.into(), network: network.clone(), chosen: Arc::default() }
+    pub fn new(etcd: EtcdArgs, network: &Network) -> Self {
+        Self { etcd: Arc::new(etcd), network: network.clone(), chosen: Arc::default() }
     }
 
     /// A client of the member that answers first.
@@ -71,7 +75,7 @@ impl Members {
     /// # Errors
     /// When none answers.
     pub async fn any(&self) -> Result<Client, NoMember> {
-        let probes = self.endpoints.iter().map(|endpoint| probe(endpoint, &self.network));
+        let probes = self.etcd.endpoints.iter().map(|endpoint| self.probe(endpoint));
         let mut probes: FuturesUnordered<_> = probes.collect();
         let mut errors = Vec::new();
         while let Some(answer) = probes.next().await {
@@ -99,6 +103,22 @@ impl Members {
         answer
     }
 
+    /// A client of one member, once that has answered; else why not, with the address.
+    async fn probe(&self, endpoint: &String) -> Result<Client, String> {
+        let options = ConnectOptions::new()
+            .with_connect_timeout(ANSWER_TIMEOUT)
+            .with_keep_alive(KEEP_ALIVE_INTERVAL, ANSWER_TIMEOUT)
+            .with_keep_alive_while_idle(false)
+            .with_require_leader(true);
+        let options = self.etcd.identified(options)?;
+        let reached = answered(async {
+            let mut client = connect(endpoint, &self.network, options).await?;
+            client.get(PROBE_KEY, None).await?;
+            Ok(client)
+        });
+        reached.await.map_err(|error| format!("{endpoint}: {error}"))
+    }
+
     async fn chosen(&self) -> Result<Client, NoMember> {
         let mut chosen = self.chosen.lock().await;
         if let Some(client) = chosen.as_ref() {
@@ -121,21 +141,6 @@ pub async fn answered<T>(
         Ok(answer) => Ok(answer?),
         Err(_) => Err(EtcdError::Silent(ANSWER_TIMEOUT)),
     }
-}
-
-/// A client of one member, once that has answered; else why not, with the address.
-async fn probe(endpoint: &String, network: &Network) -> Result<Client, String> {
-    let options = ConnectOptions::new()
-        .with_connect_timeout(ANSWER_TIMEOUT)
-        .with_keep_alive(KEEP_ALIVE_INTERVAL, ANSWER_TIMEOUT)
-        .with_keep_alive_while_idle(false)
-        .with_require_leader(true);
-    let reached = answered(async {
-        let mut client = connect(endpoint, network, options).await?;
-        client.get(PROBE_KEY, None).await?;
-        Ok(client)
-    });
-    reached.await.map_err(|error| format!("{endpoint}: {error}"))
 }
 
 /// A client over TCP, or over the connections that a network of another kind gives.
@@ -161,10 +166,14 @@ mod tests {
     use longshore_runtime::net::{Stream, Transport};
     use tonic::codegen::http::Uri;
 
+    fn at(endpoints: &[&str]) -> EtcdArgs {
+        let endpoints = endpoints.iter().map(ToString::to_string).collect();
+        EtcdArgs { endpoints, ..EtcdArgs::default() }
+    }
+
     #[tokio::test]
     async fn says_of_each_member_why_it_does_not_answer() {
-        let members = ["http://127.0.0.1:1".to_owned(), "nonsense".to_owned()];
-        let members = Members::new(&members, &Network::System);
+        let members = Members::new(at(&["http://127.0.0.1:1", "nonsense"]), &Network::System);
         let error = members.any().await.err().map(|error| error.to_string()).unwrap_or_default();
         assert!(error.contains("http://127.0.0.1:1: ") && error.contains("nonsense: "), "{error}");
     }
@@ -181,7 +190,7 @@ mod tests {
     #[tokio::test]
     async fn members_are_reached_over_the_network_that_was_given() {
         let network = Network::Given(Arc::new(Cut));
-        let members = Members::new(&["http://etcd-1:2379".to_owned()], &network);
+        let members = Members::new(at(&["http://etcd-1:2379"]), &network);
         let error = members.any().await.err().map(|error| error.to_string()).unwrap_or_default();
         assert!(error.contains("http://etcd-1:2379: "), "{error}");
     }

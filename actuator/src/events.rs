@@ -2,7 +2,7 @@
 //!
 //! Invariant: nobody else logs or counts these. Names of metrics start with `longshore_actuator_`.
 
-use longshore_proto::capacity::v1::InterruptionKind;
+use longshore_proto::capacity::v1::{AuditEntry, AuditKind, InterruptionKind};
 use longshore_runtime::metrics::Metrics;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -20,6 +20,7 @@ pub struct Events {
     launches: Family<Labels, Counter>,
     shortages: Family<Labels, Counter>,
     terminations: Counter,
+    refusals: Family<Labels, Counter>,
     interruptions: Family<Labels, Counter>,
     leading: Gauge,
     unreadable: Gauge,
@@ -45,6 +46,11 @@ impl Events {
                 "actuator_terminations",
                 "Instances asked to terminate",
                 new.terminations,
+            ),
+            refusals: metrics.register(
+                "actuator_refusals",
+                "Parts of plans that were refused, by reason; a repetition within an hour is not counted",
+                new.refusals,
             ),
             interruptions: metrics.register(
                 "actuator_interruptions",
@@ -75,6 +81,24 @@ impl Events {
                  version that wrote it leads again, or the entry is deleted from etcd"
             );
         }
+    }
+
+    /// An entry of the audit record was written. What was done is said where it is done.
+    pub fn audited(&self, entry: &AuditEntry) {
+        if entry.kind() != AuditKind::Refused {
+            return;
+        }
+        self.refusals.get_or_create(&vec![("reason", entry.reason.clone())]).inc();
+        tracing::warn!(
+            cluster_id = entry.cluster_id,
+            caller = entry.caller,
+            plan_id = entry.plan_id,
+            launch_id = entry.launch_id,
+            instance_id = entry.instance_id,
+            reason = entry.reason,
+            "refused: {}",
+            entry.message
+        );
     }
 
     /// An instance that nobody saw end is neither listed nor known to EC2 any more.

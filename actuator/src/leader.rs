@@ -14,6 +14,7 @@ use longshore_runtime::tasks::Supervisor;
 use tokio::sync::{Notify, OnceCell, watch};
 use tokio::time::Instant;
 
+use crate::audit::{self, Bought, Refused};
 use crate::board::Board;
 use crate::catalogue::{MarketView, Prices, Unavailable};
 use crate::cloud::{Caller, Cloud};
@@ -21,9 +22,12 @@ use crate::config::{Sharing, Tuning};
 use crate::election::Term;
 use crate::events::Events;
 use crate::inventory::Inventory;
-use crate::ledger::{self, Book, Claimant, LaunchRecord, Ledger, Store, StoreError};
+use crate::ledger::{
+    self, Book, Claimant, LaunchRecord, Ledger, Observer, Store, StoreError, Witness,
+};
 use crate::nodeclass::{Place, Problem, Resolved};
 use crate::pace::Paces;
+use crate::policy::{Policies, Rates};
 use crate::wire;
 
 /// Node classes by cluster id and name.
@@ -54,6 +58,8 @@ pub struct RegionContext {
     pub tuning: Tuning,
     /// Logs and counts.
     pub events: Events,
+    /// What each cluster may have.
+    pub policies: Policies,
     /// Clock, randomness and network.
     pub platform: Platform,
 }
@@ -68,6 +74,8 @@ pub struct Leader {
     pub since_ms: i64,
     /// Launches, durable.
     pub ledger: Ledger,
+    /// Where the audit record is read; the ledger's task alone writes.
+    pub store: Store,
     /// State as it is sent to those who watch the region.
     pub board: Arc<Board>,
     /// Instances as EC2 listed them last.
@@ -86,6 +94,10 @@ pub struct Leader {
     pub templates: Mutex<BTreeMap<String, KnownTemplate>>,
     /// Problems of interruption queues, by name.
     pub queues: Mutex<BTreeMap<String, Problem>>,
+    /// How fast clusters have got and ended nodes of late.
+    pub rates: Arc<Mutex<Rates>>,
+    /// What was refused of late.
+    pub refused: Arc<Mutex<Refused>>,
     closed: Mutex<Unavailable>,
     full_subnets: Mutex<BTreeMap<String, i64>>,
     busy: Mutex<BTreeSet<String>>,
@@ -117,44 +129,33 @@ impl Leader {
         let book = Book::read(store.load().await?);
         context.events.unreadable(&book);
         let inventory = Inventory::after(&book, context.platform.clock.now_ms(), Instant::now());
-        let board = Arc::new(Board::new());
-        board.post(Change::Region(RegionInfo {
-            region: context.region.clone(),
-            account_id: context.caller.account_id.clone(),
-            term: u64::try_from(term.revision).unwrap_or_default(),
-        }));
-        for record in book.launches.values() {
-            wire::show_launch(&board, record);
-            if record.vanished {
-                wire::show_vanished(&board, None, Some(record));
-            }
-        }
+        let board = Arc::new(shown(&context, &term, &book));
         let (ledger, backlog) = Ledger::open(book);
-        let shown = Arc::clone(&board);
-        let observer = move |_: &Book, draft: &ledger::Draft| {
-            for record in draft.launches.values().flatten() {
-                wire::show_launch(&shown, record);
-            }
-        };
-        let writing = ledger::run(backlog, store, term.clone(), Box::new(observer));
-        supervisor.spawn_once("ledger", async move { Ok(writing.await?) });
         let prices = Prices::embedded(&context.region);
         let view = MarketView { prices, ..MarketView::default() };
+        let (inventory, market) =
+            (watch::Sender::new(inventory), watch::Sender::new(Arc::new(view)));
+        let eyes = (witness(&inventory, &market), observer(&board, &context.events));
+        let writing = ledger::run(backlog, store.clone(), term.clone(), eyes);
+        supervisor.spawn_once("ledger", async move { Ok(writing.await?) });
         let since_ms = context.platform.clock.now_ms();
         Ok(Arc::new(Self {
             context,
             term,
             since_ms,
             ledger,
+            store,
             board,
-            inventory: watch::Sender::new(inventory),
+            inventory,
             classes: watch::Sender::new(Classes::new()),
-            market: watch::Sender::new(Arc::new(view)),
+            market,
             look: Notify::new(),
             resolve: Notify::new(),
             show: Notify::new(),
             templates: Mutex::default(),
             queues: Mutex::default(),
+            rates: Arc::default(),
+            refused: Arc::default(),
             closed: Mutex::default(),
             full_subnets: Mutex::default(),
             busy: Mutex::default(),
@@ -286,4 +287,44 @@ impl Leader {
 /// Locks; a panic elsewhere does not make the content worthless.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Says what drafts do, with what instances are and cost.
+fn witness(
+    inventory: &watch::Sender<Inventory>,
+    market: &watch::Sender<Arc<MarketView>>,
+) -> Witness {
+    let (inventory, market) = (inventory.subscribe(), market.subscribe());
+    Box::new(move |book, draft| {
+        let bought = |id: &str| Bought::of(&inventory.borrow(), &market.borrow().prices, id);
+        audit::told(book, draft, bought)
+    })
+}
+
+/// Shows launches as they are recorded, and says what was refused.
+fn observer(board: &Arc<Board>, events: &Events) -> Observer {
+    let (board, events) = (Arc::clone(board), events.clone());
+    Box::new(move |_, draft| {
+        for record in draft.launches.values().flatten() {
+            wire::show_launch(&board, record);
+        }
+        draft.audit.iter().for_each(|entry| events.audited(entry));
+    })
+}
+
+/// What a leader shows from the beginning of its term.
+fn shown(context: &RegionContext, term: &Term, book: &Book) -> Board {
+    let board = Board::new();
+    board.post(Change::Region(RegionInfo {
+        region: context.region.clone(),
+        account_id: context.caller.account_id.clone(),
+        term: u64::try_from(term.revision).unwrap_or_default(),
+    }));
+    for record in book.launches.values() {
+        wire::show_launch(&board, record);
+        if record.vanished {
+            wire::show_vanished(&board, None, Some(record));
+        }
+    }
+    board
 }

@@ -19,9 +19,9 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot, watch};
 
-pub use actor::{Observer, run};
+pub use actor::{Observer, Witness, audit_id_at, run};
 pub use batch::{Answer, Awarded, LAUNCHES_PER_CALL_MAX, award, batch_id, unclaimed_id};
-pub use book::{Book, Draft};
+pub use book::{Author, Book, Draft};
 pub use entry::{Batch, FenceStep, Key, RECORD_BYTES_MAX, StoreError};
 pub use etcd::EtcdStore;
 pub use journal::{Journal, JournaledStore, entries};

@@ -6,6 +6,7 @@
 //! The straight line: [`service`] checks and records, [`ledger`] keeps, [`reconcile`] compares with
 //! the [`inventory`], `work` carries out through [`cloud`] (AWS in [`ec2`]), [`board`] shows.
 
+pub mod audit;
 pub mod board;
 pub mod catalogue;
 pub mod cloud;
@@ -22,6 +23,7 @@ pub mod leadership;
 pub mod ledger;
 pub mod nodeclass;
 pub mod pace;
+pub mod policy;
 pub mod reconcile;
 pub mod service;
 mod start;
@@ -31,6 +33,7 @@ pub mod wire;
 mod work;
 
 pub use config::{ActuatorArgs, Args, Config, Sharing, Tuning};
-pub use start::{Sole, start_permitted, start_with};
+pub use etcd::EtcdArgs;
+pub use start::{Sole, Started, start_permitted, start_with};
 #[cfg(feature = "aws")]
 pub use start::{connect, run, start};

@@ -4,7 +4,9 @@
 //! is recorded.
 
 mod apply;
+mod audit;
 pub mod cluster;
+mod onlookers;
 mod watch;
 
 use std::collections::{BTreeSet, HashMap};
@@ -13,16 +15,19 @@ use std::sync::Arc;
 use longshore_proto::capacity::v1::capacity_service_server::CapacityService;
 use longshore_proto::capacity::v1::{
     ApplyPlanRequest, ApplyPlanResponse, Fence, ForgetClusterRequest, ForgetClusterResponse,
-    PutClusterRequest, PutClusterResponse, WatchRequest,
+    PutClusterRequest, PutClusterResponse, ReadAuditRequest, WatchRequest,
 };
+use longshore_proto::epoch;
 use longshore_proto::reason::Reason;
-use longshore_runtime::budget::{Budget, Spent};
+use longshore_proto::time::time_ms;
+use longshore_runtime::budget::{Budget, Grant, Spent};
 use longshore_runtime::net::Peer;
 use longshore_runtime::propagate;
 use tokio::sync::watch::Receiver;
 use tonic::{Request, Response, Status};
 use tracing::Instrument;
 
+pub use self::onlookers::Onlookers;
 use crate::leader::Leader;
 use crate::leadership::Leadership;
 use crate::ledger::{Claimant, FenceRecord, LedgerError, StoreError};
@@ -49,6 +54,13 @@ impl Capacity {
     #[must_use]
     pub fn new(leadership: Receiver<Leadership>) -> Self {
         Self { leadership, subscribers: Budget::new(SUBSCRIBERS_MAX) }
+    }
+
+    /// The place that a stream takes while it lives.
+    fn place<T>(&self, leader: &Leader, request: &Request<T>) -> Result<Grant, Status> {
+        let mut place = self.subscribers.open(&Peer::of(request.extensions()).tenant());
+        place.grow(1).map_err(|spent| crowded(spent, &leader.context.region))?;
+        Ok(place)
     }
 
     fn leader(&self) -> Result<Arc<Leader>, Box<Status>> {
@@ -82,7 +94,9 @@ impl CapacityService for Capacity {
             terminations = request.get_ref().terminations.len(),
         );
         propagate::set_parent_from(&span, request.metadata());
-        apply::apply(&leader, request.into_inner()).instrument(span).await.map(Response::new)
+        let caller = Peer::of(request.extensions()).to_string();
+        let applied = apply::apply(&leader, request.into_inner(), caller);
+        applied.instrument(span).await.map(Response::new)
     }
 
     async fn forget_cluster(
@@ -101,22 +115,41 @@ impl CapacityService for Capacity {
         request: Request<WatchRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
         let leader = self.leader().map_err(|status| *status)?;
-        let mut place = self.subscribers.open(&Peer::of(request.extensions()).tenant());
-        place.grow(1).map_err(|spent| crowded(spent, &leader.context.region))?;
-        let clusters: BTreeSet<String> = request.into_inner().cluster_ids.into_iter().collect();
-        if clusters.len() > WATCHED_CLUSTERS_MAX {
-            let message = format!(
-                "{} clusters are named, and {WATCHED_CLUSTERS_MAX} may be; name none to watch all",
-                clusters.len()
-            );
-            return Err(malformed(message));
-        }
+        let place = self.place(&leader, &request)?;
+        let clusters = named(request.into_inner().cluster_ids)?;
         let subscription = leader.board.subscribe().ok_or_else(|| not_leader(""))?;
         Ok(Response::new(watch::stream(subscription, clusters, place)))
     }
+
+    type ReadAuditStream = audit::Entries;
+
+    async fn read_audit(
+        &self,
+        request: Request<ReadAuditRequest>,
+    ) -> Result<Response<Self::ReadAuditStream>, Status> {
+        let leader = self.leader().map_err(|status| *status)?;
+        let place = self.place(&leader, &request)?;
+        let ReadAuditRequest { cluster_ids, from_time } = request.into_inner();
+        let from_ms = from_time.as_ref().map_or(0, time_ms);
+        Ok(Response::new(audit::stream(&leader, named(cluster_ids)?, from_ms, place)))
+    }
 }
 
-fn claimant(fence: Option<Fence>) -> Result<Claimant, Box<Status>> {
+/// Clusters that somebody is interested in.
+fn named(cluster_ids: Vec<String>) -> Result<BTreeSet<String>, Status> {
+    let clusters: BTreeSet<String> = cluster_ids.into_iter().collect();
+    if clusters.len() > WATCHED_CLUSTERS_MAX {
+        let message = format!(
+            "{} clusters are named, and {WATCHED_CLUSTERS_MAX} may be; name none for all",
+            clusters.len()
+        );
+        return Err(malformed(message));
+    }
+    Ok(clusters)
+}
+
+/// Who a request is for, and at which point of its plans.
+fn claimant(fence: Option<Fence>, now_ms: i64) -> Result<Claimant, Box<Status>> {
     let fence = fence.ok_or_else(|| Box::new(malformed("fence is missing")))?;
     if fence.cluster_id.is_empty() || fence.cluster_id.contains('/') {
         return Err(Box::new(malformed("fence.cluster_id is empty or contains a slash")));
@@ -127,6 +160,7 @@ fn claimant(fence: Option<Fence>) -> Result<Claimant, Box<Status>> {
             format!("fence.cluster_id has {length} bytes, more than {CLUSTER_ID_BYTES_MAX}");
         return Err(Box::new(malformed(message)));
     }
+    epoch::check(&fence.cluster_id, fence.session_epoch, now_ms)?;
     let Fence { cluster_id, session_epoch, plan_seq } = fence;
     Ok(Claimant { cluster_id, fence: FenceRecord { session_epoch, plan_seq } })
 }

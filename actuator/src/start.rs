@@ -15,12 +15,14 @@ use longshore_proto::reason::Reason;
 use longshore_runtime::backoff::{Backoff, BackoffPolicy};
 #[cfg(feature = "aws")]
 use longshore_runtime::clock::Clock;
+use longshore_runtime::listener::Listener;
 use longshore_runtime::metrics::Metrics;
-use longshore_runtime::net::Listener;
 use longshore_runtime::platform::Platform;
 #[cfg(feature = "aws")]
 use longshore_runtime::process;
+#[cfg(feature = "aws")]
 use longshore_runtime::server;
+use longshore_runtime::server::{GrpcServer, Refusals};
 use longshore_runtime::tasks::Supervisor;
 use tokio::sync::watch;
 
@@ -36,7 +38,8 @@ use crate::events::Events;
 use crate::leader::RegionContext;
 use crate::leadership::{self, Leadership, Seat};
 use crate::ledger::{EtcdStore, Journal, JournaledStore, MemoryStore, Store};
-use crate::service::Capacity;
+use crate::policy::Policies;
+use crate::service::{Capacity, Onlookers};
 
 /// Name of the service in logs, traces and messages.
 #[cfg(feature = "aws")]
@@ -46,9 +49,9 @@ const SERVICE: &str = "longshore-actuator";
 #[cfg(feature = "aws")]
 #[must_use]
 pub fn run(args: Args) -> ExitCode {
-    let telemetry = args.telemetry.clone();
-    process::run(SERVICE, &telemetry, |supervisor| async move {
-        let config = Config::try_from(args.actuator)?;
+    let process = args.process.clone();
+    process::run(SERVICE, &process, |supervisor| async move {
+        let config = Config::try_from(args)?;
         tracing::info!(?config, "starting");
         let metrics = process::serve_metrics(config.metrics_listen, &supervisor).await?;
         start(config, &metrics, &supervisor).await.map(drop)
@@ -65,7 +68,8 @@ pub async fn start(
     metrics: &Metrics,
     supervisor: &Supervisor,
 ) -> anyhow::Result<SocketAddr> {
-    let listener = server::bind(config.listen).await?;
+    let listener = Listener::from(server::bind(config.listen).await?);
+    let listener = listener.secured(supervisor.platform().credentials.clone());
     let cloud = connect(&config.region, &supervisor.platform().clock).await;
     start_with(config, listener, cloud, metrics, supervisor)
 }
@@ -87,7 +91,8 @@ pub fn start_with(
     metrics: &Metrics,
     supervisor: &Supervisor,
 ) -> anyhow::Result<SocketAddr> {
-    begin(config, listener.into(), Backing { cloud, journal: None }, metrics, supervisor)
+    let backing = Backing { cloud, journal: None };
+    Ok(begin(config, listener.into(), backing, metrics, supervisor)?.address)
 }
 
 /// What the only actuator there is works with.
@@ -100,7 +105,15 @@ pub struct Sole {
     pub journal: Arc<dyn Journal>,
 }
 
-/// Starts the only actuator there is; returns its address.
+/// What the only actuator there is has started.
+pub struct Started {
+    /// Its address.
+    pub address: SocketAddr,
+    /// What others may look at, wherever that is served.
+    pub onlookers: CapacityServiceServer<Onlookers>,
+}
+
+/// Starts the only actuator there is.
 ///
 /// # Errors
 /// When the listener has no address.
@@ -110,7 +123,7 @@ pub fn start_permitted(
     sole: Sole,
     metrics: &Metrics,
     supervisor: &Supervisor,
-) -> anyhow::Result<SocketAddr> {
+) -> anyhow::Result<Started> {
     let cloud = Arc::new(Guarded::new(sole.cloud, sole.permit));
     let backing = Backing { cloud, journal: Some(sole.journal) };
     begin(config, listener.into(), backing, metrics, supervisor)
@@ -127,27 +140,36 @@ fn begin(
     backing: Backing,
     metrics: &Metrics,
     supervisor: &Supervisor,
-) -> anyhow::Result<SocketAddr> {
+) -> anyhow::Result<Started> {
     let address = listener.address().context("the listener has no address")?;
-    tracing::info!(addr = %address, "listening");
+    let (policies, keeping) = config.policy.read()?;
+    let token = supervisor.token().clone();
+    supervisor.spawn_once("policy", async move {
+        token.run_until_cancelled(keeping).await;
+        Ok(())
+    });
     let starting = Leadership::Closed {
         reason: Reason::NotLeader,
         why: "starting: neither AWS nor the election has answered yet".to_owned(),
     };
     let (leadership, answers) = watch::channel(starting);
-    let capacity = CapacityServiceServer::new(Capacity::new(answers.clone()));
-    let grpc = server::GrpcServer::new(DESCRIPTOR_SET)?
-        .refusing(|message| Reason::Overloaded.status(message))
-        .with_service(capacity);
+    let capacity = Capacity::new(answers.clone());
+    let onlookers = CapacityServiceServer::new(Onlookers(capacity.clone()));
+    let grpc = GrpcServer::new(DESCRIPTOR_SET, config.access.clone())?
+        .refusing(Refusals {
+            overloaded: |message| Reason::Overloaded.status(message),
+            forbidden: |message| Reason::Forbidden.status(message),
+        })
+        .with_service(CapacityServiceServer::new(capacity));
     let token = supervisor.token().clone();
     supervisor.spawn_once("grpc", grpc.serve(listener, token));
     let ready = report_readiness(answers, metrics.clone());
     supervisor.spawn("readiness", longshore_runtime::tasks::OnError::Shutdown, ready);
     let events = Events::new(metrics);
-    let body = Body { config, backing, address, events, leadership };
+    let body = Body { config, backing, address, events, leadership, policies };
     let owner = supervisor.clone();
     supervisor.spawn_once("actuator", async move { body.live(&owner).await });
-    Ok(address)
+    Ok(Started { address, onlookers })
 }
 
 struct Body {
@@ -156,6 +178,7 @@ struct Body {
     address: SocketAddr,
     events: Events,
     leadership: watch::Sender<Leadership>,
+    policies: Policies,
 }
 
 impl Body {
@@ -166,19 +189,22 @@ impl Body {
             () = token.cancelled() => return Ok(()),
         };
         let account = caller.account_id.clone();
+        let placed = self.policies.now().check_place(&account, &self.config.region);
+        placed.map_err(|wrong| anyhow::anyhow!("--policy: {wrong}"))?;
         let context = RegionContext {
             region: self.config.region.clone(),
             caller,
             cloud: self.backing.cloud,
             tuning: self.config.tuning.clone(),
             events: self.events,
+            policies: self.policies,
             platform: supervisor.platform().clone(),
         };
         let prefix = format!("/longshore/v1/{account}/{}/", self.config.region);
-        let (store, seat) = if self.config.etcd_endpoints.is_empty() {
-            alone(self.backing.journal, supervisor.platform())
-        } else {
+        let (store, seat) = if self.config.etcd.is_given() {
             elect(&self.config, self.address, prefix, supervisor)
+        } else {
+            alone(self.backing.journal, supervisor.platform())
         };
         leadership::run(context, store, seat, self.leadership, supervisor).await;
         Ok(())
@@ -226,12 +252,14 @@ fn elect(
     prefix: String,
     supervisor: &Supervisor,
 ) -> (Store, Seat) {
-    let members = Members::new(&config.etcd_endpoints, &supervisor.platform().network);
+    let members = Members::new(config.etcd.clone(), &supervisor.platform().network);
     let (resigned, given_up) = watch::channel(0);
+    let scheme = if supervisor.platform().credentials.is_some() { "https" } else { "http" };
+    let own = format!("{scheme}://{address}");
     let campaign = Campaign {
         members: members.clone(),
         name: format!("{prefix}leader"),
-        advertise: config.advertise.clone().unwrap_or_else(|| format!("http://{address}")),
+        advertise: config.advertise.clone().unwrap_or(own),
         lease_seconds: config.lease_seconds,
         resigned: given_up,
     };

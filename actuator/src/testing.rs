@@ -27,6 +27,7 @@ use crate::events::Events;
 use crate::leader::{Leader, RegionContext, lock};
 use crate::ledger::{Book, Draft, LaunchRecord, MemoryStore, Store};
 use crate::nodeclass::{ClassImage, Conditions, Resolved};
+use crate::policy::Policies;
 
 /// A cloud that launches, shows and ends as a test says, and answers nothing else.
 #[derive(Default)]
@@ -208,6 +209,7 @@ pub async fn leader_with(
             sharing: Sharing::All,
         },
         events: Events::default(),
+        policies: Policies::open(),
         platform: Platform::system(),
     };
     let term = Term { key: Vec::new(), revision };
@@ -259,6 +261,7 @@ pub fn resolved() -> Resolved {
         name: String::new(),
         arch: arch.to_owned(),
         variant: None,
+        owners: Vec::new(),
     };
     Resolved {
         cluster_id: "c-1".to_owned(),

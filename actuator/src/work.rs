@@ -4,6 +4,7 @@
 //! finds what it needs in the ledger, in EC2 or in its own next look. One that panics ends the
 //! term.
 
+mod audit;
 mod catalogues;
 mod classes;
 mod clusters;
@@ -44,6 +45,7 @@ pub fn start(leader: &Arc<Leader>, supervisor: &Supervisor) {
     spawn(supervisor, "on-demand-prices", leader, market::on_demand);
     spawn(supervisor, "offerings", leader, offerings::run);
     spawn(supervisor, "clusters", leader, clusters::run);
+    spawn(supervisor, "audit", leader, audit::run);
     spawn(supervisor, "launch-templates", leader, templates::run);
     queues::start(leader, supervisor);
 }

@@ -3,13 +3,17 @@
 //! Invariant: nothing else reads arguments or the environment.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use longshore_runtime::telemetry::TelemetryArgs;
+use longshore_runtime::process::ProcessArgs;
+use longshore_runtime::server::AccessArgs;
+use longshore_runtime::tls::TlsArgs;
 use longshore_scheduler::settings::SettingsArgs;
 use longshore_watcher::args::ClusterArgs;
+
+use crate::kubernetes::ClusterAccess;
 
 /// Longshore: nodes for Kubernetes, at the lowest price that works.
 #[derive(Clone, Debug, Parser)]
@@ -51,6 +55,28 @@ pub enum Command {
     /// cloud credentials meet in this process; run the three services apart to keep them apart.
     #[command(after_help = UP_EXAMPLES)]
     Up(Box<UpArgs>),
+    /// Show what was launched and ended for clusters of a region, what failed and what was refused:
+    /// who asked, by which plan, and what it costs.
+    #[command(after_help = audit::EXAMPLES)]
+    Audit(AuditArgs),
+    /// Give a further cluster its identity, and print what to apply there.
+    ///
+    /// The authority is read where the schedulers run; the certificate says that its holder is the
+    /// watcher of that cluster, and no other. It is printed as a Secret, with its key.
+    #[command(after_help = certificates::ENROLL_EXAMPLES)]
+    Enroll(EnrollArgs),
+    /// Print the rights in AWS that an actuator needs for its clusters, and no more.
+    #[command(after_help = iam::EXAMPLES)]
+    Iam(IamArgs),
+    /// Print what completes this command in a shell.
+    #[command(after_help = "Example:\n  source <(longshore completions bash)")]
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Make and renew the certificates by which Longshore's processes know each other.
+    #[command(subcommand)]
+    Certificates(Certificates),
 }
 
 const PLAN_USAGE: &str = "\
@@ -85,12 +111,9 @@ Examples:
 /// Arguments of `doctor`.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct DoctorArgs {
-    /// Kubeconfig file; else $KUBECONFIG or ~/.kube/config, else the pod's service account.
-    #[arg(long, value_name = "FILE")]
-    pub kubeconfig: Option<PathBuf>,
-    /// Context of the kubeconfig; the current one when absent.
-    #[arg(long, value_name = "NAME")]
-    pub context: Option<String>,
+    /// The cluster.
+    #[command(flatten)]
+    pub access: ClusterAccess,
     /// Name of the cluster in EKS; else as Longshore's own pods have it.
     #[arg(long, env = "LONGSHORE_CLUSTER_NAME", value_name = "NAME")]
     pub cluster_name: Option<String>,
@@ -109,6 +132,9 @@ pub struct DoctorArgs {
     /// Instead of the checks: what of Karpenter's would be taken over, what not, and why.
     #[arg(long)]
     pub takeover: bool,
+    /// Instead of the checks: who may call which method of Longshore's services. Asks nobody.
+    #[arg(long, conflicts_with = "takeover")]
+    pub rights: bool,
     /// How to print the findings.
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Output,
@@ -119,7 +145,7 @@ pub struct DoctorArgs {
 pub enum Explain {
     /// Where a pod goes, or why it cannot be placed.
     #[command(after_help = "Example:\n  longshore explain pod shop/checkout-7d9f \
-                            --cluster prod \\\n    --scheduler http://longshore-scheduler:7400")]
+                            --cluster prod \\\n    --scheduler https://longshore-scheduler:7400")]
     Pod(ExplainPodArgs),
 }
 
@@ -138,6 +164,9 @@ pub struct ExplainPodArgs {
     /// How to print the answer.
     #[arg(short, long, value_enum, default_value_t)]
     pub output: Output,
+    /// Who asks.
+    #[command(flatten)]
+    pub tls: TlsArgs,
 }
 
 /// Arguments of `up`.
@@ -158,6 +187,20 @@ pub struct UpArgs {
     /// Where metrics and health are served; nowhere when absent.
     #[arg(long, env = "LONGSHORE_METRICS_LISTEN", value_name = "ADDRESS")]
     pub metrics_listen: Option<SocketAddr>,
+    /// Address at which others have plans computed and explained, and look on at the region and at
+    /// what was done in it; none when absent.
+    #[arg(long, env = "LONGSHORE_LISTEN", value_name = "ADDRESS")]
+    pub listen: Option<SocketAddr>,
+    /// Service without a selector, in the namespace of the Lease, behind which the copy that works
+    /// puts itself: the others do not answer.
+    #[arg(long, env = "LONGSHORE_SERVICE", value_name = "NAME", requires_all = ["listen", "address"])]
+    pub service: Option<String>,
+    /// Address at which the cluster reaches this copy, for the Service.
+    #[arg(long, env = "LONGSHORE_ADDRESS", value_name = "IP")]
+    pub address: Option<IpAddr>,
+    /// Whom it answers there.
+    #[command(flatten)]
+    pub access: AccessArgs,
     /// Time between two listings of instances while any is starting or ending; six times that
     /// otherwise.
     #[arg(long, env = "LONGSHORE_INVENTORY_INTERVAL", default_value = "5s", value_name = "TIME")]
@@ -165,9 +208,9 @@ pub struct UpArgs {
     /// How plans are made.
     #[command(flatten)]
     pub settings: SettingsArgs,
-    /// Logs and traces.
+    /// What every process is told.
     #[command(flatten)]
-    pub telemetry: TelemetryArgs,
+    pub process: ProcessArgs,
 }
 
 const PLAN_EXAMPLES: &str = "\
@@ -245,8 +288,17 @@ fn not_empty(text: &str) -> Result<bool, Infallible> {
     Ok(!text.is_empty())
 }
 
+mod audit;
+mod certificates;
 #[cfg(test)]
 mod documented;
+mod iam;
+
+pub use self::audit::AuditArgs;
+pub use self::certificates::{
+    AuthorityArgs, Certificates, EnrollArgs, NamedIdentity, RenewArgs, SignArgs,
+};
+pub use self::iam::{IamArgs, IamFormat};
 
 #[cfg(test)]
 mod tests {

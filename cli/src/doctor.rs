@@ -18,6 +18,7 @@ mod network;
 mod placement;
 mod pools;
 mod queue;
+mod rights;
 mod slips;
 mod takeover;
 
@@ -112,6 +113,9 @@ struct Report {
 
 /// Answers `longshore doctor`.
 pub async fn run(args: &DoctorArgs, style: Style) -> Answer {
+    if args.rights {
+        return rights::answer(args.output, style);
+    }
     let mut facts = match fetch::fetch(args).await {
         Ok(facts) => facts,
         Err(error) => return Answer::error(Ending::Failed, &format!("{error:#}")),

@@ -8,10 +8,12 @@ use longshore_proto::planning::v1::planning_service_client::PlanningServiceClien
 use longshore_proto::planning::v1::{ExplainPodRequest, ExplainPodResponse};
 use longshore_proto::types::v1::placement::Target;
 use longshore_runtime::client;
+use longshore_runtime::tls::Server;
 
 use crate::args::{ExplainPodArgs, Output};
 use crate::plan::report::why::Why;
 use crate::plan::report::{Reason, text};
+use crate::services::channel;
 use crate::terminal::{Answer, Ending};
 
 /// Longest wait for the scheduler's answer.
@@ -22,7 +24,7 @@ const DEADLINE: Duration = Duration::from_secs(10);
 enum Error {
     #[error("{0:?} is no pod; write NAMESPACE/NAME")]
     Name(String),
-    #[error("--scheduler: {0:#}")]
+    #[error("{0:#}")]
     Endpoint(anyhow::Error),
     #[error("{scheduler} does not explain pod {pod} of cluster {cluster}: {status}")]
     Refused { scheduler: String, pod: String, cluster: String, status: String },
@@ -48,7 +50,7 @@ async fn ask(args: &ExplainPodArgs) -> Result<Answer, Error> {
         namespace: namespace.to_owned(),
         name: name.to_owned(),
     };
-    let channel = client::channel(&args.scheduler, &longshore_runtime::net::Network::System)
+    let channel = channel(Server::Scheduler, ("--scheduler", &args.scheduler), &args.tls)
         .map_err(Error::Endpoint)?;
     let answer = PlanningServiceClient::new(channel)
         .explain_pod(client::with_deadline(request, DEADLINE))
@@ -95,6 +97,7 @@ fn told(pod: &str, answer: &ExplainPodResponse, output: Output) -> Result<Answer
 #[cfg(test)]
 mod tests {
     use longshore_proto::types::v1 as wire;
+    use longshore_runtime::tls::TlsArgs;
 
     use super::*;
 
@@ -131,6 +134,7 @@ mod tests {
                 scheduler: "http://127.0.0.1:1".to_owned(),
                 cluster: "c".to_owned(),
                 output: Output::Table,
+                tls: TlsArgs::default(),
             };
             assert_eq!(super::pod(&args).await.ending, Ending::BadInput, "{pod}");
         }

@@ -1,19 +1,25 @@
-//! The user's command: plan without a cluster, check a cluster, explain a decision, run everything
-//! in one process.
+//! The user's command: plan without a cluster, check a cluster, explain a decision, say who is who,
+//! run everything in one process.
 //!
 //! Invariant: a command turns its arguments into an [`Answer`](terminal::Answer); only
 //! [`terminal`] prints. Decisions are made by the libraries of the services, never here.
 
 pub mod args;
+pub mod audit;
+pub mod certificates;
 pub mod doctor;
 pub mod explain;
+pub mod iam;
+pub mod kubernetes;
 pub mod plan;
+pub mod services;
 pub mod terminal;
 pub mod up;
 
 use std::process::ExitCode;
 
 use args::{Args, Command, Explain};
+use clap::CommandFactory as _;
 use terminal::{Answer, Ending, Style};
 
 /// Does what the arguments ask for, prints the answer and gives the exit code.
@@ -25,9 +31,21 @@ pub fn main(args: &Args) -> ExitCode {
         Command::Doctor(args) => awaited(doctor::run(args, style)),
         Command::Explain(Explain::Pod(args)) => awaited(explain::pod(args)),
         Command::Up(args) => return up::run(args),
+        Command::Audit(args) => awaited(audit::run(args, style)),
+        Command::Completions { shell } => completions(*shell),
+        Command::Iam(args) => iam::run(args),
+        Command::Enroll(args) => awaited(certificates::enroll(args)),
+        Command::Certificates(what) => awaited(certificates::run(what, style)),
     };
     answer.print();
     ExitCode::from(answer.ending as u8)
+}
+
+/// What completes the command in a shell.
+fn completions(shell: clap_complete::Shell) -> Answer {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut Args::command(), "longshore", &mut text);
+    Answer { text: String::from_utf8_lossy(&text).into_owned(), ..Answer::default() }
 }
 
 /// Waits for an answer from the network.

@@ -3,7 +3,7 @@
 //! Invariant: only what the process takes from outside is found here, and handed to
 //! [`longshore_standalone`]: arguments, the region, the cluster's client, AWS, sockets.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -11,25 +11,27 @@ use anyhow::Context as _;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::ListParams;
 use kube::{Api, Client};
+use longshore_runtime::inner::inner;
+use longshore_runtime::listener::Listener;
+use longshore_runtime::platform::Platform;
 use longshore_runtime::tasks::Supervisor;
 use longshore_runtime::{process, server};
+use longshore_standalone::announce::Announcement;
 use longshore_standalone::{Ground, Parts};
 use longshore_watcher::api::keys::labels::REGION;
 
 use crate::args::UpArgs;
 
-/// Loopback, any free port.
-const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 /// Nodes that are asked for their region: the first will do, unless it is a node of elsewhere.
 const NODES_ASKED: u32 = 10;
 
 /// Runs until told to end.
 #[must_use]
 pub fn run(args: &UpArgs) -> ExitCode {
-    let (telemetry, args) = (args.telemetry.clone(), args.clone());
+    let (process, args) = (args.process.clone(), args.clone());
     process::run(
         "longshore-up",
-        &telemetry,
+        &process,
         |supervisor| async move { start(&args, &supervisor).await },
     )
 }
@@ -43,8 +45,12 @@ pub async fn start(args: &UpArgs, supervisor: &Supervisor) -> anyhow::Result<()>
         "cluster and cloud credentials meet in this process; run longshore-watcher, \
          longshore-scheduler and longshore-actuator apart to keep them apart"
     );
-    let (scheduler, actuator) = (server::bind(LOOPBACK).await?, server::bind(LOOPBACK).await?);
-    let watcher = watcher_args(args, &format!("http://{}", scheduler.local_addr()?));
+    let (network, [scheduler, actuator]) = inner();
+    let inside = Platform { network, ..supervisor.platform().clone() };
+    let supervisor = &supervisor.on(inside);
+    let planning = planning(args, supervisor).await?;
+    let address = scheduler.address().context("the scheduler has no address")?;
+    let watcher = watcher_args(args, &format!("http://{address}"));
     let config = watcher.config()?;
     let client = watcher.kube_client().await?;
     let region = region(args, &client).await?;
@@ -54,10 +60,26 @@ pub async fn start(args: &UpArgs, supervisor: &Supervisor) -> anyhow::Result<()>
         watcher: longshore_watcher::Config { region, ..config },
         settings: args.settings.settings(),
         inventory_interval: Duration::from(args.inventory_interval),
+        access: args.access.clone(),
     };
-    let (scheduler, actuator) = (scheduler.into(), actuator.into());
-    let ground = Ground { cloud, client, scheduler, actuator, metrics };
+    let announcement = announcement(args, planning.as_ref());
+    let ground = Ground { cloud, client, scheduler, actuator, planning, announcement, metrics };
     longshore_standalone::start(parts, ground, supervisor).await
+}
+
+/// Where others have plans computed and explained.
+async fn planning(args: &UpArgs, supervisor: &Supervisor) -> anyhow::Result<Option<Listener>> {
+    let Some(address) = args.listen else { return Ok(None) };
+    args.process.tls.check_listen("--listen", address)?;
+    let listener = Listener::from(server::bind(address).await?);
+    Ok(Some(listener.secured(supervisor.platform().credentials.clone())))
+}
+
+/// The Service by which others come there.
+fn announcement(args: &UpArgs, planning: Option<&Listener>) -> Option<Announcement> {
+    let (service, address) = (args.service.clone()?, args.address?);
+    let address = SocketAddr::new(address, planning?.address()?.port());
+    Some(Announcement { service, namespace: args.cluster.namespace.clone(), address })
 }
 
 fn watcher_args(args: &UpArgs, scheduler_endpoint: &str) -> longshore_watcher::Args {
@@ -67,7 +89,7 @@ fn watcher_args(args: &UpArgs, scheduler_endpoint: &str) -> longshore_watcher::A
         cluster: args.cluster.clone(),
         region: args.region.clone(),
         metrics_listen: None,
-        telemetry: args.telemetry.clone(),
+        process: args.process.clone(),
     }
 }
 

@@ -1,7 +1,8 @@
 """A client of another platform: nothing but grpcio and the .proto files.
 
 Generates its own stubs, asks ComputePlan about a world it describes and ExplainPod about a live pod,
-and prints both answers as one JSON object.
+and prints both answers as one JSON object. Who it is, it proves by a certificate; the scheduler's names
+the host "longshore" beside its own, so that it is known wherever it runs.
 """
 
 import json
@@ -57,8 +58,15 @@ def question(planning, types):
     yield planning.ComputePlanRequest(pods=[obj.PodCount(shape_id="web", count=10)])
 
 
+def secured(address: str, keys: pathlib.Path) -> grpc.Channel:
+    """A channel over which each end proves who it is."""
+    root, key, certificate = ((keys / name).read_bytes() for name in ("ca.crt", "tls.key", "tls.crt"))
+    credentials = grpc.ssl_channel_credentials(root, key, certificate)
+    return grpc.secure_channel(address, credentials, [("grpc.ssl_target_name_override", "longshore")])
+
+
 def main() -> None:
-    protos, address, cluster, pod = sys.argv[1:]
+    protos, keys, address, cluster, pod = sys.argv[1:]
     with tempfile.TemporaryDirectory() as out:
         generate(pathlib.Path(protos), out)
         from longshore.planning.v1 import planning_pb2, planning_pb2_grpc
@@ -71,7 +79,7 @@ def main() -> None:
             "pool": pool_pb2,
             "resources": resources_pb2,
         }
-        with grpc.insecure_channel(address) as channel:
+        with secured(address, pathlib.Path(keys)) as channel:
             service = planning_pb2_grpc.PlanningServiceStub(channel)
             plan = service.ComputePlan(question(planning_pb2, types), timeout=20)
             asked = planning_pb2.ExplainPodRequest(cluster_id=cluster, namespace="default", name=pod)

@@ -34,7 +34,8 @@ async fn a_python_client_computes_a_plan_and_explains_a_pod() -> Result<()> {
     let pods = pods.list(&ListParams::default()).await?.items;
     let pod = pods.first().context("no pod")?.name_any();
     let address = world.scheduler.address.to_string();
-    let answer = tokio::task::spawn_blocking(move || ask(&address, &pod)).await??;
+    let keys = world.keys.sign(&"longshore://client/test".parse()?)?.tls_cert.context("no file")?;
+    let answer = tokio::task::spawn_blocking(move || ask(&keys, &address, &pod)).await??;
     let plan = &answer["plan"];
     ensure!(plan["priceMicroUsdPerHour"] == "300000", "10 pods need 3 nodes: {plan:#}");
     ensure!(plan["bound"]["certificateChecked"] == true, "the proof was not checked: {plan:#}");
@@ -45,11 +46,12 @@ async fn a_python_client_computes_a_plan_and_explains_a_pod() -> Result<()> {
 }
 
 /// Runs the client as a user would, and reads what it prints.
-fn ask(address: &str, pod: &str) -> Result<Value> {
+fn ask(certificate: &Path, address: &str, pod: &str) -> Result<Value> {
     let root = Path::new(ROOT);
     let output = Command::new(binary::part_program("grpcio", "python")?)
         .arg(root.join("integration-tests/clients/ask.py"))
         .arg(root.join("proto"))
+        .arg(certificate.parent().context("a file without a folder")?)
         .args([address, CLUSTER, pod])
         .output()?;
     let error = String::from_utf8_lossy(&output.stderr);

@@ -6,6 +6,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Patch, PatchParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Api, Client, Config};
 use longshore_it::parts::control_plane::Controllers;
 use longshore_it::parts::{ControlPlane, ControlPlaneOptions, binary, poll};
 use longshore_it::stage::hands;
@@ -14,7 +18,8 @@ use longshore_it::stage::world::ROOT;
 /// How long a policy may take to come into force.
 const POLICY_WITHIN: Duration = Duration::from_secs(30);
 /// Values of the walkthroughs, and both modes of installation.
-const VALUES: [&str; 4] = ["w0-values", "w1-values", "w3-values", "split-values"];
+const VALUES: [&str; 6] =
+    ["w0-values", "w1-values", "w3-values", "split-values", "planning-values", "remote-values"];
 /// Examples, most of them as the walkthroughs apply them.
 const EXAMPLES: [&str; 8] = ["w0", "w1", "w1-fixed", "w2", "w2-v1", "w3", "objects", "devices"];
 
@@ -22,14 +27,19 @@ fn deploy() -> PathBuf {
     Path::new(ROOT).join("deploy")
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_api_server_accepts_definitions_examples_and_charts() -> Result<()> {
+/// A control plane that only stores and admits.
+async fn bare() -> Result<ControlPlane> {
     let options = ControlPlaneOptions {
         scheduler: false,
         controllers: Controllers::None,
         ..ControlPlaneOptions::default()
     };
-    let plane = ControlPlane::start(options).await?;
+    ControlPlane::start(options).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_api_server_accepts_definitions_examples_and_charts() -> Result<()> {
+    let plane = bare().await?;
     let client = plane.client();
     hands::apply(&client, &hands::manifests(&deploy().join("crds"))?).await?;
     hands::established(&client).await?;
@@ -54,12 +64,7 @@ const WATCHER: &str = "--as=system:serviceaccount:kube-system:longshore";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_watcher_may_pin_pods_and_change_nothing_else_of_them() -> Result<()> {
-    let options = ControlPlaneOptions {
-        scheduler: false,
-        controllers: Controllers::None,
-        ..ControlPlaneOptions::default()
-    };
-    let plane = ControlPlane::start(options).await?;
+    let plane = bare().await?;
     let (kubeconfig, dir) = (plane.kubeconfig_path(), plane.log_dir());
     let pod = serde_json::json!({
         "apiVersion": "v1", "kind": "Pod",
@@ -102,6 +107,98 @@ async fn the_watcher_may_pin_pods_and_change_nothing_else_of_them() -> Result<()
     patch(WATCHER, &toleration("karpenter.sh/unregistered", "node-1"))?;
     // Nobody else is confined.
     patch("--v=0", image)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_watcher_may_change_and_delete_what_is_its_business_and_nothing_else() -> Result<()> {
+    let plane = bare().await?;
+    let (kubeconfig, dir) = (plane.kubeconfig_path(), plane.log_dir());
+    let client = plane.client();
+    hands::apply(&client, &hands::manifests(&deploy().join("crds"))?).await?;
+    hands::established(&client).await?;
+    let chart = dir.join("chart.yaml");
+    std::fs::write(&chart, template("w0-values")?)?;
+    kubectl(&kubeconfig, &["apply", "--namespace", "kube-system", "-f"], &chart)?;
+    hands::apply(&client, &confined()).await?;
+    let ask = |words: &[&str]| kubectl_as(&kubeconfig, words);
+    let patch = |what: &str, patch: &str| ask(&["patch", what, "--type=merge", "--patch", patch]);
+    let pods: Api<Pod> = Api::default_namespaced(watcher(&kubeconfig).await?);
+    let status = async |status: serde_json::Value| {
+        let patch = Patch::Merge(serde_json::json!({ "status": status }));
+        pods.patch_status("web", &PatchParams::default(), &patch).await?;
+        anyhow::Ok(())
+    };
+    // Policies come into force some time after they were created.
+    let mut attempt = 0;
+    poll::until("the policies are in force", POLICY_WITHIN, || {
+        attempt += 1;
+        let changed =
+            patch("node/other", &format!(r#"{{"metadata":{{"labels":{{"a":"{attempt}"}}}}}}"#));
+        async { changed.err().map(drop).context("a node of others was changed") }
+    })
+    .await?;
+    let label = r#"{"metadata":{"labels":{"team":"a"}}}"#;
+    let refused = [
+        patch("node/other", label),
+        ask(&["delete", "node/other"]),
+        ask(&["delete", "pod/web"]),
+        status(serde_json::json!({ "phase": "Failed" })).await,
+        status(serde_json::json!({ "message": "gone" })).await,
+        patch("ec2nodeclass/default", r#"{"spec":{"role":"another"}}"#),
+    ];
+    for (number, answer) in refused.into_iter().enumerate() {
+        let error = answer.err().map(|error| format!("{error:#}")).unwrap_or_default();
+        ensure!(error.contains("Longshore "), "{number} is not refused by a policy: {error}");
+    }
+    patch("node/own", label)?;
+    status(serde_json::json!({ "nominatedNodeName": "own" })).await?;
+    patch("ec2nodeclass/default", r#"{"metadata":{"finalizers":null}}"#)?;
+    ask(&["delete", "node/own"])?;
+    Ok(())
+}
+
+/// A client with the watcher's rights.
+async fn watcher(kubeconfig: &Path) -> Result<Client> {
+    let mut known = Kubeconfig::read_from(kubeconfig)?;
+    for user in known.auth_infos.iter_mut().filter_map(|user| user.auth_info.as_mut()) {
+        user.impersonate = WATCHER.strip_prefix("--as=").map(str::to_owned);
+    }
+    let config = Config::from_custom_kubeconfig(known, &KubeConfigOptions::default()).await?;
+    Ok(Client::try_from(config)?)
+}
+
+/// A node of ours, one of others, a pod without a node, a class.
+fn confined() -> Vec<serde_json::Value> {
+    let selector = serde_json::json!([{ "tags": { "a": "b" } }]);
+    let node = |name: &str, labels: serde_json::Value| {
+        serde_json::json!({
+            "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels},
+        })
+    };
+    vec![
+        node("own", serde_json::json!({"karpenter.sh/nodepool": "default"})),
+        node("other", serde_json::json!({"a": "b"})),
+        serde_json::json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "web", "namespace": "default"},
+            "spec": {"containers": [{"name": "web", "image": "web:1"}]},
+        }),
+        serde_json::json!({
+            "apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass",
+            "metadata": {"name": "default", "finalizers": ["karpenter.k8s.aws/termination"]},
+            "spec": {
+                "role": "role", "amiSelectorTerms": [{"alias": "al2023@latest"}],
+                "subnetSelectorTerms": selector, "securityGroupSelectorTerms": selector,
+            },
+        }),
+    ]
+}
+
+/// Runs kubectl as the watcher.
+fn kubectl_as(kubeconfig: &Path, arguments: &[&str]) -> Result<()> {
+    let (last, words) = arguments.split_last().context("no arguments")?;
+    let words = [&[WATCHER], words].concat();
+    kubectl(kubeconfig, &words, Path::new(last))
 }
 
 /// The chart with a set of values, as `helm template` prints it.

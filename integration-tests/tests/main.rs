@@ -9,6 +9,7 @@ mod chaos;
 mod clients;
 mod deploy;
 mod doctor;
+mod identity;
 mod kill;
 mod parts;
 mod refusals;

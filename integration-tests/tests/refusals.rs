@@ -6,6 +6,7 @@
 
 mod cli;
 mod objects;
+mod policy;
 mod protocol;
 mod region;
 mod stage;

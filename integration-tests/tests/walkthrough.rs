@@ -5,6 +5,7 @@
 
 mod devices;
 mod objects;
+mod rights;
 pub mod scene;
 mod shapes;
 mod w0;

@@ -61,6 +61,10 @@ pub enum Reason {
     Frozen,
     /// Instances of the cluster still run.
     InUse,
+    /// The caller's certificate does not let it do this.
+    Forbidden,
+    /// The epoch lies ahead of all clocks: it would keep later sessions out.
+    EpochAhead,
 }
 
 impl Reason {
@@ -88,6 +92,8 @@ impl Reason {
             Self::AssumptionFailed => "ASSUMPTION_FAILED",
             Self::Frozen => "FROZEN",
             Self::InUse => "IN_USE",
+            Self::Forbidden => "FORBIDDEN",
+            Self::EpochAhead => "EPOCH_AHEAD",
         }
     }
 
@@ -105,7 +111,8 @@ impl Reason {
             | Self::AccountRequired
             | Self::AssumptionFailed
             | Self::Frozen
-            | Self::InUse => Code::FailedPrecondition,
+            | Self::InUse
+            | Self::EpochAhead => Code::FailedPrecondition,
             Self::SessionSuperseded => Code::Aborted,
             Self::NotLeader | Self::Draining | Self::StoreUnavailable | Self::RegionUnreachable => {
                 Code::Unavailable
@@ -113,6 +120,7 @@ impl Reason {
             Self::MessageTooLarge => Code::OutOfRange,
             Self::Overloaded => Code::ResourceExhausted,
             Self::NotFound => Code::NotFound,
+            Self::Forbidden => Code::PermissionDenied,
         }
     }
 

@@ -8,20 +8,39 @@ use std::time::Duration;
 use anyhow::Context;
 use http::Uri;
 use hyper_util::rt::TokioIo;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Channel;
 use tower::service_fn;
 
-use crate::net::Network;
+use crate::endpoint::parse;
+use crate::net::{CONNECT_TIMEOUT, Network};
+use crate::platform::Platform;
+use crate::tls::{Server, secured};
 
-/// Longest time to connect.
-pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// How often an idle connection is probed; a dead peer is noticed after this and the timeout.
 pub const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 /// How long a probe may stay unanswered.
 pub const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A channel to `endpoint` (`http://host:port`) that connects on first use and reconnects by
-/// itself.
+/// A channel to a service of ours that connects on first use and reconnects by itself. At an
+/// `https` address each end proves who it is, and nobody is spoken with who is no `server`.
+///
+/// # Errors
+/// When `endpoint` is not a URL with scheme and host, or is `https` and this process has no
+/// certificate.
+pub fn channel_to(server: Server, endpoint: &str, platform: &Platform) -> anyhow::Result<Channel> {
+    let Some(authority) = endpoint.strip_prefix("https://") else {
+        return channel(endpoint, &platform.network);
+    };
+    let credentials = platform.credentials.clone();
+    let credentials = credentials.with_context(|| {
+        format!("{endpoint}: https needs a certificate of this process, and it has none")
+    })?;
+    // The connection is TLS already when tonic gets it.
+    let network = secured(platform.network.clone(), credentials, server);
+    channel(&format!("http://{authority}"), &network)
+}
+
+/// A channel over plain text, or over a network that secures it by itself.
 ///
 /// # Errors
 /// When `endpoint` is not a URL with scheme and host.
@@ -44,22 +63,6 @@ pub fn channel(endpoint: &str, network: &Network) -> anyhow::Result<Channel> {
     })
 }
 
-/// Checks an address that [`channel`] will be given later.
-///
-/// # Errors
-/// When `endpoint` is not a URL with scheme and host; the message says what one looks like.
-pub fn check_endpoint(endpoint: &str) -> anyhow::Result<()> {
-    parse(endpoint).map(drop)
-}
-
-fn parse(endpoint: &str) -> anyhow::Result<Endpoint> {
-    let parsed = Endpoint::from_shared(endpoint.to_owned())
-        .with_context(|| format!("{endpoint:?} is not an address; write http://host:port"))?;
-    let complete = parsed.uri().scheme().is_some() && parsed.uri().host().is_some();
-    anyhow::ensure!(complete, "{endpoint:?} lacks scheme or host; write http://host:port");
-    Ok(parsed)
-}
-
 /// A unary request with its deadline set on both sides: tonic's endpoint timeout alone does not
 /// tell the server.
 #[must_use]
@@ -67,17 +70,4 @@ pub fn with_deadline<T>(message: T, deadline: Duration) -> tonic::Request<T> {
     let mut request = tonic::Request::new(message);
     request.set_timeout(deadline);
     request
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn endpoints_need_scheme_and_host() {
-        assert!(check_endpoint("http://127.0.0.1:7400").is_ok());
-        for wrong in ["", "127.0.0.1", "not an address", "/path"] {
-            assert!(check_endpoint(wrong).is_err(), "{wrong}");
-        }
-    }
 }

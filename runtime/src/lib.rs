@@ -1,13 +1,18 @@
 //! Process plumbing shared by the three services: telemetry, shutdown, supervised tasks, gRPC
-//! set-up.
+//! set-up, and who may speak with whom.
 //!
 //! Invariant: knows no domain type. What lands here is needed by at least two services.
 
+pub mod authorise;
 pub mod backoff;
 pub mod budget;
 pub mod client;
 pub mod clock;
+pub mod endpoint;
 pub mod entropy;
+pub mod identity;
+pub mod inner;
+pub mod listener;
 pub mod metrics;
 pub mod net;
 pub mod panics;
@@ -16,10 +21,12 @@ pub mod process;
 pub mod propagate;
 pub mod pulse;
 pub mod receiving;
+pub mod seldom;
 pub mod server;
 pub mod shutdown;
 pub mod tasks;
 pub mod telemetry;
+pub mod tls;
 pub mod workers;
 
 pub use longshore_planted as planted;

@@ -1,4 +1,4 @@
-//! What a process has of the world outside: time, randomness, a network, processors.
+//! What a process has of the world outside: time, randomness, a network, a name, processors.
 //!
 //! Invariant: handed down from `main` with the [`Supervisor`](crate::tasks::Supervisor). No service
 //! takes any of it from thin air, so that a simulation can stand in for all of it.
@@ -12,6 +12,7 @@ use crate::clock::Clock;
 use crate::entropy::Entropy;
 use crate::net::Network;
 use crate::pulse::Pulses;
+use crate::tls::Credentials;
 use crate::workers::Workers;
 
 /// Work of a task, once.
@@ -38,6 +39,8 @@ pub struct Platform {
     pub entropy: Entropy,
     /// The way to other processes.
     pub network: Network,
+    /// Who it is to others; none where no hop is proven.
+    pub credentials: Option<Arc<Credentials>>,
     /// Threads for work that computes.
     pub workers: Workers,
     /// Signs of life of loops and jobs.
@@ -55,6 +58,7 @@ impl Platform {
             clock: Clock::system(),
             entropy: Entropy::system(),
             network: Network::System,
+            credentials: None,
             workers: Workers::threads(&pulses),
             pulses,
             confinement: None,

@@ -9,18 +9,31 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
+use tokio_util::sync::CancellationToken;
 
 use crate::metrics::Metrics;
 use crate::platform::Platform;
 use crate::tasks::Supervisor;
 use crate::telemetry::{self, TelemetryArgs};
+use crate::tls::TlsArgs;
 use crate::{server, shutdown};
+
+/// Arguments that every process has.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ProcessArgs {
+    /// Who it is.
+    #[command(flatten)]
+    pub tls: TlsArgs,
+    /// Logs and traces.
+    #[command(flatten)]
+    pub telemetry: TelemetryArgs,
+}
 
 /// How long tasks may take to end after the first signal.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Runs a service: `start` puts its tasks on the supervisor; the process lives until they end.
-pub fn run<F, Fut>(service: &'static str, telemetry: &TelemetryArgs, start: F) -> ExitCode
+pub fn run<F, Fut>(service: &'static str, args: &ProcessArgs, start: F) -> ExitCode
 where
     F: FnOnce(Supervisor) -> Fut,
     Fut: Future<Output = anyhow::Result<()>>,
@@ -29,7 +42,7 @@ where
         .enable_all()
         .build()
         .context("cannot start the runtime")
-        .and_then(|runtime| runtime.block_on(live(service, telemetry, start)));
+        .and_then(|runtime| runtime.block_on(live(service, args, start)));
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -39,23 +52,42 @@ where
     }
 }
 
-async fn live<F, Fut>(
-    service: &'static str,
-    telemetry: &TelemetryArgs,
+async fn live<F, Fut>(service: &'static str, args: &ProcessArgs, start: F) -> anyhow::Result<()>
+where
+    F: FnOnce(Supervisor) -> Fut,
+    Fut: Future<Output = anyhow::Result<()>>,
+{
+    let guard = telemetry::init(service, &args.telemetry)?;
+    let outcome = until_ended(&args.tls, shutdown::on_signals()?, start).await;
+    guard.flush();
+    outcome
+}
+
+/// Starts what a process does, and lives until its tasks have ended.
+///
+/// # Errors
+/// When it cannot start, or an essential task failed.
+pub async fn until_ended<F, Fut>(
+    tls: &TlsArgs,
+    token: CancellationToken,
     start: F,
 ) -> anyhow::Result<()>
 where
     F: FnOnce(Supervisor) -> Fut,
     Fut: Future<Output = anyhow::Result<()>>,
 {
-    let guard = telemetry::init(service, telemetry)?;
-    let supervisor = Supervisor::new(shutdown::on_signals()?, Platform::system());
-    let outcome = match start(supervisor.clone()).await {
-        Ok(()) => supervisor.join(GRACE).await,
-        Err(error) => Err(error),
-    };
-    guard.flush();
-    outcome
+    let credentials = tls.credentials()?;
+    let platform = Platform { credentials: credentials.clone(), ..Platform::system() };
+    let supervisor = Supervisor::new(token, platform);
+    if let Some(credentials) = credentials {
+        let token = supervisor.token().clone();
+        supervisor.spawn_once("certificates", async move {
+            token.run_until_cancelled(credentials.keep()).await;
+            Ok(())
+        });
+    }
+    start(supervisor.clone()).await?;
+    supervisor.join(GRACE).await
 }
 
 /// Serves metrics and health when an address is given, and ends the process when something in it

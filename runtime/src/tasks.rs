@@ -85,6 +85,12 @@ impl Supervisor {
         Self::new(self.token.child_token(), self.platform.clone())
     }
 
+    /// The same owner, whose further tasks have the world outside as `platform`.
+    #[must_use]
+    pub fn on(&self, platform: Platform) -> Self {
+        Self { platform, ..self.clone() }
+    }
+
     /// What the process has of the world outside.
     #[must_use]
     pub const fn platform(&self) -> &Platform {

@@ -4,7 +4,8 @@
 
 use std::net::SocketAddr;
 
-use longshore_runtime::telemetry::TelemetryArgs;
+use longshore_runtime::process::ProcessArgs;
+use longshore_runtime::server::AccessArgs;
 
 use crate::memory::MIB_DEFAULT;
 use crate::settings::{Settings, SettingsArgs};
@@ -22,7 +23,7 @@ pub struct Args {
     /// Address of metrics and health pages; none means they are not served.
     #[arg(long, env = "LONGSHORE_METRICS_LISTEN")]
     pub metrics_listen: Option<SocketAddr>,
-    /// Every actuator of every region, standbys included, as http://host:port, comma-separated.
+    /// Every actuator of every region, standbys included, as https://host:port, comma-separated.
     #[arg(long, env = "LONGSHORE_ACTUATOR_ENDPOINTS", value_delimiter = ',')]
     pub actuator_endpoints: Vec<String>,
     /// Memory that the process keeps within, in MiB: clusters and questions beyond it are refused.
@@ -32,9 +33,12 @@ pub struct Args {
     /// How plans are made.
     #[command(flatten)]
     pub settings: SettingsArgs,
-    /// Logs and traces.
+    /// Whom it answers.
     #[command(flatten)]
-    pub telemetry: TelemetryArgs,
+    pub access: AccessArgs,
+    /// What every process is told.
+    #[command(flatten)]
+    pub process: ProcessArgs,
 }
 
 /// What the scheduler runs with.
@@ -46,16 +50,21 @@ pub struct Config {
     pub settings: Settings,
     /// Memory that the process keeps within, in MiB.
     pub memory_mib: u32,
+    /// Whom it answers.
+    pub access: AccessArgs,
 }
 
 impl Args {
     /// Validates the arguments.
     ///
     /// # Errors
-    /// When an endpoint is not a URL; the message names it.
+    /// When an endpoint is not a URL, or others would reach what proves nothing; the message names
+    /// it.
     pub fn config(&self) -> anyhow::Result<Config> {
+        let tls = &self.process.tls;
+        tls.check_listen("--listen", self.listen)?;
         for endpoint in &self.actuator_endpoints {
-            longshore_runtime::client::check_endpoint(endpoint)?;
+            tls.check_endpoint("--actuator-endpoints", endpoint)?;
         }
         if self.actuator_endpoints.is_empty() {
             tracing::warn!("no --actuator-endpoints: plans are computed but nothing is launched");
@@ -64,6 +73,7 @@ impl Args {
             actuator_endpoints: self.actuator_endpoints.clone(),
             settings: self.settings.settings(),
             memory_mib: self.memory_mib,
+            access: self.access.clone(),
         })
     }
 }

@@ -8,6 +8,7 @@ pub mod args;
 pub mod compute;
 pub mod counters;
 pub mod memory;
+pub mod proof;
 #[cfg(test)]
 mod random;
 pub mod region;
@@ -22,9 +23,10 @@ use longshore_proto::cluster::v1::cluster_service_server::ClusterServiceServer;
 use longshore_proto::limits::MESSAGE_BYTES_MAX;
 use longshore_proto::planning::v1::planning_service_server::PlanningServiceServer;
 use longshore_proto::reason::Reason;
-use longshore_runtime::net::Listener;
-use longshore_runtime::server::GrpcServer;
+use longshore_runtime::listener::Listener;
+use longshore_runtime::server::{AccessArgs, GrpcServer, Refusals};
 use longshore_runtime::tasks::Supervisor;
+use tokio::net::TcpListener;
 
 use crate::args::Config;
 use crate::counters::Counters;
@@ -32,16 +34,44 @@ use crate::memory::Memory;
 use crate::region::directory::Regions;
 use crate::service::Sessions;
 
+/// Where it is reached.
+pub struct Doors {
+    /// By watchers, and by planning clients.
+    pub all: Listener,
+    /// By planning clients alone, where watchers come in another way.
+    pub planning: Option<Apart>,
+}
+
+/// A way in for planning clients.
+pub struct Apart {
+    /// Where.
+    pub listener: Listener,
+    /// Adds what else they find there.
+    pub furnish: Box<dyn FnOnce(GrpcServer) -> GrpcServer + Send>,
+}
+
+impl From<Listener> for Doors {
+    fn from(all: Listener) -> Self {
+        Self { all, planning: None }
+    }
+}
+
+impl From<TcpListener> for Doors {
+    fn from(listener: TcpListener) -> Self {
+        Listener::from(listener).into()
+    }
+}
+
 /// Starts the scheduler's tasks on a supervisor: links to actuators, and the gRPC server.
 ///
 /// # Errors
 /// When an actuator endpoint is not a URL.
 pub fn start(
     config: Config,
-    listener: impl Into<Listener>,
+    doors: impl Into<Doors>,
     supervisor: &Supervisor,
 ) -> anyhow::Result<()> {
-    start_with(config, listener, supervisor, Counters::default())
+    start_with(config, doors, supervisor, Counters::default())
 }
 
 /// The same, counting in `counters`.
@@ -50,7 +80,7 @@ pub fn start(
 /// When an actuator endpoint is not a URL.
 pub fn start_with(
     config: Config,
-    listener: impl Into<Listener>,
+    doors: impl Into<Doors>,
     supervisor: &Supervisor,
     counters: Counters,
 ) -> anyhow::Result<()> {
@@ -74,16 +104,24 @@ pub fn start_with(
         workers: supervisor.platform().workers.clone(),
         memory,
     };
-    let server = GrpcServer::new(longshore_proto::DESCRIPTOR_SET)?
-        .refusing(|message| Reason::Overloaded.status(message))
-        .with_service(
-            ClusterServiceServer::new(cluster).max_decoding_message_size(MESSAGE_BYTES_MAX),
-        )
-        .with_service(
-            PlanningServiceServer::new(planning).max_decoding_message_size(MESSAGE_BYTES_MAX),
-        );
-    let token = supervisor.token().clone();
-    let listener: Listener = listener.into();
-    supervisor.spawn_once("grpc", server.serve(listener, token));
+    let planning =
+        PlanningServiceServer::new(planning).max_decoding_message_size(MESSAGE_BYTES_MAX);
+    let cluster = ClusterServiceServer::new(cluster).max_decoding_message_size(MESSAGE_BYTES_MAX);
+    let Doors { all, planning: apart } = doors.into();
+    if let Some(apart) = apart {
+        let server = server(config.access.clone())?.with_service(planning.clone());
+        let server = (apart.furnish)(server);
+        supervisor.spawn_once("planning", server.serve(apart.listener, supervisor.token().clone()));
+    }
+    let server = server(config.access)?.with_service(cluster).with_service(planning);
+    supervisor.spawn_once("grpc", server.serve(all, supervisor.token().clone()));
     Ok(())
+}
+
+fn server(access: AccessArgs) -> anyhow::Result<GrpcServer> {
+    let server = GrpcServer::new(longshore_proto::DESCRIPTOR_SET, access)?;
+    Ok(server.refusing(Refusals {
+        overloaded: |message| Reason::Overloaded.status(message),
+        forbidden: |message| Reason::Forbidden.status(message),
+    }))
 }

@@ -46,6 +46,7 @@ use longshore_proto::cluster::v1::sync_response::Message;
 use longshore_proto::limits::{BOOKMARK_INTERVAL_SECONDS, DIRECTIVE_QUEUE, SYNC_WINDOW};
 use longshore_proto::planning::v1 as wire_planning;
 use longshore_proto::reason::{self, Reason};
+use longshore_runtime::identity::Identity;
 use longshore_runtime::planted;
 use longshore_runtime::tasks::Supervisor;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -114,6 +115,8 @@ pub struct Parts {
     pub counters: Counters,
     /// What the view may take.
     pub memory: ViewMemory,
+    /// Who the watcher has proved to be.
+    pub identity: Option<Arc<Identity>>,
 }
 
 /// A session under way.
@@ -140,6 +143,8 @@ struct Session {
     follows: bool,
     safety: Safety,
     memory: Option<ViewMemory>,
+    /// Who the watcher has proved to be.
+    identity: Option<Arc<Identity>>,
     /// Tells of changes in the cluster's region.
     region_changes: Option<watch::Receiver<u64>>,
     /// Owner of tasks, and what the process has of the world outside.
@@ -234,6 +239,7 @@ fn begin(parts: &Parts) -> (Session, mpsc::Receiver<Dispatched>) {
     let roads = (parts.regions.clone(), parcels);
     let mut session = Session::new(state, planning, outbox, roads, supervisor);
     session.pins_pods = hello.pins_pods;
+    session.identity.clone_from(&parts.identity);
     session.follows = epoch > 1;
     session.safety = Safety::new(Arc::clone(&parts.breaker), parts.counters.clone());
     (session, outcome_queue)
@@ -298,6 +304,7 @@ impl Session {
             follows: false,
             safety: Safety::new(Arc::default(), Counters::default()),
             memory: None,
+            identity: None,
             region_changes: None,
             supervisor,
         }

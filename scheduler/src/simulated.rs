@@ -26,10 +26,11 @@ use longshore_proto::types::v1;
 use longshore_proto::types::v1::object::Kind;
 use longshore_runtime::clock::Clock;
 use longshore_runtime::entropy::Entropy;
-use longshore_runtime::net::{Listener, Network, Stream, Transport};
+use longshore_runtime::listener::Listener;
+use longshore_runtime::net::{Network, Stream, Transport};
 use longshore_runtime::platform::Platform;
 use longshore_runtime::pulse::Pulses;
-use longshore_runtime::server::GrpcServer;
+use longshore_runtime::server::{AccessArgs, GrpcServer};
 use longshore_runtime::tasks::Supervisor;
 use longshore_runtime::workers::Workers;
 use tokio::sync::mpsc;
@@ -82,6 +83,7 @@ struct Actuator {
 #[tonic::async_trait]
 impl CapacityService for Actuator {
     type WatchStream = BoxStream<'static, Result<capacity::WatchResponse, Status>>;
+    type ReadAuditStream = BoxStream<'static, Result<capacity::ReadAuditResponse, Status>>;
 
     async fn put_cluster(
         &self,
@@ -113,6 +115,13 @@ impl CapacityService for Actuator {
         to.send(Ok(capacity::WatchResponse { revision: 1, snapshot_end: true, changes })).unwrap();
         self.listeners.lock().unwrap().push(to);
         Ok(Response::new(UnboundedReceiverStream::new(from).boxed()))
+    }
+
+    async fn read_audit(
+        &self,
+        _: Request<capacity::ReadAuditRequest>,
+    ) -> Result<Response<Self::ReadAuditStream>, Status> {
+        Ok(Response::new(futures::stream::empty().boxed()))
     }
 
     async fn forget_cluster(
@@ -229,6 +238,7 @@ impl Scene {
             clock,
             entropy: Entropy::seeded(1),
             network: Network::Given(Arc::new(roads.clone())),
+            credentials: None,
             workers: Workers::inline(Duration::from_millis(1), || ()),
             pulses: Pulses::default(),
             confinement: None,
@@ -238,7 +248,8 @@ impl Scene {
             actuator.tell(change);
         }
         nodes.iter().for_each(|number| actuator.tell(Change::Instance(instance(*number))));
-        let server = GrpcServer::new(longshore_proto::DESCRIPTOR_SET).unwrap();
+        let server =
+            GrpcServer::new(longshore_proto::DESCRIPTOR_SET, AccessArgs::default()).unwrap();
         let server = server.with_service(CapacityServiceServer::new(actuator.clone()));
         let (listener, token) = (roads.listen("actuator:1"), supervisor.token().clone());
         supervisor.spawn_once("actuator", server.serve(listener, token));
@@ -247,6 +258,7 @@ impl Scene {
             actuator_endpoints,
             settings: Settings::default(),
             memory_mib: crate::memory::MIB_DEFAULT,
+            access: AccessArgs::default(),
         };
         crate::start(config, roads.listen("scheduler:1"), &supervisor).unwrap();
         let (up, down) = connect(&platform, hello(1, "", "")).await.unwrap();

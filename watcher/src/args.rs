@@ -8,9 +8,8 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::Parser;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use longshore_runtime::client;
 use longshore_runtime::entropy::Entropy;
-use longshore_runtime::telemetry::TelemetryArgs;
+use longshore_runtime::process::ProcessArgs;
 
 /// Observes one cluster and carries out what a scheduler plans for it.
 #[derive(Clone, Debug, Parser)]
@@ -32,9 +31,9 @@ pub struct Args {
     /// Where metrics and health are served.
     #[arg(long, env = "LONGSHORE_METRICS_LISTEN", value_name = "ADDRESS")]
     pub metrics_listen: Option<SocketAddr>,
-    /// Logs and traces.
+    /// What every process is told.
     #[command(flatten)]
-    pub telemetry: TelemetryArgs,
+    pub process: ProcessArgs,
 }
 
 /// A cluster, and the place of a process in it: what the watcher alone and `longshore up` ask
@@ -136,7 +135,7 @@ impl Args {
             !name.is_empty() && name.len() <= 100 && name.chars().all(plain),
             "--cluster-name {name:?} is not a cluster's name: letters, digits, - and _ only"
         );
-        client::check_endpoint(&self.scheduler_endpoint).context("--scheduler-endpoint")?;
+        self.process.tls.check_endpoint("--scheduler-endpoint", &self.scheduler_endpoint)?;
         let account = self.cluster.account_id.as_deref().unwrap_or_default();
         let digits = account.len() == 12 && account.chars().all(|c| c.is_ascii_digit());
         anyhow::ensure!(
@@ -189,7 +188,8 @@ mod tests {
     use super::*;
 
     fn config(more: &[&str]) -> anyhow::Result<Config> {
-        let given = ["watcher", "--cluster-name", "c", "--scheduler-endpoint", "http://s:1"];
+        let scheduler = "http://127.0.0.1:1";
+        let given = ["watcher", "--cluster-name", "c", "--scheduler-endpoint", scheduler];
         Args::try_parse_from(given.iter().chain(more))?.config()
     }
 
@@ -207,8 +207,10 @@ mod tests {
         let bad = ["watcher", "--cluster-name", "a/b", "--scheduler-endpoint", "http://s:1"];
         let error = Args::try_parse_from(bad).unwrap().config().unwrap_err();
         assert!(error.to_string().contains("--cluster-name"));
-        let bad = ["watcher", "--cluster-name", "a", "--scheduler-endpoint", "s"];
-        let error = Args::try_parse_from(bad).unwrap().config().unwrap_err();
-        assert!(format!("{error:#}").contains("--scheduler-endpoint"));
+        for scheduler in ["s", "http://s:1", "https://s:1"] {
+            let bad = ["watcher", "--cluster-name", "a", "--scheduler-endpoint", scheduler];
+            let error = Args::try_parse_from(bad).unwrap().config().unwrap_err();
+            assert!(format!("{error:#}").contains("--scheduler-endpoint"), "{error:#}");
+        }
     }
 }

@@ -25,4 +25,4 @@ pub mod service;
 pub mod session;
 
 pub use args::{Args, Config};
-pub use service::{Duty, Watcher, run};
+pub use service::{Duty, Watcher};

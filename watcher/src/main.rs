@@ -1,9 +1,12 @@
 //! The watcher's program.
 
 use clap::Parser as _;
+use longshore_runtime::process;
 use longshore_watcher::args::Args;
 
-#[tokio::main]
-async fn main() -> anyhow::Result<()> {
-    longshore_watcher::service::main(Args::parse()).await
+fn main() -> std::process::ExitCode {
+    let args = Args::parse();
+    process::run("longshore-watcher", &args.process.clone(), |supervisor| async move {
+        longshore_watcher::service::start(args, &supervisor).await
+    })
 }

@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use longshore_runtime::backoff::BackoffPolicy;
+use longshore_runtime::endpoint::check_endpoint;
 use longshore_runtime::metrics::Metrics;
+use longshore_runtime::process;
 use longshore_runtime::tasks::{OnError, Supervisor};
-use longshore_runtime::{client, process, shutdown, telemetry};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -26,8 +27,6 @@ use crate::lease::{Lease, Tenure};
 use crate::session::Sessions;
 use crate::{bounded, buffers, facts, foresight, lifecycle, observe};
 
-/// How long tasks may take to end.
-const GRACE: Duration = Duration::from_secs(10);
 /// How long giving up the Lease may take at the end.
 const RELEASE_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -91,7 +90,7 @@ impl Watcher {
         let publish = |task, client| publish(supervisor, task, client, &config.identity, &counters);
         // What is still to be said of the work is left unsaid by whoever loses the Lease.
         let (events, waiting) = (publish("events", &client), publish("events of a standby", &open));
-        client::check_endpoint(&config.scheduler_endpoint)?;
+        check_endpoint(&config.scheduler_endpoint)?;
         let begun = Arc::new(Notify::new());
         let facts = facts::Facts::new(&config, &client, &store, platform.entropy.clone());
         Box::pin(facts.refresh()).await;
@@ -112,7 +111,6 @@ impl Watcher {
         let sessions = Sessions {
             cluster_id: config.cluster_name,
             endpoint: config.scheduler_endpoint,
-            network: platform.network.clone(),
             account_id: config.account_id,
             begun,
             store: store.clone(),
@@ -234,33 +232,21 @@ async fn while_held(tenure: Tenure, work: impl Future<Output = String>) -> Strin
     .await
 }
 
-/// The program: arguments in, until it is told to end.
+/// Starts what the program does.
 ///
 /// # Errors
-/// When it cannot start, or an essential part of it fails.
-pub async fn main(args: Args) -> anyhow::Result<()> {
-    let guard = telemetry::init("longshore-watcher", &args.telemetry)?;
-    let outcome = run(args, shutdown::on_signals()?).await;
-    guard.flush();
-    outcome
-}
-
-/// Runs a watcher until `token` is cancelled.
-///
-/// # Errors
-/// When it cannot start, or an essential part of it fails.
-pub async fn run(args: Args, token: CancellationToken) -> anyhow::Result<()> {
+/// When an argument makes no sense, or it cannot start.
+pub async fn start(args: Args, supervisor: &Supervisor) -> anyhow::Result<()> {
     let config = args.config()?;
     let client = args.kube_client().await?;
-    let supervisor = Supervisor::new(token, longshore_runtime::platform::Platform::system());
-    let metrics = process::serve_metrics(args.metrics_listen, &supervisor).await;
+    let metrics = process::serve_metrics(args.metrics_listen, supervisor).await;
     let metrics = metrics.context("--metrics-listen")?;
     let counters = Counters::registered(&metrics);
-    let watcher = Watcher::start_with(config, client, &supervisor, counters).await?;
+    let watcher = Watcher::start_with(config, client, supervisor, counters).await?;
     supervisor.spawn("readiness", OnError::Shutdown, move || {
         readiness(watcher.duty.clone(), watcher.connected.clone(), metrics.clone())
     });
-    supervisor.join(GRACE).await
+    Ok(())
 }
 
 /// Keeps `/readyz` at what this watcher can do. A standby is ready: it takes over at once.

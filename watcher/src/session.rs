@@ -15,7 +15,7 @@ use longshore_proto::limits::MESSAGE_BYTES_MAX;
 use longshore_proto::reason::{self, Reason};
 use longshore_runtime::backoff::{Backoff, BackoffPolicy};
 use longshore_runtime::client;
-use longshore_runtime::net::Network;
+use longshore_runtime::tls::Server;
 use tokio::sync::{Notify, watch};
 
 use crate::directives::Directives;
@@ -37,11 +37,9 @@ const RECONNECT: BackoffPolicy =
 pub struct Sessions {
     /// Name of the cluster.
     pub cluster_id: String,
-    /// Address of the scheduler.
+    /// Address of the scheduler. Each session has a connection of its own, which a balancer may
+    /// lead elsewhere.
     pub endpoint: String,
-    /// The way there. Each session has a connection of its own, which a balancer may lead
-    /// elsewhere.
-    pub network: Network,
     /// Account of the cluster's nodes; empty when unknown.
     pub account_id: String,
     /// Told when a session begins, for those who look at the cluster anew then.
@@ -71,6 +69,9 @@ pub enum Ended {
     /// The scheduler ended the stream, or broke the protocol.
     #[error("{0}")]
     Protocol(&'static str),
+    /// The scheduler's address cannot be used.
+    #[error("--scheduler-endpoint: {0:#}")]
+    Endpoint(anyhow::Error),
     /// The scheduler speaks another version of the protocol.
     #[error(
         "the scheduler speaks version {0} of the protocol; upgrade the older of watcher and scheduler"
@@ -132,8 +133,10 @@ impl Sessions {
     }
 
     async fn one(&self, epoch: u64, sender: &mut Sender, progressed: &mut bool) -> Ended {
-        let Ok(channel) = client::channel(&self.endpoint, &self.network) else {
-            return Ended::Protocol("--scheduler-endpoint is not an address");
+        let platform = &self.directives.platform;
+        let channel = match client::channel_to(Server::Scheduler, &self.endpoint, platform) {
+            Ok(channel) => channel,
+            Err(error) => return Ended::Endpoint(error),
         };
         let mut client = ClusterServiceClient::new(channel)
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
@@ -157,6 +160,9 @@ fn explain(status: &tonic::Status) -> String {
         }
         Some((name, _)) if name == Reason::SessionSuperseded.as_str() => {
             "; does another watcher run for a cluster of the same name?"
+        }
+        Some((name, _)) if name == Reason::Forbidden.as_str() => {
+            "; is --tls-cert the certificate of this cluster?"
         }
         Some((name, _)) if name == Reason::StaleFence.as_str() => {
             "; the scheduler has seen a later session of this cluster"

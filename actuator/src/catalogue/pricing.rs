@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use longshore_ec2_data::{Dataset, Region};
+use longshore_proto::types::v1::CapacityType;
 
 use crate::cloud::SpotPrice;
 
@@ -63,6 +64,23 @@ impl Prices {
     #[must_use]
     pub fn date(&self) -> String {
         if self.on_demand.is_empty() { self.date.clone() } else { "live".to_owned() }
+    }
+
+    /// What an instance costs, by how it is bought, in millionths of a US dollar an hour.
+    #[must_use]
+    pub fn micro_usd_per_hour(
+        &self,
+        instance_type: &str,
+        zone: &str,
+        capacity_type: CapacityType,
+    ) -> Option<i64> {
+        let price = match capacity_type {
+            CapacityType::Spot => self.spot(instance_type, zone),
+            CapacityType::Unspecified | CapacityType::OnDemand | CapacityType::Reserved => {
+                self.on_demand(instance_type)
+            }
+        };
+        price.map(|price| price.micro_usd_per_hour)
     }
 
     /// On-demand price of a type.

@@ -67,6 +67,8 @@ pub struct Image {
     pub created: String,
     /// True when its owner has deprecated it.
     pub deprecated: bool,
+    /// Its owner, as account and, where there is one, as alias.
+    pub owners: Vec<String>,
 }
 
 /// What EKS says of a cluster; empty where it says nothing.

@@ -146,5 +146,10 @@ fn image(found: &aws_sdk_ec2::types::Image, now: jiff::Timestamp) -> Option<Imag
         arch: arch.to_owned(),
         created: found.creation_date().unwrap_or_default().to_owned(),
         deprecated: deprecated.is_some_and(|time| time <= now),
+        owners: [found.owner_id(), found.image_owner_alias()]
+            .into_iter()
+            .flatten()
+            .map(str::to_owned)
+            .collect(),
     })
 }

@@ -5,6 +5,8 @@
 
 use std::sync::{Arc, PoisonError};
 
+use longshore_proto::capacity::v1::AuditEntry;
+use longshore_proto::time::time_ms;
 use tokio::sync::oneshot;
 
 use super::{
@@ -24,6 +26,9 @@ pub type Edit = Box<dyn FnOnce(&Book, &mut Draft) -> Reply + Send>;
 /// Is shown every draft once it is recorded, with the book that has absorbed it.
 pub type Observer = Box<dyn Fn(&Book, &Draft) + Send + Sync>;
 
+/// Says what a draft does to a book, for the audit record that is written with it.
+pub type Witness = Box<dyn Fn(&Book, &Draft) -> Vec<AuditEntry> + Send + Sync>;
+
 /// An edit that waits.
 pub struct Command {
     pub(super) claimant: Option<Claimant>,
@@ -40,16 +45,19 @@ pub async fn run(
     backlog: Backlog,
     store: Store,
     term: Term,
-    observer: Observer,
+    (witness, observer): (Witness, Observer),
 ) -> Result<(), StoreError> {
-    Writer { backlog, store, term, observer, doubtful: false }.run().await
+    Writer { backlog, store, term, witness, observer, audited: 0, doubtful: false }.run().await
 }
 
 struct Writer {
     backlog: Backlog,
     store: Store,
     term: Term,
+    witness: Witness,
     observer: Observer,
+    /// Entries of the audit record in this term.
+    audited: u64,
     /// True after a write whose outcome is unknown.
     doubtful: bool,
 }
@@ -95,7 +103,7 @@ impl Writer {
     }
 
     /// Drafts what is not refused outright.
-    fn draft(&self, group: Vec<Command>) -> (Draft, Vec<Reply>) {
+    fn draft(&mut self, group: Vec<Command>) -> (Draft, Vec<Reply>) {
         let book = self.backlog.book.read().unwrap_or_else(PoisonError::into_inner);
         let mut draft = Draft::default();
         let mut replies = Vec::with_capacity(group.len());
@@ -108,6 +116,12 @@ impl Writer {
                 // A caller that went away does not want the answer.
                 Err(stale) => drop(command.refusal.send(stale)),
             }
+        }
+        draft.audit.extend((self.witness)(&book, &draft));
+        for entry in &mut draft.audit {
+            self.audited += 1;
+            let at = entry.time.as_ref().map_or(0, time_ms);
+            entry.entry_id = audit_id(at, self.term.revision, self.audited);
         }
         (draft, replies)
     }
@@ -143,6 +157,17 @@ impl Writer {
         self.doubtful = false;
         Ok(())
     }
+}
+
+/// Id of an entry of the audit record: in order of time, and no two alike.
+fn audit_id(at_ms: i64, term: i64, number: u64) -> String {
+    format!("{:015}-{term}-{number:08}", at_ms.max(0))
+}
+
+/// Id before which all entries are older than a time.
+#[must_use]
+pub fn audit_id_at(at_ms: i64) -> String {
+    format!("{:015}", at_ms.max(0))
 }
 
 fn refuse(group: Vec<Command>, error: &LedgerError) {

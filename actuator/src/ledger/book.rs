@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use longshore_proto::capacity::v1::AuditEntry;
 use prost::Message;
 
 use super::entry::{BATCH_BYTES_MAX, BATCH_ENTRIES_MAX, Batch, FenceStep, Key};
@@ -61,6 +62,8 @@ impl Book {
             Key::Batch(id) => {
                 self.batches.insert(id.clone(), Arc::new(decode(value)?));
             }
+            // Read by those who ask for it, and by nothing that decides.
+            Key::Audit(_) => {}
         }
         Ok(())
     }
@@ -135,6 +138,15 @@ fn decode<M: Message + Default>(value: &[u8]) -> Result<M, String> {
     M::decode(value).map_err(|error| error.to_string())
 }
 
+/// Who asks for what a draft does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Author {
+    /// Who sent it.
+    pub caller: String,
+    /// Plan.
+    pub plan_id: String,
+}
+
 /// Changes on top of a book, not recorded yet.
 #[derive(Clone, Debug, Default)]
 pub struct Draft {
@@ -148,6 +160,10 @@ pub struct Draft {
     pub dropped: BTreeSet<String>,
     /// Calls for several launches that change; `None` forgets.
     pub batches: BTreeMap<String, Option<Arc<BatchRecord>>>,
+    /// Who asks for it; none when nobody but the actuator itself does.
+    pub author: Option<Author>,
+    /// Entries of the audit record.
+    pub audit: Vec<AuditEntry>,
 }
 
 impl Draft {
@@ -192,6 +208,7 @@ impl Draft {
             && self.fence.is_none()
             && self.dropped.is_empty()
             && self.batches.is_empty()
+            && self.audit.is_empty()
     }
 
     /// The draft in parts that a store takes. The fence is in each, so that a writer who loses its
@@ -204,7 +221,7 @@ impl Draft {
         let mut part = Draft { fence: self.fence.clone(), ..Draft::default() };
         let mut bytes = 0;
         let (mut launches, mut clusters) = (self.launches.into_iter(), self.clusters.into_iter());
-        let mut batches = self.batches.into_iter();
+        let (mut batches, mut audit) = (self.batches.into_iter(), self.audit.into_iter());
         loop {
             if let Some(id) = dropped.pop_first() {
                 part.dropped.insert(id);
@@ -217,6 +234,9 @@ impl Draft {
             } else if let Some((id, batch)) = batches.next() {
                 bytes += batch.as_ref().map_or(0, |batch| batch.encoded_len());
                 part.batches.insert(id, batch);
+            } else if let Some(entry) = audit.next() {
+                bytes += entry.encoded_len();
+                part.audit.push(entry);
             } else {
                 parts.push(part);
                 return parts;
@@ -224,6 +244,7 @@ impl Draft {
             let entries = part.launches.len()
                 + part.clusters.len()
                 + part.batches.len()
+                + part.audit.len()
                 + 2 * part.dropped.len();
             if entries >= BATCH_ENTRIES_MAX || bytes >= BATCH_BYTES_MAX / 2 {
                 let fence =
@@ -253,7 +274,11 @@ impl Draft {
             let value = batch.as_ref().map(|batch| batch.encode_to_vec());
             (Key::Batch(id.clone()), value)
         });
-        let entries = launches.chain(clusters).chain(dropped).chain(batches).collect();
+        let audit = self
+            .audit
+            .iter()
+            .map(|entry| (Key::Audit(entry.entry_id.clone()), Some(entry.encode_to_vec())));
+        let entries = launches.chain(clusters).chain(dropped).chain(batches).chain(audit).collect();
         Batch { entries, fence: self.fence.clone() }
     }
 }

@@ -31,6 +31,8 @@ pub enum Key {
     Fence(String),
     /// A call for several launches, by its id.
     Batch(String),
+    /// An entry of the audit record, by its id.
+    Audit(String),
 }
 
 /// A change of a cluster's fence.

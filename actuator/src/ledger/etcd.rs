@@ -3,7 +3,7 @@
 //! Invariant: every transaction compares the creation revision of the leader's campaign key, so a
 //! deposed leader cannot write even before it has noticed.
 
-use etcd_client::{Compare, CompareOp, GetOptions, Txn, TxnOp, TxnOpResponse};
+use etcd_client::{Compare, CompareOp, DeleteOptions, GetOptions, Txn, TxnOp, TxnOpResponse};
 use longshore_runtime::planted;
 use prost::Message;
 use tonic::Code;
@@ -69,6 +69,40 @@ impl EtcdStore {
         }
     }
 
+    /// Entries of the audit record after one, so many at the most.
+    ///
+    /// # Errors
+    /// When etcd does not answer.
+    pub async fn audit(&self, after: &str, count: usize) -> Result<Vec<Vec<u8>>, StoreError> {
+        let from = [self.audit_path(after).as_bytes(), b"\0"].concat();
+        let limit = i64::try_from(count).unwrap_or(i64::MAX);
+        // One past every key in the folder: the slash replaced by its successor.
+        let options =
+            GetOptions::new().with_range(format!("{}audit0", self.prefix)).with_limit(limit);
+        let read = self.members.ask(async |mut client| client.get(from, Some(options)).await);
+        let page = Box::pin(read).await.map_err(unavailable)?;
+        Ok(page.kvs().iter().map(|entry| entry.value().to_vec()).collect())
+    }
+
+    /// Forgets the entries of the audit record before one.
+    ///
+    /// # Errors
+    /// When the term is over or etcd does not answer.
+    pub async fn forget_audit(&self, term: &Term, before: &str) -> Result<(), StoreError> {
+        let leads = Compare::create_revision(term.key.clone(), CompareOp::Equal, term.revision);
+        let range = DeleteOptions::new().with_range(self.audit_path(before));
+        let delete = TxnOp::delete(self.audit_path(""), Some(range));
+        let transaction = Txn::new().when([leads]).and_then([delete]);
+        let write = self.members.ask(async |mut client| client.txn(transaction).await);
+        let answer = Box::pin(write).await.map_err(unavailable)?;
+        let over = StoreError::Deposed { term: term.revision };
+        if answer.succeeded() { Ok(()) } else { Err(over) }
+    }
+
+    fn audit_path(&self, id: &str) -> String {
+        self.path(&Key::Audit(id.to_owned()))
+    }
+
     /// Records a batch.
     ///
     /// # Errors
@@ -107,6 +141,7 @@ impl EtcdStore {
             Key::Cluster(id) => format!("{}cluster/{id}", self.prefix),
             Key::Fence(id) => format!("{}fence/{id}", self.prefix),
             Key::Batch(id) => format!("{}batch/{id}", self.prefix),
+            Key::Audit(id) => format!("{}audit/{id}", self.prefix),
         }
     }
 }

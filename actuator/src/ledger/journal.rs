@@ -89,6 +89,12 @@ impl JournaledStore {
         Ok(self.memory.load())
     }
 
+    /// Entries of the audit record after one, so many at the most: those of this process.
+    #[must_use]
+    pub fn audit(&self, after: &str, count: usize) -> Vec<Vec<u8>> {
+        self.memory.audit(after, count)
+    }
+
     /// Makes the journal hold these pages instead of those.
     async fn put_right(&self, known: &Pages, kept: &Pages) -> Result<(), StoreError> {
         let stray = kept.keys().filter(|name| !known.contains_key(*name));

@@ -3,6 +3,7 @@
 //! Invariant: compares the same things etcd would, so a deposed writer is refused here too.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use prost::Message;
@@ -10,6 +11,9 @@ use prost::Message;
 use super::entry::{Batch, Key, StoreError};
 use super::record::FenceRecord;
 use crate::election::Term;
+
+/// Entries of the audit record that are kept: some megabytes, and days of a cluster.
+const AUDIT_KEPT: usize = 10_000;
 
 /// Entries in memory. Clones share them.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +26,7 @@ struct Inner {
     term: i64,
     revision: u64,
     entries: BTreeMap<Key, Vec<u8>>,
+    audit: BTreeMap<String, Vec<u8>>,
 }
 
 impl MemoryStore {
@@ -40,6 +45,13 @@ impl MemoryStore {
     #[must_use]
     pub fn get(&self, key: &Key) -> Option<Vec<u8>> {
         self.lock().entries.get(key).cloned()
+    }
+
+    /// Entries of the audit record after one, so many at the most.
+    #[must_use]
+    pub fn audit(&self, after: &str, count: usize) -> Vec<Vec<u8>> {
+        let range = (Bound::Excluded(after.to_owned()), Bound::Unbounded);
+        self.lock().audit.range(range).map(|(_, value)| value.clone()).take(count).collect()
     }
 
     /// Takes entries in that are recorded elsewhere.
@@ -66,10 +78,14 @@ impl MemoryStore {
             inner.entries.insert(Key::Fence(step.cluster_id), step.to.encode_to_vec());
         }
         for (key, value) in batch.entries {
-            match value {
-                Some(value) => inner.entries.insert(key, value),
-                None => inner.entries.remove(&key),
+            match (key, value) {
+                (Key::Audit(id), Some(value)) => inner.audit.insert(id, value),
+                (key, Some(value)) => inner.entries.insert(key, value),
+                (key, None) => inner.entries.remove(&key),
             };
+        }
+        while inner.audit.len() > AUDIT_KEPT {
+            inner.audit.pop_first();
         }
         inner.revision += 1;
         Ok(inner.revision)

@@ -100,6 +100,9 @@ pub struct LaunchRecord {
     /// the same way again, by the same token.
     #[prost(bool, tag = "23")]
     pub alone: bool,
+    /// Who sent the plan that asked for it.
+    #[prost(string, tag = "24")]
+    pub caller: String,
 }
 
 /// A call for several launches, byte for byte as it is made and made again.

@@ -32,6 +32,29 @@ impl Store {
         }
     }
 
+    /// Entries of the audit record after one, so many at the most, oldest first.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn audit(&self, after: &str, count: usize) -> Result<Vec<Vec<u8>>, StoreError> {
+        match self {
+            Self::Memory(store) => Ok(store.audit(after, count)),
+            Self::Journaled(store) => Ok(store.audit(after, count)),
+            Self::Etcd(store) => store.audit(after, count).await,
+        }
+    }
+
+    /// Forgets the entries of the audit record before one. Memory keeps a number of them instead.
+    ///
+    /// # Errors
+    /// When the term is over or the store does not answer.
+    pub async fn forget_audit(&self, term: &Term, before: &str) -> Result<(), StoreError> {
+        match self {
+            Self::Memory(_) | Self::Journaled(_) => Ok(()),
+            Self::Etcd(store) => store.forget_audit(term, before).await,
+        }
+    }
+
     /// Records a batch on behalf of a term and returns the revision it is recorded at.
     ///
     /// # Errors

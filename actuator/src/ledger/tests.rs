@@ -18,7 +18,8 @@ fn open(store: &MemoryStore, revision: i64) -> World {
     let term = Term { key: b"leader".to_vec(), revision };
     let kind = Store::Memory(store.clone());
     #[allow(clippy::disallowed_methods, reason = "a test awaits the task's result itself")]
-    let task = tokio::spawn(run(backlog, kind, term, Box::new(|_, _| {})));
+    let task =
+        tokio::spawn(run(backlog, kind, term, (Box::new(|_, _| Vec::new()), Box::new(|_, _| {}))));
     World { ledger, store: store.clone(), task }
 }
 

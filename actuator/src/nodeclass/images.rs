@@ -14,6 +14,8 @@ use crate::ec2::{Alias, ImageParameter, Variant};
 
 /// Field that selects images.
 const FIELD: &str = "spec.amiSelectorTerms";
+/// Owner of images that AWS publishes, by its alias.
+const ALIASES_OWNER: &str = "amazon";
 
 /// An image and the machines it is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +28,8 @@ pub struct ClassImage {
     pub arch: String,
     /// Machines it is for; none means all of the architecture.
     pub variant: Option<Variant>,
+    /// Its owner, as account and as alias; empty when unknown.
+    pub owners: Vec<String>,
 }
 
 impl ClassImage {
@@ -88,6 +92,7 @@ fn template_images() -> Vec<ClassImage> {
         name: "of the launch template".to_owned(),
         arch: arch.to_owned(),
         variant: None,
+        owners: Vec::new(),
     };
     vec![image("amd64"), image("arm64")]
 }
@@ -141,12 +146,14 @@ async fn with_names(
     };
     let terms: Vec<_> = named.iter().map(term).collect();
     let images = explainer.cloud.images(&terms).await.unwrap_or_default();
-    let names: BTreeMap<_, _> = images.into_iter().map(|image| (image.id, image.name)).collect();
-    let classed = named.into_iter().map(|(parameter, id)| ClassImage {
-        name: names.get(&id).cloned().unwrap_or_default(),
-        id,
-        arch: parameter.arch.to_owned(),
-        variant: Some(parameter.variant),
+    let mut known: BTreeMap<_, _> =
+        images.into_iter().map(|image| (image.id, (image.name, image.owners))).collect();
+    let classed = named.into_iter().map(|(parameter, id)| {
+        // What AWS publishes under an alias is its own.
+        let unnamed = || (String::new(), vec![ALIASES_OWNER.to_owned()]);
+        let (name, owners) = known.remove(&id).unwrap_or_else(unnamed);
+        let (arch, variant) = (parameter.arch.to_owned(), Some(parameter.variant));
+        ClassImage { id, name, arch, variant, owners }
     });
     classed.collect()
 }
@@ -166,8 +173,8 @@ fn preferred(mut images: Vec<Image>) -> Vec<ClassImage> {
     let mut by_arch: BTreeMap<String, ClassImage> = BTreeMap::new();
     for image in images {
         let arch = image.arch.clone();
-        let classed =
-            ClassImage { id: image.id, name: image.name, arch: image.arch, variant: None };
+        let Image { id, name, owners, .. } = image;
+        let classed = ClassImage { id, name, arch: image.arch, variant: None, owners };
         by_arch.entry(arch).or_insert(classed);
     }
     by_arch.into_values().collect()
@@ -196,6 +203,7 @@ mod tests {
             arch: arch.to_owned(),
             created: created.to_owned(),
             deprecated,
+            owners: vec!["111122223333".to_owned()],
         }
     }
 
@@ -219,6 +227,7 @@ mod tests {
             name: String::new(),
             arch: "amd64".to_owned(),
             variant,
+            owners: Vec::new(),
         };
         let table = [
             ("m5.large", None, true),

@@ -5,7 +5,7 @@
 
 mod end;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use longshore_proto::capacity::v1::{ApplyPlanRequest, ApplyPlanResponse, Refusal};
 use longshore_proto::launch_id;
@@ -19,9 +19,14 @@ use tonic::Status;
 
 use super::cluster::SEEN_STEP_MS;
 use super::{claimant, malformed, refusal};
+use crate::audit::Refused;
+use crate::catalogue::MarketView;
 use crate::cloud::{Found, Instance};
-use crate::leader::Leader;
-use crate::ledger::{Book, ClusterRecord, Draft, Key, LaunchRecord, Phase, RECORD_BYTES_MAX};
+use crate::leader::{Leader, lock};
+use crate::ledger::{
+    Author, Book, ClusterRecord, Draft, Failure, Key, LaunchRecord, Move, Phase, RECORD_BYTES_MAX,
+};
+use crate::policy::{Denied, Fleet, Limits, Rates, Running};
 use crate::reconcile::SKEW_MAX_MS;
 
 /// Launches of a cluster that may be under way: several times the nodes of the largest plan.
@@ -29,7 +34,8 @@ const PENDING_PER_CLUSTER_MAX: usize = 5000;
 
 /// What the request amounts to, once it is checked.
 struct Plan {
-    plan_id: String,
+    /// Who sent it, and its id.
+    author: Author,
     cluster_id: String,
     expire_ms: i64,
     now_ms: i64,
@@ -43,15 +49,60 @@ struct Plan {
     terminations: Vec<(Termination, Option<Instance>)>,
     /// What EC2 says by id of instances that neither inventory nor ledger knows.
     found: Found,
+    /// What the cluster may have.
+    limits: Limits,
+    /// What is sold, and for how much.
+    market: Arc<MarketView>,
+    /// What its instances cost.
+    running: Running,
+    /// What the cluster has.
+    has: Fleet,
+    /// How fast it has got that.
+    rates: Arc<Mutex<Rates>>,
 }
 
 pub async fn apply(
     leader: &Leader,
     request: ApplyPlanRequest,
+    caller: String,
 ) -> Result<ApplyPlanResponse, Status> {
-    let claimant = claimant(request.fence.clone()).map_err(|status| *status)?;
+    let claimant = claimant(request.fence.clone(), leader.now_ms()).map_err(|status| *status)?;
     check(&request).map_err(|problem| malformed(format!("plan {}: {problem}", request.plan_id)))?;
     let now_ms = leader.now_ms();
+    let expire_ms = in_time(&request, now_ms)?;
+    let policy = leader.context.policies.now();
+    let allowed = policy.of(&claimant.cluster_id).cloned();
+    let market = leader.market.borrow().clone();
+    let limits = allowed.map_err(|denied| Reason::Forbidden.status(denied.to_string()))?;
+    let terminations = end::with_instances(leader, request.terminations);
+    let found = end::look_up(leader, &terminations).await;
+    let refused = Arc::clone(&leader.refused);
+    let plan = Plan {
+        author: Author { caller, plan_id: request.plan_id },
+        cluster_id: claimant.cluster_id.clone(),
+        expire_ms,
+        now_ms,
+        room: 0,
+        fresh_from: leader.fresh_from(&claimant),
+        launches: request.launches,
+        terminations,
+        found,
+        limits,
+        running: Running::of(&leader.inventory.borrow(), &claimant.cluster_id, &market.prices),
+        market,
+        has: Fleet::default(),
+        rates: Arc::clone(&leader.rates),
+    };
+    let edit = move |book: &Book, draft: &mut Draft| {
+        plan.touch(book, draft);
+        plan.on_record(book, draft, &refused)
+    };
+    let (refusals, revision) = leader.ledger.edit(Some(claimant), edit).await.map_err(refusal)?;
+    Ok(ApplyPlanResponse { revision, refusals })
+}
+
+/// When a plan expires, which it has not yet.
+fn in_time(request: &ApplyPlanRequest, now_ms: i64) -> Result<i64, Status> {
     let expire_ms = request.expire_time.as_ref().map_or(i64::MAX, time_ms);
     let late = now_ms.saturating_sub(expire_ms);
     if late >= 0 {
@@ -63,29 +114,11 @@ pub async fn apply(
     }
     // The fence keeps old plans out; another host's clock only those that are old beyond all doubt.
     let bound = if planted::is("S23") { 0 } else { SKEW_MAX_MS };
-    if late >= bound {
-        let message = format!("plan {} expired {late} ms ago; plan again", request.plan_id);
-        return Err(Reason::PlanExpired.status(message));
+    if late < bound {
+        return Ok(expire_ms);
     }
-    let terminations = end::with_instances(leader, request.terminations);
-    let found = end::look_up(leader, &terminations).await;
-    let plan = Plan {
-        plan_id: request.plan_id,
-        cluster_id: claimant.cluster_id.clone(),
-        expire_ms,
-        now_ms,
-        room: 0,
-        fresh_from: leader.fresh_from(&claimant),
-        launches: request.launches,
-        terminations,
-        found,
-    };
-    let edit = move |book: &Book, draft: &mut Draft| {
-        plan.touch(book, draft);
-        plan.draft(book, draft)
-    };
-    let (refusals, revision) = leader.ledger.edit(Some(claimant), edit).await.map_err(refusal)?;
-    Ok(ApplyPlanResponse { revision, refusals })
+    let message = format!("plan {} expired {late} ms ago; plan again", request.plan_id);
+    Err(Reason::PlanExpired.status(message))
 }
 
 fn check(request: &ApplyPlanRequest) -> Result<(), String> {
@@ -147,9 +180,20 @@ impl Plan {
         }
     }
 
+    /// Drafts it, with what is refused on record, and says who asks for what is done.
+    fn on_record(self, book: &Book, draft: &mut Draft, refused: &Mutex<Refused>) -> Vec<Refusal> {
+        let (cluster_id, author) = (self.cluster_id.clone(), self.author.clone());
+        let now_ms = self.now_ms;
+        let refusals = self.draft(book, draft);
+        draft.audit.extend(lock(refused).told(&refusals, (&cluster_id, &author), now_ms));
+        draft.author = Some(author);
+        refusals
+    }
+
     fn draft(mut self, book: &Book, draft: &mut Draft) -> Vec<Refusal> {
         let pending = book.in_phase(Phase::Pending).filter(|r| r.cluster_id == self.cluster_id);
         self.room = PENDING_PER_CLUSTER_MAX.saturating_sub(pending.count());
+        self.has = Fleet::of(book, &self.cluster_id, &self.market.prices, &self.running);
         let launches = std::mem::take(&mut self.launches);
         let terminations = std::mem::take(&mut self.terminations);
         let launches: Vec<_> =
@@ -177,8 +221,10 @@ impl Plan {
         if let Err(message) = self.known_class(book, &launch) {
             return Some(refuse(launch.launch_id, Reason::UnknownNodeClass, message));
         }
+        let denied = self.permit(&launch).err();
         let mut record = LaunchRecord::new(launch, &self.cluster_id, self.expire_ms, self.now_ms);
-        record.plan_id.clone_from(&self.plan_id);
+        record.plan_id.clone_from(&self.author.plan_id);
+        record.caller.clone_from(&self.author.caller);
         let epoch = launch_id::session_epoch(record.launch_id());
         record.alone = self.fresh_from.is_some_and(|from| epoch.is_none_or(|epoch| epoch < from));
         let bytes = record.encoded_len();
@@ -187,9 +233,20 @@ impl Plan {
             let message = format!("its record is {bytes} bytes; send fewer labels or candidates");
             return Some(refuse(record.launch_id().to_owned(), Reason::MessageTooLarge, message));
         }
+        let id = record.launch_id().to_owned();
         draft.put(record);
         self.room -= 1;
-        None
+        // Recorded as failed, not refused: so it reaches those who wait for the node.
+        let step = denied.map(|denied| Move::Fail(failure(&denied)))?;
+        let illegal = draft.step(book, &id, &step, self.now_ms).err()?;
+        Some(refuse(id, Reason::LaunchMismatch, illegal.to_string()))
+    }
+
+    /// Whether the cluster may have a launch, which is then counted as its own.
+    fn permit(&mut self, launch: &Launch) -> Result<(), Denied> {
+        let Self { limits, cluster_id, has, market, rates, now_ms, .. } = self;
+        limits.launch(cluster_id, launch, has, &market.prices)?;
+        lock(rates).launch(limits, cluster_id, *now_ms)
     }
 
     fn known_class(&self, book: &Book, launch: &Launch) -> Result<(), String> {
@@ -223,6 +280,12 @@ fn frozen(book: &Book, launch_id: &str) -> Option<Refusal> {
          alone until a version that can read it leads, or the record is deleted from etcd"
     );
     Some(refuse(launch_id.to_owned(), Reason::Frozen, message))
+}
+
+/// A launch that the policy does not let through.
+fn failure(denied: &Denied) -> Failure {
+    let retryable = matches!(denied, Denied::Not { .. });
+    Failure { reason: "DENIED_BY_POLICY".to_owned(), message: denied.to_string(), retryable }
 }
 
 fn refuse(id: String, reason: Reason, message: String) -> Refusal {

@@ -35,7 +35,7 @@ pub async fn put(
     leader: &Leader,
     request: PutClusterRequest,
 ) -> Result<PutClusterResponse, Status> {
-    let claimant = claimant(request.fence).map_err(|status| *status)?;
+    let claimant = claimant(request.fence, leader.now_ms()).map_err(|status| *status)?;
     let facts = request.cluster.ok_or_else(|| malformed("cluster is missing"))?;
     if facts.name.is_empty() {
         return Err(malformed("cluster.name is empty"));
@@ -51,6 +51,8 @@ pub async fn put(
         return Err(Reason::ClusterMismatch.status(message));
     }
     let cluster_id = claimant.cluster_id.clone();
+    let allowed = leader.context.policies.now().of(&cluster_id).map(drop);
+    allowed.map_err(|denied| Reason::Forbidden.status(denied.to_string()))?;
     let seen_ms = leader.now_ms();
     let record = ClusterRecord { facts: Some(facts), node_classes: request.node_classes, seen_ms };
     check_size(&cluster_id, &record).map_err(|status| *status)?;

@@ -13,6 +13,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::leader::{Classes, Leader};
 use crate::nodeclass::{Resolved, resolve};
+use crate::policy;
 
 /// Classes resolved at the same time; each takes a handful of calls.
 const CLASSES_AT_ONCE: usize = 4;
@@ -90,6 +91,11 @@ async fn resolve_all(
                 let cluster = (work.cluster_id.as_str(), &work.facts);
                 let resolving = resolve(leader.cloud(), &place, cluster, &work.class);
                 let resolved = timeout(RESOLVED_WITHIN, resolving).await.ok();
+                let policy = leader.context.policies.now();
+                let resolved = resolved.map(|mut resolved| {
+                    policy::confine(&mut resolved, policy.of(&work.cluster_id));
+                    resolved
+                });
                 if resolved.is_none() {
                     tracing::warn!(class = work.class.name, "AWS does not answer about the class");
                 }

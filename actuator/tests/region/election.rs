@@ -74,7 +74,7 @@ fn program(region: &RegionHandle, etcd: &str) -> (Process, String) {
         .unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let address = lines.find_map(|line| {
-        line.unwrap().split_once("listening addr=").map(|(_, address)| address.trim().to_owned())
+        line.unwrap().split_once("listening address=").map(|(_, address)| address.trim().to_owned())
     });
     // Keeps reading, so that the program never waits for its log.
     std::thread::spawn(move || lines.for_each(drop));

@@ -114,7 +114,7 @@ impl Actuator {
         let cloud: Arc<dyn Cloud> = Arc::new(aws(region, key, &platform.clock).await);
         let own = ["x", "--region", REGION, "--inventory-interval", "200ms"];
         let args = Args::parse_from(own.iter().chain(more));
-        let mut config = Config::try_from(args.actuator).unwrap();
+        let mut config = Config::try_from(args).unwrap();
         // As with a ledger in etcd, so that calls for several go over the wire.
         config.tuning.sharing = Sharing::All;
         let supervisor = Supervisor::new(CancellationToken::new(), platform);

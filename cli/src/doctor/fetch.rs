@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use futures::future::join_all;
+use kube::Client;
 use kube::api::{Api, ListParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
-use kube::{Client, Config};
 use longshore_runtime::clock::Clock;
 use serde_json::Value;
 
@@ -69,7 +68,7 @@ const SOURCES: [Source; 15] = [
 /// # Errors
 /// When there is no usable kubeconfig, or the API server cannot be reached.
 pub async fn fetch(args: &DoctorArgs) -> anyhow::Result<Facts> {
-    let client = client(args).await?;
+    let client = args.access.client().await?;
     client
         .apiserver_version()
         .await
@@ -81,21 +80,6 @@ pub async fn fetch(args: &DoctorArgs) -> anyhow::Result<Facts> {
     }
     facts.put_now(Clock::system().now());
     Ok(facts)
-}
-
-async fn client(args: &DoctorArgs) -> anyhow::Result<Client> {
-    let options =
-        KubeConfigOptions { context: args.context.clone(), ..KubeConfigOptions::default() };
-    let config = match &args.kubeconfig {
-        Some(file) => {
-            let read = Kubeconfig::read_from(file);
-            let read = read.with_context(|| format!("--kubeconfig {}", file.display()))?;
-            Config::from_custom_kubeconfig(read, &options).await?
-        }
-        None if args.context.is_some() => Config::from_kubeconfig(&options).await?,
-        None => Config::infer().await.context("no kubeconfig is found; give --kubeconfig")?,
-    };
-    Ok(Client::try_from(config)?)
 }
 
 async fn read(client: &Client, source: &Source) -> Fetched {

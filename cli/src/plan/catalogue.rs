@@ -52,6 +52,7 @@ fn resolved(class: &NodeClass, region: &Region) -> Resolved {
         name: String::new(),
         arch: arch.as_str().to_owned(),
         variant: None,
+        owners: Vec::new(),
     };
     let subnets = region.zones().iter().map(|zone| Subnet {
         id: String::new(),

@@ -7,6 +7,7 @@
 //! ends, since its ledger in memory may not outlive it. Until it has ended it does nothing in the
 //! cloud without the Lease either.
 
+pub mod announce;
 pub mod journal;
 
 use std::sync::Arc;
@@ -14,16 +15,21 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use longshore_actuator::cloud::{Cloud, Permit};
-use longshore_actuator::{Sharing, Sole, Tuning};
+use longshore_actuator::policy::PolicyArgs;
+use longshore_actuator::{EtcdArgs, Sharing, Sole, Tuning};
+use longshore_runtime::backoff::BackoffPolicy;
+use longshore_runtime::listener::Listener;
 use longshore_runtime::metrics::Metrics;
-use longshore_runtime::net::Listener;
-use longshore_runtime::tasks::Supervisor;
+use longshore_runtime::server::{AccessArgs, GrpcServer};
+use longshore_runtime::tasks::{OnError, Supervisor};
 use longshore_scheduler::settings::Settings;
+use longshore_scheduler::{Apart, Doors};
 use longshore_watcher::counters::Counters;
 use longshore_watcher::lease::Tenure;
-use longshore_watcher::{Duty, Watcher};
+use longshore_watcher::{Duty, Watcher, bounded};
 use tokio::sync::watch;
 
+use announce::Announcement;
 use journal::ConfigMapJournal;
 
 /// Life of a leader's lease in etcd; there is no etcd here, so it bounds nothing.
@@ -39,6 +45,8 @@ pub struct Parts {
     pub settings: Settings,
     /// Time between two listings of instances while any is starting or ending; longer otherwise.
     pub inventory_interval: Duration,
+    /// Whom it answers at [`Ground::planning`].
+    pub access: AccessArgs,
 }
 
 /// What they stand on.
@@ -51,6 +59,11 @@ pub struct Ground {
     pub scheduler: Listener,
     /// Where the scheduler finds the actuator; in this process alone.
     pub actuator: Listener,
+    /// Where others have plans computed and explained, and look on at the region; nowhere when
+    /// absent.
+    pub planning: Option<Listener>,
+    /// The Service by which they come; none when they know the address.
+    pub announcement: Option<Announcement>,
     /// What is counted, and whether the process is ready.
     pub metrics: Metrics,
 }
@@ -60,16 +73,18 @@ pub struct Ground {
 /// # Errors
 /// When the address of the scheduler is not one.
 pub async fn start(parts: Parts, ground: Ground, supervisor: &Supervisor) -> anyhow::Result<()> {
-    let Parts { watcher: config, settings, inventory_interval } = parts;
-    let Ground { cloud, client, scheduler, actuator, metrics } = ground;
+    let Parts { watcher: config, settings, inventory_interval, access } = parts;
+    let Ground { cloud, client, scheduler, actuator, planning, announcement, metrics } = ground;
     let listening = actuator.address().context("the actuator's listener has no address")?;
     let told = longshore_actuator::Config {
         region: config.region.clone(),
         listen: listening,
         metrics_listen: None,
-        etcd_endpoints: Vec::new(),
+        etcd: EtcdArgs::default(),
         advertise: None,
         lease_seconds: LEASE_SECONDS,
+        access: AccessArgs::default(),
+        policy: PolicyArgs::default(),
         tuning: Tuning {
             inventory_interval,
             // The watcher names it with the cluster's facts.
@@ -81,9 +96,12 @@ pub async fn start(parts: Parts, ground: Ground, supervisor: &Supervisor) -> any
     let counters = Counters::registered(&metrics);
     let watcher = Watcher::start_with(config, client, supervisor, counters).await?;
     let journal = ConfigMapJournal::new(&kept, &namespace, watcher.tenure.clone());
-    let sole = Sole { cloud, permit: permit(watcher.tenure), journal: Arc::new(journal) };
+    let tenure = watcher.tenure;
+    let sole = Sole { cloud, permit: permit(tenure.clone()), journal: Arc::new(journal) };
     let actuator = Actuator { config: told, listener: actuator, sole };
-    let term = Term { actuator, scheduler, settings, metrics };
+    let client = bounded::client(&kept, Some(tenure));
+    let announcing = announcement.map(|announcement| Announcing { announcement, client });
+    let term = Term { actuator, scheduler, planning, announcing, settings, access, metrics };
     supervisor.spawn_once("term", term.serve(watcher.duty, supervisor.clone()));
     Ok(())
 }
@@ -99,7 +117,10 @@ struct Actuator {
 struct Term {
     actuator: Actuator,
     scheduler: Listener,
+    planning: Option<Listener>,
+    announcing: Option<Announcing>,
     settings: Settings,
+    access: AccessArgs,
     metrics: Metrics,
 }
 
@@ -116,15 +137,24 @@ impl Term {
         begun?;
         let Actuator { config, listener, sole } = self.actuator;
         let metrics = &self.metrics;
-        let actuator =
+        let started =
             longshore_actuator::start_permitted(config, listener, sole, metrics, &supervisor)?;
+        let (actuator, onlookers) = (started.address, started.onlookers);
+        // Those who have plans computed may look on at the region as well.
+        let furnish = Box::new(|server: GrpcServer| server.with_service(onlookers));
+        let planning = self.planning.map(|listener| Apart { listener, furnish });
+        let doors = Doors { all: self.scheduler, planning };
         let planner = longshore_scheduler::args::Config {
             actuator_endpoints: vec![format!("http://{actuator}")],
             settings: self.settings,
             memory_mib: longshore_scheduler::memory::MIB_DEFAULT,
+            access: self.access,
         };
         let counters = longshore_scheduler::counters::Counters::registered(metrics);
-        longshore_scheduler::start_with(planner, self.scheduler, &supervisor, counters)?;
+        longshore_scheduler::start_with(planner, doors, &supervisor, counters)?;
+        if let Some(announcing) = self.announcing {
+            announcing.spawn(&supervisor);
+        }
         let over = duty.wait_for(|duty| *duty != Duty::Working);
         match token.run_until_cancelled(over).await {
             Some(_) if !token.is_cancelled() => anyhow::bail!(
@@ -132,6 +162,22 @@ impl Term {
             ),
             _ => Ok(()),
         }
+    }
+}
+
+/// Who says that this copy answers, and through what.
+struct Announcing {
+    announcement: Announcement,
+    client: kube::Client,
+}
+
+impl Announcing {
+    fn spawn(self, supervisor: &Supervisor) {
+        let told = Arc::new(self);
+        supervisor.spawn("announce", OnError::Restart(BackoffPolicy::NETWORK), move || {
+            let told = Arc::clone(&told);
+            async move { told.announcement.publish(&told.client).await }
+        });
     }
 }
 

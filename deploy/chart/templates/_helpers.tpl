@@ -64,6 +64,66 @@ annotations:
 {{- get $root.Values.settings $name | default (get $legacy $legacyName) -}}
 {{- end -}}
 
+{{/* Scheme of the hops between components. */}}
+{{- define "longshore.scheme" -}}
+{{- ternary "http" "https" (eq .Values.tls.mode "none") -}}
+{{- end -}}
+
+{{/* Secret with the certificate of a component; takes (list root component). */}}
+{{- define "longshore.tlsSecret" -}}
+{{- $root := index . 0 -}}
+{{- $component := index . 1 -}}
+{{- get $root.Values.tls.secrets $component | default (printf "%s-%s-tls" (include "longshore.name" $root) $component) -}}
+{{- end -}}
+
+{{/* Identity of a component, as its certificate carries it; takes (list root component). */}}
+{{- define "longshore.tlsIdentity" -}}
+{{- $root := index . 0 -}}
+{{- $settings := $root.Values.settings -}}
+{{- $place := printf "%s/%s" $settings.accountId $settings.region -}}
+{{- get (dict
+  "scheduler" "longshore://scheduler"
+  "actuator" (printf "longshore://actuator/%s" $place)
+  "watcher" (printf "longshore://cluster/%s/%s" $place (include "longshore.setting" (list $root "clusterName")))
+) (index . 1) -}}
+{{- end -}}
+
+{{/* Hosts that a component answers at, for clients that look at names; takes (list root component). */}}
+{{- define "longshore.tlsHosts" -}}
+{{- $root := index . 0 -}}
+{{- if eq (index . 1) "scheduler" -}}
+{{- $service := printf "%s-scheduler.%s" (include "longshore.name" $root) $root.Release.Namespace -}}
+{{- printf "%s %s.svc" $service $service }}{{ range $root.Values.planning.hosts }} {{ . }}{{ end -}}
+{{- else if eq (index . 1) "actuator" -}}
+{{- printf "*.%s-actuator.%s.svc" (include "longshore.name" $root) $root.Release.Namespace -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+Components that run here and have a certificate, as words. In standalone mode the three speak within
+the process; the certificate is that of the scheduler, for those who have plans computed.
+*/}}
+{{- define "longshore.tlsComponents" -}}
+{{- if ne .Values.tls.mode "none" -}}
+{{- if ne .Values.mode "split" -}}
+{{- if .Values.planning.enabled }}scheduler{{ end -}}
+{{- else -}}
+watcher
+{{- if not .Values.scheduler.endpoint }} scheduler{{ end -}}
+{{- if .Values.actuator.enabled }} actuator{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What other clients may do, as the programs read it. */}}
+{{- define "longshore.clients" -}}
+{{- $clients := list -}}
+{{- range $name, $rights := .Values.planning.clients -}}
+{{- $clients = append $clients (printf "%s=%s" $name (join "+" $rights)) -}}
+{{- end -}}
+{{- join "," $clients -}}
+{{- end -}}
+
 {{/* Endpoints of all actuators: the given ones, then those that run here. */}}
 {{- define "longshore.actuatorEndpoints" -}}
 {{- $endpoints := .Values.actuator.endpoints -}}
@@ -71,14 +131,15 @@ annotations:
 {{- $name := printf "%s-actuator" (include "longshore.name" .) -}}
 {{- range $index := until (int .Values.actuator.replicas) -}}
 {{- $host := printf "%s-%d.%s.%s.svc" $name $index $name $.Release.Namespace -}}
-{{- $endpoints = append $endpoints (printf "http://%s:7402" $host) -}}
+{{- $endpoints = append $endpoints (printf "%s://%s:7402" (include "longshore.scheme" $) $host) -}}
 {{- end -}}
 {{- end -}}
 {{- join "," $endpoints -}}
 {{- end -}}
 
 {{- define "longshore.schedulerEndpoint" -}}
-{{- $here := printf "http://%s-scheduler.%s.svc:7400" (include "longshore.name" .) .Release.Namespace -}}
+{{- $name := include "longshore.name" . -}}
+{{- $here := printf "%s://%s-scheduler.%s.svc:7400" (include "longshore.scheme" .) $name .Release.Namespace -}}
 {{- .Values.scheduler.endpoint | default $here -}}
 {{- end -}}
 
@@ -102,6 +163,19 @@ The environment of a program: the one place that knows what each of them reads. 
   "LONGSHORE_LOG_FORMAT" $values.telemetry.logFormat
   "LONGSHORE_METRICS_LISTEN" (printf "0.0.0.0:%d" (int $values.controller.metrics.port))
   "OTEL_EXPORTER_OTLP_ENDPOINT" $values.telemetry.otlpEndpoint -}}
+{{- if or (eq $values.tls.mode "none") $values.actuator.etcd.plaintext -}}
+{{- $env = set $env "LONGSHORE_ALLOW_PLAINTEXT" (ternary "true" "" (eq $values.mode "split")) -}}
+{{- end -}}
+{{- $component := ternary "scheduler" $program (eq $program "up") -}}
+{{- if has $component (splitList " " (include "longshore.tlsComponents" $root)) -}}
+{{- $env = merge $env (dict
+  "LONGSHORE_TLS_CERT" "/etc/longshore/tls/tls.crt"
+  "LONGSHORE_TLS_KEY" "/etc/longshore/tls/tls.key"
+  "LONGSHORE_TLS_CA" "/etc/longshore/tls/ca.crt") -}}
+{{- end -}}
+{{- if ne $program "watcher" -}}
+{{- $env = set $env "LONGSHORE_CLIENTS" (include "longshore.clients" $root) -}}
+{{- end -}}
 {{- if ne $program "scheduler" -}}
 {{- $env = set $env "LONGSHORE_REGION" $values.settings.region -}}
 {{- end -}}
@@ -114,8 +188,27 @@ The environment of a program: the one place that knows what each of them reads. 
 {{- $env = set $env "LONGSHORE_LISTEN" "0.0.0.0:7400" -}}
 {{- $env = set $env "LONGSHORE_ACTUATOR_ENDPOINTS" (include "longshore.actuatorEndpoints" $root) -}}
 {{- else if eq $program "actuator" -}}
-{{- $env = set $env "LONGSHORE_LISTEN" "0.0.0.0:7402" -}}
-{{- $env = set $env "LONGSHORE_ETCD_ENDPOINTS" (join "," $values.actuator.etcdEndpoints) -}}
+{{- $etcd := $values.actuator.etcd -}}
+{{- $env = merge $env (dict
+  "LONGSHORE_LISTEN" "0.0.0.0:7402"
+  "LONGSHORE_ETCD_ENDPOINTS" (join "," $values.actuator.etcdEndpoints)) -}}
+{{- if $values.actuator.policy -}}
+{{- $env = set $env "LONGSHORE_POLICY" "/etc/longshore/policy/policy.yaml" -}}
+{{- end -}}
+{{- if $etcd.secret -}}
+{{- $env = set $env "LONGSHORE_ETCD_CA" "/etc/longshore/etcd/ca.crt" -}}
+{{- end -}}
+{{- if $etcd.certificate -}}
+{{- $env = set $env "LONGSHORE_ETCD_CERT" "/etc/longshore/etcd/tls.crt" -}}
+{{- $env = set $env "LONGSHORE_ETCD_KEY" "/etc/longshore/etcd/tls.key" -}}
+{{- end -}}
+{{- if $etcd.user -}}
+{{- $env = set $env "LONGSHORE_ETCD_USER" $etcd.user -}}
+{{- $env = set $env "LONGSHORE_ETCD_PASSWORD_FILE" "/etc/longshore/etcd/password" -}}
+{{- end -}}
+{{- else if and (eq $program "up") $values.planning.enabled -}}
+{{- $env = set $env "LONGSHORE_LISTEN" "0.0.0.0:7400" -}}
+{{- $env = set $env "LONGSHORE_SERVICE" (printf "%s-scheduler" (include "longshore.name" $root)) -}}
 {{- end -}}
 {{- if has $program (list "up" "scheduler") -}}
 {{- $planning := $values.settings.planning -}}
@@ -142,23 +235,101 @@ The environment of a program: the one place that knows what each of them reads. 
   valueFrom:
     fieldRef:
       fieldPath: metadata.namespace
+{{- if and (eq $program "up") $values.planning.enabled }}
+- name: LONGSHORE_ADDRESS
+  valueFrom:
+    fieldRef:
+      fieldPath: status.podIP
+{{- end }}
 {{- else if eq $program "actuator" }}
 - name: POD_NAME
   valueFrom:
     fieldRef:
       fieldPath: metadata.name
 - name: LONGSHORE_ADVERTISE
-  value: http://$(POD_NAME).{{ include "longshore.name" $root }}-actuator.{{ $root.Release.Namespace }}.svc:7402
+  value: {{ include "longshore.scheme" $root }}://$(POD_NAME).{{ include "longshore.name" $root }}-actuator.{{ $root.Release.Namespace }}.svc:7402
 {{- end }}
 {{- with $values.controller.env }}
 {{ toYaml . }}
 {{- end }}
 {{- end -}}
 
-{{- define "longshore.image" -}}
-{{- with .Values.controller.image -}}
-{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}{{ with .digest }}@{{ . }}{{ end }}
+{{/* What speaks at a gRPC port, for those who look at Services. */}}
+{{- define "longshore.appProtocol" -}}
+{{- ternary "kubernetes.io/h2c" "https" (eq .Values.tls.mode "none") -}}
 {{- end -}}
+
+{{/* Metadata of what looks after certificates; takes (list root annotations). */}}
+{{- define "longshore.certificatesMetadata" -}}
+{{- include "longshore.metadata" (list (index . 0) "certificates") -}}
+{{- with index . 1 }}
+{{- if not (index $ 0).Values.additionalAnnotations }}
+annotations:
+{{- end }}
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* Pod that looks after certificates; takes (list root account command). */}}
+{{- define "longshore.certificatesPod" -}}
+{{- $root := index . 0 -}}
+metadata:
+  labels:
+    {{- include "longshore.labels" $root | nindent 4 }}
+    app.kubernetes.io/component: certificates
+spec:
+  restartPolicy: Never
+  serviceAccountName: {{ index . 1 }}
+  automountServiceAccountToken: true
+  {{- with $root.Values.imagePullSecrets }}
+  imagePullSecrets:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  securityContext:
+    runAsNonRoot: true
+    runAsUser: 65532
+    runAsGroup: 65532
+    seccompProfile:
+      type: RuntimeDefault
+  {{- with $root.Values.nodeSelector }}
+  nodeSelector:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with $root.Values.affinity }}
+  affinity:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with $root.Values.tolerations }}
+  tolerations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  containers:
+    - name: certificates
+      image: {{ include "longshore.image" (list $root "up") }}
+      imagePullPolicy: {{ $root.Values.imagePullPolicy }}
+      command: {{ toJson (index . 2) }}
+      resources:
+        requests:
+          cpu: 10m
+          memory: 32Mi
+        limits:
+          memory: 64Mi
+      securityContext:
+        allowPrivilegeEscalation: false
+        readOnlyRootFilesystem: true
+        capabilities:
+          drop: [ALL]
+{{- end -}}
+
+{{/* The image of a program, as in longshore.env; takes (list root program). */}}
+{{- define "longshore.image" -}}
+{{- $root := index . 0 -}}
+{{- $program := index . 1 -}}
+{{- $image := $root.Values.controller.image -}}
+{{- $alone := eq $program "up" -}}
+{{- $digest := $alone | ternary $image.digest (get (get $root.Values $program | default dict) "digest") -}}
+{{- $image.repository }}{{ if not $alone }}-{{ $program }}{{ end }}:{{ $image.tag | default $root.Chart.AppVersion -}}
+{{- with $digest }}@{{ . }}{{ end -}}
 {{- end -}}
 
 {{/*
@@ -221,7 +392,7 @@ spec:
   {{- end }}
   containers:
     - name: longshore
-      image: {{ include "longshore.image" $root }}
+      image: {{ include "longshore.image" (list $root .program) }}
       imagePullPolicy: {{ $root.Values.imagePullPolicy }}
       command: {{ toJson .command }}
       env:
@@ -265,12 +436,36 @@ spec:
       resources:
         {{- toYaml . | nindent 8 }}
       {{- end }}
-      {{- with $root.Values.controller.extraVolumeMounts }}
+      {{- $volumes := include "longshore.volumes" . | fromYaml }}
+      {{- with concat $volumes.mounts $root.Values.controller.extraVolumeMounts }}
       volumeMounts:
         {{- toYaml . | nindent 8 }}
       {{- end }}
-  {{- with $root.Values.extraVolumes }}
+  {{- with concat $volumes.volumes $root.Values.extraVolumes }}
   volumes:
     {{- toYaml . | nindent 4 }}
   {{- end }}
+{{- end -}}
+
+{{/* Secrets and policy of a component's pod, as volumes and where they are mounted; takes the dict of longshore.pod. */}}
+{{- define "longshore.volumes" -}}
+{{- $component := ternary "scheduler" .program (eq .program "up") -}}
+{{- $volumes := list -}}
+{{- $mounts := list -}}
+{{- if has $component (splitList " " (include "longshore.tlsComponents" .root)) -}}
+{{- $secret := include "longshore.tlsSecret" (list .root $component) -}}
+{{- $volumes = append $volumes (dict "name" "tls" "secret" (dict "secretName" $secret "defaultMode" 288)) -}}
+{{- $mounts = append $mounts (dict "name" "tls" "mountPath" "/etc/longshore/tls" "readOnly" true) -}}
+{{- end -}}
+{{- if and (eq .program "actuator") .root.Values.actuator.etcd.secret -}}
+{{- $secret := .root.Values.actuator.etcd.secret -}}
+{{- $volumes = append $volumes (dict "name" "etcd" "secret" (dict "secretName" $secret "defaultMode" 288)) -}}
+{{- $mounts = append $mounts (dict "name" "etcd" "mountPath" "/etc/longshore/etcd" "readOnly" true) -}}
+{{- end -}}
+{{- if and (eq .program "actuator") .root.Values.actuator.policy -}}
+{{- $name := printf "%s-actuator-policy" (include "longshore.name" .root) -}}
+{{- $volumes = append $volumes (dict "name" "policy" "configMap" (dict "name" $name)) -}}
+{{- $mounts = append $mounts (dict "name" "policy" "mountPath" "/etc/longshore/policy" "readOnly" true) -}}
+{{- end -}}
+{{- toYaml (dict "volumes" $volumes "mounts" $mounts) -}}
 {{- end -}}

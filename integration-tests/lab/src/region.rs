@@ -17,7 +17,7 @@ mod eks;
 mod faults;
 mod foreign;
 mod handle;
-mod iam;
+pub mod iam;
 mod images;
 mod offer;
 mod orders;
@@ -46,7 +46,7 @@ pub use images::{KUBERNETES_VERSIONS, RELEASES, Release, nvidia as nvidia_images
 pub use offer::Offer;
 pub use orders::{Happening, OrderError, SCHEDULED_CHANGES};
 pub use simple::{
-    CLUSTER, CONTROLLER_KEY, CONTROLLER_ROLE, NODE_KEY, NODE_PROFILE, NODE_ROLE, SPOT_ROLE,
+    ACCOUNT, CLUSTER, CONTROLLER_KEY, CONTROLLER_ROLE, NODE_KEY, NODE_PROFILE, NODE_ROLE, SPOT_ROLE,
 };
 pub use survey::{CallCount, Calls, InstanceLine, QueueLine, Since, Survey};
 pub use wire::AwsError;

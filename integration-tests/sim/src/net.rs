@@ -12,7 +12,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use longshore_runtime::net::{Listener, Stream};
+use longshore_runtime::listener::Listener;
+use longshore_runtime::net::Stream;
 use tokio::sync::mpsc;
 
 use crate::random::Random;

@@ -130,6 +130,7 @@ impl Machine {
             clock: Clock::reading(told),
             entropy: Entropy::seeded(mix(self.seed, &stream)),
             network: Network::Given(Arc::new(endpoint)),
+            credentials: None,
             workers: Workers::inline(PLAN_TIME, move || computes(&trap)),
             pulses: Pulses::default(),
             confinement: Some(Arc::new(confined)),

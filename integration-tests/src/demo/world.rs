@@ -41,7 +41,8 @@ impl DemoWorld {
     /// # Errors
     /// When the scheduler cannot answer, for example because the region is not known yet.
     pub async fn plan(&self, replicas: u32) -> Result<ComputePlanResponse> {
-        question::plan(&self.stage.scheduler.url(), REGION, &self.manifests, replicas).await
+        let (url, asker) = (self.stage.scheduler.url(), self.stage.keys.client()?);
+        question::plan((&url, &asker), REGION, &self.manifests, replicas).await
     }
 }
 

@@ -4,7 +4,7 @@
 //! temporary folder that holds keys, configuration and logs. Pods are scheduled and controlled as
 //! in life; the nodes they go to are the business of a test or of the lab's kubelets.
 
-mod audit;
+pub mod audit;
 mod commands;
 mod credentials;
 

@@ -140,6 +140,7 @@ impl Fleet {
             scheduler_flags: Vec::new(),
             etcd: Vec::new(),
             otlp: None,
+            keys: None,
             ahead_s: BTreeMap::new(),
         };
         let mut fleet = Self {

@@ -8,6 +8,9 @@ use k8s_openapi::api::core::v1::Pod;
 use longshore_proto::planning::v1::planning_service_client::PlanningServiceClient;
 use longshore_proto::planning::v1::{ComputePlanOptions, ComputePlanRequest, ComputePlanResponse};
 use longshore_proto::types::v1::{Object, PodCount, object::Kind};
+use longshore_runtime::client;
+use longshore_runtime::platform::Platform;
+use longshore_runtime::tls::Server;
 use longshore_watcher::api::NodePool;
 use longshore_watcher::project;
 use serde_json::Value;
@@ -17,7 +20,7 @@ use serde_json::Value;
 /// # Errors
 /// When a manifest is missing or malformed, or the scheduler cannot answer.
 pub async fn plan(
-    scheduler: &str,
+    (scheduler, asker): (&str, &Platform),
     region: &str,
     manifests: &[Value],
     replicas: u32,
@@ -39,7 +42,8 @@ pub async fn plan(
         pods,
         catalogue: None,
     };
-    let mut client = PlanningServiceClient::connect(scheduler.to_owned()).await?;
+    let channel = client::channel_to(Server::Scheduler, scheduler, asker)?;
+    let mut client = PlanningServiceClient::new(channel);
     let answer = client.compute_plan(tokio_stream::once(request)).await;
     Ok(answer.map_err(|status| anyhow::anyhow!("ComputePlan: {}", status.message()))?.into_inner())
 }

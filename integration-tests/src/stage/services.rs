@@ -9,11 +9,13 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use longshore_lab::region::{CONTROLLER_ROLE, PrincipalConfig};
+use longshore_lab::region::{ACCOUNT, CONTROLLER_ROLE, PrincipalConfig};
+use longshore_runtime::identity::Identity;
 
 use crate::parts::binary::workspace_program;
 use crate::parts::process::Process;
 use crate::parts::skew;
+use crate::stage::keys::{CLIENT_RIGHTS, Keys};
 
 /// How long a service may take until it listens.
 const START_LIMIT: Duration = Duration::from_secs(60);
@@ -47,6 +49,8 @@ pub struct Surroundings {
     pub etcd: Vec<String>,
     /// Collector of traces; none for no traces.
     pub otlp: Option<String>,
+    /// By what processes know each other; without it they take any word.
+    pub keys: Option<Keys>,
     /// By how many seconds the wall clock of a program that starts is ahead, by its name; behind
     /// when negative. Exact for those that are not named.
     pub ahead_s: BTreeMap<String, i64>,
@@ -58,13 +62,15 @@ pub struct Service {
     pub process: Process,
     /// Its gRPC address.
     pub address: SocketAddr,
+    /// Scheme of its URL.
+    scheme: &'static str,
 }
 
 impl Service {
     /// URL of the service.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("{}://{}", self.scheme, self.address)
     }
 }
 
@@ -85,6 +91,7 @@ impl Surroundings {
             scheduler_flags: Vec::new(),
             etcd: Vec::new(),
             otlp: None,
+            keys: None,
             ahead_s: BTreeMap::new(),
         }
     }
@@ -102,10 +109,12 @@ impl Surroundings {
             .env("AWS_ACCESS_KEY_ID", &self.access_key)
             .env("AWS_SECRET_ACCESS_KEY", "lab");
         command.args(&self.actuator_flags);
+        let (account, region) = (ACCOUNT.to_owned(), self.region.clone());
+        self.identify(&mut command, &Identity::Actuator { account, region })?;
         if !self.etcd.is_empty() {
             command.args(["--etcd-endpoints", &self.etcd.join(",")]);
         }
-        listening(name, command, &self.dir).await
+        self.listening(name, command).await
     }
 
     /// Starts a scheduler that knows these actuators.
@@ -134,7 +143,8 @@ impl Surroundings {
         command.args(["--listen", &listen.to_string()]);
         command.args(["--actuator-endpoints", &actuators.join(",")]);
         command.args(&self.scheduler_flags);
-        listening(name, command, &self.dir).await
+        self.identify(&mut command, &Identity::Scheduler)?;
+        self.listening(name, command).await
     }
 
     /// Starts a watcher that dials this scheduler.
@@ -149,10 +159,32 @@ impl Surroundings {
             .arg("--kubeconfig")
             .arg(&self.kubeconfig);
         command.args(&self.watcher_flags);
+        if let Some(keys) = &self.keys {
+            let [account, region, name] = [ACCOUNT, &self.region, &self.cluster].map(str::to_owned);
+            command.args(keys.flags(&Identity::Cluster { account, region, name })?);
+        }
         if !self.queue.is_empty() {
             command.args(["--interruption-queue", &self.queue]);
         }
         Process::start(name, command, &self.dir)
+    }
+
+    /// Gives a server its identity, and lets the client of tests in.
+    fn identify(&self, command: &mut Command, identity: &Identity) -> Result<()> {
+        if let Some(keys) = &self.keys {
+            command.args(keys.flags(identity)?).args(["--clients", CLIENT_RIGHTS]);
+        }
+        Ok(())
+    }
+
+    async fn listening(&self, name: &str, command: Command) -> Result<Service> {
+        let mut process = Process::start(name, command, &self.dir)?;
+        let line = process.wait_for_line(LISTENING, START_LIMIT).await?;
+        let text = line.split(LISTENING).nth(1).unwrap_or_default();
+        let text = text.split_whitespace().next().unwrap_or_default();
+        let address = text.parse().with_context(|| format!("{name}: no address in {line:?}"))?;
+        let scheme = if self.keys.is_some() { "https" } else { "http" };
+        Ok(Service { process, address, scheme })
     }
 
     fn command(&self, program: &str) -> Result<Command> {
@@ -184,13 +216,4 @@ pub fn callers(names: &[String]) -> Vec<PrincipalConfig> {
         session: name.clone(),
     };
     names.iter().map(caller).collect()
-}
-
-async fn listening(name: &str, command: Command, dir: &Path) -> Result<Service> {
-    let mut process = Process::start(name, command, dir)?;
-    let line = process.wait_for_line(LISTENING, START_LIMIT).await?;
-    let text = line.split(LISTENING).nth(1).unwrap_or_default();
-    let text = text.split_whitespace().next().unwrap_or_default();
-    let address = text.parse().with_context(|| format!("{name}: no address in {line:?}"))?;
-    Ok(Service { process, address })
 }

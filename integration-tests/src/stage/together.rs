@@ -24,8 +24,8 @@ use crate::parts::{Process, page, poll};
 
 /// How long a node may take to be there.
 const START_LIMIT: Duration = Duration::from_secs(60);
-/// What a copy logs before the address of its actuator.
-const ACTUATOR: &str = "listening addr=";
+/// What a copy logs before the address at which others may look on.
+const LOOKED_AT: &str = "listening address=";
 /// A node that is there before Longshore is: what the region is learned from.
 const HOST: (&str, i64, i64) = ("fargate-ip-10-0-0-1", 500, 1 << 30);
 
@@ -139,10 +139,10 @@ impl Together {
     /// When they do not; the message names every disagreement.
     pub async fn reconciled(&self) -> Result<()> {
         let log = self.copy(self.working().await?)?.process.log()?;
-        let line = log.lines().find(|line| line.contains(ACTUATOR));
-        let actuator = up::address(line.context("no actuator listens yet")?, ACTUATOR)?;
+        let line = log.lines().find(|line| line.contains(LOOKED_AT));
+        let region = up::address(line.context("it does not listen yet")?, LOOKED_AT)?;
         let instances = self.region.instances();
-        let ledger = ledger::read(&format!("http://{actuator}")).await?;
+        let ledger = ledger::read(&format!("http://{region}")).await?;
         let claims = eyes::claims(&self.client).await?;
         let mut nodes = eyes::list(&self.client, "", "v1", "Node").await?;
         nodes.retain(|node| node.metadata.name.as_deref() != Some(HOST.0));

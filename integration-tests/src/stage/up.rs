@@ -28,6 +28,7 @@ pub fn command(identity: &str, around: &Surroundings) -> Result<Command> {
     command
         .args(["up", "--cluster-name", &around.cluster, "--interruption-queue", &around.queue])
         .args(["--identity", identity, "--metrics-listen", &any_port.to_string()])
+        .args(["--listen", &any_port.to_string()])
         .arg("--kubeconfig")
         .arg(&around.kubeconfig)
         .env("AWS_ENDPOINT_URL", &around.region_url)

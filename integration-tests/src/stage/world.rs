@@ -15,6 +15,8 @@ use longshore_lab::region::{CONTROLLER_KEY, Region, RegionConfig, RegionHandle};
 
 use super::hands;
 use super::home::Home;
+use super::keys::Keys;
+use super::rights::Rights;
 use super::services::{Service, Surroundings};
 use crate::parts::Process;
 use crate::trace::receiver::TraceReceiver;
@@ -43,6 +45,8 @@ pub struct WorldConfig {
     pub queue: String,
     /// Further flags of the watcher.
     pub watcher_flags: Vec<String>,
+    /// Further flags of the actuator.
+    pub actuator_flags: Vec<String>,
     /// Actuators besides the world's own that the scheduler knows, by URL; they may come later.
     pub more_actuators: Vec<String>,
     /// Folder for logs.
@@ -61,6 +65,7 @@ impl WorldConfig {
             lists_devices: false,
             queue: cluster.to_owned(),
             watcher_flags: Vec::new(),
+            actuator_flags: Vec::new(),
             more_actuators: Vec::new(),
             dir: dir.to_owned(),
         }
@@ -73,6 +78,12 @@ pub struct World {
     pub region: Arc<RegionHandle>,
     /// A client of the cluster with every right.
     pub client: Client,
+    /// A kubeconfig with every right.
+    pub admin: PathBuf,
+    /// What the watcher may do, on a real control plane.
+    pub rights: Option<Rights>,
+    /// By what its processes know each other.
+    pub keys: Keys,
     /// Where traces arrive.
     pub traces: TraceReceiver,
     /// How the services find the world, for starting more of them.
@@ -104,19 +115,21 @@ impl World {
         kubelet.lists_devices = config.lists_devices;
         let kubelets = Kubelets::start(client.clone(), Arc::clone(&region) as _, kubelet);
         let traces = TraceReceiver::start().await?;
+        let keys = Keys::new(&config.dir)?;
         let surroundings = Surroundings {
             dir: config.dir,
             region_url: region.endpoint_url(),
             region: region_name,
             access_key: config.access_key,
             cluster: config.cluster,
-            kubeconfig: home.kubeconfig.clone(),
+            kubeconfig: home.account.clone(),
             queue: config.queue,
             watcher_flags: config.watcher_flags,
-            actuator_flags: Vec::new(),
+            actuator_flags: config.actuator_flags,
             scheduler_flags: Vec::new(),
             etcd: Vec::new(),
             otlp: Some(traces.endpoint().to_owned()),
+            keys: Some(keys.clone()),
             ahead_s: BTreeMap::new(),
         };
         let actuator = surroundings.start_actuator("longshore-actuator", ANY_PORT).await?;
@@ -126,6 +139,9 @@ impl World {
         Ok(Self {
             region,
             client,
+            admin: home.kubeconfig.clone(),
+            rights: home.rights.clone(),
+            keys,
             traces,
             surroundings,
             actuator,

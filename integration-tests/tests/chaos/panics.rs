@@ -105,6 +105,7 @@ impl Inside {
             actuator_endpoints: crowd.fleet.actuator_urls(),
             settings: longshore_scheduler::settings::Settings::default(),
             memory_mib: longshore_scheduler::memory::MIB_DEFAULT,
+            access: longshore_runtime::server::AccessArgs::default(),
         };
         longshore_scheduler::start(config, listener, &inside.supervisor)?;
         Ok(inside)

@@ -76,6 +76,7 @@ impl Site {
             scheduler_flags: Vec::new(),
             etcd: Vec::new(),
             otlp: None,
+            keys: None,
             ahead_s: BTreeMap::new(),
         };
         let actuator = surroundings.start_actuator("actuator", ANY_PORT).await?;

@@ -147,7 +147,7 @@ impl Clinic {
             .arg("doctor")
             .args(flags)
             .arg("--kubeconfig")
-            .arg(&self.world.surroundings.kubeconfig)
+            .arg(&self.world.admin)
             .env("AWS_ENDPOINT_URL", &self.world.surroundings.region_url)
             .env("AWS_ACCESS_KEY_ID", CONTROLLER_KEY)
             .env("AWS_SECRET_ACCESS_KEY", "lab")

@@ -19,6 +19,9 @@ use longshore_proto::capacity::v1::capacity_service_client::CapacityServiceClien
 use longshore_proto::planning::v1::ExplainPodRequest;
 use longshore_proto::planning::v1::planning_service_client::PlanningServiceClient;
 use longshore_proto::reason;
+use longshore_runtime::client;
+use longshore_runtime::platform::Platform;
+use longshore_runtime::tls::Server;
 use tonic::{Code, Status};
 
 use super::stage::{
@@ -114,7 +117,7 @@ async fn foreign_cluster(world: &World) -> Result<(Home, Process)> {
 #[tokio::test]
 async fn a_region_that_nobody_serves_or_that_does_not_exist() -> Result<()> {
     let address = local(ports::free()?);
-    let extra = format!("http://{address}");
+    let extra = format!("https://{address}");
     let world = world("abroad", |config| config.more_actuators = vec![extra]).await?;
     let abroad = Abroad::new(&world.surroundings, address)?;
     let url = world.region.endpoint_url();
@@ -134,7 +137,7 @@ async fn a_region_that_nobody_serves_or_that_does_not_exist() -> Result<()> {
     says(&why, &parts)?;
     event(&home.client, "waits", &["Longshore cannot place the pod: no actuator of region"])
         .await?;
-    let refused = explain(&world.scheduler.url()).await.err().context("explained")?;
+    let refused = explain(&world).await.err().context("explained")?;
     ensure!(refused.code() == Code::Unavailable, "{refused:?}");
     ensure!(reason_of(&refused) == "REGION_UNREACHABLE", "{refused:?}");
     says(refused.message(), &parts)?;
@@ -147,9 +150,11 @@ async fn a_region_that_nobody_serves_or_that_does_not_exist() -> Result<()> {
     Ok(())
 }
 
-async fn explain(scheduler: &str) -> Result<(), Status> {
-    let client = PlanningServiceClient::connect(scheduler.to_owned()).await;
-    let mut client = client.map_err(|error| Status::internal(error.to_string()))?;
+async fn explain(world: &World) -> Result<(), Status> {
+    let (url, asker) = (world.scheduler.url(), world.keys.client());
+    let channel = asker.and_then(|asker| client::channel_to(Server::Scheduler, &url, &asker));
+    let channel = channel.map_err(|error| Status::internal(error.to_string()))?;
+    let mut client = PlanningServiceClient::new(channel);
     let pod = ExplainPodRequest {
         cluster_id: "abroad".to_owned(),
         namespace: "default".to_owned(),
@@ -243,7 +248,8 @@ async fn planned(fleet: &Fleet, pool: &serde_json::Value) -> Result<()> {
         },
     });
     let manifests = [pool.clone(), workload];
-    let plan = question::plan(&fleet.scheduler_url(), REGION, &manifests, 3).await?;
+    let plan = question::plan((&fleet.scheduler_url(), &Platform::system()), REGION, &manifests, 3)
+        .await?;
     ensure!(plan.unplaced.is_empty(), "{plan:?}");
     Ok(())
 }

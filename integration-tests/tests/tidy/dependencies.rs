@@ -9,10 +9,11 @@ use cargo_metadata::{DependencyKind, MetadataCommand};
 use super::{expect_none, root, run};
 
 /// For each of our crates, those of ours that it may use.
-const MAY_USE: [(&str, &[&str]); 15] = [
+const MAY_USE: [(&str, &[&str]); 16] = [
     ("longshore-proto", &[]),
     ("longshore-planted", &[]),
     ("longshore-runtime", &["longshore-planted"]),
+    ("longshore-authority", &["longshore-runtime"]),
     ("longshore-core", &["longshore-planted"]),
     ("longshore-ec2-data", &[]),
     ("longshore-scheduler", &["longshore-core", "longshore-proto", "longshore-runtime"]),
@@ -31,8 +32,9 @@ const MAY_USE: [(&str, &[&str]); 15] = [
 const THE_THREE: [&str; 4] =
     ["longshore-actuator", "longshore-runtime", "longshore-scheduler", "longshore-watcher"];
 
-const EVERY_PROGRAM: [&str; 9] = [
+const EVERY_PROGRAM: [&str; 10] = [
     "longshore-actuator",
+    "longshore-authority",
     "longshore-core",
     "longshore-ec2-data",
     "longshore-manifests",
@@ -57,9 +59,10 @@ const SIMULATION: [&str; 11] = [
     "longshore-watcher",
 ];
 
-const EVERYTHING: [&str; 10] = [
+const EVERYTHING: [&str; 11] = [
     "longshore",
     "longshore-actuator",
+    "longshore-authority",
     "longshore-core",
     "longshore-ec2-data",
     "longshore-lab",

@@ -16,9 +16,10 @@ const SERVICES: [&str; 5] =
 const THIN_AIR: &str = r"SystemTime::now|Timestamp::now\(|std::time::Instant|rand::rng\(|rand::random|thread_rng|spawn_blocking|std::thread::|Uuid::new_v4|TcpStream::connect|TcpListener::bind|(Platform|Entropy|Clock)::system\(";
 /// Where the world outside is taken in, once, to be handed down; and AWS's clients, which a
 /// simulation does without.
-const EDGES: [&str; 9] = [
+const EDGES: [&str; 10] = [
     "runtime/src/clock.rs",
     "runtime/src/entropy.rs",
+    "runtime/src/net.rs",
     "runtime/src/platform.rs",
     "runtime/src/process.rs",
     "runtime/src/server.rs",

@@ -13,7 +13,7 @@ use longshore_it::demo::audit;
 use longshore_it::parts::poll;
 use longshore_it::stage::eyes::{self, Sight};
 use longshore_it::stage::world::{ROOT, World, WorldConfig};
-use longshore_it::stage::{agreement, hands};
+use longshore_it::stage::{agreement, hands, iam};
 use longshore_lab::instance::InstanceSource;
 use longshore_lab::region::{NODE_ROLE, RegionConfig};
 use serde_json::Value;
@@ -23,10 +23,15 @@ pub const LIMIT: Duration = Duration::from_secs(90);
 /// Name of the controller's role in every walkthrough.
 pub const CONTROLLER_ROLE: &str = longshore_lab::region::CONTROLLER_ROLE;
 
+/// How AWS says that a policy does not allow something.
+const DENIALS: [&str; 3] = ["UnauthorizedOperation", "AccessDenied", "AccessDeniedException"];
+
 /// A world on a real control plane.
 pub struct Scene {
     /// The world.
     pub world: World,
+    /// Whether the actuator has what `longshore iam` prints.
+    by_command: bool,
 }
 
 /// A region whose network, roles and queue belong to `cluster`.
@@ -51,6 +56,23 @@ pub fn restrict_controller(config: &mut RegionConfig, document: &str) -> Result<
     let role = config.roles.iter_mut().find(|role| role.name == CONTROLLER_ROLE);
     role.context("no controller role")?.policies = vec![serde_json::from_str(&text)?];
     Ok(())
+}
+
+/// Gives the controller what `longshore iam` prints for the cluster, where it may do everything.
+fn restrict_by_command(config: &mut RegionConfig, cluster: &str) -> Result<bool> {
+    let everything = RegionConfig::simple(&config.name)?;
+    let open = everything.roles.into_iter().find(|role| role.name == CONTROLLER_ROLE);
+    let open = open.context("no controller role")?.policies;
+    let nodes = config.instance_profiles.iter().filter_map(|profile| profile.role.clone());
+    let nodes: Vec<String> = nodes.collect();
+    let role = config.roles.iter_mut().find(|role| role.name == CONTROLLER_ROLE);
+    let role = role.context("no controller role")?;
+    let is_open = role.policies == open;
+    if is_open {
+        let flags = ["--region", &config.name, "--node-role", &nodes.join(",")];
+        role.policies = vec![iam::policy(cluster, &flags)?];
+    }
+    Ok(is_open)
 }
 
 /// Gives the controller one right more.
@@ -83,11 +105,13 @@ impl Scene {
         adjust: impl FnOnce(&mut WorldConfig),
     ) -> Result<Self> {
         let dir = crate::kept_dir(&format!("walkthrough-{cluster}-"))?;
+        let mut region = region;
+        let by_command = restrict_by_command(&mut region, cluster)?;
         let mut config = WorldConfig::new(region, cluster, &dir);
         config.real = true;
         adjust(&mut config);
         let world = World::start(config).await?;
-        Ok(Self { world })
+        Ok(Self { world, by_command })
     }
 
     /// Manifests of an example.
@@ -137,6 +161,16 @@ impl Scene {
         let claimed: BTreeSet<String> = agreement::provider_ids(&claims).collect();
         let books = audit::books(&self.world.region.instances(), &claimed);
         ensure!(books.duplicates == 0 && books.leaks == 0, "{books:?}");
+        let rights = self.world.rights.as_ref().context("the control plane is not real")?;
+        let denied = rights.asked()?.denied;
+        ensure!(denied.is_empty(), "the chart does not give the watcher: {denied:#?}");
+        let calls = self.world.region.calls();
+        let refused = calls.iter().filter(|call| DENIALS.contains(&call.outcome()));
+        let refused: Vec<_> = refused.map(|call| (&call.api, &call.summary)).collect();
+        ensure!(
+            refused.is_empty() || !self.by_command,
+            "the policy does not give the actuator: {refused:#?}"
+        );
         Ok(())
     }
 

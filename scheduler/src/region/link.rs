@@ -16,6 +16,7 @@ use longshore_runtime::backoff::BackoffPolicy;
 use longshore_runtime::client;
 use longshore_runtime::propagate::InjectContext;
 use longshore_runtime::tasks::{NotYet, OnError, Supervisor};
+use longshore_runtime::tls::Server;
 use tokio::time::{Instant, timeout};
 use tonic::Status;
 
@@ -51,7 +52,7 @@ impl Regions {
     /// # Errors
     /// When the endpoint is not a URL.
     pub fn follow(&self, supervisor: &Supervisor, endpoint: String) -> anyhow::Result<()> {
-        let channel = client::channel(&endpoint, &supervisor.platform().network)?;
+        let channel = client::channel_to(Server::Actuator, &endpoint, supervisor.platform())?;
         let client = CapacityServiceClient::with_interceptor(channel, InjectContext)
             .max_decoding_message_size(MESSAGE_BYTES_MAX);
         let regions = self.clone();

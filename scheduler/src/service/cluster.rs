@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures::stream::{self, BoxStream, PollNext, StreamExt as _};
 use longshore_proto::cluster::v1 as cluster;
 use longshore_proto::cluster::v1::cluster_service_server::ClusterService;
+use longshore_proto::epoch;
 use longshore_proto::reason::{self, Reason};
 use longshore_runtime::net::Peer;
 use longshore_runtime::tasks::Supervisor;
@@ -17,6 +18,7 @@ use tonic::{Request, Response, Status, Streaming};
 use super::{Connected, Identity, Sessions};
 use crate::counters::Counters;
 use crate::memory::Memory;
+use crate::proof;
 use crate::region::directory::Regions;
 use crate::session::{self, Lanes, Parts};
 use crate::settings::Settings;
@@ -50,11 +52,16 @@ impl ClusterService for Service {
         &self,
         request: Request<Streaming<cluster::SyncRequest>>,
     ) -> Result<Response<Self::SyncStream>, Status> {
-        let tenant = Peer::of(request.extensions()).tenant();
+        let peer = Peer::of(request.extensions());
+        let tenant = peer.tenant();
         let mut inbound = request.into_inner();
         let first = tokio::time::timeout(HELLO_PATIENCE, inbound.message()).await;
         let first = first.map_err(|_| silent())?.map_err(reason::of_receiving)?;
-        let hello = session::hello(first)?;
+        let mut hello = session::hello(first)?;
+        let now_ms = self.supervisor.platform().clock.now_ms();
+        proof::complete(&mut hello, peer.identity.as_deref())
+            .and_then(|()| epoch::check(&hello.cluster_id, hello.session_epoch, now_ms))
+            .map_err(|status| *status)?;
         let memory = self.memory.session(&tenant)?;
         let (queries, query_queue) = mpsc::channel(QUERIES);
         let token = self.supervisor.token().child_token();
@@ -80,6 +87,7 @@ impl ClusterService for Service {
             breaker,
             counters: self.counters.clone(),
             memory,
+            identity: peer.identity,
         };
         self.start(parts, cluster);
         Ok(Response::new(responses))

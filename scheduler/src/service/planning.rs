@@ -192,8 +192,8 @@ fn silent(_: Elapsed) -> Status {
 /// Who asks, as far as that is known: callers take turns.
 fn tenant<T>(request: &Request<T>) -> String {
     match Peer::of(request.extensions()) {
-        Peer(None) => WHAT_IF.to_owned(),
-        peer @ Peer(Some(_)) => peer.tenant(),
+        Peer { address: None, identity: None } => WHAT_IF.to_owned(),
+        peer => peer.tenant(),
     }
 }
 

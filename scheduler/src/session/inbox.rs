@@ -14,6 +14,7 @@ use tonic::Status;
 use super::Session;
 use super::dispatch::Dispatched;
 use super::protocol::{Step, bounded};
+use crate::proof;
 
 /// A plan that the watcher refused in part is made anew after this long, not at once: what stood in
 /// its way is likely still there.
@@ -29,6 +30,7 @@ impl Session {
         match step {
             Step::Reset { revision, changes } => {
                 self.view_is_whole(changes);
+                self.is_proven()?;
                 tracing::info!(cluster = self.state.cluster_id(), revision, "view is whole");
                 self.planning.want("");
                 self.acknowledge(revision);
@@ -38,6 +40,7 @@ impl Session {
                 let stir = self.state.apply(changes, now_ms);
                 self.planning.cadence.stir(stir, &traceparent);
                 bounded(self.state.digest().0)?;
+                self.is_proven()?;
                 self.acknowledge(revision);
             }
             Step::Acknowledge { revision } => self.acknowledge(revision),
@@ -48,6 +51,14 @@ impl Session {
         let counting = self.state.foresight().is_counting(self.state.view().world());
         self.planning.cadence.count(counting);
         self.fits()
+    }
+
+    /// Whether the cluster is the one that its watcher has proved to be.
+    fn is_proven(&self) -> Result<(), Status> {
+        let facts = self.state.facts();
+        let confirmed =
+            facts.map_or(Ok(()), |facts| proof::confirm(facts, self.identity.as_deref()));
+        confirmed.map_err(|status| *status)
     }
 
     /// Takes note of what a step brings into memory.

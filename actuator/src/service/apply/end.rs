@@ -15,8 +15,9 @@ use tokio::time::timeout;
 use super::{Plan, frozen, refuse};
 use crate::cloud::{Found, Instance, TAG_CLAIM, TAG_CLUSTER, TAG_LAUNCH};
 use crate::inventory::cluster_name;
-use crate::leader::Leader;
+use crate::leader::{Leader, lock};
 use crate::ledger::{Book, Draft, LaunchRecord, Move, Phase};
+use crate::policy::Denied;
 
 /// How long EC2 may take to say what there is of instances that are to end; whoever asks waits for
 /// it, and asks again.
@@ -101,6 +102,11 @@ impl Plan {
             );
             return Some(refuse(instance_id, Reason::LaunchMismatch, message));
         }
+        // One that is asked for again ends nothing more.
+        let again = record.finished() || record.phase() == Phase::Terminating;
+        if let Some(denied) = (!again).then(|| self.permit_end()).and_then(Result::err) {
+            return Some(refuse(termination.instance_id, Reason::Forbidden, denied.to_string()));
+        }
         let alive = instance.filter(|found| found.alive()).map(|found| found.instance_id.clone());
         if record.cluster_id.is_empty() {
             draft.put(LaunchRecord { cluster_id: self.cluster_id.clone(), ..(*record).clone() });
@@ -114,6 +120,11 @@ impl Plan {
             }
         }
         None
+    }
+
+    /// Whether the cluster may end one more.
+    fn permit_end(&self) -> Result<(), Denied> {
+        lock(&self.rates).terminate(&self.limits, &self.cluster_id, self.now_ms)
     }
 
     /// True when what is recorded is the launch, or the instance, of the claim that a termination
@@ -188,6 +199,9 @@ impl Plan {
             );
             let id = if instance_id.is_empty() { launch_id } else { instance_id };
             return Some(refuse(id, Reason::LaunchMismatch, message));
+        }
+        if let Err(denied) = self.permit_end() {
+            return Some(refuse(instance_id, Reason::Forbidden, denied.to_string()));
         }
         let mut record = self.remembered(seen, &instance_id, &launch_id, &claim);
         record.termination_traceparent = traceparent;

@@ -21,10 +21,10 @@ pub(super) fn plan(
     launches: Vec<Launch>,
     terminations: Vec<(Termination, Option<Instance>)>,
 ) -> Plan {
-    let (plan_id, cluster_id) = ("p".to_owned(), "c".to_owned());
-    let found = Found::default();
+    let author = Author { plan_id: "p".to_owned(), ..Author::default() };
+    let (cluster_id, found) = ("c".to_owned(), Found::default());
     Plan {
-        plan_id,
+        author,
         cluster_id,
         expire_ms: 10,
         now_ms: 1,
@@ -33,6 +33,11 @@ pub(super) fn plan(
         launches,
         terminations,
         found,
+        limits: Limits::default(),
+        market: Arc::default(),
+        running: Running::default(),
+        has: Fleet::default(),
+        rates: Arc::default(),
     }
 }
 

@@ -28,7 +28,7 @@ pub const NODE_PROFILE: &str = "KarpenterNodeInstanceProfile-lab";
 pub const SPOT_ROLE: &str = "AWSServiceRoleForEC2Spot";
 
 /// The account.
-const ACCOUNT: &str = "111122223333";
+pub const ACCOUNT: &str = "111122223333";
 /// Zones that have a subnet.
 const SUBNETS: u32 = 3;
 

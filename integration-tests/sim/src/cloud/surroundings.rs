@@ -78,6 +78,7 @@ impl Network for CloudClient {
                 arch: arch(&image.architecture).to_owned(),
                 created: image.creation_date.clone(),
                 deprecated: false,
+                owners: vec![image.owner_id.clone()],
             };
             Ok(found.map(image).collect())
         })

@@ -3,7 +3,7 @@
 //! Invariant: thin; what a request does is the model's.
 
 use futures::stream::{BoxStream, StreamExt as _};
-use longshore_runtime::net::Listener;
+use longshore_runtime::listener::Listener;
 use tonic::transport::Server;
 use tonic::{Request, Response, Status, Streaming};
 

@@ -49,7 +49,7 @@ impl Judge {
         let end = match key {
             Key::Launch(id) => format!("/launch/{id}"),
             Key::Batch(id) => format!("/batch/{id}"),
-            Key::Cluster(_) | Key::Fence(_) => return None,
+            Key::Cluster(_) | Key::Fence(_) | Key::Audit(_) => return None,
         };
         let Some(etcd) = self.etcds.get(site) else { return self.noted(site, key) };
         etcd.read(|model| {

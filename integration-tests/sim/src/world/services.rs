@@ -4,8 +4,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use longshore_actuator::{Sharing, Tuning};
+use longshore_actuator::policy::PolicyArgs;
+use longshore_actuator::{EtcdArgs, Sharing, Tuning};
 use longshore_runtime::metrics::Metrics;
+use longshore_runtime::server::AccessArgs;
 use longshore_watcher::Config;
 use longshore_watcher::counters::Counters;
 use longshore_watcher::service::Watcher;
@@ -105,9 +107,11 @@ impl World {
             region: site.region.with(|model, _| model.config.name.clone()),
             listen: service.machine.address(),
             metrics_listen: None,
-            etcd_endpoints: site.etcd.endpoints(),
+            etcd: EtcdArgs { endpoints: site.etcd.endpoints(), ..EtcdArgs::default() },
             advertise: Some(service.machine.url()),
             lease_seconds: 3,
+            access: AccessArgs::default(),
+            policy: PolicyArgs::default(),
             tuning: Tuning {
                 inventory_interval: std::time::Duration::from_secs(5),
                 interruption_queue: None,
@@ -128,6 +132,7 @@ impl World {
             actuator_endpoints: actuators.map(|service| service.machine.url()).collect(),
             settings: longshore_scheduler::settings::Settings::default(),
             memory_mib: longshore_scheduler::memory::MIB_DEFAULT,
+            access: AccessArgs::default(),
         };
         let listener = self.net.listen(service.machine.address());
         longshore_scheduler::start(config, listener, &process.supervisor)

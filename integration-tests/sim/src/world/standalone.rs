@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longshore_runtime::metrics::Metrics;
+use longshore_runtime::server::AccessArgs;
 use longshore_scheduler::settings::Settings;
 use longshore_standalone::{Ground, Parts};
 
@@ -25,12 +26,15 @@ impl World {
             watcher: self.watcher_config(index, cluster, &machine.url()),
             settings: Settings::default(),
             inventory_interval: INVENTORY_INTERVAL,
+            access: AccessArgs::default(),
         };
         let ground = Ground {
             cloud: Arc::new(self.cloud_of(index, &self.sites[self.clusters[cluster].site])),
             client: self.road_of(index, cluster, process).client(),
             scheduler: self.net.listen(machine.address()),
             actuator: self.net.listen(machine.inner_address()),
+            planning: None,
+            announcement: None,
             metrics: Metrics::new(),
         };
         self.judge.begins(&machine.name);

@@ -14,12 +14,12 @@ use longshore_proto::capacity::v1::capacity_service_server::{
 use longshore_proto::capacity::v1::region_change::Change;
 use longshore_proto::capacity::v1::{
     ApplyPlanRequest, ApplyPlanResponse, ForgetClusterRequest, ForgetClusterResponse,
-    NodeClassResolution, PutClusterRequest, PutClusterResponse, RegionChange, RegionInfo,
-    WatchRequest, WatchResponse,
+    NodeClassResolution, PutClusterRequest, PutClusterResponse, ReadAuditRequest,
+    ReadAuditResponse, RegionChange, RegionInfo, WatchRequest, WatchResponse,
 };
 use longshore_proto::cluster::v1::{ResolvedSubnet, SetNodeClassStatus};
-use longshore_runtime::net::Listener;
-use longshore_runtime::server::{self, GrpcServer};
+use longshore_runtime::listener::Listener;
+use longshore_runtime::server::{self, AccessArgs, GrpcServer};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
@@ -48,7 +48,8 @@ impl Region {
         let changes = state(clusters)?;
         let chunks: Vec<Vec<_>> = changes.chunks(CHANGES_EACH).map(<[_]>::to_vec).collect();
         let service = CapacityServiceServer::new(Paper(Arc::new(chunks)));
-        let server = GrpcServer::new(longshore_proto::DESCRIPTOR_SET)?.with_service(service);
+        let server = GrpcServer::new(longshore_proto::DESCRIPTOR_SET, AccessArgs::default())?;
+        let server = server.with_service(service);
         let mut serving = JoinSet::new();
         serving.spawn(server.serve(Listener::from(listener), CancellationToken::new()));
         Ok(Self { url, _serving: serving })
@@ -93,6 +94,7 @@ struct Paper(Arc<Vec<Vec<RegionChange>>>);
 #[tonic::async_trait]
 impl CapacityService for Paper {
     type WatchStream = BoxStream<'static, Result<WatchResponse, Status>>;
+    type ReadAuditStream = BoxStream<'static, Result<ReadAuditResponse, Status>>;
 
     async fn put_cluster(
         &self,
@@ -113,6 +115,13 @@ impl CapacityService for Paper {
         _: Request<ForgetClusterRequest>,
     ) -> Result<Response<ForgetClusterResponse>, Status> {
         Ok(Response::new(ForgetClusterResponse { revision: 1 }))
+    }
+
+    async fn read_audit(
+        &self,
+        _: Request<ReadAuditRequest>,
+    ) -> Result<Response<Self::ReadAuditStream>, Status> {
+        Ok(Response::new(stream::empty().boxed()))
     }
 
     async fn watch(&self, _: Request<WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
