@@ -43,6 +43,14 @@ build: setup-build ## build every program (debug; the planner is optimised in it
 demo: build ## one cluster and one region, simulated, driven by the real programs
 	$(target)/debug/demo
 
+.PHONY: image
+image: ## build the images of every program for amd64 and arm64, twice, into target/images (ONCE=1 for once)
+	deploy/images/twice.sh $(target)/images
+
+.PHONY: release
+release: ## make a release into target/release-VERSION (VERSION=0.1.0; KEY=release.pem to sign its checksums)
+	deploy/release.sh $(VERSION) $(target)/release-$(VERSION)
+
 # --- check --------------------------------------------------------------------------------------
 
 .PHONY: test build-test

