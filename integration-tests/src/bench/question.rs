@@ -75,8 +75,7 @@ mod tests {
     use super::*;
     use crate::bench::args::{Args, Command};
 
-    const TYPE: &str =
-        r#"[{"Name": "a.large", "Arch": "amd64", "Cpu": 1930, "Mem": 3114, "Pods": 29, "Price": 0.085}]"#;
+    const TYPE: &str = r#"[{"Name": "a.large", "Arch": "amd64", "Cpu": 1930, "Mem": 3114, "Pods": 29, "Price": 0.085}]"#;
 
     /// As the peer's plans are judged too, which know of no fee.
     #[test]
