@@ -72,6 +72,20 @@ async fn a_stale_epoch_and_a_cluster_that_is_not_known() -> Result<()> {
     Ok(())
 }
 
+/// The fence that would keep a cluster's real plans out for ever.
+#[tokio::test]
+async fn an_epoch_that_lies_far_ahead() -> Result<()> {
+    let (_region, _service, mut client) = actuator("ahead").await?;
+    let ahead = (Code::FailedPrecondition, "EPOCH_AHEAD");
+    let parts = ["of cluster c lies", "ahead of the clock here", "set the clocks of both hosts"];
+    for epoch in [u64::MAX, 1 << 62] {
+        refused(client.put_cluster(cluster(fence(epoch, 1))).await, ahead, &parts)?;
+        refused(client.apply_plan(plan(fence(epoch, 1))).await, ahead, &parts)?;
+    }
+    client.put_cluster(cluster(fence(5, 1))).await?;
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_plan_that_is_malformed_or_late() -> Result<()> {
     let (_region, _service, mut client) = actuator("plan").await?;

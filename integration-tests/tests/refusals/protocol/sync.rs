@@ -114,6 +114,15 @@ async fn a_hello_without_cluster_or_epoch() -> Result<()> {
 }
 
 #[tokio::test]
+async fn an_epoch_that_lies_far_ahead() -> Result<()> {
+    let (service, mut bystander) = with_bystander("ahead").await?;
+    let answer = Session::open(&service, Message::Hello(hello("c", u64::MAX))).await.map(drop);
+    let ahead = (Code::FailedPrecondition, "EPOCH_AHEAD");
+    refused(answer, ahead, &["of cluster c lies", "set the clocks of both hosts"])?;
+    bystander.is_served().await
+}
+
+#[tokio::test]
 async fn a_first_message_that_is_not_hello() -> Result<()> {
     let (service, mut bystander) = with_bystander("order").await?;
     let refusal = (Code::InvalidArgument, "PROTOCOL_ORDER");
