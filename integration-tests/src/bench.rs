@@ -15,6 +15,7 @@ mod latency;
 mod live;
 mod machine;
 mod numbers;
+mod objective;
 mod outcome;
 mod pack;
 mod peer;

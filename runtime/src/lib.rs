@@ -30,3 +30,8 @@ pub mod tls;
 pub mod workers;
 
 pub use longshore_planted as planted;
+
+/// That of musl, which static programs are linked with, takes one lock for all threads.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

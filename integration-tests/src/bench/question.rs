@@ -8,9 +8,9 @@ use longshore_manifests::{inventory, manifest, neutral};
 use longshore_proto::types::v1::object::Kind;
 use longshore_proto::types::v1::{Catalogue, DaemonSet, Object, PodCount, PodShape};
 use longshore_scheduler::compute::{self, Question};
-use longshore_scheduler::settings::{Settings, SettingsArgs};
 
 use super::args::PackArgs;
+use super::objective::least_price;
 
 /// The planner's input for a pair of files.
 ///
@@ -26,13 +26,6 @@ pub fn input(args: &PackArgs) -> Result<PlanInput> {
     let settings = least_price();
     let question = Question { objects, pods, catalogue, effort, settings, ..Question::default() };
     Ok(compute::input(&question)?)
-}
-
-/// Settings by which the least price is sought, as the peer seeks it: without a fee for each node.
-/// Prices compare then, and a bound is one of the price.
-#[must_use]
-pub fn least_price() -> Settings {
-    SettingsArgs { node_fee: Some(0), ..SettingsArgs::default() }.settings()
 }
 
 fn demand(args: &PackArgs) -> Result<(Vec<Object>, Vec<PodCount>)> {

@@ -19,7 +19,7 @@ use longshore_manifests::neutral::{self, Demand, POOL, ZONES};
 use longshore_scheduler::compute::{self, Question};
 
 use super::catalogues::Pool;
-use super::question::least_price;
+use super::objective::least_price;
 use super::workloads::classes;
 
 const NODES: u32 = 10_000;
