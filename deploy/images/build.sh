@@ -60,18 +60,21 @@ done
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 # What they are made of is written beside each manifest: in a copy.
-git ls-files -z | xargs -0 cp --parents --target-directory="$scratch" 2>/dev/null
+git ls-files -z | xargs -0 cp --parents --no-dereference --target-directory="$scratch"
 cargo cyclonedx --quiet --format json --target "$(triple "${archs[0]}")" --manifest-path "$scratch/Cargo.toml"
 
 mkdir -p "$out"
 for program in "${programs[@]}"; do
+    # Where the copy was is nobody's business.
+    sbom=$scratch/$program.sbom.json
+    find "$scratch" -name "$program.cdx.json" -exec sed "s#$scratch#longshore#g" {} + >"$sbom"
     binaries=()
     for arch in "${archs[@]}"; do
         binaries+=(--binary "$arch=$target/$(triple "$arch")/dist/$program")
     done
     deploy/images/oci.py --name "$program" --version "$version" --revision "$revision" \
         --epoch "$SOURCE_DATE_EPOCH" "${binaries[@]}" --roots "$(part certifi)/cacert.pem" \
-        --sbom "$(find "$scratch" -name "$program.cdx.json")" --out "$out"
+        --sbom "$sbom" --out "$out"
 done >"$scratch/images"
 python3 -c 'import json, sys; print(json.dumps([json.loads(line) for line in sys.stdin], indent=1))' \
     <"$scratch/images" >"$out/images.json"
