@@ -64,10 +64,7 @@ where
 }
 
 /// Starts what a process does, and lives until its tasks have ended.
-///
-/// # Errors
-/// When it cannot start, or an essential task failed.
-pub async fn until_ended<F, Fut>(
+async fn until_ended<F, Fut>(
     tls: &TlsArgs,
     token: CancellationToken,
     start: F,

@@ -213,15 +213,24 @@ impl Draft {
 
     /// The draft in parts that a store takes. The fence is in each, so that a writer who loses its
     /// place midway stops there; parts already recorded are harmless, since ids make them
-    /// repeatable. Batches come last: one that is there has all its launches recorded.
+    /// repeatable. Batches come after launches: one that is there has all its launches recorded.
+    /// What the audit record says of a launch is in the launch's part.
     #[must_use]
     pub fn into_parts(self) -> Vec<Draft> {
         let mut parts = vec![];
         let mut dropped = self.dropped;
+        let mut told: BTreeMap<String, Vec<AuditEntry>> = BTreeMap::new();
+        let (of_launches, mut others) = self
+            .audit
+            .into_iter()
+            .partition::<Vec<_>, _>(|entry| self.launches.contains_key(&entry.launch_id));
+        for entry in of_launches {
+            told.entry(entry.launch_id.clone()).or_default().push(entry);
+        }
         let mut part = Draft { fence: self.fence.clone(), ..Draft::default() };
         let mut bytes = 0;
         let (mut launches, mut clusters) = (self.launches.into_iter(), self.clusters.into_iter());
-        let (mut batches, mut audit) = (self.batches.into_iter(), self.audit.into_iter());
+        let mut batches = self.batches.into_iter();
         loop {
             if let Some(id) = dropped.pop_first() {
                 part.dropped.insert(id);
@@ -230,11 +239,15 @@ impl Draft {
                 part.clusters.insert(id, cluster);
             } else if let Some((id, launch)) = launches.next() {
                 bytes += launch.as_ref().map_or(0, |launch| launch.encoded_len());
+                for entry in told.remove(&id).unwrap_or_default() {
+                    bytes += entry.encoded_len();
+                    part.audit.push(entry);
+                }
                 part.launches.insert(id, launch);
             } else if let Some((id, batch)) = batches.next() {
                 bytes += batch.as_ref().map_or(0, |batch| batch.encoded_len());
                 part.batches.insert(id, batch);
-            } else if let Some(entry) = audit.next() {
+            } else if let Some(entry) = others.pop() {
                 bytes += entry.encoded_len();
                 part.audit.push(entry);
             } else {

@@ -1,5 +1,6 @@
 //! The ledger as a whole, on the store in memory.
 
+use longshore_proto::capacity::v1::AuditEntry;
 use longshore_proto::types::v1::{CapacityType, Launch};
 
 use super::*;
@@ -78,6 +79,25 @@ async fn a_large_plan_is_recorded_in_parts_and_survives_a_new_leader() {
     let next = open(&store, 2);
     assert_eq!(next.ledger.book().launches.len(), 450);
     assert!(next.ledger.book().fences.contains_key("c"));
+}
+
+#[test]
+fn what_is_on_record_of_a_launch_is_recorded_with_it() {
+    let mut draft = Draft::default();
+    launches((0..150).map(|n| format!("l-{n:03}")))(&Book::default(), &mut draft);
+    let of =
+        |launch_id: &String| AuditEntry { launch_id: launch_id.clone(), ..AuditEntry::default() };
+    draft.audit = draft.launches.keys().chain(&["refused".to_owned()]).map(of).collect();
+    let parts = draft.into_parts();
+    assert!(parts.len() > 1);
+    let mut others = Vec::new();
+    for part in parts {
+        let told = part.audit.into_iter().map(|entry| entry.launch_id);
+        let (told, more) = told.partition::<Vec<_>, _>(|id| part.launches.contains_key(id));
+        assert_eq!(told, part.launches.into_keys().collect::<Vec<_>>());
+        others.extend(more);
+    }
+    assert_eq!(others, ["refused"]);
 }
 
 #[tokio::test]

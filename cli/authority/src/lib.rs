@@ -19,8 +19,6 @@ pub use self::known::{Known, bundle};
 pub const AUTHORITY_LIFE: Duration = days(3_650);
 /// How long a certificate lasts that renews itself.
 pub const RENEWED_LIFE: Duration = days(90);
-/// How long one lasts that people renew.
-pub const ENROLLED_LIFE: Duration = days(365);
 /// Certificates are good from a little before they are made: clocks differ.
 const BEFORE: Duration = Duration::from_secs(600);
 /// Name in subjects, for people, and of servers, for clients of other makes.
