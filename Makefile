@@ -51,6 +51,14 @@ image: ## build the images of every program for amd64 and arm64, twice, into tar
 release: ## make a release into target/release-VERSION (VERSION=0.1.0; KEY=release.pem to sign its checksums)
 	deploy/release.sh $(VERSION) $(target)/release-$(VERSION)
 
+# For this machine alone. It takes root, and what own-machine.sh says.
+.PHONY: install-test
+install-test: build-test ## install the release on a real node, from docs/install.md, and take it away again (root; six minutes after a build)
+	@tools/setup.sh etcd kubernetes helm kubelet containerd coredns pause
+	deploy/images/build.sh $(target)/images-here $(subst x86_64,amd64,$(subst aarch64,arm64,$(shell uname -m)))
+	integration-tests/own-machine.sh \
+		cargo test --workspace --test main -- --include-ignored --nocapture --test-threads 1 install:: parts::node::
+
 # --- check --------------------------------------------------------------------------------------
 
 .PHONY: test build-test
@@ -124,7 +132,7 @@ deploy-lint: setup-lint
 	PATH="$(call part,helm):$$PATH" deploy/check.sh
 
 shell-lint: setup-lint
-	$(call part,shellcheck)/shellcheck $$(git ls-files '*.sh' .ci/run)
+	$(call part,shellcheck)/shellcheck $$(git ls-files '*.sh' 'integration-tests/stand-ins/*' .ci/run)
 
 # --- measure ------------------------------------------------------------------------------------
 

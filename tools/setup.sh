@@ -52,11 +52,14 @@ go_build() {
     )
 }
 
-# debian_package NAME : installs a system package, where that can be done without asking anyone.
-debian_package() {
+# debian_packages NAME... : installs system packages, where that can be done without asking anyone.
+debian_packages() {
     [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null || return 1
-    say "installing the Debian package $1"
-    { apt-get update --quiet=2 && DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet=2 "$1"; } >&2
+    say "installing Debian packages: $*"
+    {
+        apt-get update --quiet=2 &&
+            DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet=2 --no-install-recommends "$@"
+    } >&2
 }
 
 # python_env DIR PACKAGE... : makes a virtual environment of pinned packages, programs in DIR/bin.
@@ -64,7 +67,7 @@ python_env() {
     local dir=$1
     shift
     need python3 "install Python 3.10 or newer with its venv module and run this again"
-    if ! python3 -m venv "$dir" >/dev/null && ! { debian_package python3-venv && python3 -m venv "$dir"; }; then
+    if ! python3 -m venv "$dir" >/dev/null && ! { debian_packages python3-venv && python3 -m venv "$dir"; }; then
         die "python3 cannot make a virtual environment; install its venv module and run this again"
     fi
     "$dir/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
@@ -76,6 +79,31 @@ install_kubernetes() {
         "-X $at.gitVersion=v$version -X $at.gitMajor=${version%%.*} -X $at.gitMinor=$(cut -d. -f2 <<<"$version")" \
         k8s.io/kubernetes/cmd/{kube-apiserver,kube-scheduler,kube-controller-manager,kubectl}
     "$1/bin/kube-apiserver" --version
+}
+
+# Out of the control plane's module, whose dependencies are theirs as well.
+install_kubelet() {
+    go_build kubernetes "$1" "-X k8s.io/component-base/version.gitVersion=v$2" k8s.io/kubernetes/cmd/{kubelet,kube-proxy}
+    "$1/bin/kubelet" --version
+}
+
+# The distribution's, as they come with what they need of the system; the folder has links to them.
+install_containerd() {
+    local program
+    debian_packages containerd runc containernetworking-plugins nftables conntrack iproute2 ||
+        die "install containerd, runc, the CNI plugins, nft, conntrack and ip, and run this again as root"
+    mkdir "$1/bin"
+    for program in containerd ctr runc nft conntrack ip; do
+        ln -s "$(PATH=$PATH:/usr/sbin:/sbin command -v $program)" "$1/bin/"
+    done
+    ln -s /usr/lib/cni "$1/bin/cni"
+}
+
+install_coredns() { go_build coredns "$1" "" github.com/coredns/coredns; }
+
+install_pause() {
+    mkdir -p "$1/bin"
+    (cd "$here/../integration-tests/pause" && CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w" -o "$1/bin/pause" .)
 }
 
 install_etcd() {
@@ -132,6 +160,7 @@ install_cyclonedx() { cargo_part cargo-cyclonedx "$@"; }
 
 takes() {
     case $1 in
+        coredns | kubelet) echo "3 minutes on two cores, 1 GiB of build cache" ;;
         karpenter) echo "4 minutes on two cores, 2 GiB of build cache" ;;
         kubernetes) echo "4 minutes on two cores, 3 GiB of build cache" ;;
         cargo-deny | cyclonedx | helm | peer) echo "2 minutes on two cores" ;;

@@ -116,7 +116,9 @@ impl Members {
             client.get(PROBE_KEY, None).await?;
             Ok(client)
         });
-        reached.await.map_err(|error| format!("{endpoint}: {error}"))
+        let anonymous = endpoint.starts_with("https:") && self.etcd.cert.is_none();
+        let hint = if anonymous { " (shown no certificate; --etcd-cert says which)" } else { "" };
+        reached.await.map_err(|error| format!("{endpoint}: {error}{hint}"))
     }
 
     async fn chosen(&self) -> Result<Client, NoMember> {

@@ -79,7 +79,8 @@ impl CapacityService for Capacity {
         request: Request<PutClusterRequest>,
     ) -> Result<Response<PutClusterResponse>, Status> {
         let leader = self.leader().map_err(|status| *status)?;
-        cluster::put(&leader, request.into_inner()).await.map(Response::new)
+        let caller = Peer::of(request.extensions()).to_string();
+        cluster::put(&leader, request.into_inner(), caller).await.map(Response::new)
     }
 
     async fn apply_plan(

@@ -4,7 +4,9 @@
 //! from its own launch templates, with the tags by which it knows its own; and can tag and end only
 //! what carries these tags already.
 
-use serde_json::{Value, json};
+mod stack;
+
+use serde_json::{Map, Value, json};
 
 use crate::args::{IamArgs, IamFormat};
 use crate::terminal::{Answer, Ending};
@@ -19,51 +21,118 @@ const POOL: &str = "karpenter.sh/nodepool";
 const WRITTEN: [&str; 4] =
     ["Name", "karpenter.sh/nodeclaim", "longshore.dev/launch-id", "longshore.dev/cluster-id"];
 
+/// A managed policy.
+struct Part {
+    /// What its names end with.
+    suffix: &'static str,
+    document: Value,
+}
+
+impl Part {
+    fn managed_name(&self, args: &IamArgs) -> String {
+        format!("LongshoreActuator{}-{}", self.suffix, args.region)
+    }
+
+    /// Its name within a template.
+    fn logical_name(&self) -> String {
+        format!("LongshoreActuatorPolicy{}", self.suffix)
+    }
+}
+
 /// Prints the policy.
 #[must_use]
 pub fn run(args: &IamArgs) -> Answer {
-    let policy = policy(args);
-    let chars = policy.to_string().chars().filter(|letter| !letter.is_whitespace()).count();
-    let long = (chars > MANAGED_CHARS_MAX).then(|| {
+    let parts = parts(args);
+    let longest = parts.iter().map(|part| length(&part.document)).max().unwrap_or_default();
+    let long = (longest > MANAGED_CHARS_MAX).then(|| {
+        let way_out = match args.format {
+            IamFormat::Json => "the other formats make two of it",
+            IamFormat::Terraform | IamFormat::Cloudformation | IamFormat::Stack => {
+                "make some for each half of the clusters and attach all of them"
+            }
+        };
         format!(
-            "note: {chars} characters, and a managed policy may have {MANAGED_CHARS_MAX}; make one for \
-             each half of the clusters and attach both"
+            "note: {longest} characters, and a managed policy may have {MANAGED_CHARS_MAX}; {way_out}"
         )
     });
-    match text(&policy, args) {
+    match text(&parts, args) {
         Ok(text) => Answer { text, remarks: long.into_iter().collect(), ..Answer::default() },
         Err(error) => Answer::error(Ending::Failed, &error),
     }
 }
 
-fn text(policy: &Value, args: &IamArgs) -> serde_json::Result<String> {
-    let name = format!("LongshoreActuator-{}", args.region);
-    Ok(match args.format {
-        IamFormat::Json => serde_json::to_string_pretty(policy)? + "\n",
-        IamFormat::Terraform => format!(
-            "resource \"aws_iam_policy\" \"longshore_actuator\" {{\n  name   = \"{name}\"\n  policy = \
-             <<-POLICY\n{}\n  POLICY\n}}\n",
-            serde_json::to_string_pretty(policy)?
-        ),
-        IamFormat::Cloudformation => {
-            let resource = json!({
-                "Type": "AWS::IAM::ManagedPolicy",
-                "Properties": { "ManagedPolicyName": name, "PolicyDocument": policy },
-            });
-            let template = json!({
-                "AWSTemplateFormatVersion": "2010-09-09",
-                "Resources": { "LongshoreActuatorPolicy": resource },
-                "Outputs": { "PolicyArn": { "Value": { "Ref": "LongshoreActuatorPolicy" } } },
-            });
-            serde_json::to_string_pretty(&template)? + "\n"
+/// The policy, in as many managed policies as it takes; whole where a document is asked for.
+fn parts(args: &IamArgs) -> Vec<Part> {
+    let whole = policy(args);
+    if args.format == IamFormat::Json || length(&whole) <= MANAGED_CHARS_MAX {
+        return vec![Part { suffix: "", document: whole }];
+    }
+    let acts = document([launching(args), owning(args)].concat());
+    let reads = document([reading(args), access(args)].concat());
+    vec![Part { suffix: "", document: acts }, Part { suffix: "Reading", document: reads }]
+}
+
+fn length(document: &Value) -> usize {
+    document.to_string().chars().filter(|letter| !letter.is_whitespace()).count()
+}
+
+fn text(parts: &[Part], args: &IamArgs) -> serde_json::Result<String> {
+    match args.format {
+        IamFormat::Json => {
+            let documents = parts.iter().map(|part| serde_json::to_string_pretty(&part.document));
+            documents.map(|document| Ok(document? + "\n")).collect()
         }
-    })
+        IamFormat::Terraform => parts.iter().map(|part| terraform(part, args)).collect(),
+        IamFormat::Cloudformation => template(parts, args, Map::new()),
+        IamFormat::Stack => {
+            let names: Vec<String> = parts.iter().map(Part::logical_name).collect();
+            template(parts, args, stack::resources(args, &names)?)
+        }
+    }
+}
+
+fn terraform(part: &Part, args: &IamArgs) -> serde_json::Result<String> {
+    let resource = format!("longshore_actuator{}", part.suffix.to_lowercase());
+    Ok(format!(
+        "resource \"aws_iam_policy\" \"{resource}\" {{\n  name   = \"{}\"\n  policy = \
+         <<-POLICY\n{}\n  POLICY\n}}\n",
+        part.managed_name(args),
+        serde_json::to_string_pretty(&part.document)?
+    ))
+}
+
+/// A template of CloudFormation's with the policy and more.
+fn template(
+    parts: &[Part],
+    args: &IamArgs,
+    mut resources: Map<String, Value>,
+) -> serde_json::Result<String> {
+    let mut outputs = Map::new();
+    for part in parts {
+        let name = part.logical_name();
+        let properties = json!({
+            "ManagedPolicyName": part.managed_name(args),
+            "PolicyDocument": part.document,
+        });
+        outputs.insert(format!("{name}Arn"), json!({ "Value": { "Ref": name } }));
+        let resource = json!({ "Type": "AWS::IAM::ManagedPolicy", "Properties": properties });
+        resources.insert(name, resource);
+    }
+    let template = json!({
+        "AWSTemplateFormatVersion": "2010-09-09",
+        "Resources": resources,
+        "Outputs": outputs,
+    });
+    Ok(serde_json::to_string_pretty(&template)? + "\n")
 }
 
 /// The policy document.
 #[must_use]
 pub fn policy(args: &IamArgs) -> Value {
-    let statements = [launching(args), owning(args), reading(args), access(args)].concat();
+    document([launching(args), owning(args), reading(args), access(args)].concat())
+}
+
+fn document(statements: Vec<Value>) -> Value {
     json!({ "Version": "2012-10-17", "Statement": statements })
 }
 
@@ -254,6 +323,8 @@ mod tests {
             node_roles: Vec::new(),
             queues: Vec::new(),
             older_instances: false,
+            namespace: "kube-system".to_owned(),
+            service_account: "longshore".to_owned(),
             format: IamFormat::Json,
         }
     }
@@ -278,8 +349,39 @@ mod tests {
         let count = |args: &IamArgs| policy(args)["Statement"].as_array().map(Vec::len);
         assert_eq!(count(&one), count(&ten));
         assert_eq!(run(&one).remarks, Vec::<String>::new());
+        assert_eq!(run(&ten).remarks.len(), 1, "one document has a limit");
+        let stack = IamArgs { format: IamFormat::Stack, ..ten };
+        let statements: usize = parts(&stack)
+            .iter()
+            .filter_map(|part| part.document["Statement"].as_array().map(Vec::len))
+            .sum();
+        assert_eq!((run(&stack).remarks.len(), Some(statements)), (0, count(&one)));
         let older = IamArgs { older_instances: true, ..one };
         assert!(policy(&older).to_string().contains("kubernetes.io/cluster/a"));
+    }
+
+    #[test]
+    fn a_stack_has_what_is_not_there_already() {
+        let kinds = |args: IamArgs| -> Vec<String> {
+            let text = run(&IamArgs { format: IamFormat::Stack, ..args }).text;
+            assert!(!text.contains("${"), "a name is not filled in: {text}");
+            let stack: Value = serde_json::from_str(&text).unwrap();
+            let all = stack["Resources"].as_object().unwrap().values();
+            all.map(|resource| resource["Type"].as_str().unwrap().to_owned()).collect()
+        };
+        let count = |kinds: &[String], kind: &str| kinds.iter().filter(|it| *it == kind).count();
+        let all = kinds(args(&["prod", "dev"]));
+        assert_eq!(count(&all, "AWS::IAM::Role"), 3, "{all:?}");
+        assert_eq!(count(&all, "AWS::EKS::PodIdentityAssociation"), 1, "{all:?}");
+        assert_eq!(count(&all, "AWS::EKS::AccessEntry"), 2, "{all:?}");
+        assert_eq!((count(&all, "AWS::SQS::Queue"), count(&all, "AWS::Events::Rule")), (2, 10));
+        let there = IamArgs {
+            node_roles: vec!["nodes".to_owned()],
+            queues: vec!["notices".to_owned()],
+            ..args(&["prod"])
+        };
+        let few = kinds(there);
+        assert_eq!((few.len(), count(&few, "AWS::IAM::Role")), (3, 1), "{few:?}");
     }
 
     #[test]
@@ -289,6 +391,8 @@ mod tests {
         let template: Value = serde_json::from_str(&of(IamFormat::Cloudformation)).unwrap();
         let resource = &template["Resources"]["LongshoreActuatorPolicy"]["Properties"];
         assert_eq!(resource["PolicyDocument"], json);
+        let stack: Value = serde_json::from_str(&of(IamFormat::Stack)).unwrap();
+        assert_eq!(stack["Resources"]["LongshoreActuatorPolicy"]["Properties"], *resource);
         let terraform = of(IamFormat::Terraform);
         let inner = terraform.split("<<-POLICY\n").nth(1).unwrap().split("\n  POLICY").next();
         assert_eq!(serde_json::from_str::<Value>(inner.unwrap()).unwrap(), json);

@@ -44,14 +44,15 @@ export CARGO_ENCODED_RUSTFLAGS
 
 # --- programs -----------------------------------------------------------------------------------
 
-packages=("${programs[@]/#/--package=}")
+# Of each package the program that is called like it: one has generators, too.
+wanted=("${programs[@]/#/--package=}" "${programs[@]/#/--bin=}")
 for arch in "${archs[@]}"; do
     triple=$(triple "$arch")
     if command -v rustup >/dev/null; then
         rustup target list --installed | grep -qx "$triple" || rustup target add "$triple" >&2
     fi
     started=$SECONDS
-    cargo zigbuild --locked --profile dist --target "$triple" --target-dir "$target" --bins "${packages[@]}" >&2
+    cargo zigbuild --locked --profile dist --target "$triple" --target-dir "$target" "${wanted[@]}" >&2
     say "$arch: built in $((SECONDS - started)) s"
 done
 

@@ -9,6 +9,7 @@ pub mod binary;
 pub mod control_plane;
 pub mod cut_proxy;
 pub mod etcd;
+pub mod node;
 pub mod page;
 pub mod poll;
 pub mod ports;

@@ -39,6 +39,7 @@ struct Stand {
     keys: Keys,
     scheduler: Service,
     actuator: Service,
+    surroundings: Surroundings,
     _region: RegionHandle,
     _dir: tempfile::TempDir,
 }
@@ -54,7 +55,7 @@ impl Stand {
         };
         let actuator = surroundings.start_actuator("actuator", ANY_PORT).await?;
         let scheduler = surroundings.start_scheduler(ANY_PORT, &[actuator.url()]).await?;
-        Ok(Self { keys, scheduler, actuator, _region: region, _dir: dir })
+        Ok(Self { keys, scheduler, actuator, surroundings, _region: region, _dir: dir })
     }
 }
 

@@ -10,6 +10,7 @@ mod clients;
 mod deploy;
 mod doctor;
 mod identity;
+mod install;
 mod kill;
 mod parts;
 mod refusals;

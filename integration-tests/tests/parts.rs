@@ -4,4 +4,5 @@ mod binary;
 mod control_plane;
 mod cut_proxy;
 mod etcd;
+mod node;
 mod process;

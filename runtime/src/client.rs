@@ -14,7 +14,7 @@ use tower::service_fn;
 use crate::endpoint::parse;
 use crate::net::{CONNECT_TIMEOUT, Network};
 use crate::platform::Platform;
-use crate::tls::{Server, secured};
+use crate::tls::{OtherEnd, Server, secured};
 
 /// How often an idle connection is probed; a dead peer is noticed after this and the timeout.
 pub const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
@@ -28,16 +28,29 @@ pub const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(5);
 /// When `endpoint` is not a URL with scheme and host, or is `https` and this process has no
 /// certificate.
 pub fn channel_to(server: Server, endpoint: &str, platform: &Platform) -> anyhow::Result<Channel> {
+    identified(server, endpoint, platform).map(|(channel, _)| channel)
+}
+
+/// The same, and who is found there.
+///
+/// # Errors
+/// As for [`channel_to`].
+pub fn identified(
+    server: Server,
+    endpoint: &str,
+    platform: &Platform,
+) -> anyhow::Result<(Channel, OtherEnd)> {
+    let other_end = OtherEnd::default();
     let Some(authority) = endpoint.strip_prefix("https://") else {
-        return channel(endpoint, &platform.network);
+        return Ok((channel(endpoint, &platform.network)?, other_end));
     };
     let credentials = platform.credentials.clone();
     let credentials = credentials.with_context(|| {
         format!("{endpoint}: https needs a certificate of this process, and it has none")
     })?;
     // The connection is TLS already when tonic gets it.
-    let network = secured(platform.network.clone(), credentials, server);
-    channel(&format!("http://{authority}"), &network)
+    let network = secured(platform.network.clone(), credentials, server, other_end.clone());
+    Ok((channel(&format!("http://{authority}"), &network)?, other_end))
 }
 
 /// A channel over plain text, or over a network that secures it by itself.

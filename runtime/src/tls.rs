@@ -23,7 +23,7 @@ use self::files::Files;
 use crate::identity::Identity;
 use crate::net::Stream;
 
-pub use self::network::secured;
+pub use self::network::{OtherEnd, secured};
 pub use self::plain::{PlainText, is_loopback};
 
 /// How long the other end may take to prove who it is.

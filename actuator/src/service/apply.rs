@@ -18,7 +18,7 @@ use prost::Message;
 use tonic::Status;
 
 use super::cluster::SEEN_STEP_MS;
-use super::{claimant, malformed, refusal};
+use super::{audit, claimant, malformed, refusal};
 use crate::audit::Refused;
 use crate::catalogue::MarketView;
 use crate::cloud::{Found, Instance};
@@ -70,15 +70,19 @@ pub async fn apply(
     check(&request).map_err(|problem| malformed(format!("plan {}: {problem}", request.plan_id)))?;
     let now_ms = leader.now_ms();
     let expire_ms = in_time(&request, now_ms)?;
-    let policy = leader.context.policies.now();
-    let allowed = policy.of(&claimant.cluster_id).cloned();
+    let author = Author { caller, plan_id: request.plan_id };
+    let limits = match leader.context.policies.now().of(&claimant.cluster_id) {
+        Ok(limits) => limits.clone(),
+        Err(denied) => {
+            return Err(audit::forbid(leader, &claimant.cluster_id, author, &denied).await);
+        }
+    };
     let market = leader.market.borrow().clone();
-    let limits = allowed.map_err(|denied| Reason::Forbidden.status(denied.to_string()))?;
     let terminations = end::with_instances(leader, request.terminations);
     let found = end::look_up(leader, &terminations).await;
     let refused = Arc::clone(&leader.refused);
     let plan = Plan {
-        author: Author { caller, plan_id: request.plan_id },
+        author,
         cluster_id: claimant.cluster_id.clone(),
         expire_ms,
         now_ms,

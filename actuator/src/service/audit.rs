@@ -1,20 +1,22 @@
-//! ReadAudit: the audit record, page by page.
+//! The audit record: ReadAudit, page by page, and what is refused before anything is drafted.
 //!
 //! Invariant: a page is read when the one before it was taken; the stream ends with the newest
 //! entry that there is then.
 
 use std::collections::BTreeSet;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use futures::stream::{self, Stream};
-use longshore_proto::capacity::v1::{AuditEntry, ReadAuditResponse};
+use longshore_proto::capacity::v1::{AuditEntry, ReadAuditResponse, Refusal};
 use longshore_proto::reason::Reason;
 use longshore_runtime::budget::Grant;
 use prost::Message;
 use tonic::Status;
 
-use crate::leader::Leader;
-use crate::ledger::{Store, audit_id_at};
+use crate::leader::{Leader, lock};
+use crate::ledger::{Author, Book, Draft, Store, audit_id_at};
+use crate::policy::Denied;
 
 /// Entries that are read at a time: some hundred KiB.
 const PAGE_ENTRIES: usize = 500;
@@ -38,6 +40,23 @@ pub fn stream(leader: &Leader, clusters: BTreeSet<String>, from_ms: i64, place: 
         }
     });
     Box::pin(pages)
+}
+
+/// Refuses all that somebody asks for a cluster, and puts that on record.
+pub async fn forbid(leader: &Leader, cluster_id: &str, author: Author, denied: &Denied) -> Status {
+    let (reason, message) = (Reason::Forbidden, denied.to_string());
+    let refusal =
+        Refusal { id: String::new(), reason: reason.as_str().into(), message: message.clone() };
+    let (refused, now_ms) = (Arc::clone(&leader.refused), leader.now_ms());
+    let cluster_id = cluster_id.to_owned();
+    let edit = move |_: &Book, draft: &mut Draft| {
+        let told = lock(&refused).told(&[refusal], (&cluster_id, &author), now_ms);
+        draft.audit.extend(told);
+    };
+    if let Err(error) = leader.ledger.edit(None, edit).await {
+        tracing::warn!(%error, "a refusal is not on record: {message}");
+    }
+    reason.status(message)
 }
 
 struct Reading {

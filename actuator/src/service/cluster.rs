@@ -12,11 +12,11 @@ use longshore_runtime::planted;
 use prost::Message;
 use tonic::Status;
 
-use super::{claimant, malformed, refusal};
+use super::{audit, claimant, malformed, refusal};
 use crate::cloud::TAG_CLUSTER;
 use crate::inventory::Inventory;
 use crate::leader::Leader;
-use crate::ledger::{Book, ClusterRecord, Draft, RECORD_BYTES_MAX};
+use crate::ledger::{Author, Book, ClusterRecord, Draft, RECORD_BYTES_MAX};
 
 /// How exactly it is recorded when a cluster was seen last, in milliseconds: a day.
 pub const SEEN_STEP_MS: i64 = 86_400_000;
@@ -34,6 +34,7 @@ const CLASS_BYTES: usize = 4 * 1024;
 pub async fn put(
     leader: &Leader,
     request: PutClusterRequest,
+    caller: String,
 ) -> Result<PutClusterResponse, Status> {
     let claimant = claimant(request.fence, leader.now_ms()).map_err(|status| *status)?;
     let facts = request.cluster.ok_or_else(|| malformed("cluster is missing"))?;
@@ -51,8 +52,10 @@ pub async fn put(
         return Err(Reason::ClusterMismatch.status(message));
     }
     let cluster_id = claimant.cluster_id.clone();
-    let allowed = leader.context.policies.now().of(&cluster_id).map(drop);
-    allowed.map_err(|denied| Reason::Forbidden.status(denied.to_string()))?;
+    if let Err(denied) = leader.context.policies.now().of(&cluster_id) {
+        let author = Author { caller, plan_id: String::new() };
+        return Err(audit::forbid(leader, &cluster_id, author, &denied).await);
+    }
     let seen_ms = leader.now_ms();
     let record = ClusterRecord { facts: Some(facts), node_classes: request.node_classes, seen_ms };
     check_size(&cluster_id, &record).map_err(|status| *status)?;

@@ -9,7 +9,11 @@ Examples:
   longshore iam --account 111122223333 --region eu-central-1 --cluster prod,dev > actuator.json
   aws iam create-policy --policy-name longshore-actuator --policy-document file://actuator.json
 
-  longshore iam --account 111122223333 --region eu-central-1 --cluster prod --format terraform";
+  longshore iam --account 111122223333 --region eu-central-1 --cluster prod --format terraform
+
+  longshore iam --account 111122223333 --region eu-central-1 --cluster prod --format stack > stack.json
+  aws cloudformation deploy --stack-name longshore --template-file stack.json \\
+    --capabilities CAPABILITY_NAMED_IAM";
 
 /// Arguments of `iam`.
 #[derive(Clone, Debug, Args)]
@@ -37,6 +41,13 @@ pub struct IamArgs {
     /// Also end instances that Karpenter launched before its first version.
     #[arg(long)]
     pub older_instances: bool,
+    /// Namespace of the actuator's service account, for a stack.
+    #[arg(long, value_name = "NAMESPACE", default_value = "kube-system", value_parser = plain)]
+    pub namespace: String,
+    /// The account that speaks to AWS, for a stack: the release's name, in split mode with
+    /// -actuator behind it.
+    #[arg(long, value_name = "NAME", default_value = "longshore", value_parser = plain)]
+    pub service_account: String,
     /// How to print it.
     #[arg(long, value_enum, default_value_t)]
     pub format: IamFormat,
@@ -52,6 +63,11 @@ pub enum IamFormat {
     Terraform,
     /// A template of CloudFormation's, in JSON.
     Cloudformation,
+    /// A template of all that there has to be, for a first installation: the policy, a role with
+    /// it for the service account in the first of the clusters (by Pod Identity), and for each
+    /// cluster a role of nodes that may join, and a queue with its rules, unless --node-role and
+    /// --queue name those that are there.
+    Stack,
 }
 
 fn plain(text: &str) -> Result<String, String> {

@@ -7,6 +7,7 @@
 mod args;
 mod busy;
 mod cluster;
+mod encryption;
 mod failover;
 mod fairness;
 mod flood;
@@ -50,6 +51,7 @@ async fn measure(what: &What) -> Result<Vec<Quantity>> {
         What::Flood(args) => flood::measure(args).await,
         What::Failover(args) => failover::measure(args).await,
         What::Interruption(args) => interruption::measure(args).await,
+        What::Encryption(args) => encryption::measure(args).await,
         What::Busy(args) => busy::measure(args).await,
         What::Trouble(args) => trouble::make(args).await.map(|()| Vec::new()),
         What::Send(args) => send::send(args).await.map(|()| Vec::new()),
@@ -58,11 +60,12 @@ async fn measure(what: &What) -> Result<Vec<Quantity>> {
 }
 
 /// What takes minutes, and how many on two processors.
-const PARTS: [(&str, &str); 4] = [
+const PARTS: [(&str, &str); 5] = [
     ("fairness", "three minutes"),
     ("failover", "two minutes"),
     ("interruption", "a minute"),
     ("flood", "two minutes"),
+    ("encryption", "a minute"),
 ];
 
 /// Everything that takes minutes, at its default size. What fails does not stop the rest.

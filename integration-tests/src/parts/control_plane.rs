@@ -8,7 +8,7 @@ pub mod audit;
 mod commands;
 mod credentials;
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -40,6 +40,8 @@ pub struct ControlPlaneOptions {
     /// Whether there is one user more, with every right, whose requests are written down: see
     /// [`ControlPlane::observed`].
     pub observes: bool,
+    /// Where the API server listens: loopback, or an address of this machine that containers reach.
+    pub address: Ipv4Addr,
 }
 
 /// What kube-controller-manager does.
@@ -54,9 +56,10 @@ pub enum Controllers {
 }
 
 impl Default for ControlPlaneOptions {
-    /// Everything that runs in life; nobody is observed.
+    /// Everything that runs in life, on loopback; nobody is observed.
     fn default() -> Self {
-        Self { scheduler: true, controllers: Controllers::Default, observes: false }
+        let address = Ipv4Addr::LOCALHOST;
+        Self { scheduler: true, controllers: Controllers::Default, observes: false, address }
     }
 }
 
@@ -91,7 +94,8 @@ impl ControlPlane {
     pub async fn start(options: ControlPlaneOptions) -> Result<Self> {
         let slot = SLOTS.acquire().await?;
         let dir = tempfile::Builder::new().prefix("longshore-kubernetes-").tempdir()?;
-        let credentials = Credentials::write(dir.path(), ports::free()?)?;
+        let address = (options.address, ports::free()?).into();
+        let credentials = Credentials::write(dir.path(), address)?;
         let etcd = EtcdCluster::start(1).await?;
         let mut command = commands::api_server(&credentials, &etcd.endpoints())?;
         let observed = options.observes.then(|| audit::observe(&credentials, dir.path()));
@@ -116,7 +120,7 @@ impl ControlPlane {
         self.credentials.address()
     }
 
-    /// Address of the API server: `https://127.0.0.1:PORT`.
+    /// Address of the API server: `https://127.0.0.1:PORT` on loopback.
     #[must_use]
     pub fn url(&self) -> String {
         self.credentials.url()

@@ -60,8 +60,12 @@ async fn each_kubeconfig_carries_its_own_rights() -> Result<()> {
 
 #[tokio::test]
 async fn what_the_observed_user_asks_is_written_down_and_nothing_else() -> Result<()> {
-    let options =
-        ControlPlaneOptions { scheduler: false, controllers: Controllers::None, observes: true };
+    let options = ControlPlaneOptions {
+        scheduler: false,
+        controllers: Controllers::None,
+        observes: true,
+        ..ControlPlaneOptions::default()
+    };
     let control_plane = ControlPlane::start(options).await?;
     let observed = control_plane.observed().context("nobody is observed")?;
     get_namespaces(&control_plane, "unseen", &control_plane.kubeconfig_path()).await?;

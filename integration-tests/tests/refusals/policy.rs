@@ -100,7 +100,12 @@ fn of_others() -> Result<Foreign> {
 }
 
 /// A plan of somebody who has taken a scheduler over, a little ahead of the real one.
-async fn hostile(world: &World, plan_seq: u64, ends: &[(&str, &str)]) -> Result<Vec<Refusal>> {
+async fn hostile(
+    world: &World,
+    cluster: &str,
+    plan_seq: u64,
+    ends: &[(&str, &str)],
+) -> Result<Vec<Refusal>> {
     let platform = world.keys.platform(&Identity::Scheduler)?;
     let channel = channel_to(Server::Actuator, &world.actuator.url(), &platform)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis();
@@ -112,7 +117,7 @@ async fn hostile(world: &World, plan_seq: u64, ends: &[(&str, &str)]) -> Result<
     };
     let plan = ApplyPlanRequest {
         plan_id: "hostile".to_owned(),
-        fence: Some(Fence { cluster_id: "lab".to_owned(), session_epoch, plan_seq }),
+        fence: Some(Fence { cluster_id: cluster.to_owned(), session_epoch, plan_seq }),
         expire_time: Some(prost_types::Timestamp { seconds: i64::MAX / 2000, nanos: 0 }),
         launches: Vec::new(),
         terminations: ends.iter().map(termination).collect(),
@@ -136,13 +141,17 @@ async fn a_scheduler_that_is_taken_over_ends_nothing_of_others_and_its_own_slowl
     ensure!(own.len() == 2, "{own:?}");
     let ends: Vec<(&str, &str)> = own.iter().map(|(id, name)| (&**id, &**name)).collect();
     let others = world.region.launch_foreign(of_others()?).context("no address is left")?;
-    let foreign = hostile(&world, 1, &[(&others, "of-others")]).await?;
+    let foreign = hostile(&world, "lab", 1, &[(&others, "of-others")]).await?;
     ensure!(foreign.len() == 1 && foreign[0].id == others, "{foreign:?}");
-    let fast = hostile(&world, 2, &ends).await?;
+    let fast = hostile(&world, "lab", 2, &ends).await?;
     ensure!(fast.len() == 1 && fast[0].reason == "FORBIDDEN", "{fast:?}");
     says(&fast[0].message, &["would have 2 terminations within a minute", "its policy allows 1"])?;
     let parts = ["refused", "FORBIDDEN", "longshore://scheduler at 127.0.0.1, plan hostile"];
     on_record(&world, &["--refused"], &parts).await?;
     on_record(&world, &[], &["ended", "plan hostile", "c5."]).await?;
+    let unbound = hostile(&world, "unbound", 1, &[]).await.err().context("it was carried out")?;
+    says(&format!("{unbound:#}"), &["unbound"])?;
+    let parts = ["refused", "FORBIDDEN", "unbound", "plan hostile"];
+    on_record(&world, &["--refused", "--cluster", "unbound"], &parts).await?;
     Ok(())
 }

@@ -14,9 +14,10 @@ use longshore_proto::limits::MESSAGE_BYTES_MAX;
 use longshore_proto::reason::{self, Reason};
 use longshore_runtime::backoff::BackoffPolicy;
 use longshore_runtime::client;
+use longshore_runtime::identity::Identity;
 use longshore_runtime::propagate::InjectContext;
 use longshore_runtime::tasks::{NotYet, OnError, Supervisor};
-use longshore_runtime::tls::Server;
+use longshore_runtime::tls::{OtherEnd, Server};
 use tokio::time::{Instant, timeout};
 use tonic::Status;
 
@@ -52,14 +53,16 @@ impl Regions {
     /// # Errors
     /// When the endpoint is not a URL.
     pub fn follow(&self, supervisor: &Supervisor, endpoint: String) -> anyhow::Result<()> {
-        let channel = client::channel_to(Server::Actuator, &endpoint, supervisor.platform())?;
+        let platform = supervisor.platform();
+        let (channel, found) = client::identified(Server::Actuator, &endpoint, platform)?;
         let client = CapacityServiceClient::with_interceptor(channel, InjectContext)
             .max_decoding_message_size(MESSAGE_BYTES_MAX);
         let regions = self.clone();
         supervisor.spawn("region link", OnError::Restart(RETRY), move || {
             let (regions, client, endpoint) = (regions.clone(), client.clone(), endpoint.clone());
+            let found = found.clone();
             async move {
-                let outcome = watch(&regions, &endpoint, client).await;
+                let outcome = watch(&regions, &endpoint, client, &found).await;
                 let outcome = outcome.with_context(|| format!("actuator {endpoint}"));
                 let outcome =
                     outcome.inspect_err(|error| regions.fails(&endpoint, format!("{error:#}")));
@@ -75,6 +78,7 @@ async fn watch(
     regions: &Regions,
     endpoint: &str,
     mut client: CapacityClient,
+    found: &OtherEnd,
 ) -> anyhow::Result<()> {
     let request = capacity::WatchRequest { cluster_ids: Vec::new() };
     let asked = timeout(INITIAL_PATIENCE, client.watch(request)).await.context(SILENT)?;
@@ -90,6 +94,9 @@ async fn watch(
         }
     }
     let info = fresh.info.clone().context("the actuator did not name its region")?;
+    if let Some(identity) = found.identity() {
+        speaks_for(&identity, &info)?;
+    }
     fresh.synced = true;
     fresh.stream = regions.next_stream();
     tracing::info!(
@@ -107,6 +114,18 @@ async fn watch(
     let ended = follow(regions, &region, &mut stream).await;
     drop(followed);
     Err(ended).with_context(|| format!("region {}", info.region))
+}
+
+/// An actuator answers for the account and the region in its certificate, and for no others:
+/// whoever has taken one over would have the nodes of all regions sent to it.
+fn speaks_for(identity: &Identity, info: &capacity::RegionInfo) -> anyhow::Result<()> {
+    let says = Identity::Actuator { account: info.account_id.clone(), region: info.region.clone() };
+    anyhow::ensure!(
+        *identity == says,
+        "it is {identity}, and answers for {says}: start it in the region of its certificate, or \
+         give it one of the region it is in"
+    );
+    Ok(())
 }
 
 async fn follow(

@@ -29,7 +29,7 @@ hold.";
 /// What to measure.
 #[derive(Clone, Debug, Subcommand)]
 pub enum What {
-    /// fairness, flood, failover and interruption, one after the other, in one table.
+    /// fairness, flood, failover, interruption and encryption, one after the other, in one table.
     All,
     /// Plan times of many clusters on one scheduler while one flaps, one is flooded with changes
     /// and a client asks without end; over the same without, by turns.
@@ -42,6 +42,9 @@ pub enum What {
     /// Time from an interruption's message in the queue to the taint on its node, while many nodes
     /// join.
     Interruption(InterruptionArgs),
+    /// Times of plans and of sessions between ends that prove who they are, over those in plain
+    /// text, by turns.
+    Encryption(EncryptionArgs),
     /// Run the walkthrough W2 beside busy loops, and count the runs in which it holds.
     Busy(BusyArgs),
     /// Make the trouble of `fairness`, until killed.
@@ -100,6 +103,23 @@ pub struct FairnessArgs {
     /// Seconds of a block that count.
     #[arg(long, default_value_t = 12.0)]
     pub seconds: f64,
+}
+
+/// Arguments of `encryption`.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct EncryptionArgs {
+    /// Nodes of the cluster.
+    #[arg(long, default_value_t = 100)]
+    pub nodes: u32,
+    /// Pods that run on each node.
+    #[arg(long, default_value_t = 50)]
+    pub pods_each: u32,
+    /// Plans of each side.
+    #[arg(long, default_value_t = 400)]
+    pub plans: u32,
+    /// Sessions of each side.
+    #[arg(long, default_value_t = 60)]
+    pub sessions: u32,
 }
 
 /// Arguments of `trouble`.

@@ -4,6 +4,7 @@
 //! Invariant: the measured process is the real program, started anew, and ends with its stand.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 
 use anyhow::Result;
 use tempfile::TempDir;
@@ -21,8 +22,8 @@ pub struct Stand {
     pub schedulers: Vec<Service>,
     /// The clusters.
     pub clusters: Vec<Cluster>,
-    _region: Region,
-    _dir: TempDir,
+    region: Region,
+    dir: TempDir,
 }
 
 impl Stand {
@@ -40,6 +41,18 @@ impl Stand {
             let (name, actuators) = (format!("scheduler-{number}"), [region.url.clone()]);
             started.push(surroundings.start_scheduler_as(&name, ANY_PORT, &actuators).await?);
         }
-        Ok(Self { schedulers: started, clusters, _region: region, _dir: dir })
+        Ok(Self { schedulers: started, clusters, region, dir })
+    }
+
+    /// URL of the region's actuator.
+    #[must_use]
+    pub fn region_url(&self) -> &str {
+        &self.region.url
+    }
+
+    /// Folder for logs.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
     }
 }

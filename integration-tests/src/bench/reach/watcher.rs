@@ -22,6 +22,7 @@ use prost::Message as _;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
+use tonic::transport::Channel;
 
 use super::cluster::{Cluster, REGION};
 
@@ -48,13 +49,27 @@ impl Watcher {
         objects: Vec<Object>,
         epoch: u64,
     ) -> Result<Self> {
-        let opened = tokio::time::timeout(OPEN_LIMIT, Self::greet(url, cluster, epoch)).await;
+        let channel = client::channel(url, &Network::System)?;
+        Self::open_over(channel, cluster, objects, epoch).await
+    }
+
+    /// The same over a channel of its own.
+    ///
+    /// # Errors
+    /// As for [`Watcher::open`].
+    pub async fn open_over(
+        channel: Channel,
+        cluster: &Cluster,
+        objects: Vec<Object>,
+        epoch: u64,
+    ) -> Result<Self> {
+        let opened = tokio::time::timeout(OPEN_LIMIT, Self::greet(channel, cluster, epoch)).await;
         let mut watcher = opened.context("the scheduler does not answer Hello")??;
         watcher.snapshot(objects).await?;
         Ok(watcher)
     }
 
-    async fn greet(url: &str, cluster: &Cluster, epoch: u64) -> Result<Self> {
+    async fn greet(channel: Channel, cluster: &Cluster, epoch: u64) -> Result<Self> {
         let (up, queue) = mpsc::channel(QUEUE);
         let hello = Hello {
             cluster_id: cluster.name.clone(),
@@ -65,7 +80,6 @@ impl Watcher {
             ..Hello::default()
         };
         up.send(SyncRequest { message: Some(Up::Hello(hello)) }).await?;
-        let channel = client::channel(url, &Network::System)?;
         let requests = ReceiverStream::new(queue);
         let down = ClusterServiceClient::new(channel).sync(requests).await?.into_inner();
         Ok(Self { up, down, revision: 0 })

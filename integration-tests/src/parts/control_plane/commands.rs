@@ -13,7 +13,8 @@ use super::Controllers;
 use super::credentials::Credentials;
 use crate::parts::binary::part_program;
 
-/// kube-apiserver, with tokens and RBAC.
+/// kube-apiserver, with tokens and RBAC. Beyond loopback there may be pods that speak with it: they
+/// get their accounts, and find it at the Service `kubernetes`.
 pub(super) fn api_server(credentials: &Credentials, etcd: &[String]) -> Result<Command> {
     let address = credentials.address();
     let mut command = Command::new(part_program("kubernetes", "kube-apiserver")?);
@@ -29,13 +30,21 @@ pub(super) fn api_server(credentials: &Credentials, etcd: &[String]) -> Result<C
     command.args([
         "--service-cluster-ip-range=10.96.0.0/16",
         "--authorization-mode=RBAC,Node",
-        // Pods are created without waiting for the default account of their namespace.
-        "--disable-admission-plugins=ServiceAccount",
-        "--endpoint-reconciler-type=none",
         "--enable-priority-and-fairness=false",
         "--max-requests-inflight=3000",
         "--max-mutating-requests-inflight=1500",
     ]);
+    if address.ip().is_loopback() {
+        command.args([
+            // Pods are created without waiting for the default account of their namespace.
+            "--disable-admission-plugins=ServiceAccount",
+            "--endpoint-reconciler-type=none",
+        ]);
+    } else {
+        command.arg(format!("--advertise-address={}", address.ip()));
+        // Nobody resolves the names of nodes.
+        command.arg("--kubelet-preferred-address-types=InternalIP");
+    }
     Ok(command)
 }
 
@@ -65,6 +74,9 @@ pub(super) fn controller_manager(
 ) -> Result<Command> {
     let mut command = Command::new(part_program("kubernetes", "kube-controller-manager")?);
     command.arg("--kubeconfig").arg(credentials.admin_kubeconfig());
+    if !credentials.address().ip().is_loopback() {
+        command.arg("--root-ca-file").arg(credentials.authority());
+    }
     command.args([
         "--kube-api-qps=500",
         "--kube-api-burst=1000",

@@ -4,24 +4,27 @@
 //! only; the administrator's token is random.
 
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use serde_json::json;
 
+/// Where pods reach the API server: the first address of the range that Services get theirs from.
+const SERVICE_ADDRESS: &str = "10.96.0.1";
+
 /// The files that prove who is who, in one folder.
 pub(super) struct Credentials {
     dir: PathBuf,
-    port: u16,
+    address: SocketAddr,
     admin_token: String,
 }
 
 impl Credentials {
-    /// Makes and writes everything a control plane on `port` needs.
-    pub(super) fn write(dir: &Path, port: u16) -> Result<Self> {
-        let made = Self { dir: dir.to_owned(), port, admin_token: random_token()? };
+    /// Makes and writes everything a control plane needs whose API server listens at `address`.
+    pub(super) fn write(dir: &Path, address: SocketAddr) -> Result<Self> {
+        let made = Self { dir: dir.to_owned(), address, admin_token: random_token()? };
         made.write_certificates()?;
         let accounts = KeyPair::generate()?;
         fs::write(made.account_key(), accounts.serialize_pem())?;
@@ -42,7 +45,7 @@ impl Credentials {
 
     /// Where the API server listens.
     pub(super) fn address(&self) -> SocketAddr {
-        (Ipv4Addr::LOCALHOST, self.port).into()
+        self.address
     }
 
     /// The API server's address for clients.
@@ -78,7 +81,7 @@ impl Credentials {
         self.dir.join("tokens.csv")
     }
 
-    fn authority(&self) -> PathBuf {
+    pub(super) fn authority(&self) -> PathBuf {
         self.dir.join("authority.crt")
     }
 
@@ -119,9 +122,11 @@ impl Credentials {
         fs::write(self.authority(), params.self_signed(&authority_key)?.pem())?;
 
         let issuer = Issuer::new(params, authority_key);
-        let names = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
+        let own = self.address.ip().to_string();
+        let names = [&own, "localhost", SERVICE_ADDRESS, "kubernetes.default.svc"];
         let server_key = KeyPair::generate()?;
-        let server = CertificateParams::new(names)?.signed_by(&server_key, &issuer)?;
+        let server =
+            CertificateParams::new(names.map(str::to_owned))?.signed_by(&server_key, &issuer)?;
         fs::write(self.server_cert(), server.pem())?;
         Ok(fs::write(self.server_key(), server_key.serialize_pem())?)
     }

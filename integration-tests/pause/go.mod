@@ -1,0 +1,3 @@
+module longshore-parts/pause
+
+go 1.26.0
