@@ -23,19 +23,24 @@ const WRITTEN: [&str; 4] =
 
 /// A managed policy.
 struct Part {
-    /// What its names end with.
-    suffix: &'static str,
+    /// From one on.
+    number: usize,
     document: Value,
 }
 
 impl Part {
+    /// What its names end with: nothing where there may be no other.
+    fn suffix(&self) -> String {
+        if self.number == 1 { String::new() } else { self.number.to_string() }
+    }
+
     fn managed_name(&self, args: &IamArgs) -> String {
-        format!("LongshoreActuator{}-{}", self.suffix, args.region)
+        format!("LongshoreActuator{}-{}", self.suffix(), args.region)
     }
 
     /// Its name within a template.
     fn logical_name(&self) -> String {
-        format!("LongshoreActuatorPolicy{}", self.suffix)
+        format!("LongshoreActuatorPolicy{}", self.suffix())
     }
 }
 
@@ -45,14 +50,9 @@ pub fn run(args: &IamArgs) -> Answer {
     let parts = parts(args);
     let longest = parts.iter().map(|part| length(&part.document)).max().unwrap_or_default();
     let long = (longest > MANAGED_CHARS_MAX).then(|| {
-        let way_out = match args.format {
-            IamFormat::Json => "the other formats make two of it",
-            IamFormat::Terraform | IamFormat::Cloudformation | IamFormat::Stack => {
-                "make some for each half of the clusters and attach all of them"
-            }
-        };
         format!(
-            "note: {longest} characters, and a managed policy may have {MANAGED_CHARS_MAX}; {way_out}"
+            "note: {longest} characters, and a managed policy may have {MANAGED_CHARS_MAX}; the other \
+             formats make several of it, or make one for each half of the clusters"
         )
     });
     match text(&parts, args) {
@@ -63,13 +63,20 @@ pub fn run(args: &IamArgs) -> Answer {
 
 /// The policy, in as many managed policies as it takes; whole where a document is asked for.
 fn parts(args: &IamArgs) -> Vec<Part> {
-    let whole = policy(args);
-    if args.format == IamFormat::Json || length(&whole) <= MANAGED_CHARS_MAX {
-        return vec![Part { suffix: "", document: whole }];
+    if args.format == IamFormat::Json {
+        return vec![Part { number: 1, document: policy(args) }];
     }
-    let acts = document([launching(args), owning(args)].concat());
-    let reads = document([reading(args), access(args)].concat());
-    vec![Part { suffix: "", document: acts }, Part { suffix: "Reading", document: reads }]
+    let (mut parts, mut part) = (Vec::new(), Vec::new());
+    for statement in statements(args) {
+        part.push(statement);
+        if part.len() > 1 && length(&document(part.clone())) > MANAGED_CHARS_MAX {
+            let next = part.split_off(part.len() - 1);
+            parts.push(std::mem::replace(&mut part, next));
+        }
+    }
+    parts.push(part);
+    let numbered = parts.into_iter().zip(1..);
+    numbered.map(|(part, number)| Part { number, document: document(part) }).collect()
 }
 
 fn length(document: &Value) -> usize {
@@ -92,7 +99,7 @@ fn text(parts: &[Part], args: &IamArgs) -> serde_json::Result<String> {
 }
 
 fn terraform(part: &Part, args: &IamArgs) -> serde_json::Result<String> {
-    let resource = format!("longshore_actuator{}", part.suffix.to_lowercase());
+    let resource = format!("longshore_actuator{}", part.suffix());
     Ok(format!(
         "resource \"aws_iam_policy\" \"{resource}\" {{\n  name   = \"{}\"\n  policy = \
          <<-POLICY\n{}\n  POLICY\n}}\n",
@@ -129,7 +136,11 @@ fn template(
 /// The policy document.
 #[must_use]
 pub fn policy(args: &IamArgs) -> Value {
-    document([launching(args), owning(args), reading(args), access(args)].concat())
+    document(statements(args))
+}
+
+fn statements(args: &IamArgs) -> Vec<Value> {
+    [launching(args), owning(args), reading(args), access(args)].concat()
 }
 
 fn document(statements: Vec<Value>) -> Value {
