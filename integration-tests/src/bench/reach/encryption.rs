@@ -21,7 +21,7 @@ use super::EncryptionArgs;
 use super::cluster::{Cluster, REGION, Size};
 use super::quantity::Quantity;
 use super::stand::{ANY_PORT, Stand};
-use super::watcher::{self, Watcher};
+use super::watcher::Watcher;
 use crate::bench::numbers::{median, percentile};
 use crate::bench::tell;
 use crate::stage::keys::Keys;
@@ -35,7 +35,7 @@ const PODS: u32 = 100;
 const SESSIONS_EACH: u32 = 4;
 /// Plans that are not counted.
 const WARM: u32 = 10;
-/// Longest that a plan may take.
+/// Longest that taking a cluster in may take.
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// One of the two, and by what it is reached.
@@ -91,7 +91,7 @@ pub async fn measure(args: &EncryptionArgs) -> Result<Vec<Quantity>> {
     }
     Ok(vec![
         judge("a client's plan, encrypted over plain", &plans),
-        judge("a cluster's first plan, all of it sent before, encrypted over plain", &sessions),
+        judge("all of a cluster, sent and taken in, encrypted over plain", &sessions),
     ])
 }
 
@@ -120,16 +120,13 @@ async fn plans(sides: &[Side; 2], cluster: &Cluster, count: u32) -> Result<[Vec<
     Ok(times)
 }
 
-/// Time from a session's opening, over all that the cluster is, to the place of a pod that waits.
+/// Time from a session's opening until the scheduler has taken in all that the cluster is.
 async fn session(side: &Side, cluster: &Cluster, epoch: u64) -> Result<f64> {
     let channel = side.channel(Some(cluster))?;
-    let mut objects = cluster.objects();
-    let pod = cluster.waiting(epoch);
-    let uid = pod.uid.clone();
-    objects.push(watcher::object(pod));
+    let objects = cluster.objects();
     let asked = Instant::now();
     let mut watcher = Watcher::open_over(channel, cluster, objects, epoch).await?;
-    timeout(LIMIT, watcher.place_of(&uid)).await.context("no plan comes")??;
+    timeout(LIMIT, watcher.acknowledged()).await.context("no answer comes")??;
     Ok(asked.elapsed().as_secs_f64() * 1e3)
 }
 

@@ -120,8 +120,7 @@ impl Watcher {
     /// When the session has ended, or the scheduler asks for a snapshot.
     pub async fn next(&mut self) -> Result<Action> {
         loop {
-            let message = self.down.message().await?.and_then(|response| response.message);
-            match message.context("the session has ended")? {
+            match self.message().await? {
                 Down::Directive(directive) => {
                     self.answer(directive.directive_id).await?;
                     return directive.action.context("a directive without action");
@@ -130,6 +129,25 @@ impl Watcher {
                 Down::Welcome(_) | Down::Ack(_) | Down::GoAway(_) => {}
             }
         }
+    }
+
+    /// Waits until the scheduler has taken in all that was sent.
+    ///
+    /// # Errors
+    /// When the session has ended.
+    pub async fn acknowledged(&mut self) -> Result<()> {
+        loop {
+            match self.message().await? {
+                Down::Ack(ack) if ack.revision == self.revision => return Ok(()),
+                Down::Directive(directive) => self.answer(directive.directive_id).await?,
+                Down::Ack(_) | Down::Welcome(_) | Down::Resync(_) | Down::GoAway(_) => {}
+            }
+        }
+    }
+
+    async fn message(&mut self) -> Result<Down> {
+        let response = self.down.message().await?;
+        response.and_then(|response| response.message).context("the session has ended")
     }
 
     async fn answer(&self, directive_id: String) -> Result<()> {
