@@ -82,6 +82,9 @@ pub(super) fn controller_manager(
         "--kube-api-burst=1000",
         "--leader-elect=false",
         "--secure-port=0",
+        // Kubelets share this machine's cores: that one is late says nothing about its node.
+        "--node-monitor-grace-period=5m",
+        "--node-startup-grace-period=5m",
     ]);
     if let Controllers::Only(one) = controllers {
         command.arg(format!("--controllers={one}"));
