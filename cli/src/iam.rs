@@ -4,15 +4,15 @@
 //! from its own launch templates, with the tags by which it knows its own; and can tag and end only
 //! what carries these tags already.
 
+mod forms;
 mod stack;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::args::{IamArgs, IamFormat};
+use self::forms::{MANAGED_CHARS_MAX, document, length, parts, text};
+use crate::args::IamArgs;
 use crate::terminal::{Answer, Ending};
 
-/// Most characters of a managed policy, blanks not counted (IAM quotas).
-const MANAGED_CHARS_MAX: usize = 6_144;
 /// Tag with the name of the cluster: one key for all of them, so that a condition can list values.
 const CLUSTER: &str = "eks:eks-cluster-name";
 /// Tag with the pool, on all that is made for one.
@@ -21,33 +21,10 @@ const POOL: &str = "karpenter.sh/nodepool";
 const WRITTEN: [&str; 4] =
     ["Name", "karpenter.sh/nodeclaim", "longshore.dev/launch-id", "longshore.dev/cluster-id"];
 
-/// A managed policy.
-struct Part {
-    /// From one on.
-    number: usize,
-    document: Value,
-}
-
-impl Part {
-    /// What its names end with: nothing where there may be no other.
-    fn suffix(&self) -> String {
-        if self.number == 1 { String::new() } else { self.number.to_string() }
-    }
-
-    fn managed_name(&self, args: &IamArgs) -> String {
-        format!("LongshoreActuator{}-{}", self.suffix(), args.region)
-    }
-
-    /// Its name within a template.
-    fn logical_name(&self) -> String {
-        format!("LongshoreActuatorPolicy{}", self.suffix())
-    }
-}
-
 /// Prints the policy.
 #[must_use]
 pub fn run(args: &IamArgs) -> Answer {
-    let parts = parts(args);
+    let parts = parts(statements(args), args);
     let longest = parts.iter().map(|part| length(&part.document)).max().unwrap_or_default();
     let long = (longest > MANAGED_CHARS_MAX).then(|| {
         format!(
@@ -61,78 +38,6 @@ pub fn run(args: &IamArgs) -> Answer {
     }
 }
 
-/// The policy, in as many managed policies as it takes; whole where a document is asked for.
-fn parts(args: &IamArgs) -> Vec<Part> {
-    if args.format == IamFormat::Json {
-        return vec![Part { number: 1, document: policy(args) }];
-    }
-    let (mut parts, mut part) = (Vec::new(), Vec::new());
-    for statement in statements(args) {
-        part.push(statement);
-        if part.len() > 1 && length(&document(part.clone())) > MANAGED_CHARS_MAX {
-            let next = part.split_off(part.len() - 1);
-            parts.push(std::mem::replace(&mut part, next));
-        }
-    }
-    parts.push(part);
-    let numbered = parts.into_iter().zip(1..);
-    numbered.map(|(part, number)| Part { number, document: document(part) }).collect()
-}
-
-fn length(document: &Value) -> usize {
-    document.to_string().chars().filter(|letter| !letter.is_whitespace()).count()
-}
-
-fn text(parts: &[Part], args: &IamArgs) -> serde_json::Result<String> {
-    match args.format {
-        IamFormat::Json => {
-            let documents = parts.iter().map(|part| serde_json::to_string_pretty(&part.document));
-            documents.map(|document| Ok(document? + "\n")).collect()
-        }
-        IamFormat::Terraform => parts.iter().map(|part| terraform(part, args)).collect(),
-        IamFormat::Cloudformation => template(parts, args, Map::new()),
-        IamFormat::Stack => {
-            let names: Vec<String> = parts.iter().map(Part::logical_name).collect();
-            template(parts, args, stack::resources(args, &names)?)
-        }
-    }
-}
-
-fn terraform(part: &Part, args: &IamArgs) -> serde_json::Result<String> {
-    let resource = format!("longshore_actuator{}", part.suffix());
-    Ok(format!(
-        "resource \"aws_iam_policy\" \"{resource}\" {{\n  name   = \"{}\"\n  policy = \
-         <<-POLICY\n{}\n  POLICY\n}}\n",
-        part.managed_name(args),
-        serde_json::to_string_pretty(&part.document)?
-    ))
-}
-
-/// A template of CloudFormation's with the policy and more.
-fn template(
-    parts: &[Part],
-    args: &IamArgs,
-    mut resources: Map<String, Value>,
-) -> serde_json::Result<String> {
-    let mut outputs = Map::new();
-    for part in parts {
-        let name = part.logical_name();
-        let properties = json!({
-            "ManagedPolicyName": part.managed_name(args),
-            "PolicyDocument": part.document,
-        });
-        outputs.insert(format!("{name}Arn"), json!({ "Value": { "Ref": name } }));
-        let resource = json!({ "Type": "AWS::IAM::ManagedPolicy", "Properties": properties });
-        resources.insert(name, resource);
-    }
-    let template = json!({
-        "AWSTemplateFormatVersion": "2010-09-09",
-        "Resources": resources,
-        "Outputs": outputs,
-    });
-    Ok(serde_json::to_string_pretty(&template)? + "\n")
-}
-
 /// The policy document.
 #[must_use]
 pub fn policy(args: &IamArgs) -> Value {
@@ -141,10 +46,6 @@ pub fn policy(args: &IamArgs) -> Value {
 
 fn statements(args: &IamArgs) -> Vec<Value> {
     [launching(args), owning(args), reading(args), access(args)].concat()
-}
-
-fn document(statements: Vec<Value>) -> Value {
-    json!({ "Version": "2012-10-17", "Statement": statements })
 }
 
 /// ARNs of EC2 in the region, whoever owns them: subnets and images may be shared.
@@ -324,6 +225,7 @@ fn limited(sid: &str, actions: &[&str], resources: Value, condition: &Value) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::IamFormat;
 
     fn args(clusters: &[&str]) -> IamArgs {
         IamArgs {
@@ -362,7 +264,7 @@ mod tests {
         assert_eq!(run(&one).remarks, Vec::<String>::new());
         assert_eq!(run(&ten).remarks.len(), 1, "one document has a limit");
         let stack = IamArgs { format: IamFormat::Stack, ..ten };
-        let statements: usize = parts(&stack)
+        let statements: usize = parts(statements(&stack), &stack)
             .iter()
             .filter_map(|part| part.document["Statement"].as_array().map(Vec::len))
             .sum();

@@ -26,8 +26,7 @@ const START_LIMIT: Duration = Duration::from_secs(1);
 /// Launches that an upgrade and a rollback happen among.
 const LAUNCHES: u32 = 200;
 /// Settings of split mode beside those that it has in common with the other.
-const SPLIT: &str = "mode=split,settings.region=ap-northeast-2,\
-    actuator.etcd.secret=etcd-client,actuator.etcd.certificate=true";
+const SPLIT: &str = "mode=split,actuator.etcd.secret=etcd-client,actuator.etcd.certificate=true";
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs images, and a machine of its own: make install-test"]
@@ -62,7 +61,7 @@ async fn one_release_is_installed_upgraded_rolled_back_split_and_removed() -> Re
 
     site.shell.run(&format!(
         "helm upgrade longshore deploy/chart --namespace kube-system --reuse-values --wait \
-         --set {SPLIT} --set-string settings.accountId={} \
+         --set {SPLIT},settings.region={REGION} --set-string settings.accountId={} \
          --set 'actuator.etcdEndpoints={{{}}}'",
         longshore_lab::region::ACCOUNT,
         site.etcd()

@@ -6,12 +6,13 @@ use clap::{Args, ValueEnum};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  longshore iam --account 111122223333 --region eu-central-1 --cluster prod,dev > actuator.json
+  longshore iam --account 111122223333 --region eu-central-1 --cluster prod > actuator.json
   aws iam create-policy --policy-name longshore-actuator --policy-document file://actuator.json
 
-  longshore iam --account 111122223333 --region eu-central-1 --cluster prod --format terraform
+  longshore iam --account 111122223333 --region eu-central-1 --cluster prod,dev --format terraform
 
-  longshore iam --account 111122223333 --region eu-central-1 --cluster prod --format stack > stack.json
+  longshore iam --account 111122223333 --region eu-central-1 --cluster prod \\
+    --format stack > stack.json
   aws cloudformation deploy --stack-name longshore --template-file stack.json \\
     --capabilities CAPABILITY_NAMED_IAM";
 

@@ -25,8 +25,6 @@ use crate::stage::world::ROOT;
 pub const NAME: &str = "real";
 /// The image of what holds a pod's namespaces, and does nothing else.
 pub const PAUSE: &str = "images.test/pause:1";
-/// Namespace of the images that kubelet sees.
-const IMAGES: &str = "k8s.io";
 /// Within this containerd answers and kubelet's node is Ready (10 s on a quiet machine).
 const READY_LIMIT: Duration = Duration::from_secs(180);
 
@@ -73,9 +71,9 @@ impl Node {
         let dir = files.logs();
         let containerd = Process::start("containerd", files.containerd()?, dir)?;
         let names = Process::start("coredns", files.coredns()?, dir)?;
-        poll::until("containerd answers", READY_LIMIT, || async { ctr(&files, &["version"]) })
-            .await?;
-        import(&files, &pause(machine)?)?;
+        let pause = pack(&part_program("pause", "pause")?, "pause", "1", &machine.dir)?;
+        let import = || async { import(&files, &pause) };
+        poll::until("containerd takes images", READY_LIMIT, import).await?;
         let kubelet = Process::start("kubelet", files.kubelet(labels)?, dir)?;
         let proxy = Process::start("kube-proxy", files.kube_proxy()?, dir)?;
         let mut node =
@@ -90,13 +88,7 @@ impl Node {
     /// # Errors
     /// When containerd is not installed.
     pub fn import_command(&self) -> Result<String> {
-        let ctr = part_program("containerd", "ctr")?;
-        Ok(format!(
-            "{} --address {} --namespace {IMAGES} images import --snapshotter {}",
-            ctr.display(),
-            self.files.socket().display(),
-            files::SNAPSHOTTER
-        ))
+        Ok(self.files.import()?.join(" "))
     }
 
     /// Folder of the logs of its programs, and of its pods under `pods`.
@@ -122,32 +114,32 @@ impl Node {
     }
 }
 
-/// The image of what holds a pod's namespaces, packed as ours are.
-fn pause(machine: &Machine) -> Result<PathBuf> {
+/// Packs a program of this machine's platform as the releases' images are, without authorities and
+/// bill of materials; returns the archive, in `out`.
+///
+/// # Errors
+/// When the packer refuses.
+pub fn pack(program: &Path, name: &str, version: &str, out: &Path) -> Result<PathBuf> {
     let arch = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };
-    let nothing = machine.dir.join("nothing");
+    let nothing = out.join("nothing");
+    std::fs::create_dir_all(out)?;
     std::fs::write(&nothing, "")?;
     let mut command = Command::new(Path::new(ROOT).join("deploy/images/oci.py"));
-    command.args(["--name", "pause", "--version", "1", "--epoch", "0"]);
-    command.args(["--revision", "none", "--binary"]);
-    command.arg(format!("{arch}={}", part_program("pause", "pause")?.display()));
-    command.arg("--roots").arg(&nothing).arg("--sbom").arg(&nothing).arg("--out").arg(&machine.dir);
+    command.args(["--name", name, "--version", version, "--revision", "none", "--epoch", "1"]);
+    command.arg("--binary").arg(format!("{arch}={}", program.display()));
+    command.arg("--roots").arg(&nothing).arg("--sbom").arg(&nothing).arg("--out").arg(out);
     let output = command.output().context("python3 packs images")?;
     ensure!(output.status.success(), "oci.py: {}", String::from_utf8_lossy(&output.stderr));
-    Ok(machine.dir.join("pause.oci.tar"))
+    Ok(out.join(format!("{name}.oci.tar")))
 }
 
-fn import(files: &Files, archive: &Path) -> Result<()> {
-    let (archive, name) = (archive.display().to_string(), PAUSE.trim_end_matches(":1"));
-    let named = ["images", "import", "--base-name", name];
-    ctr(files, &[&named[..], &["--snapshotter", files::SNAPSHOTTER, &archive]].concat())
-}
-
-fn ctr(files: &Files, args: &[&str]) -> Result<()> {
-    let mut command = Command::new(part_program("containerd", "ctr")?);
-    command.arg("--address").arg(files.socket()).args(["--namespace", IMAGES]).args(args);
+fn import(files: &Files, pause: &Path) -> Result<()> {
+    let words = files.import()?;
+    let (program, args) = words.split_first().context("no command")?;
+    let mut command = Command::new(program);
+    command.args(args).args(["--base-name", PAUSE.trim_end_matches(":1")]).arg(pause);
     let output = command.output()?;
     let error = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "ctr {}: {}", args.join(" "), error.trim());
+    ensure!(output.status.success(), "{}: {}", words.join(" "), error.trim());
     Ok(())
 }

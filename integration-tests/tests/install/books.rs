@@ -3,7 +3,7 @@
 //! Invariant: read from the cluster and the region, never from a release's own words, but for the
 //! times in logs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
@@ -106,10 +106,7 @@ pub async fn crowd(site: &Site) -> Result<()> {
 pub async fn launching(site: &Site, instances: usize) -> Result<()> {
     poll::until(&format!("{instances} instances of the crowd"), LIMIT, || async {
         let all = site.region.instances();
-        let of_pool = |tags: &std::collections::BTreeMap<String, String>| {
-            tags.get(eyes::NODE_POOL).is_some_and(|pool| pool == "crowd")
-        };
-        let launched = all.iter().filter(|instance| of_pool(&instance.tags)).count();
+        let launched = all.iter().filter(|instance| is_of("crowd", &instance.tags)).count();
         ensure!(launched >= instances, "{launched}");
         Ok::<_, anyhow::Error>(())
     })
@@ -132,17 +129,19 @@ pub async fn nodes(site: &Site) -> Result<BTreeSet<String>> {
     Ok(nodes.iter().map(|node| node.name_any()).collect())
 }
 
+/// True for the labels of an object, or the tags of an instance, of a pool.
+fn is_of(pool: &str, labels: &BTreeMap<String, String>) -> bool {
+    labels.get(eyes::NODE_POOL).is_some_and(|name| name == pool)
+}
+
 /// Waits until a pool has neither claims nor nodes.
 pub async fn gone(site: &Site, pool: &str) -> Result<()> {
     poll::until(&format!("what pool {pool} had is gone"), LIMIT, || async {
         let client = site.plane.client();
-        let is_its = |labels: &std::collections::BTreeMap<String, String>| {
-            labels.get(eyes::NODE_POOL).is_some_and(|name| name == pool)
-        };
         let claims = eyes::claims(&client).await?;
-        let claims = claims.iter().filter(|claim| is_its(claim.labels())).count();
+        let claims = claims.iter().filter(|claim| is_of(pool, claim.labels())).count();
         let nodes = eyes::pool_nodes(&client).await?;
-        let nodes = nodes.iter().filter(|node| is_its(node.labels())).count();
+        let nodes = nodes.iter().filter(|node| is_of(pool, node.labels())).count();
         ensure!(claims + nodes == 0, "{claims} claims and {nodes} nodes");
         Ok::<_, anyhow::Error>(())
     })

@@ -1,6 +1,6 @@
 //! Standalone mode answers other clients, whom it knows by their certificates.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use longshore_it::parts::poll;
 use longshore_lab::region::ACCOUNT;
 
@@ -13,9 +13,8 @@ pub async fn are_answered(site: &Site) -> Result<()> {
          --set planning.enabled=true,planning.clients.me={{explain}},settings.region={REGION} \
          --set-string settings.accountId={ACCOUNT}"
     ))?;
-    let pod =
-        site.shell.quiet("kubectl get pods --selector app=inflate --output name | head -1")?;
-    let pod = pod.trim().trim_start_matches("pod/");
+    let pods = site.shell.quiet("kubectl get pods --selector app=inflate --output name")?;
+    let pod = pods.lines().next().context("no pod of inflate")?.trim_start_matches("pod/");
     let [known, unknown] = ["me", "stranger"].map(|who| question(site, who, pod));
     let (known, unknown) = (known?, unknown?);
     // The copy that works puts itself behind the Service once it does.

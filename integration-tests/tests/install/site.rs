@@ -9,9 +9,9 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use longshore_it::parts::binary::part_program;
-use longshore_it::parts::node::{Machine, Node};
+use longshore_it::parts::node::{self, Machine, Node};
 use longshore_it::parts::{ControlPlane, ControlPlaneOptions, Process, ports};
 use longshore_it::stage::world::ROOT;
 use longshore_lab::kubelet::{KubeletConfig, Kubelets};
@@ -28,6 +28,8 @@ const NODE_ROLE: &str = "KarpenterNodeRole-w1";
 const QUEUE: &str = "Karpenter-w1-SpotInterruptionQueue";
 /// The version that comes after this one: the same programs.
 pub const NEXT: &str = "0.2.0";
+/// Longest for anything here.
+pub const LIMIT: Duration = Duration::from_secs(300);
 /// How long instances boot: long enough for something to happen meanwhile.
 const BOOT_MS: (u32, u32) = (5_000, 15_000);
 const PROGRAMS: [&str; 4] =
@@ -59,9 +61,9 @@ impl Site {
         let options =
             ControlPlaneOptions { address: machine.address, ..ControlPlaneOptions::default() };
         let plane = ControlPlane::start(options).await?;
-        let labels = "topology.kubernetes.io/region=ap-northeast-2,\
-            topology.kubernetes.io/zone=ap-northeast-2a";
-        let node = Node::start(&machine, &plane, labels).await?;
+        let labels =
+            format!("topology.kubernetes.io/region={REGION},topology.kubernetes.io/zone={REGION}a");
+        let node = Node::start(&machine, &plane, &labels).await?;
         let (region, role) = region(&machine).await?;
         let kubelets = KubeletConfig::new(CLUSTER, REGION);
         let kubelets = Kubelets::start(plane.client(), Arc::clone(&region) as _, kubelets);
@@ -146,7 +148,7 @@ impl Site {
         let images = target().join("images-here");
         shell.run(&format!("mkdir target && ln -s {} target/images", images.display()))?;
         for program in PROGRAMS {
-            self.pack(program)?;
+            node::pack(&built().join(program), program, NEXT, &shell.dir().join("next"))?;
             shell.run(&format!(
                 "skopeo copy --all oci-archive:next/{program}.oci.tar \
                  docker://images.test/{program}:{NEXT}"
@@ -158,22 +160,6 @@ impl Site {
                 ))?;
             }
         }
-        Ok(())
-    }
-
-    /// Packs a program as the next version.
-    fn pack(&self, program: &str) -> Result<()> {
-        let arch = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };
-        let binary = built().join(program);
-        let nothing = self.shell.dir().join("nothing");
-        std::fs::write(&nothing, "")?;
-        let mut command = Command::new(Path::new(ROOT).join("deploy/images/oci.py"));
-        command.args(["--name", program, "--version", NEXT, "--revision", "next", "--epoch", "1"]);
-        command.arg("--binary").arg(format!("{arch}={}", binary.display()));
-        command.arg("--roots").arg(&nothing).arg("--sbom").arg(&nothing);
-        command.arg("--out").arg(self.shell.dir().join("next"));
-        let output = command.output()?;
-        ensure!(output.status.success(), "oci.py: {}", String::from_utf8_lossy(&output.stderr));
         Ok(())
     }
 }
@@ -250,6 +236,3 @@ fn surroundings(
         ("IMPORT_IMAGE", node.import_command()?),
     ])
 }
-
-/// Longest for anything here.
-pub const LIMIT: Duration = Duration::from_secs(300);

@@ -13,7 +13,7 @@ use super::{Machine, NAME, PAUSE};
 use crate::parts::binary::part_program;
 
 /// It copies: what is mounted over others may be refused where the machine is a container itself.
-pub(super) const SNAPSHOTTER: &str = "native";
+const SNAPSHOTTER: &str = "native";
 /// Addresses that pods get, within the network of the machine's bridge.
 const POD_ADDRESSES: [u8; 2] = [16, 250];
 
@@ -45,7 +45,17 @@ impl Files {
         &self.dir
     }
 
-    pub(super) fn socket(&self) -> PathBuf {
+    /// The start of a command that takes an image in, whose archive comes last.
+    pub(super) fn import(&self) -> Result<Vec<String>> {
+        let (ctr, socket) = (part_program("containerd", "ctr")?, self.socket());
+        let [ctr, socket] = [&ctr, &socket].map(|path| path.display().to_string());
+        // The namespace of the images that kubelet sees.
+        let rest = ["--namespace", "k8s.io", "images", "import", "--snapshotter", SNAPSHOTTER];
+        let rest = rest.map(str::to_owned);
+        Ok([&[ctr, "--address".to_owned(), socket][..], &rest].concat())
+    }
+
+    fn socket(&self) -> PathBuf {
         self.dir.join("containerd.sock")
     }
 
