@@ -40,7 +40,8 @@ export PROTOC PATH SOURCE_DATE_EPOCH
 # separator.
 CARGO_ENCODED_RUSTFLAGS=$(printf '%s\x1f' --remap-path-prefix="$PWD=longshore" \
     --remap-path-prefix="$cargo_home=cargo" | sed 's/\x1f$//')
-export CARGO_ENCODED_RUSTFLAGS
+RUSTC_WRAPPER=$PWD/deploy/images/rustc.sh
+export CARGO_ENCODED_RUSTFLAGS RUSTC_WRAPPER
 
 # --- programs -----------------------------------------------------------------------------------
 
