@@ -234,16 +234,12 @@ pub async fn ask_for(leader: &Leader) {
 /// An instance with a launch's tag.
 pub fn instance(instance_id: &str, launch_id: &str) -> Instance {
     Instance {
-        instance_id: instance_id.to_owned(),
         phase: longshore_proto::capacity::v1::InstancePhase::Running,
         instance_type: "m5.large".to_owned(),
         zone: "a".to_owned(),
-        zone_id: String::new(),
         capacity_type: CapacityType::OnDemand,
-        private_dns_name: String::new(),
-        image_id: String::new(),
-        launch_ms: 0,
         tags: [(TAG_LAUNCH.to_owned(), launch_id.to_owned())].into(),
+        ..Instance::unseen(instance_id)
     }
 }
 

@@ -98,6 +98,8 @@ fn instance_state(instance: &Instance) -> InstanceState {
         image_id: instance.image_id.clone(),
         launch_time: Some(timestamp(instance.launch_ms)),
         vanished: false,
+        subnet_id: instance.subnet_id.clone(),
+        security_group_ids: instance.security_group_ids.clone(),
     }
 }
 

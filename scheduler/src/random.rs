@@ -125,6 +125,7 @@ pub fn pool(random: &mut Random, number: u64) -> Kind {
             consolidate_after: Some(prost_types::Duration { seconds: 30, nanos: 0 }),
             budgets: Vec::new(),
         }),
+        drift_hash: format!("1-{}", random.below(2)),
         ..v1::NodePool::default()
     };
     if number == 1 {
@@ -231,6 +232,7 @@ pub fn node(random: &mut Random, number: u64) -> [Kind; 2] {
         register_time: now(1_060),
         initialize_time: if random.once_in(8) { None } else { now(1_070) },
         deleting: random.once_in(15),
+        drift_hash: format!("1-{}/1-0", random.below(2)),
         ..v1::NodeClaim::default()
     };
     [Kind::Node(node), Kind::NodeClaim(claim)]

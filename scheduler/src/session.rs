@@ -11,6 +11,7 @@ mod candidates;
 mod commit;
 mod company;
 mod dispatch;
+mod drift;
 mod effects;
 mod explain;
 mod foresight;

@@ -10,6 +10,7 @@ mod assume;
 pub mod claim;
 mod conditions;
 pub mod disrupt;
+mod drift;
 pub mod event;
 mod lanes;
 pub mod launch;
@@ -231,6 +232,7 @@ impl Directives {
             Action::SetNodePoolStatus(a) => self.set_node_pool_status(a).await,
             Action::SetConditions(a) => self.set_conditions(a).await,
             Action::PublishEvent(a) => self.publish_event(a),
+            Action::NoteDrift(a) => self.note_drift(a).await,
         }
     }
 
@@ -329,5 +331,9 @@ fn span(action: &Action) -> tracing::Span {
             info_span!("watcher.set_conditions", about)
         }
         Action::PublishEvent(a) => info_span!("watcher.publish_event", reason = a.reason),
+        Action::NoteDrift(a) => {
+            let reason = a.drifted.as_ref().map_or("", |drifted| &drifted.reason);
+            info_span!("watcher.note_drift", claim = a.claim, reason)
+        }
     }
 }

@@ -3,8 +3,9 @@
 //! Invariant: what the API defines is only named here, never spelled again.
 
 pub use crate::api::keys::annotations::{
-    ACCEPT_LOSSES_UNTIL, DO_NOT_DISRUPT, DO_NOT_EVICT, LAUNCH_ID, MAX_PRICE, POD_DELETION_COST,
-    REPLACED_BY, REPLACEMENT, SPREAD_DENSITY, TERMINATION_TIMESTAMP, TRACEPARENT,
+    ACCEPT_LOSSES_UNTIL, DO_NOT_DISRUPT, DO_NOT_EVICT, DRIFT_HASH, LAUNCH_ID, MAX_PRICE,
+    POD_DELETION_COST, REPLACED_BY, REPLACEMENT, SPREAD_DENSITY, TERMINATION_TIMESTAMP,
+    TRACEPARENT,
 };
 pub use crate::api::keys::finalizers::TERMINATION;
 pub use crate::api::keys::labels::{

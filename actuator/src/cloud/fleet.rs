@@ -144,6 +144,10 @@ pub struct Instance {
     pub private_dns_name: String,
     /// Image.
     pub image_id: String,
+    /// Subnet of its first network interface; empty while unknown.
+    pub subnet_id: String,
+    /// Security groups of it; empty while unknown.
+    pub security_group_ids: Vec<String>,
     /// Milliseconds since 1970.
     pub launch_ms: i64,
     /// Tags.
@@ -163,6 +167,8 @@ impl Instance {
             capacity_type: CapacityType::Unspecified,
             private_dns_name: String::new(),
             image_id: String::new(),
+            subnet_id: String::new(),
+            security_group_ids: Vec::new(),
             launch_ms: 0,
             tags: BTreeMap::new(),
         }

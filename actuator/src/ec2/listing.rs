@@ -83,7 +83,7 @@ async fn described(request: DescribeInstancesFluentBuilder) -> Result<Vec<Instan
 
 fn instance(found: &aws_sdk_ec2::types::Instance) -> Option<Instance> {
     let text = |value: Option<&str>| value.unwrap_or_default().to_owned();
-    let placement = found.placement();
+    let (placement, groups) = (found.placement(), found.security_groups().iter());
     let spot = found.instance_lifecycle() == Some(&InstanceLifecycleType::Spot)
         || found.spot_instance_request_id().is_some_and(|id| !id.is_empty());
     Some(Instance {
@@ -95,6 +95,8 @@ fn instance(found: &aws_sdk_ec2::types::Instance) -> Option<Instance> {
         capacity_type: if spot { CapacityType::Spot } else { CapacityType::OnDemand },
         private_dns_name: text(found.private_dns_name()),
         image_id: text(found.image_id()),
+        subnet_id: text(found.subnet_id()),
+        security_group_ids: groups.filter_map(|group| group.group_id()).map(Into::into).collect(),
         launch_ms: found.launch_time().and_then(|t| t.to_millis().ok()).unwrap_or_default(),
         tags: tag_map(found.tags()),
     })

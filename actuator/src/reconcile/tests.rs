@@ -20,21 +20,17 @@ fn record(phase: Phase) -> LaunchRecord {
 
 fn instance(launch_id: &str, phase: InstancePhase) -> Instance {
     Instance {
-        instance_id: "i-1".to_owned(),
         phase,
         instance_type: "t4g.small".to_owned(),
         zone: "a".to_owned(),
-        zone_id: String::new(),
         capacity_type: CapacityType::Spot,
-        private_dns_name: String::new(),
-        image_id: String::new(),
-        launch_ms: 0,
         tags: [
             (TAG_LAUNCH.to_owned(), launch_id.to_owned()),
             (TAG_CLUSTER.to_owned(), "c".to_owned()),
             (TAG_CLAIM.to_owned(), "claim-1".to_owned()),
         ]
         .into(),
+        ..Instance::unseen("i-1")
     }
 }
 

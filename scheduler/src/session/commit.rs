@@ -62,7 +62,7 @@ impl Session {
         let (wanted, held) = self.wanted(&proposal, |at| goes[at]);
         let nodes = plan.launches.iter().zip(wanted);
         let launched: Vec<Option<String>> = nodes
-            .map(|(node, wanted)| wanted.then(|| self.create_claim(node, origin)).flatten())
+            .map(|(node, wanted)| wanted.then(|| self.create_claim(node, &proposal, origin)).flatten())
             .collect();
         self.disrupt(&going, &launched, origin);
         self.nominate(&plan, origin);
@@ -112,13 +112,20 @@ impl Session {
     }
 
     /// Asks for the claim of a new node; its name when the directive was sent.
-    fn create_claim(&mut self, node: &NewNode, origin: Origin<'_>) -> Option<String> {
+    fn create_claim(
+        &mut self,
+        node: &NewNode,
+        proposal: &Proposal,
+        origin: Origin<'_>,
+    ) -> Option<String> {
         let pool = self.state.pool(node.pool.as_str());
+        let drift_hash = proposal.drift_hashes.get(node.pool.as_str()).cloned();
         let entropy = &self.supervisor.platform().entropy;
         let claim = v1::NodeClaim {
             name: format!("{}-{}", node.pool, suffix(entropy)),
             launch_id: launch_id::new(self.planning.session_epoch(), entropy.bits()),
             create_time: Some(timestamp(self.now_ms())),
+            drift_hash: drift_hash.unwrap_or_default(),
             ..new_claim(node, pool, origin)
         };
         let name = claim.name.clone();

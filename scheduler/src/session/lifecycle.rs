@@ -144,7 +144,8 @@ pub fn is_urgent(action: &Action) -> bool {
         | Action::SetNodeClassStatus(_)
         | Action::PublishEvent(_)
         | Action::SetNodePoolStatus(_)
-        | Action::SetConditions(_) => false,
+        | Action::SetConditions(_)
+        | Action::NoteDrift(_) => false,
     }
 }
 

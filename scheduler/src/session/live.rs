@@ -22,7 +22,7 @@ use super::outbox::Origin;
 use super::sightings::Sightings;
 use super::status::{self, Written};
 use super::verdict::{self, Bench, Verdict};
-use super::{Session, buffers, candidates, overlays, pools, unclaimed};
+use super::{Session, buffers, candidates, drift, overlays, pools, unclaimed};
 use crate::region::RegionState;
 use crate::region::directory::Region;
 
@@ -217,6 +217,11 @@ impl Session {
         for Written { key, content, action } in written {
             self.outbox.direct_once(&key, &content, action, origin);
         }
+        for note in drift::notes(&self.state) {
+            let claim = note.claim.clone();
+            let key = format!("drift/{claim}");
+            self.outbox.direct(&key, &claim, Action::NoteDrift(note), origin);
+        }
         self.tell_unplaced(origin);
     }
 
@@ -381,5 +386,6 @@ const fn need(action: &Action) -> &'static str {
         Action::PublishEvent(_) => "event",
         Action::SetNodePoolStatus(_) => "pool-status",
         Action::SetConditions(_) => "conditions",
+        Action::NoteDrift(_) => "drift",
     }
 }

@@ -24,6 +24,7 @@ use longshore_runtime::workers::{JobError, Urgency, Workers};
 use tokio::time::Instant;
 
 use super::cadence::{Cadence, Stir};
+use super::drift;
 use super::foresight;
 use super::overlays::Kept;
 pub use super::proposal::Proposal;
@@ -236,14 +237,18 @@ impl Planning {
         self.plans += 1;
         let plan_id = format!("{}-{}-{}", state.cluster_id(), self.session_epoch, self.plans);
         let span = proposal::span(state.cluster_id(), &plan_id, &traceparents);
-        region.read(|known| state.refresh_pools(known, now_ms));
+        region.read(|known| {
+            state.refresh_pools(known, now_ms);
+            state.refresh_drift(known);
+        });
         self.opening.retain(|claim| state.is_starting(claim.as_str()));
         let input = PlanInput { consolidates, ..self.input(state, region, now_ms) };
         let (input, left_out) = self.quarantine.applied(input, &mut coming);
         let (tenant, failed_with) = (state.cluster_id(), self.failed_with.take());
         self.running = Some(match failed_with {
             None => {
-                let asked = Asked { input, coming, plan_id, span, left_out };
+                let drift_hashes = drift::hashes(state);
+                let asked = Asked { input, coming, plan_id, span, left_out, drift_hashes };
                 let job = move || Done::Planned(proposal::propose(asked, foresight::plan));
                 Box::pin(self.workers.run(tenant, Urgency::Live, job))
             }

@@ -39,6 +39,8 @@ pub struct Proposal {
     pub certain: Vec<bool>,
     /// Places of pods that are still to come; none of these is named.
     pub kept: Kept,
+    /// What nodes of each pool count as made from, which the pools it was computed with are.
+    pub drift_hashes: BTreeMap<String, String>,
     /// Its span: effects of the plan belong to the same trace.
     pub span: Span,
 }
@@ -58,12 +60,14 @@ pub struct Asked {
     pub span: Span,
     /// What is not in the question.
     pub left_out: LeftOut,
+    /// What nodes of each pool count as made from.
+    pub drift_hashes: BTreeMap<String, String>,
 }
 
 /// Plans, with pods that are to come, and asks for a second opinion.
 #[must_use]
 pub fn propose(asked: Asked, planner: Planner) -> Option<Proposal> {
-    let Asked { input, coming, plan_id, span, left_out } = asked;
+    let Asked { input, coming, plan_id, span, left_out, drift_hashes } = asked;
     let _entered = span.enter();
     let (input, plan) = planner(input, &coming);
     let (mut plan, violations) = check::cut(plan, &input);
@@ -82,7 +86,7 @@ pub fn propose(asked: Asked, planner: Planner) -> Option<Proposal> {
     left_out.tell(&mut plan, &mut closed);
     let tainted = tainted(&input.world);
     let (plan, opening, span) = (Arc::new(plan), input.opening, span.clone());
-    Some(Proposal { plan_id, plan, closed, opening, tainted, certain, kept, span })
+    Some(Proposal { plan_id, plan, closed, opening, tainted, certain, kept, drift_hashes, span })
 }
 
 /// What the planner fails on, or whoever looks after it.

@@ -3,11 +3,13 @@
 //! Invariant: changed only by the watcher's messages and by effects under way. An object that
 //! cannot be read is left out and remembered as refused; all others are served.
 
+mod drift;
 mod pools;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use longshore_core::world::claim::NodeClaim as Claim;
 use longshore_core::world::view::{Change, ClusterView, ObjectRef};
 use longshore_proto::reference::{self, Digest};
 use longshore_proto::types::v1;
@@ -56,6 +58,7 @@ pub struct ClusterState {
     facts: Option<v1::ClusterFacts>,
     refused: Vec<Refused>,
     unreadable_pools: BTreeMap<String, WireError>,
+    drift: drift::Found,
 }
 
 impl ClusterState {
@@ -184,6 +187,7 @@ impl ClusterState {
         self.cluster_id = old.cluster_id;
         self.effects = old.effects;
         self.created = old.created;
+        self.drift = old.drift.renewed();
         self.earlier_nodes = old.nodes_by_provider;
         self.apply(changes, now_ms);
         self.earlier_nodes.clear();
@@ -226,12 +230,12 @@ impl ClusterState {
             Kind::NodeClaim(claim) => return self.upsert_claim(claim, now_ms),
             Kind::NodePool(pool) => {
                 let known = self.pools.insert(pool.name.clone(), pool.clone());
-                return demand(known.as_ref() != Some(&pool));
+                return self.measure(known.as_ref() != Some(&pool));
             }
             Kind::NodeClass(class) => {
                 let name = class.name.clone();
                 let known = self.classes.insert(name, class.clone());
-                return demand(known.as_ref() != Some(&class));
+                return self.measure(known.as_ref() != Some(&class));
             }
             Kind::Cluster(facts) => {
                 return demand(self.facts.replace(facts.clone()).as_ref() != Some(&facts));
@@ -271,6 +275,7 @@ impl ClusterState {
             self.binding.opened(now_ms);
         }
         self.effects.seen(&name, Some(&claim));
+        self.drift.measure(&name);
         self.watched.insert(name.clone(), claim);
         self.show_claim(&name)
     }
@@ -308,12 +313,17 @@ impl ClusterState {
                 self.effects.seen(key, None);
                 self.watched.remove(key);
                 self.created.remove(key);
+                self.drift.forget(key);
                 return self.show_claim(key);
             }
             v1::ObjectKind::NodePool => {
                 self.pools.remove(key);
+                self.drift.measure_all();
             }
-            v1::ObjectKind::NodeClass => return demand(self.classes.remove(key).is_some()),
+            v1::ObjectKind::NodeClass => {
+                let known = self.classes.remove(key).is_some();
+                return self.measure(known);
+            }
             v1::ObjectKind::Cluster => return demand(self.facts.take().is_some()),
             v1::ObjectKind::Node => self.nodes_by_provider.retain(|_, node| node.name != *key),
             v1::ObjectKind::PodShape => self.foresight.forget(key),
@@ -338,7 +348,10 @@ impl ClusterState {
         };
         Arc::make_mut(&mut self.effective).insert(name.to_owned(), claim.clone());
         match wire::node::claim(&claim) {
-            Ok(claim) => self.show(Change::Claim(claim)),
+            Ok(claim) => {
+                let drifted = self.drifted().contains_key(name);
+                self.show(Change::Claim(Claim { drifted, ..claim }))
+            }
             Err(error) => {
                 self.refuse(reference::of(&Kind::NodeClaim(claim)), error);
                 self.show(Change::Remove(ObjectRef::Claim(name.into())))

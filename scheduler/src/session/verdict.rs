@@ -78,6 +78,10 @@ impl Bench<'_> {
         if !self.tainted.contains(&claim.name) {
             return Verdict::Wait;
         }
+        // Somebody has put back what it had drifted from.
+        if claim.disrupted == Some(DisruptionReason::Drifted) && !claim.drifted {
+            return Verdict::Cancel;
+        }
         let objects = objects(self.world, claim, node, self.now_ms);
         if objects && !overrides(claim, claim.disrupted) {
             return Verdict::Cancel;
@@ -138,7 +142,9 @@ mod tests {
     }
 
     fn claim(disrupted: DisruptionReason) -> NodeClaim {
-        NodeClaim { name: "c".into(), disrupted: Some(disrupted), ..NodeClaim::default() }
+        let drifted = disrupted == DisruptionReason::Drifted;
+        let disrupted = Some(disrupted);
+        NodeClaim { name: "c".into(), disrupted, drifted, ..NodeClaim::default() }
     }
 
     fn view(pods: &[Pod]) -> ClusterView {
@@ -186,6 +192,8 @@ mod tests {
         assert_eq!(of(&["lost"], &[], &saving), Verdict::Cancel);
         let drifted = claim(DisruptionReason::Drifted);
         assert_eq!(of(&["a"], &[("a", Target::New(0))], &drifted), Verdict::Wait);
+        let mended = NodeClaim { drifted: false, ..drifted };
+        assert_eq!(of(&["a"], &[("a", node())], &mended), Verdict::Cancel, "it is as asked for");
         let empty = claim(DisruptionReason::Empty);
         assert_eq!(of(&[], &[], &empty), go(&[]));
         assert_eq!(of(&["a"], &[("a", node())], &empty), Verdict::Cancel, "a pod has come");

@@ -24,6 +24,9 @@ fn marked(number: u64, reason: &str) -> Vec<Kind> {
         ..Default::default()
     });
     claim.disruption_reason = reason.to_owned();
+    if reason == "Drifted" {
+        claim.drift_hash = "1-before/1-before".to_owned();
+    }
     vec![Kind::Node(node), Kind::NodeClaim(claim)]
 }
 
@@ -220,6 +223,28 @@ async fn no_node_is_bought_for_pods_whose_node_may_as_well_stay() {
     };
     assert_eq!(bought("Underutilized").await, (false, true), "what it was to save is not there");
     assert_eq!(bought("Drifted").await, (true, false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_whose_pool_is_put_back_as_it_was_stays() {
+    let mut objects = marked(0, "Drifted");
+    let Kind::NodePool(mut pool) = pool(false) else { panic!("a pool") };
+    let now = std::mem::replace(&mut pool.drift_hash, "1-before".to_owned());
+    let before = Kind::NodePool(pool.clone());
+    pool.drift_hash = now;
+    objects.extend([Kind::NodePool(pool), bound("n-0")]);
+    let mut scene = Scene::new(&[], objects).await;
+    scene.actuator.tell(Change::Instance(instance(0)));
+    let noted = |action: &Action| match action {
+        Action::NoteDrift(note) => note.drifted.clone(),
+        _ => None,
+    };
+    let said = scene.next(PATIENCE, noted).await.unwrap();
+    assert_eq!((said.status, said.reason.as_str()), (Some(true), "NodePoolDrifted"));
+    assert_eq!(scene.next(Duration::from_secs(20), disruption).await, None, "it goes");
+    scene.delta(vec![before]);
+    let disrupt = scene.next(PATIENCE, disruption).await.unwrap();
+    assert!(disrupt.cancel, "{disrupt:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -147,6 +147,8 @@ pub mod annotations {
     /// `"true"`: ask the region's own STS endpoint.
     pub const STS_REGIONAL_ENDPOINTS: &str = "eks.amazonaws.com/sts-regional-endpoints";
 
+    /// What a claim counts as made from, by which drift is told: hashes of its pool and node class.
+    pub const DRIFT_HASH: &str = "longshore.dev/drift-hash";
     /// Launch that a claim stands for: the scheduler's launch id.
     pub const LAUNCH_ID: &str = "longshore.dev/launch-id";
     /// W3C trace context of the decision that made the object.

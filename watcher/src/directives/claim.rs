@@ -178,6 +178,7 @@ fn annotations(wanted: &wire::NodeClaim, index: &Index) -> BTreeMap<String, Stri
         (names::TRACEPARENT, traceparent(wanted)),
         (names::MAX_PRICE, price(wanted.max_price_micro_usd_per_hour)),
         (names::REPLACEMENT, flag(wanted.replacement)),
+        (names::DRIFT_HASH, wanted.drift_hash.clone()),
     ];
     let mut all = index.pool_annotations(&wanted.pool);
     all.extend(hashes(wanted, index));

@@ -151,7 +151,8 @@ fn lane_of(directive: &Directive) -> Course {
             | Action::SetNodeClassStatus(_)
             | Action::SetNodePoolStatus(_)
             | Action::SetConditions(_)
-            | Action::PublishEvent(_),
+            | Action::PublishEvent(_)
+            | Action::NoteDrift(_),
         )
         | None => Course::Writing,
     }
@@ -172,7 +173,8 @@ fn claim(directive: &Directive) -> &str {
             | Action::SetNodeClassStatus(_)
             | Action::SetNodePoolStatus(_)
             | Action::SetConditions(_)
-            | Action::PublishEvent(_),
+            | Action::PublishEvent(_)
+            | Action::NoteDrift(_),
         )
         | None => "",
     }

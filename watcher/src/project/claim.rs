@@ -35,6 +35,7 @@ fn read(claim: &NodeClaim) -> FieldResult<wire::NodeClaim> {
     let note = |key: &str| notes.get(key).cloned().unwrap_or_default();
     let since = |kind: &str| condition(&status.conditions, kind).map(duration::timestamp);
     let launched = condition(&status.conditions, conditions::LAUNCHED).is_some();
+    let drifted = holding(&status.conditions, conditions::DRIFTED);
     Ok(wire::NodeClaim {
         name: meta.name.clone().unwrap_or_default(),
         uid: meta.uid.clone().unwrap_or_default(),
@@ -69,14 +70,21 @@ fn read(claim: &NodeClaim) -> FieldResult<wire::NodeClaim> {
             .and_then(|d| Duration::try_from(d.duration()).ok()),
         do_not_disrupt: note(names::DO_NOT_DISRUPT) == "true",
         traceparent: note(names::TRACEPARENT),
+        drift_hash: note(names::DRIFT_HASH),
+        image_id: status.image_id.unwrap_or_default(),
+        drift_reason: drifted.map(|drifted| drifted.reason.clone()).unwrap_or_default(),
     })
 }
 
 /// Since when a condition is true; nothing when it is not.
 #[must_use]
 pub fn condition<'a>(list: &'a [Condition], kind: &str) -> Option<&'a Time> {
-    let found = list.iter().find(|c| c.type_ == kind && c.status == "True")?;
-    Some(&found.last_transition_time)
+    holding(list, kind).map(|found| &found.last_transition_time)
+}
+
+/// A condition, while it is true.
+fn holding<'a>(list: &'a [Condition], kind: &str) -> Option<&'a Condition> {
+    list.iter().find(|c| c.type_ == kind && c.status == "True")
 }
 
 /// Pool of an object by its labels, legacy ones included; empty for none.

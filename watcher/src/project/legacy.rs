@@ -40,7 +40,7 @@ pub fn provisioner(
         read(provisioner, &name, template).map_err(|fault| fault.within("spec").of(&object))?;
     let noted = pool::annotated(&provisioner.metadata, legacy.pool);
     let noted = noted.map_err(|fault| fault.of(&object))?;
-    legacy.pool = pool::unless_deleted(&provisioner.metadata, noted);
+    legacy.pool = pool::finished(&provisioner.metadata, noted);
     Ok(legacy)
 }
 
@@ -82,6 +82,7 @@ fn read(
         replicas: None,
         dense_spread: false,
         losses_accepted_until: None,
+        drift_hash: String::new(),
         generation: provisioner.metadata.generation.unwrap_or(0),
     };
     Ok(LegacyPool { pool, class })

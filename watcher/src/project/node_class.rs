@@ -3,15 +3,12 @@
 //! Invariant: the hash names the content: classes that would launch the same have the same hash,
 //! whatever their generation.
 
-use std::fmt::Write as _;
-
 use longshore_proto::types::v1 as wire;
 use longshore_proto::types::v1::{BlockDevice, Kubelet, SelectorTerm};
-use prost::Message as _;
-use sha2::{Digest as _, Sha256};
 
 use super::fault::{Fault, FieldFault, FieldResult};
 use super::quantity::{Rounding, integer};
+use super::{content, drift};
 use crate::api::instance_options::{BlockDeviceMapping, MetadataOptions};
 use crate::api::kubelet::KubeletConfiguration;
 use crate::api::selector::AmiSelectorTerm;
@@ -62,24 +59,20 @@ pub fn ec2_node_class(class: &EC2NodeClass) -> Result<wire::NodeClass, Fault> {
     }))
 }
 
-/// The class with the hash of its content.
+/// The class with the hashes of its content.
 #[must_use]
 pub fn named(class: wire::NodeClass) -> wire::NodeClass {
     let content = wire::NodeClass {
         name: String::new(),
         hash: String::new(),
+        drift_hash: String::new(),
         generation: 0,
         uid: String::new(),
         deleting: false,
         ..class.clone()
     };
-    let digest = Sha256::digest(content.encode_to_vec());
-    let hash = digest[..8].iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    });
-    wire::NodeClass { hash, ..class }
+    let (hash, drift_hash) = (content::hash::<8>(&content), drift::of_class(&class));
+    wire::NodeClass { hash, drift_hash, ..class }
 }
 
 fn family(spec: &EC2NodeClassSpec) -> String {

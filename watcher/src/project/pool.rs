@@ -12,10 +12,9 @@ use longshore_proto::types::v1::{Disruption, NodeBudget, PoolLimits, Requirement
 use longshore_runtime::planted;
 use prost_types::Duration;
 
-use super::duration;
 use super::fault::{Fault, FieldFault, FieldResult, Problem};
 use super::quantity::{Rounding, integer};
-use super::requirement;
+use super::{drift, duration, requirement};
 use crate::api::node_pool::{Budget, ConsolidationPolicy, Disruption as ApiDisruption};
 use crate::api::{self, NodeClassReference, NodePool, ResourceList};
 use crate::names;
@@ -29,12 +28,18 @@ pub fn pool(pool: &NodePool) -> Result<wire::NodePool, Fault> {
     let object = || format!("NodePool/{name}");
     let spec = read(pool, &name).map_err(|fault| fault.within("spec").of(object()))?;
     let noted = annotated(&pool.metadata, spec).map_err(|fault| fault.of(object()))?;
-    Ok(unless_deleted(&pool.metadata, noted))
+    Ok(finished(&pool.metadata, noted))
+}
+
+/// The pool with its hash.
+pub(super) fn finished(metadata: &ObjectMeta, pool: wire::NodePool) -> wire::NodePool {
+    let drift_hash = drift::of_pool(&pool);
+    unless_deleted(metadata, wire::NodePool { drift_hash, ..pool })
 }
 
 /// The pool as it is; but one that is being deleted keeps what it has, by its own rules, and gets
 /// nothing more.
-pub(super) fn unless_deleted(metadata: &ObjectMeta, pool: wire::NodePool) -> wire::NodePool {
+fn unless_deleted(metadata: &ObjectMeta, pool: wire::NodePool) -> wire::NodePool {
     if metadata.deletion_timestamp.is_none() || planted::is("S29") {
         return pool;
     }
@@ -69,6 +74,7 @@ fn read(pool: &NodePool, name: &str) -> FieldResult<wire::NodePool> {
         replicas: spec.replicas,
         dense_spread: false,
         losses_accepted_until: None,
+        drift_hash: String::new(),
     })
 }
 

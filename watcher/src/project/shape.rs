@@ -5,13 +5,10 @@
 //! pod left out, because a bound pod takes room whatever its constraints say.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Container, PodSpec, PodStatus, PodTemplateSpec};
 use longshore_proto::types::v1::{HostPort, PodShape};
-use prost::Message as _;
-use sha2::{Digest as _, Sha256};
 
 use super::affinity::{self, Scope};
 use super::devices::{self, Wanted};
@@ -19,7 +16,7 @@ use super::fault::{Fault, FieldResult};
 use super::requests::{is_sidecar, requests};
 use super::surroundings::Surroundings;
 use super::volumes::{self, Demand};
-use super::{attachments, labels, requirement};
+use super::{attachments, content, labels, requirement};
 use crate::names;
 
 /// What a shape is made from: a pod, or the pod of a template.
@@ -180,12 +177,7 @@ fn node_selector(spec: &PodSpec) -> BTreeMap<String, String> {
 /// Names the shape by the first sixteen bytes of the SHA-256 of everything else in it.
 fn name_by_content(shape: &mut PodShape) {
     shape.shape_id.clear();
-    let hash = Sha256::digest(shape.encode_to_vec());
-    shape.shape_id = hash[..16].iter().fold(String::new(), |mut id, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(id, "{byte:02x}");
-        id
-    });
+    shape.shape_id = content::hash::<16>(shape);
 }
 
 fn host_ports(spec: &PodSpec) -> Vec<HostPort> {

@@ -97,16 +97,15 @@ async fn decide(
 fn fresh_instance(leader: &Leader, call: &FleetCall<'_>, bought: &FleetInstance) -> Instance {
     let zones = call.class.map(Resolved::zones).unwrap_or_default();
     Instance {
-        instance_id: bought.instance_id.clone(),
         phase: InstancePhase::Pending,
         instance_type: bought.instance_type.clone(),
         zone: bought.zone.clone(),
         zone_id: zones.get(bought.zone.as_str()).map_or(String::new(), |id| (*id).to_owned()),
         capacity_type: call.order.capacity_type,
-        private_dns_name: String::new(),
         image_id: image_of(leader, call, &bought.instance_type),
         launch_ms: leader.now_ms(),
         tags: call.order.tags.clone(),
+        ..Instance::unseen(&bought.instance_id)
     }
 }
 

@@ -38,7 +38,6 @@ fn claim() -> Value {
 fn instance() -> Instance {
     let tags = [("karpenter.sh/nodeclaim", "p-1"), ("eks:eks-cluster-name", "prod")];
     Instance {
-        instance_id: "i-1".to_owned(),
         phase: InstancePhase::Running,
         instance_type: "m5.large".to_owned(),
         zone: "us-east-1a".to_owned(),
@@ -46,8 +45,8 @@ fn instance() -> Instance {
         capacity_type: CapacityType::Spot,
         private_dns_name: "n-1".to_owned(),
         image_id: "ami-1".to_owned(),
-        launch_ms: 0,
         tags: tags.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
+        ..Instance::unseen("i-1")
     }
 }
 

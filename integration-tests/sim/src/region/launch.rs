@@ -92,7 +92,6 @@ impl Model {
         let zones = self.config.zones.iter();
         let zone_id = zones.clone().find(|zone| zone.name == offer.zone).map(|zone| &zone.id);
         let seen = Instance {
-            instance_id: instance_id.clone(),
             phase: InstancePhase::Pending,
             instance_type: offer.instance_type.clone(),
             zone: offer.zone.clone(),
@@ -100,8 +99,11 @@ impl Model {
             capacity_type: order.capacity_type,
             private_dns_name: dns_name.clone(),
             image_id: template.image_id.clone(),
+            subnet_id: offer.subnet_id.clone(),
+            security_group_ids: template.security_group_ids.clone(),
             launch_ms: now_ms,
             tags: order.tags.clone(),
+            ..Instance::unseen(&instance_id)
         };
         let later = |ms: u64| now_ms + i64::try_from(ms).unwrap_or_default();
         let record = Record {

@@ -185,6 +185,7 @@ pub fn places(action: &Action, uid: &str) -> bool {
         | Action::ReleaseClaim(_)
         | Action::SetNodeClassStatus(_)
         | Action::PublishEvent(_)
+        | Action::NoteDrift(_)
         | Action::SetNodePoolStatus(_)
         | Action::SetConditions(_) => false,
     }

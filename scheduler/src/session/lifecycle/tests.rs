@@ -187,6 +187,7 @@ impl Case {
                 | Action::SetNodeClassStatus(_)
                 | Action::SetConditions(_)
                 | Action::PublishEvent(_)
+                | Action::NoteDrift(_)
                 | Action::SetNodePoolStatus(_)) => panic!("no step of a claim's life: {other:?}"),
             },
         })

@@ -17,6 +17,7 @@ fn proposal(told: &[&str], fit: &[&str]) -> Proposal {
         tainted: BTreeSet::new(),
         certain: Vec::new(),
         kept: BTreeMap::new(),
+        drift_hashes: BTreeMap::new(),
         span: tracing::Span::none(),
     }
 }
@@ -69,7 +70,8 @@ fn what_the_planner_fails_on_is_found_and_the_rest_is_planned() {
     let mut coming = Default::default();
     let (input, left_out) = quarantine.applied(input, &mut coming);
     let (plan_id, span) = (String::new(), tracing::Span::none());
-    let asked = Asked { input, coming, plan_id, span, left_out };
+    let drift_hashes = BTreeMap::new();
+    let asked = Asked { input, coming, plan_id, span, left_out, drift_hashes };
     let plan = proposal::propose(asked, poisoned).unwrap().plan;
     let told: Vec<_> =
         plan.unplaced.iter().map(|it| (it.shape.as_str(), it.reason.code())).collect();

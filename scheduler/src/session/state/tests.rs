@@ -6,6 +6,7 @@ use longshore_core::answer::Plan;
 use longshore_core::ids::CatalogueId;
 use longshore_core::plan;
 use longshore_core::question::PlanInput;
+use longshore_core::vocabulary::pool::DisruptionReason;
 use longshore_proto::capacity::v1 as capacity;
 use longshore_proto::cluster::v1 as cluster;
 use longshore_proto::cluster::v1::sync_request::Message;
@@ -77,6 +78,7 @@ impl End {
 
     fn plan(&mut self, region: &RegionState) -> Plan {
         self.state.refresh_pools(region, NOW_MS);
+        self.state.refresh_drift(region);
         let catalogues = region.catalogues.iter();
         let input = PlanInput {
             world: self.state.view().snapshot(),
@@ -115,6 +117,7 @@ fn ten_thousand_deltas_lead_to_the_plan_of_a_snapshot() {
     let mut kept = End::new();
     kept.snapshot(1, known.values().cloned().map(random::upsert).collect());
     let (mut plans, mut refused) = (std::collections::BTreeSet::new(), 0);
+    let (mut drifted, mut replaced) = (0, 0);
     for delta in 0..DELTAS {
         let changes = random::change(&mut random, SIZE);
         for change in changes.iter().filter_map(|change| change.change.clone()) {
@@ -140,12 +143,16 @@ fn ten_thousand_deltas_lead_to_the_plan_of_a_snapshot() {
             assert_eq!(step_by_step, at_once, "revision {revision}");
             assert_eq!(kept.state.view().world(), fresh.state.view().world());
             refused += fresh.state.take_refused().len();
+            drifted += fresh.state.drifted().len();
+            let reasons = at_once.disruptions.iter().map(|disruption| disruption.reason);
+            replaced += reasons.filter(|reason| *reason == DisruptionReason::Drifted).count();
             plans.insert(bytes(&step_by_step));
             assert!(plans.contains(&bytes(&at_once)), "revision {revision}");
         }
     }
     assert_eq!(plans.len(), usize::try_from(DELTAS / EVERY).unwrap(), "the plans are all alike");
     assert!(refused > 0, "nothing was ever unreadable");
+    assert!(replaced > 0 && drifted > replaced, "{replaced} of {drifted} drifted ones replaced");
 }
 
 #[test]

@@ -1,0 +1,218 @@
+//! What counts as drift, and what does not.
+
+use longshore_proto::cluster::v1::{ResolvedGroup, ResolvedImage, ResolvedSubnet};
+use longshore_proto::types::v1::{Operator, Requirement};
+
+use super::*;
+
+const TEAM: &str = "example.com/team";
+
+/// A pool, its class, what the region found for that, a claim and its instance, all in order.
+struct Case {
+    pool: NodePool,
+    class: NodeClass,
+    found: NodeClassResolution,
+    claim: NodeClaim,
+    instance: InstanceState,
+}
+
+fn case() -> Case {
+    let image = |id: &str| ResolvedImage { id: id.to_owned(), ..Default::default() };
+    let group = |id: &str| ResolvedGroup { id: id.to_owned(), ..Default::default() };
+    let subnet = |id: &str| ResolvedSubnet { id: id.to_owned(), ..Default::default() };
+    let status = SetNodeClassStatus {
+        node_class: "EC2NodeClass/c".to_owned(),
+        images: vec![image("ami-1"), image("ami-2")],
+        security_groups: vec![group("sg-1"), group("sg-2")],
+        subnets: vec![subnet("subnet-1"), subnet("subnet-2")],
+        ..Default::default()
+    };
+    let text = str::to_owned;
+    Case {
+        pool: NodePool {
+            name: text("p"),
+            drift_hash: text("1-p"),
+            requirements: vec![requirement(TEAM, &["web", "db"])],
+            ..Default::default()
+        },
+        class: NodeClass {
+            name: text("EC2NodeClass/c"),
+            hash: text("h"),
+            drift_hash: text("1-c"),
+            ..Default::default()
+        },
+        found: NodeClassResolution { status: Some(status), hash: text("h"), ..Default::default() },
+        claim: NodeClaim {
+            name: text("n"),
+            pool: text("p"),
+            node_class: text("EC2NodeClass/c"),
+            provider_id: text("aws:///a/i-1"),
+            labels: [(text(TEAM), text("web"))].into(),
+            drift_hash: text("1-p/1-c"),
+            image_id: text("ami-2"),
+            ..Default::default()
+        },
+        instance: InstanceState {
+            instance_id: text("i-1"),
+            image_id: text("ami-2"),
+            subnet_id: text("subnet-2"),
+            security_group_ids: vec![text("sg-2"), text("sg-1")],
+            ..Default::default()
+        },
+    }
+}
+
+fn requirement(key: &str, values: &[&str]) -> Requirement {
+    Requirement {
+        key: key.to_owned(),
+        operator: Operator::In.into(),
+        values: values.iter().map(|value| (*value).to_owned()).collect(),
+        min_values: None,
+    }
+}
+
+impl Case {
+    fn drift(&self) -> Option<Drift> {
+        self.wanted().drift_of(&self.claim, Some(&self.instance))
+    }
+
+    fn wanted(&self) -> Wanted<'_> {
+        Wanted { pool: &self.pool, class: Some(&self.class), found: Some(&self.found) }
+    }
+
+    fn status(&mut self) -> &mut SetNodeClassStatus {
+        self.found.status.as_mut().unwrap()
+    }
+}
+
+/// Changes a case into one that has drifted.
+type Change = fn(&mut Case);
+
+#[test]
+fn each_kind_of_drift_is_told_by_karpenters_name_and_in_its_order() {
+    let changes: [(&str, &str, Change); 7] = [
+        (SUBNET, "subnet-1; the node has subnet-2", |it| {
+            it.status().subnets.pop();
+        }),
+        (GROUPS, "sg-1; the node has sg-1, sg-2", |it| {
+            it.status().security_groups.pop();
+        }),
+        (IMAGE, "ami-1; the node has ami-2", |it| {
+            it.status().images.pop();
+        }),
+        (CLASS, "EC2NodeClass/c has changed", |it| "1-d".clone_into(&mut it.class.drift_hash)),
+        (REQUIREMENTS, "example.com/team In [db], and the node has In [web]", |it| {
+            it.pool.requirements = vec![requirement(TEAM, &["db"])];
+        }),
+        (REQUIREMENTS, "asks for example.com/cell", |it| {
+            it.pool.requirements = vec![requirement("example.com/cell", &["a"])];
+        }),
+        (POOL, "template of pool p", |it| "1-q".clone_into(&mut it.pool.drift_hash)),
+    ];
+    let mut all = case();
+    assert_eq!(all.drift(), None);
+    for (reason, message, change) in changes {
+        let mut one = case();
+        change(&mut one);
+        // What comes later in Karpenter's order is told first, however much else has changed.
+        change(&mut all);
+        for found in [one.drift(), all.drift()].map(Option::unwrap) {
+            assert_eq!(found.reason, reason);
+            assert!(found.message.contains(message), "{}", found.message);
+        }
+    }
+}
+
+#[test]
+fn what_is_not_known_is_no_drift() {
+    let changes: [Change; 9] = [
+        |it| it.claim.drift_hash.clear(),
+        |it| "0-other/0-other".clone_into(&mut it.claim.drift_hash),
+        |it| it.claim.image_id.clear(),
+        |it| it.status().images.clear(),
+        |it| it.status().security_groups.clear(),
+        |it| it.status().subnets.clear(),
+        |it| it.instance.subnet_id.clear(),
+        |it| it.instance.security_group_ids.clear(),
+        // What was found is of the class before.
+        |it| {
+            "g".clone_into(&mut it.found.hash);
+            it.status().images.pop();
+        },
+    ];
+    for (at, change) in changes.into_iter().enumerate() {
+        let mut one = case();
+        change(&mut one);
+        assert_eq!(one.drift(), None, "change {at}");
+    }
+    // Of a launch template of one's own, the image is not known; of a well-known label that an
+    // adopted claim lacks, its value.
+    let mut own = case();
+    own.status().images = vec![ResolvedImage::default()];
+    own.pool.requirements.push(requirement("topology.kubernetes.io/zone", &["a"]));
+    assert_eq!(own.drift(), None);
+}
+
+#[test]
+fn what_was_said_last_stands_while_it_cannot_be_told() {
+    let mut one = case();
+    for (reason, change) in [
+        (IMAGE, (|it| it.found.status = None) as Change),
+        (SUBNET, |it| it.instance.subnet_id.clear()),
+        (GROUPS, |it| it.instance.subnet_id.clear()),
+        // As Karpenter left it: taken over as it was found.
+        (POOL, |it| it.claim.drift_hash.clear()),
+        (CLASS, |it| it.claim.drift_hash.clear()),
+    ] {
+        one = case();
+        reason.clone_into(&mut one.claim.drift_reason);
+        assert_eq!(one.drift(), None, "{reason}: it has been mended");
+        change(&mut one);
+        assert_eq!(one.drift().map(|drift| drift.reason).as_deref(), Some(reason));
+    }
+    // Without its instance, the image is still known by the claim.
+    one.claim.drift_hash = "1-p/1-c".to_owned();
+    one.status().images.pop();
+    let found = one.wanted().drift_of(&one.claim, None);
+    assert_eq!(found.map(|drift| drift.reason).as_deref(), Some(IMAGE));
+}
+
+#[test]
+fn a_node_made_from_nothing_counts_as_made_from_what_there_is_unless_it_has_drifted() {
+    let mut one = case();
+    one.claim.drift_hash.clear();
+    let state = |one: &Case| {
+        use longshore_proto::types::v1::object::Kind;
+        use longshore_proto::types::v1::{Object, ObjectChange, object_change};
+        let objects = [
+            Kind::NodePool(one.pool.clone()),
+            Kind::NodeClass(one.class.clone()),
+            Kind::NodeClaim(one.claim.clone()),
+        ];
+        let upsert = |kind| object_change::Change::Upsert(Object { kind: Some(kind) });
+        let changes = objects.map(|kind| ObjectChange { change: Some(upsert(kind)) });
+        let mut state = ClusterState::new("c".to_owned());
+        state.apply(changes.into(), 0);
+        state.refresh_drift(&RegionState::default());
+        state
+    };
+    let noted = |one: &Case| notes(&state(one));
+    let adopted = noted(&one);
+    assert_eq!(adopted.len(), 1);
+    assert_eq!((adopted[0].drift_hash.as_str(), &adopted[0].drifted), ("1-p/1-c", &None));
+
+    one.claim.drift_reason = POOL.to_owned();
+    assert_eq!(noted(&one), Vec::new(), "it stays drifted, and is not made new by a name");
+
+    one.claim.drift_hash = "1-p/1-c".to_owned();
+    let mended = noted(&one).remove(0);
+    assert_eq!((mended.drift_hash.as_str(), mended.drifted.unwrap().status), ("", Some(false)));
+
+    one.pool.drift_hash = "1-q".to_owned();
+    one.claim.drift_reason.clear();
+    let drifted = noted(&one).remove(0).drifted.unwrap();
+    assert_eq!((drifted.status, drifted.reason.as_str()), (Some(true), POOL));
+
+    one.pool.drift_hash.clear();
+    assert_eq!(noted(&one), Vec::new(), "a watcher of the version before");
+}
