@@ -6,6 +6,7 @@
 mod devices;
 mod objects;
 mod rights;
+mod rollout;
 pub mod scene;
 mod shapes;
 mod w0;

@@ -62,7 +62,9 @@ impl Session {
         let (wanted, held) = self.wanted(&proposal, |at| goes[at]);
         let nodes = plan.launches.iter().zip(wanted);
         let launched: Vec<Option<String>> = nodes
-            .map(|(node, wanted)| wanted.then(|| self.create_claim(node, &proposal, origin)).flatten())
+            .map(|(node, wanted)| {
+                wanted.then(|| self.create_claim(node, &proposal, origin)).flatten()
+            })
             .collect();
         self.disrupt(&going, &launched, origin);
         self.nominate(&plan, origin);

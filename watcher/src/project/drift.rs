@@ -95,7 +95,8 @@ mod tests {
 
     #[test]
     fn the_hash_of_a_class_leaves_out_what_is_selected() {
-        let device = |name: &str| wire::BlockDevice { device_name: name.to_owned(), ..Default::default() };
+        let device =
+            |name: &str| wire::BlockDevice { device_name: name.to_owned(), ..Default::default() };
         let class = wire::NodeClass {
             name: "EC2NodeClass/a".to_owned(),
             block_devices: vec![device("/dev/xvda"), device("/dev/xvdb")],

@@ -61,11 +61,8 @@ impl ClusterState {
     pub fn refresh_drift(&mut self, region: &RegionState) {
         let basis = Some((region.stream, region.supply, region.synced));
         let due = std::mem::take(&mut self.drift.due);
-        let due = if self.drift.basis == basis {
-            due
-        } else {
-            self.watched.keys().cloned().collect()
-        };
+        let due =
+            if self.drift.basis == basis { due } else { self.watched.keys().cloned().collect() };
         self.drift.basis = basis;
         for name in due {
             let found = self.watched.get(&name);

@@ -1,0 +1,96 @@
+//! A new image over the nodes of a pool: a few at a time, each only once the one that takes over
+//! from it is in service.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, ensure};
+use kube::ResourceExt as _;
+use kube::api::DynamicObject;
+use longshore_it::parts::poll;
+use longshore_it::stage::{crowd, eyes};
+use longshore_lab::region::{CLUSTER, RELEASES};
+use serde_json::{Value, json};
+
+use super::scene::{self, LIMIT, Scene};
+
+const REGION: &str = "us-east-1";
+/// Nodes, with a pod each.
+const NODES: usize = 12;
+/// The share of them that may be disturbed at once, 10 %, rounded up.
+const AT_ONCE: usize = 2;
+
+#[tokio::test]
+async fn an_image_rolls_out_over_a_pool() -> Result<()> {
+    let mut scene = Scene::start(scene::region(REGION, CLUSTER)?, CLUSTER, |_| {}).await?;
+    let [old, new] = RELEASES;
+    let [_, pool] = crowd::supply(&[crowd::families(&["t3"])]);
+    scene.apply(&[class(old.al2023), pool, budget()]).await?;
+    let pods = u32::try_from(NODES)?;
+    scene.apply(&[crowd::workload("web", pods)]).await?;
+    let all_run = |sight: &eyes::Sight| sight.running == NODES && sight.all_nodes == NODES;
+    scene.until("all pods run", "app=web", all_run).await?;
+    let [before] = images(&scene)
+        .await?
+        .into_keys()
+        .collect::<Vec<_>>()
+        .try_into()
+        .map_err(|images| anyhow::anyhow!("several images: {images:?}"))?;
+
+    scene.apply(&[class(new.al2023)]).await?;
+    scene.told(&["EC2NodeClass/default selects", &before]).await?;
+    rolled_out(&scene, &before).await?;
+    scene.until("all pods run again", "app=web", all_run).await?;
+    scene.balanced().await
+}
+
+/// The class, with the images of a release.
+fn class(release: &str) -> Value {
+    let mut class = crowd::class();
+    class["spec"]["amiSelectorTerms"] = json!([{ "alias": format!("al2023@{release}") }]);
+    class
+}
+
+/// One pod may be missing, no more.
+fn budget() -> Value {
+    json!({
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": { "name": "web", "namespace": "default" },
+        "spec": { "maxUnavailable": 1, "selector": { "matchLabels": { "app": "web" } } },
+    })
+}
+
+/// Waits until no node has the image any more. Meanwhile, no more nodes than the pool's budget
+/// allows are on their way out, and no more pods are missing than theirs.
+async fn rolled_out(scene: &Scene, image: &str) -> Result<()> {
+    let client = scene.world.client.clone();
+    let done = poll::until("no node has the old image", 2 * LIMIT, || async {
+        let claims = eyes::claims(&client).await?;
+        let going = claims.iter().filter(|claim| is_going(claim)).count();
+        let running = eyes::look(&client, "default", "app=web").await?.running;
+        if going > AT_ONCE || running + 1 < NODES {
+            return Ok(Err(anyhow::anyhow!("{going} nodes go at once, {running} pods run")));
+        }
+        let images = images(scene).await?;
+        ensure!(!images.contains_key(image), "{images:?}");
+        Ok::<_, anyhow::Error>(Ok(()))
+    });
+    done.await.map_err(|error| error.context(scene.logs()))?
+}
+
+/// True for a claim whose node is to go.
+fn is_going(claim: &DynamicObject) -> bool {
+    claim.annotations().contains_key("longshore.dev/disruption-reason")
+        || claim.metadata.deletion_timestamp.is_some()
+}
+
+/// Nodes by the image that they booted.
+async fn images(scene: &Scene) -> Result<BTreeMap<String, usize>> {
+    let mut images = BTreeMap::new();
+    for claim in eyes::claims(&scene.world.client).await? {
+        let image = claim.data.pointer("/status/imageID").and_then(Value::as_str);
+        let image = image.with_context(|| format!("{} has no image", claim.name_any()));
+        *images.entry(image?.to_owned()).or_default() += 1;
+    }
+    Ok(images)
+}
