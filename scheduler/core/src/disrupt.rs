@@ -123,16 +123,22 @@ struct Disruptor<'c, 'g, 'm, 'a> {
 }
 
 impl<'a> Disruptor<'_, '_, '_, 'a> {
-    /// Replaces nodes that must go, whatever it costs, one at a time.
+    /// Replaces nodes that must go, whatever it costs, one at a time. Pods go to others of these
+    /// only where they must: they would be moved again.
     fn replace(&mut self, candidates: &[Candidate<'a>], reason: DisruptionReason) {
+        let due = candidates.iter().filter(|candidate| candidate.must_go.is_some());
+        let due: Vec<usize> = due.map(|candidate| candidate.existing).collect();
         for candidate in candidates.iter().filter(|candidate| candidate.must_go == Some(reason)) {
             if !self.may_go(candidate, reason) {
                 continue;
             }
-            let relocation = Relocation::of(&mut self.context, &[candidate]);
             // What a pool with replicas needs besides its other nodes is added to it, not bought.
             let stays = candidate.pool.replicas.is_some();
-            let placed = if stays { relocation.onto_existing() } else { relocation.anywhere() };
+            let placed = [due.as_slice(), &[]].into_iter().find_map(|avoided| {
+                let relocation = Relocation::of(&mut self.context, &[candidate]);
+                let relocation = relocation.avoiding(avoided.iter().copied());
+                if stays { relocation.onto_existing() } else { relocation.anywhere() }
+            });
             if let Some(placed) = placed {
                 self.commit(&[candidate], reason, &placed);
             }

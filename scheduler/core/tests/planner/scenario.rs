@@ -394,6 +394,7 @@ fn node_state(node: &mut Node, claim: &mut NodeClaim, state: &str) {
         "deleting" => claim.deleting = true,
         "hold" => node.do_not_disrupt = true,
         "not-ready" => node.ready = false,
+        "drifted" => claim.drifted = true,
         "fargate" => drop(node.labels.insert(labels::COMPUTE_TYPE.into(), "fargate".into())),
         _ => panic!("node: unknown state {state}"),
     }

@@ -134,7 +134,7 @@ const ASKED: [&str; 46] = [
 ];
 
 /// What becomes of nodes.
-const STATES: [&str; 20] = [
+const STATES: [&str; 21] = [
     "",
     "",
     "",
@@ -145,6 +145,7 @@ const STATES: [&str; 20] = [
     "state not-ready",
     "state deleting",
     "state hold",
+    "state drifted",
     "initialized no taint karpenter.sh/unregistered:NoExecute",
     "initialized no state not-ready created 1m",
     "initialized no state not-ready created 175m",
