@@ -3,6 +3,7 @@
 //! Invariant: no domain logic. What an element means is written once, in the `.proto` files.
 
 pub mod codec;
+pub mod content;
 pub mod epoch;
 pub mod launch_id;
 pub mod limits;

@@ -28,6 +28,7 @@ mod proposal;
 mod protocol;
 mod quarantine;
 mod record;
+mod rollout;
 mod safety;
 mod sightings;
 mod state;

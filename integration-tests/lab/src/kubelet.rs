@@ -14,6 +14,7 @@ mod pod;
 mod refusals;
 pub mod userdata;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -63,6 +64,8 @@ pub struct KubeletConfig {
     pub removes_nodes_of_terminated_instances: bool,
     /// True when a driver lists the devices of nodes in ResourceSlices.
     pub lists_devices: bool,
+    /// Images on which the network plug-in does not start: nodes join, and are never ready.
+    pub sick_images: BTreeSet<String>,
     /// Most requests to the API server at a time: for nodes, and for pods.
     pub requests_in_flight_max: usize,
     /// What the machines' clocks show.
@@ -87,6 +90,7 @@ impl KubeletConfig {
             root_volume_bytes: 20 << 30,
             removes_nodes_of_terminated_instances: true,
             lists_devices: false,
+            sick_images: BTreeSet::new(),
             requests_in_flight_max: 32,
             clock: Clock::starting_at(Timestamp::now()),
         }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: everything ends with the world; nothing listens beyond the loopback interface.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,6 +41,8 @@ pub struct WorldConfig {
     pub access_key: String,
     /// True when nodes run a driver that lists their devices.
     pub lists_devices: bool,
+    /// Images on which nodes never turn ready.
+    pub sick_images: BTreeSet<String>,
     /// Name of the interruption queue; empty for none.
     pub queue: String,
     /// Further flags of the watcher.
@@ -63,6 +65,7 @@ impl WorldConfig {
             real: false,
             access_key: CONTROLLER_KEY.to_owned(),
             lists_devices: false,
+            sick_images: BTreeSet::new(),
             queue: cluster.to_owned(),
             watcher_flags: Vec::new(),
             actuator_flags: Vec::new(),
@@ -113,6 +116,7 @@ impl World {
         hands::established(&client).await?;
         let mut kubelet = KubeletConfig::new(&config.cluster, &region_name);
         kubelet.lists_devices = config.lists_devices;
+        kubelet.sick_images = config.sick_images;
         let kubelets = Kubelets::start(client.clone(), Arc::clone(&region) as _, kubelet);
         let traces = TraceReceiver::start().await?;
         let keys = Keys::new(&config.dir)?;

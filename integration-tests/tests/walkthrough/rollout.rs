@@ -1,7 +1,7 @@
 //! A new image over the nodes of a pool: a few at a time, each only once the one that takes over
 //! from it is in service.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, ensure};
 use kube::ResourceExt as _;
@@ -16,6 +16,8 @@ use super::scene::{self, LIMIT, Scene};
 const REGION: &str = "us-east-1";
 /// Nodes, with a pod each.
 const NODES: usize = 12;
+/// Nodes where one is enough to see.
+const FEW: usize = 4;
 /// The share of them that may be disturbed at once, 10 %, rounded up.
 const AT_ONCE: usize = 2;
 
@@ -24,7 +26,7 @@ async fn an_image_rolls_out_over_a_pool() -> Result<()> {
     let mut scene = Scene::start(scene::region(REGION, CLUSTER)?, CLUSTER, |_| {}).await?;
     let [old, new] = RELEASES;
     let [_, pool] = crowd::supply(&[crowd::families(&["t3"])]);
-    scene.apply(&[class(old.al2023), pool, budget()]).await?;
+    scene.apply(&[class(old.al2023), hasty(pool), budget()]).await?;
     let pods = u32::try_from(NODES)?;
     scene.apply(&[crowd::workload("web", pods)]).await?;
     let all_run = |sight: &eyes::Sight| sight.running == NODES && sight.all_nodes == NODES;
@@ -41,6 +43,85 @@ async fn an_image_rolls_out_over_a_pool() -> Result<()> {
     rolled_out(&scene, &before).await?;
     scene.until("all pods run again", "app=web", all_run).await?;
     scene.balanced().await
+}
+
+/// A pool that looks at its first new node for a moment, and gives it a quarter of a minute.
+fn hasty(mut pool: Value) -> Value {
+    pool["metadata"]["annotations"] = json!({
+        "longshore.dev/canary-wait": "1s",
+        "longshore.dev/canary-patience": "15s",
+    });
+    pool
+}
+
+#[tokio::test]
+async fn an_image_that_never_turns_ready_costs_one_node_and_no_pod() -> Result<()> {
+    let region = scene::region(REGION, CLUSTER)?;
+    let [old, new] = RELEASES;
+    let sick = region.parameters.iter().filter(|(name, _)| name.contains(new.al2023));
+    let sick: BTreeSet<String> = sick.map(|(_, id)| id.clone()).collect();
+    let mut scene = Scene::start(region, CLUSTER, |world| world.sick_images = sick).await?;
+    let [_, pool] = crowd::supply(&[crowd::families(&["t3"])]);
+    scene.apply(&[class(old.al2023), hasty(pool), budget()]).await?;
+    scene.apply(&[crowd::workload("web", u32::try_from(FEW)?)]).await?;
+    let all_run = |sight: &eyes::Sight| sight.running == FEW && sight.all_nodes == FEW;
+    scene.until("all pods run", "app=web", all_run).await?;
+    let pods = scene.until("all pods run", "app=web", all_run).await?.pods_on;
+
+    scene.apply(&[class(new.al2023)]).await?;
+    let said = stopped(&scene).await?;
+    ensure!(said.contains("longshore.dev/retry-rollout="), "{said}");
+    scene.told(&[&said[1..40]]).await?;
+    // What has drifted stays, with its pods; the first new node is the only one.
+    let kept = |sight: &eyes::Sight| sight.pods_on == pods && sight.all_nodes == FEW + 1;
+    scene.until("nothing moves", "app=web", kept).await?;
+    going(&scene, 0).await?;
+
+    scene.apply(&[class(old.al2023)]).await?;
+    healthy(&scene).await?;
+    scene.until("nothing has moved", "app=web", kept).await?;
+    scene.balanced().await
+}
+
+/// Waits until the pool says that its rollout has been stopped, and why.
+async fn stopped(scene: &Scene) -> Result<String> {
+    let done = poll::until("the rollout is stopped", LIMIT, || async {
+        let condition = rollout(scene).await?;
+        let failed = condition["reason"].as_str().is_some_and(|it| it.starts_with("CanaryFailed:"));
+        ensure!(condition["status"] == "False" && failed, "{condition}");
+        Ok::<_, anyhow::Error>(condition["message"].to_string())
+    });
+    done.await.map_err(|error| error.context(scene.logs()))
+}
+
+/// Waits until the pool says that nothing is the matter with its rollout.
+async fn healthy(scene: &Scene) -> Result<()> {
+    let done = poll::until("the rollout is healthy", LIMIT, || async {
+        let condition = rollout(scene).await?;
+        ensure!(condition["status"] == "True", "{condition}");
+        Ok::<_, anyhow::Error>(())
+    });
+    done.await.map_err(|error| error.context(scene.logs()))
+}
+
+/// What the pool says of its rollout.
+async fn rollout(scene: &Scene) -> Result<Value> {
+    let pools = eyes::list(&scene.world.client, "karpenter.sh", "v1", "NodePool").await?;
+    let pool = pools.first().context("no pool")?;
+    let conditions = pool.data.pointer("/status/conditions").and_then(Value::as_array);
+    let mut conditions = conditions.into_iter().flatten();
+    conditions.find(|it| it["type"] == "RolloutHealthy").cloned().context("nothing is said")
+}
+
+/// Waits until so many nodes are about to go.
+async fn going(scene: &Scene, wanted: usize) -> Result<()> {
+    let done = poll::until("nodes are about to go", LIMIT, || async {
+        let claims = eyes::claims(&scene.world.client).await?;
+        let going = claims.iter().filter(|claim| is_going(claim)).count();
+        ensure!(going == wanted, "{going} nodes are about to go");
+        Ok::<_, anyhow::Error>(())
+    });
+    done.await.map_err(|error| error.context(scene.logs()))
 }
 
 /// The class, with the images of a release.

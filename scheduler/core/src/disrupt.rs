@@ -182,7 +182,7 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
     /// Writes a decision into the plan.
     fn commit(&mut self, gone: &[&Candidate<'a>], reason: DisruptionReason, placed: &Placed) {
         let Context { model, priced, .. } = self.context;
-        self.allowance.spend(gone);
+        self.allowance.spend(gone, reason);
         placed.count_launched(self.context.launched);
         let mut pods = vec![Vec::new(); model.shapes.len()];
         for (shape, pod) in gone.iter().flat_map(|candidate| &candidate.pods) {

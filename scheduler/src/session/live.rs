@@ -213,6 +213,7 @@ impl Session {
         let frozen = self.safety.freeze().map(|freeze| status::frozen(freeze, &self.state));
         written.extend(frozen.into_iter().flatten());
         written.extend(self.safety.unknown.iter().map(|claim| status::unknown(claim)));
+        written.extend(status::stopped(&self.state));
         let origin = Origin { now_ms, ..Default::default() };
         for Written { key, content, action } in written {
             self.outbox.direct_once(&key, &content, action, origin);

@@ -237,10 +237,11 @@ impl Planning {
         self.plans += 1;
         let plan_id = format!("{}-{}-{}", state.cluster_id(), self.session_epoch, self.plans);
         let span = proposal::span(state.cluster_id(), &plan_id, &traceparents);
-        region.read(|known| {
-            state.refresh_pools(known, now_ms);
-            state.refresh_drift(known);
-        });
+        let look_ms = region.read(|known| state.refresh(known, now_ms));
+        if let Some(look_ms) = look_ms {
+            let wait_ms = u64::try_from(look_ms - now_ms).unwrap_or(0);
+            self.cadence.wake_after(Duration::from_millis(wait_ms));
+        }
         self.opening.retain(|claim| state.is_starting(claim.as_str()));
         let input = PlanInput { consolidates, ..self.input(state, region, now_ms) };
         let (input, left_out) = self.quarantine.applied(input, &mut coming);

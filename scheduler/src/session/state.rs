@@ -22,6 +22,7 @@ use super::company::Company;
 use super::effects::Effects;
 use super::foresight::Foresight;
 use super::joined::Joined;
+use super::rollout::Rollout;
 use super::stir::{self, demand};
 use super::tombstones::{self, Tombstones};
 use crate::wire::{self, WireError, object};
@@ -59,6 +60,8 @@ pub struct ClusterState {
     refused: Vec<Refused>,
     unreadable_pools: BTreeMap<String, WireError>,
     drift: drift::Found,
+    /// Rollouts that are under way or have been stopped, by pool.
+    rollouts: BTreeMap<String, Rollout>,
 }
 
 impl ClusterState {
@@ -188,6 +191,7 @@ impl ClusterState {
         self.effects = old.effects;
         self.created = old.created;
         self.drift = old.drift.renewed();
+        self.rollouts = old.rollouts;
         self.earlier_nodes = old.nodes_by_provider;
         self.apply(changes, now_ms);
         self.earlier_nodes.clear();
@@ -349,7 +353,9 @@ impl ClusterState {
         Arc::make_mut(&mut self.effective).insert(name.to_owned(), claim.clone());
         match wire::node::claim(&claim) {
             Ok(claim) => {
-                let drifted = self.drifted().contains_key(name);
+                let rollout = self.rollouts.get(claim.pool.as_str());
+                let stopped = rollout.is_some_and(|rollout| rollout.stopped.is_some());
+                let drifted = self.drifted().contains_key(name) && !stopped;
                 self.show(Change::Claim(Claim { drifted, ..claim }))
             }
             Err(error) => {

@@ -99,6 +99,25 @@ pub fn unknown(claim: &str) -> Written {
     }
 }
 
+/// Events for pools whose rollouts have been stopped.
+#[must_use]
+pub fn stopped(state: &ClusterState) -> Vec<Written> {
+    let stopped = state.rollouts().iter().filter_map(|(pool, rollout)| {
+        let message = rollout.stopped.clone()?;
+        Some(Written {
+            key: format!("rollout/{pool}"),
+            content: rollout.target.clone(),
+            action: Action::PublishEvent(PublishEvent {
+                about: Some(ObjectRef { kind: ObjectKind::NodePool.into(), key: pool.clone() }),
+                warning: true,
+                reason: "RolloutStopped".to_owned(),
+                message,
+            }),
+        })
+    });
+    stopped.collect()
+}
+
 /// Events for objects that could not be read.
 #[must_use]
 pub fn refusals(refused: Vec<Refused>) -> Vec<Written> {

@@ -54,6 +54,7 @@ fn read(wire: &v1::NodePool, supply: &Supply, now_ms: i64) -> Result<NodePool, W
         zones: zones.map(|zones| zones.iter().map(|zone| zone.as_str().into()).collect()),
         replicas: wire.replicas.map(|replicas| replicas.max(0)),
         dense_spread: wire.dense_spread,
+        canary: None,
         not_ready: supply.not_ready.clone(),
     })
 }
@@ -85,7 +86,11 @@ fn budget(wire: &v1::NodeBudget, now_ms: i64) -> Result<NodeBudget, WireError> {
     })
 }
 
-fn budget_nodes(text: &str) -> Result<BudgetNodes, WireError> {
+/// Reads a count or percentage of nodes.
+///
+/// # Errors
+/// When it is neither.
+pub fn budget_nodes(text: &str) -> Result<BudgetNodes, WireError> {
     let wrong = || {
         let problem = format!("{text:?} is neither a count such as 5 nor a percentage such as 10%");
         WireError::field("budgets.nodes", problem)

@@ -159,6 +159,16 @@ pub mod annotations {
     pub const REPLACEMENT: &str = "longshore.dev/replacement";
     /// Highest price that a pod's owner accepts for its node, in millionths of a dollar an hour.
     pub const MAX_PRICE: &str = "longshore.dev/max-price-micro-usd-per-hour";
+    /// On a NodePool: how many of the first new nodes of a rollout are looked at before the others
+    /// follow, `1` or `10%`; `0` for none.
+    pub const CANARY: &str = "longshore.dev/canary";
+    /// On a NodePool: how long these must have been ready, their pods running: `30s`.
+    pub const CANARY_WAIT: &str = "longshore.dev/canary-wait";
+    /// On a NodePool: after how long one that is not has turned out badly: `10m`.
+    pub const CANARY_PATIENCE: &str = "longshore.dev/canary-patience";
+    /// On a NodePool: the rollout that is tried again although it was stopped, by the name that the
+    /// condition gives it.
+    pub const RETRY_ROLLOUT: &str = "longshore.dev/retry-rollout";
     /// `dense` on a NodePool: its nodes may hold more pods of a spread over hosts than the spread's
     /// skew, as long as kube-scheduler allows it. `safe`, the default, never counts on that.
     pub const SPREAD_DENSITY: &str = "longshore.dev/spread-density";
@@ -201,6 +211,8 @@ pub mod conditions {
     pub const NODE_CLASS_READY: &str = "NodeClassReady";
     /// NodePool: its nodes do come up; not part of [`READY`].
     pub const NODE_REGISTRATION_HEALTHY: &str = "NodeRegistrationHealthy";
+    /// NodePool: drifted nodes are being replaced, or none has; not part of [`READY`].
+    pub const ROLLOUT_HEALTHY: &str = "RolloutHealthy";
     /// NodeClaim: the instance exists.
     pub const LAUNCHED: &str = "Launched";
     /// NodeClaim: the node joined the cluster.

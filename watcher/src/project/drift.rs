@@ -3,10 +3,9 @@
 //! Invariant: what a node may be without having been made anew is in no hash: requirements are
 //! compared with what the node is, and of selectors that counts which they find.
 
+use longshore_proto::content;
 use longshore_proto::types::v1 as wire;
 use prost::Message;
-
-use super::content;
 
 /// Version of what the hashes are of, and how. A node that counts as made from a hash of another
 /// version is taken as made from what there is now.

@@ -5,7 +5,9 @@
 //! alone.
 
 use longshore_proto::types::v1 as wire;
-use longshore_proto::types::v1::{ConsolidationPolicy, Disruption, Operator, Requirement};
+use longshore_proto::types::v1::{
+    ConsolidationPolicy, Disruption, NodeBudget, Operator, Requirement,
+};
 
 use super::fault::{Fault, FieldFault, FieldResult, Problem};
 use super::node_template::node_template_spec;
@@ -40,7 +42,8 @@ pub fn provisioner(
         read(provisioner, &name, template).map_err(|fault| fault.within("spec").of(&object))?;
     let noted = pool::annotated(&provisioner.metadata, legacy.pool);
     let noted = noted.map_err(|fault| fault.of(&object))?;
-    legacy.pool = pool::finished(&provisioner.metadata, noted);
+    let said = provisioner.status.as_ref().map_or(&[][..], |status| &status.conditions);
+    legacy.pool = pool::finished((&provisioner.metadata, said), noted);
     Ok(legacy)
 }
 
@@ -83,6 +86,7 @@ fn read(
         dense_spread: false,
         losses_accepted_until: None,
         drift_hash: String::new(),
+        rollout: None,
         generation: provisioner.metadata.generation.unwrap_or(0),
     };
     Ok(LegacyPool { pool, class })
@@ -150,6 +154,16 @@ fn disruption(spec: &ProvisionerSpec) -> FieldResult<Disruption> {
     Ok(Disruption {
         policy: policy.into(),
         consolidate_after: after.map(duration::seconds),
-        budgets: Vec::new(),
+        budgets: vec![gentle()],
     })
+}
+
+/// The first API replaced drifted nodes one by one; a pool that it is converted to, a tenth of them
+/// at once.
+fn gentle() -> NodeBudget {
+    NodeBudget {
+        nodes: "10%".to_owned(),
+        reasons: vec!["Drifted".to_owned()],
+        ..NodeBudget::default()
+    }
 }

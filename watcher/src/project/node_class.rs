@@ -3,12 +3,13 @@
 //! Invariant: the hash names the content: classes that would launch the same have the same hash,
 //! whatever their generation.
 
+use longshore_proto::content;
 use longshore_proto::types::v1 as wire;
 use longshore_proto::types::v1::{BlockDevice, Kubelet, SelectorTerm};
 
+use super::drift;
 use super::fault::{Fault, FieldFault, FieldResult};
 use super::quantity::{Rounding, integer};
-use super::{content, drift};
 use crate::api::instance_options::{BlockDeviceMapping, MetadataOptions};
 use crate::api::kubelet::KubeletConfiguration;
 use crate::api::selector::AmiSelectorTerm;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
 use k8s_openapi::jiff::Timestamp;
 use longshore_proto::types::v1 as wire;
 use longshore_proto::types::v1::{Disruption, NodeBudget, PoolLimits, Requirement, Taint};
@@ -14,7 +14,7 @@ use prost_types::Duration;
 
 use super::fault::{Fault, FieldFault, FieldResult, Problem};
 use super::quantity::{Rounding, integer};
-use super::{drift, duration, requirement};
+use super::{drift, duration, requirement, rollout};
 use crate::api::node_pool::{Budget, ConsolidationPolicy, Disruption as ApiDisruption};
 use crate::api::{self, NodeClassReference, NodePool, ResourceList};
 use crate::names;
@@ -28,13 +28,18 @@ pub fn pool(pool: &NodePool) -> Result<wire::NodePool, Fault> {
     let object = || format!("NodePool/{name}");
     let spec = read(pool, &name).map_err(|fault| fault.within("spec").of(object()))?;
     let noted = annotated(&pool.metadata, spec).map_err(|fault| fault.of(object()))?;
-    Ok(finished(&pool.metadata, noted))
+    let said = pool.status.as_ref().map_or(&[][..], |status| &status.conditions);
+    Ok(finished((&pool.metadata, said), noted))
 }
 
-/// The pool with its hash.
-pub(super) fn finished(metadata: &ObjectMeta, pool: wire::NodePool) -> wire::NodePool {
+/// The pool with its hash, and with what its conditions say of rollouts.
+pub(super) fn finished(
+    (metadata, said): (&ObjectMeta, &[Condition]),
+    pool: wire::NodePool,
+) -> wire::NodePool {
     let drift_hash = drift::of_pool(&pool);
-    unless_deleted(metadata, wire::NodePool { drift_hash, ..pool })
+    let rollout = pool.rollout.clone().map(|rules| rollout::said(metadata, said, rules));
+    unless_deleted(metadata, wire::NodePool { drift_hash, rollout, ..pool })
 }
 
 /// The pool as it is; but one that is being deleted keeps what it has, by its own rules, and gets
@@ -75,6 +80,7 @@ fn read(pool: &NodePool, name: &str) -> FieldResult<wire::NodePool> {
         dense_spread: false,
         losses_accepted_until: None,
         drift_hash: String::new(),
+        rollout: None,
     })
 }
 
@@ -87,7 +93,8 @@ pub(super) fn annotated(
     pool: wire::NodePool,
 ) -> FieldResult<wire::NodePool> {
     let losses_accepted_until = losses_accepted_until(metadata)?;
-    Ok(wire::NodePool { dense_spread: dense_spread(metadata)?, losses_accepted_until, ..pool })
+    let (dense_spread, rollout) = (dense_spread(metadata)?, Some(rollout::rules(metadata)?));
+    Ok(wire::NodePool { dense_spread, losses_accepted_until, rollout, ..pool })
 }
 
 fn losses_accepted_until(metadata: &ObjectMeta) -> FieldResult<Option<prost_types::Timestamp>> {

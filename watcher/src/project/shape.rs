@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Container, PodSpec, PodStatus, PodTemplateSpec};
+use longshore_proto::content;
 use longshore_proto::types::v1::{HostPort, PodShape};
 
 use super::affinity::{self, Scope};
@@ -16,7 +17,7 @@ use super::fault::{Fault, FieldResult};
 use super::requests::{is_sidecar, requests};
 use super::surroundings::Surroundings;
 use super::volumes::{self, Demand};
-use super::{attachments, content, labels, requirement};
+use super::{attachments, labels, requirement};
 use crate::names;
 
 /// What a shape is made from: a pod, or the pod of a template.

@@ -43,6 +43,9 @@ pub async fn live(mut instance: watch::Receiver<Instance>, around: Surroundings)
                 if around.config.lists_devices {
                     list_devices(&around, &node, &machine.instance_type).await;
                 }
+                if around.config.sick_images.contains(&machine.image_id) {
+                    renew(&around, &node).await;
+                }
                 serve(&around, &node, &machine.private_ip).await;
             };
             tokio::select! {
@@ -108,6 +111,11 @@ async fn serve(around: &Surroundings, node: &str, ip: &str) {
     if around.served.send(started).await.is_err() {
         return;
     }
+    renew(around, node).await;
+}
+
+/// Keeps a node's lease; ends only by being dropped.
+async fn renew(around: &Surroundings, node: &str) {
     loop {
         sleep(around.config.lease_interval).await;
         around.client.renew_lease(node).await;

@@ -38,6 +38,7 @@ pub(super) fn check(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
         saving(plan, input, *at, disruption, findings);
     }
     node_budgets(input, &claims, &chosen, findings);
+    canaries(input, &claims, &chosen, findings);
     if planted::is("S16c") {
         order.sort();
     }
@@ -179,6 +180,28 @@ fn node_budgets(
             });
             // What is refused leaves the rest of the budget to others.
             *used -= i64::from(!within);
+        }
+    }
+}
+
+/// While a rollout has not proven itself, no more drifted nodes go than are looked at.
+fn canaries(
+    input: &PlanInput,
+    claims: &BTreeMap<NodeName, Arc<NodeClaim>>,
+    chosen: &[(usize, &Disruption)],
+    findings: &mut Findings,
+) {
+    let mut gone: BTreeMap<&PoolName, i64> = BTreeMap::new();
+    for (at, disruption) in chosen.iter().filter(|(_, d)| d.reason == DisruptionReason::Drifted) {
+        for claim in disruption.nodes.iter().filter_map(|node| claims.get(node)) {
+            let pool = input.world.pools.get(&claim.pool);
+            let Some(canary) = pool.and_then(|pool| pool.canary) else { continue };
+            let gone = gone.entry(&claim.pool).or_insert(canary.under_way);
+            *gone += 1;
+            findings.require(*gone <= canary.nodes, Rule::NodeBudget, || {
+                let of = format!("{gone} drifted nodes go, to look at {} new ones", canary.nodes);
+                (vec![Part::Disruption(*at)], format!("{}: {of}", claim.pool))
+            });
         }
     }
 }

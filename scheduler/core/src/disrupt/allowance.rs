@@ -16,6 +16,8 @@ use crate::vocabulary::pool::DisruptionReason;
 pub(crate) struct Allowance {
     /// Nodes of each pool: all that count, and those disturbed already.
     nodes: BTreeMap<PoolName, Count>,
+    /// Drifted nodes that may still go of each pool whose rollout has not proven itself.
+    canaries: BTreeMap<PoolName, i64>,
     /// Evictions left of each disruption budget, in order of key.
     evictions: Vec<i64>,
     /// Budgets that cover each shape.
@@ -44,8 +46,14 @@ impl Allowance {
         let covers = |shape: &&crate::world::shape::PodShape| {
             (0..budgets.len()).filter(|index| budgets[*index].covers(shape)).collect()
         };
+        let pools = model.input.world.pools.values();
+        let canaries = pools.filter_map(|pool| {
+            let canary = pool.canary?;
+            Some((pool.name.clone(), canary.nodes - canary.under_way))
+        });
         Self {
             nodes,
+            canaries: canaries.collect(),
             evictions: budgets.iter().map(|budget| budget.disruptions_allowed).collect(),
             cover: model.shapes.iter().map(covers).collect(),
         }
@@ -66,15 +74,22 @@ impl Allowance {
             let count = self.nodes.get(*pool).copied().unwrap_or_default();
             let rules = model.input.world.pools.get(*pool).map(|pool| &pool.disruption);
             let allowed = rules.and_then(|rules| rules.allowed(reason, count.total));
+            let canaries = self.canaries.get(*pool).filter(|_| reason == DisruptionReason::Drifted);
             allowed.is_none_or(|allowed| count.disturbed + more <= allowed)
+                && canaries.is_none_or(|left| more <= left)
         });
         nodes && self.admits_evictions(gone)
     }
 
     /// Draws on the budgets.
-    pub(crate) fn spend(&mut self, gone: &[&Candidate<'_>]) {
+    pub(crate) fn spend(&mut self, gone: &[&Candidate<'_>], reason: DisruptionReason) {
         for candidate in gone {
             self.nodes.entry(candidate.pool.name.clone()).or_default().disturbed += 1;
+            if reason == DisruptionReason::Drifted
+                && let Some(left) = self.canaries.get_mut(&candidate.pool.name)
+            {
+                *left -= 1;
+            }
             for (shape, _) in &candidate.pods {
                 for budget in &self.cover[*shape] {
                     self.evictions[*budget] -= 1;

@@ -140,7 +140,8 @@ impl<'a> Disruptor<'_, '_, '_, 'a> {
         let count = candidates.iter().filter(must_go).count();
         let total = i64::try_from(staying.len()).unwrap_or(i64::MAX);
         let allowed = pool.disruption.allowed(DisruptionReason::Drifted, total);
-        i64::try_from(count).unwrap_or(i64::MAX).min(allowed.unwrap_or(i64::MAX))
+        let canaries = pool.canary.map_or(i64::MAX, |canary| canary.nodes);
+        i64::try_from(count).unwrap_or(i64::MAX).min(allowed.unwrap_or(i64::MAX)).min(canaries)
     }
 
     /// What goes first: not launched, empty, not held by do-not-disrupt, to be replaced anyway;

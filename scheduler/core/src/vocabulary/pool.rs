@@ -52,6 +52,9 @@ pub struct NodePool {
     /// True when its nodes may hold more pods of a spread over hosts than the spread's skew, as
     /// long as kube-scheduler allows it.
     pub dense_spread: bool,
+    /// How far drifted nodes may be replaced while the new ones have not shown that they are any
+    /// good; none where budgets alone decide.
+    pub canary: Option<Canary>,
     /// Why nothing may be launched for it (node class not ready, pool being deleted ...); none
     /// when it is ready.
     pub not_ready: Option<String>,
@@ -65,6 +68,15 @@ impl NodePool {
         offered.add(NODE_POOL, Requirement::equals(self.name.as_str()));
         offered
     }
+}
+
+/// The first new nodes of a rollout, which the others wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Canary {
+    /// How many there are to be.
+    pub nodes: i64,
+    /// How many of them are under way: looked at, or about to take over from a node that goes.
+    pub under_way: i64,
 }
 
 /// Which nodes may be removed to save money.

@@ -2,10 +2,14 @@
 //!
 //! Invariant: whatever is not understood fails the test.
 
+use longshore_core::labels;
 use longshore_core::offers::Objective;
 use longshore_core::overlay::{NodeOverlay, PriceChange};
+use longshore_core::pool::Canary;
 use longshore_core::question::PlanInput;
 use longshore_core::world::buffer::CapacityBuffer;
+use longshore_core::world::claim::NodeClaim;
+use longshore_core::world::node::Node;
 use longshore_core::world::pod::PodKey;
 
 use super::words::*;
@@ -77,4 +81,23 @@ pub fn objective(words: &[&str]) -> Objective {
         }
     }
     objective
+}
+
+/// How many canaries a rollout has to have, and how many are under way: `2/1`.
+pub fn canary(value: &str) -> Canary {
+    let (nodes, under_way) = value.split_once('/').unwrap();
+    Canary { nodes: nodes.parse().unwrap(), under_way: under_way.parse().unwrap() }
+}
+
+/// What has become of a node, in one word.
+pub fn node_state(node: &mut Node, claim: &mut NodeClaim, state: &str) {
+    match state {
+        "cordoned" => node.cordoned = true,
+        "deleting" => claim.deleting = true,
+        "hold" => node.do_not_disrupt = true,
+        "not-ready" => node.ready = false,
+        "drifted" => claim.drifted = true,
+        "fargate" => drop(node.labels.insert(labels::COMPUTE_TYPE.into(), "fargate".into())),
+        _ => panic!("node: unknown state {state}"),
+    }
 }

@@ -158,6 +158,7 @@ impl Scenario {
                     }
                 }
                 "spread" => pool.dense_spread = value == "dense",
+                "canary" => pool.canary = Some(objects::canary(value)),
                 "replicas" => pool.replicas = Some(value.parse().unwrap()),
                 "budget" => pool.disruption.budgets.push(budget(value)),
                 "not-ready" => pool.not_ready = Some(value.replace('_', " ")),
@@ -263,7 +264,7 @@ impl Scenario {
                 "grace" => claim.termination_grace_ms = Some(millis(value)),
                 "replacement" => claim.replacement = value == "yes",
                 "replaced-by" => claim.replaced_by.push(format!("{value}-claim").as_str().into()),
-                "state" => node_state(&mut node, &mut claim, value),
+                "state" => objects::node_state(&mut node, &mut claim, value),
                 _ => panic!("node: unknown {property}"),
             }
         }
@@ -385,17 +386,5 @@ fn reserved(text: &str) -> Offering {
         reservation: Some(Reservation { id: id.into(), remaining: remaining.parse().unwrap() }),
         group: CapacityGroup::default(),
         interruptions_per_million_hours: None,
-    }
-}
-
-fn node_state(node: &mut Node, claim: &mut NodeClaim, state: &str) {
-    match state {
-        "cordoned" => node.cordoned = true,
-        "deleting" => claim.deleting = true,
-        "hold" => node.do_not_disrupt = true,
-        "not-ready" => node.ready = false,
-        "drifted" => claim.drifted = true,
-        "fargate" => drop(node.labels.insert(labels::COMPUTE_TYPE.into(), "fargate".into())),
-        _ => panic!("node: unknown state {state}"),
     }
 }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{ClusterState, Stir, demand};
 use crate::region::RegionState;
 use crate::session::drift::{self, Drift};
+use crate::session::rollout::{self, Rollout};
 
 /// What has been found.
 #[derive(Default)]
@@ -55,6 +56,29 @@ impl ClusterState {
             self.drift.measure_all();
         }
         demand(changed)
+    }
+
+    /// Rollouts that are under way or have been stopped, by pool.
+    #[must_use]
+    pub const fn rollouts(&self) -> &BTreeMap<String, Rollout> {
+        &self.rollouts
+    }
+
+    /// Looks how rollouts are getting on. When one is to be looked at again, in milliseconds since
+    /// 1970, at the latest.
+    pub fn refresh_rollouts(&mut self, region: &RegionState, now_ms: i64) -> Option<i64> {
+        let found = rollout::all(self, region, now_ms);
+        let before = std::mem::replace(&mut self.rollouts, found);
+        let stopped = |rollouts: &BTreeMap<String, Rollout>, pool: &str| {
+            rollouts.get(pool).is_some_and(|rollout| rollout.stopped.is_some())
+        };
+        let turned = |claim: &&String| {
+            let pool = self.watched.get(*claim).map_or("", |claim| claim.pool.as_str());
+            stopped(&before, pool) != stopped(&self.rollouts, pool)
+        };
+        let turned: Vec<String> = self.drift.drifted.keys().filter(turned).cloned().collect();
+        turned.iter().for_each(|claim| drop(self.show_claim(claim)));
+        self.rollouts.values().filter_map(|rollout| rollout.due_ms).min()
     }
 
     /// Brings claims in line with what their pools and node classes ask for.

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use longshore_core::vocabulary::pool::NodePool;
 use longshore_core::world::view::{Change, ObjectRef};
 use longshore_proto::reference;
 use longshore_proto::types::v1;
@@ -33,15 +34,25 @@ impl ClusterState {
         &self.unreadable_pools
     }
 
+    /// Brings the view in line with what the region has found and with the time. When rollouts are
+    /// to be looked at again, in milliseconds since 1970, at the latest.
+    pub fn refresh(&mut self, region: &RegionState, now_ms: i64) -> Option<i64> {
+        self.refresh_drift(region);
+        let look_ms = self.refresh_rollouts(region, now_ms);
+        self.refresh_pools(region, now_ms);
+        look_ms
+    }
+
     /// Brings pools in line with what their node classes resolve to and with the time.
-    pub fn refresh_pools(&mut self, region: &RegionState, now_ms: i64) {
+    fn refresh_pools(&mut self, region: &RegionState, now_ms: i64) {
         let before = std::mem::take(&mut self.unreadable_pools);
         for wire in self.pools.clone().into_values() {
             let class = self.classes.get(&wire.node_class);
             let supply = supply::of_class(&self.cluster_id, &wire.node_class, class, region);
             let error = match wire::pool::pool(&wire, &supply, now_ms) {
                 Ok(pool) => {
-                    self.view.apply(Change::Pool(pool));
+                    let canary = self.rollouts.get(&wire.name).and_then(|rollout| rollout.canary);
+                    self.view.apply(Change::Pool(NodePool { canary, ..pool }));
                     continue;
                 }
                 Err(error) => error,

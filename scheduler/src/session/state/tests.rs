@@ -77,8 +77,7 @@ impl End {
     }
 
     fn plan(&mut self, region: &RegionState) -> Plan {
-        self.state.refresh_pools(region, NOW_MS);
-        self.state.refresh_drift(region);
+        self.state.refresh(region, NOW_MS);
         let catalogues = region.catalogues.iter();
         let input = PlanInput {
             world: self.state.view().snapshot(),
