@@ -10,6 +10,7 @@ mod people;
 
 pub use act::Begun;
 pub use kinds::{CloudFault, ClusterFault, EdgeFault, EtcdFault, ProcessFault, What, names};
+pub use people::ROLLED_OUT;
 
 use serde::Serialize;
 
@@ -204,6 +205,7 @@ fn of_cluster(random: &mut Random) -> ClusterFault {
         ClusterFault::Frenzy(after_ms),
         ClusterFault::Silent,
         ClusterFault::PoolGoes,
+        ClusterFault::TemplateChanges,
     ];
     faults[random.index(faults.len())].clone()
 }

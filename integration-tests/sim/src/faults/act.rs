@@ -225,6 +225,7 @@ impl World {
             ClusterFault::NodeFlaps => self.set_ready(index, turn.subject, true).await,
             ClusterFault::Silent => cluster.weather.set(|now| now.silent = percent),
             ClusterFault::PoolGoes => self.end_a_pool(index, turn.on).await,
+            ClusterFault::TemplateChanges => self.change_template(index, turn.on, random).await,
         }
         String::new()
     }

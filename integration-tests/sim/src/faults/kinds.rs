@@ -154,6 +154,8 @@ pub enum ClusterFault {
     Silent,
     /// A pool is being deleted, which somebody's finalizer holds up.
     PoolGoes,
+    /// Users give the nodes of a pool another label, and may take that back.
+    TemplateChanges,
 }
 
 /// What goes wrong with the etcd of a site.

@@ -15,6 +15,8 @@ const BY_HAND: usize = 2;
 const NEW_VERSION: u32 = 36;
 /// The pool that goes.
 const GOING: &str = "small";
+/// Label that nodes of the default pool get with a rollout.
+pub const ROLLED_OUT: &str = "example.com/rollout";
 /// Somebody's, so that the pool stays visible while it is being deleted.
 const FINALIZER: &str = "example.com/audit";
 
@@ -65,6 +67,19 @@ impl World {
             cluster.weather.set(|now| now.minor = Some(NEW_VERSION));
         }
         self.judge.upgraded(site, &format!("/1.{NEW_VERSION}/"));
+    }
+
+    /// The nodes of the default pool are to have another label; it may be taken back half-way.
+    pub(super) async fn change_template(&self, cluster: usize, on: bool, random: &mut Random) {
+        let label = on.then(|| format!("r{}", random.between(1, 9)));
+        if !on && random.chance(50) {
+            return;
+        }
+        let labels = json!({ ROLLED_OUT: label });
+        let template = json!({ "spec": { "template": { "metadata": { "labels": labels } } } });
+        if let Err(error) = self.clusters[cluster].merge_pool(template).await {
+            self.journal.note(&format!("the pool's template cannot be changed: {error:#}"));
+        }
     }
 
     /// A pool is deleted, and lasts as long as somebody's finalizer; then its owner makes it anew.

@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::{CLAIMS, Judge, Seen, is_ready};
+use super::{CLAIMS, Judge, POOLS, Seen, is_ready};
+use crate::faults::ROLLED_OUT;
 
 /// Key of disruption budgets in the API server's store.
 const BUDGETS: &str = "poddisruptionbudgets.policy";
@@ -84,6 +85,7 @@ impl Judge {
 
     fn unrest_of(&self, cluster: &Seen) -> Vec<String> {
         let mut unrest = pods(cluster);
+        unrest.extend(rollouts(cluster));
         let claims = claims(cluster);
         let alive = self.alive_of(cluster);
         let protected = self.protected_of(cluster);
@@ -161,6 +163,37 @@ fn pods(cluster: &Seen) -> Vec<String> {
         }
     });
     waiting
+}
+
+/// Pools with nodes that are not what their template asks for, unless they say that they have
+/// stopped replacing these.
+fn rollouts(cluster: &Seen) -> Vec<String> {
+    let mut wanted = BTreeMap::new();
+    cluster.handle.visit(POOLS, |pool| {
+        let conditions = pool["status"]["conditions"].as_array().into_iter().flatten();
+        let mut said = conditions.filter(|one| one["type"] == "RolloutHealthy");
+        if said.all(|one| one["status"] == "True") {
+            let labels = &pool["spec"]["template"]["metadata"]["labels"];
+            wanted.insert(text(&pool["metadata"]["name"]), text(&labels[ROLLED_OUT]));
+        }
+    });
+    let mut behind: BTreeMap<&String, usize> = BTreeMap::new();
+    cluster.handle.visit(CLAIMS, |claim| {
+        let labels = &claim["metadata"]["labels"];
+        let Some((pool, label)) = wanted.get_key_value(&text(&labels["karpenter.sh/nodepool"]))
+        else {
+            return;
+        };
+        let mut said = claim["status"]["conditions"].as_array().into_iter().flatten();
+        let drifted = said.any(|one| one["type"] == "Drifted" && one["status"] == "True");
+        if drifted || text(&labels[ROLLED_OUT]) != *label {
+            *behind.entry(pool).or_default() += 1;
+        }
+    });
+    let matters = behind.into_iter().map(|(pool, count)| {
+        format!("{}: {count} nodes of pool {pool} are not what it asks for", cluster.label)
+    });
+    matters.collect()
 }
 
 /// Claims by name, and whether each is going.

@@ -15,9 +15,17 @@ use super::presence::Presence;
 use super::{Due, Step, World, absent, cancel, delete, deletion, direct, told};
 use crate::session::verdict::Verdict;
 
+/// Reasons for which a node goes whatever that costs.
+const FORCED: [&str; 2] = ["Drifted", "Expired"];
 /// A disruption whose node has not gone after this long is called off, in milliseconds: its
 /// replacement does not come up, or its pods find no place.
 pub(super) const DISRUPTION_TTL_MS: i64 = 12 * 60 * 1000;
+/// A node that must go, and has been marked for this long, goes before those that were marked after
+/// it, in milliseconds: their pods would take the room that its own wait for, time and again.
+pub(super) const FIRST_AFTER_MS: i64 = 2 * 60 * 1000;
+/// It is not waited for any more after this long, in milliseconds: it does not wait for room.
+pub(super) const FIRST_UNTIL_MS: i64 = 6 * 60 * 1000;
+
 impl World<'_> {
     /// Replacements first, and a second look at its pods; then the claim goes. Otherwise it stays.
     pub(super) fn disrupting(&self, claim: &NodeClaim) -> Option<Due> {
@@ -43,6 +51,7 @@ impl World<'_> {
         match self.verdicts.get(&claim.name) {
             None | Some(Verdict::Wait) => None,
             Some(Verdict::Cancel) => told(cancel(claim)),
+            Some(Verdict::Go(_)) if self.yields(claim) => None,
             Some(Verdict::Go(pods)) => {
                 let assumes = pods.clone().map(|pods| Assumption { pods });
                 ready
@@ -55,6 +64,17 @@ impl World<'_> {
                     .and_then(told)
             }
         }
+    }
+
+    /// True while another node has waited for longer that must go.
+    fn yields(&self, claim: &NodeClaim) -> bool {
+        let marked_ms = |claim: &NodeClaim| self.lasted_ms("disrupted", &claim.name);
+        let own_ms = marked_ms(claim);
+        self.claims.values().any(|other| {
+            let waits = FORCED.contains(&other.disruption_reason.as_str()) && !other.deleting;
+            let other_ms = if waits { marked_ms(other) } else { 0 };
+            other_ms > own_ms && (FIRST_AFTER_MS..FIRST_UNTIL_MS).contains(&other_ms)
+        })
     }
 
     pub(super) fn deleting(&self, claim: &NodeClaim) -> Option<Due> {

@@ -39,6 +39,8 @@ struct Case {
     verdict: Option<Verdict>,
     asked: BTreeSet<String>,
     settled: bool,
+    /// Further claims.
+    others: Vec<NodeClaim>,
     /// The claim as it was seen last, where more was asked for since.
     watched: Option<NodeClaim>,
 }
@@ -62,6 +64,7 @@ impl Case {
             verdict: None,
             asked: BTreeSet::new(),
             settled: true,
+            others: Vec::new(),
             watched: None,
         }
     }
@@ -146,7 +149,8 @@ impl Case {
     }
 
     fn seen<T>(&self, look: impl Fn(&World<'_>) -> T) -> T {
-        let claims = BTreeMap::from([(self.claim.name.clone(), self.claim.clone())]);
+        let all = self.others.iter().chain([&self.claim]);
+        let claims = all.map(|claim| (claim.name.clone(), claim.clone())).collect();
         let nominations = BTreeMap::from([(self.claim.name.clone(), vec!["pod".to_owned()])]);
         let watched = self.watched.as_ref().unwrap_or(&self.claim).clone();
         look(&World {

@@ -40,6 +40,35 @@ fn a_disrupted_claim_goes_after_a_second_look_at_its_node() {
 }
 
 #[test]
+fn a_node_that_must_go_and_has_waited_for_long_goes_first() {
+    let goes = |reason: &str, waited_ms: i64| {
+        let mut case = Case::new().provided().launch(LaunchPhase::Launched);
+        case = case.instance(InstancePhase::Running).node();
+        case.claim.register_time = case.claim.create_time;
+        case.claim.disruption_reason = "Underutilized".to_owned();
+        case.nodes.values_mut().for_each(|node| node.disrupted = true);
+        case.verdict = Some(Verdict::Go(Some(Vec::new())));
+        let other = NodeClaim { disruption_reason: reason.to_owned(), ..case.claim.clone() };
+        case.others.push(NodeClaim {
+            name: "default-b".to_owned(),
+            launch_id: String::new(),
+            provider_id: "aws:///z/i-2".to_owned(),
+            ..other
+        });
+        let (own, other) = ("disrupted/default-a".to_owned(), "disrupted/default-b".to_owned());
+        case.sightings.observe(BTreeSet::from([other.clone()]), SESSION_MS - waited_ms);
+        case.sightings.observe(BTreeSet::from([own, other]), SESSION_MS - 1_000);
+        let goes = |step: &Step| matches!(step, Step::Direct { claim, .. } if claim == "default-a");
+        case.steps().iter().any(goes)
+    };
+    assert!(goes("Drifted", ending::FIRST_AFTER_MS - 1), "it has not waited for long");
+    assert!(!goes("Drifted", ending::FIRST_AFTER_MS));
+    assert!(!goes("Expired", ending::FIRST_UNTIL_MS - 1));
+    assert!(goes("Drifted", ending::FIRST_UNTIL_MS), "it does not wait for room");
+    assert!(goes("Underutilized", ending::FIRST_AFTER_MS), "it may as well stay");
+}
+
+#[test]
 fn a_disruption_that_leads_nowhere_is_called_off() {
     let mut case = Case::new().launch(LaunchPhase::Launched).instance(InstancePhase::Running);
     case = case.provided().node();
