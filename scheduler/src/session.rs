@@ -15,6 +15,7 @@ mod drift;
 mod effects;
 mod explain;
 mod foresight;
+mod health;
 mod inbox;
 mod joined;
 mod lifecycle;

@@ -4,6 +4,7 @@
 //! its content. Requests round up and capacities down, here and nowhere else.
 
 pub mod affinity;
+pub mod ailment;
 pub mod attachments;
 pub mod budget;
 pub mod buffer;

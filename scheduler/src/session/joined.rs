@@ -3,6 +3,8 @@
 use longshore_core::vocabulary::taint::{DISRUPTED, Taint, UNREGISTERED};
 use longshore_proto::types::v1;
 
+use crate::wire::time_ms;
+
 /// What counts of a node until it is in service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Joined {
@@ -19,6 +21,8 @@ pub struct Joined {
     pub open: bool,
     /// Whether it has the taint of a node that is to go.
     pub disrupted: bool,
+    /// What is wrong with it, and when that is put up with no longer, in milliseconds since 1970.
+    pub ailing: Option<(String, i64)>,
 }
 
 impl Joined {
@@ -34,6 +38,7 @@ impl Joined {
             ready: node.ready,
             open: !node.taints.iter().any(|taint| taint.key == UNREGISTERED),
             disrupted: node.taints.iter().any(|taint| taint.key == DISRUPTED),
+            ailing: node.repair_time.as_ref().map(|at| (node.ailment.clone(), time_ms(at))),
         }
     }
 }

@@ -9,6 +9,7 @@ mod opening;
 mod orphans;
 mod passing;
 mod presence;
+mod repair;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,12 +18,13 @@ use longshore_proto::capacity::v1::{InterruptionKind, LaunchPhase};
 use longshore_proto::cluster::v1::directive::Action;
 use longshore_proto::cluster::v1::{DeleteClaim, DisruptClaim, RecordLaunchFailure, RegisterNode};
 use longshore_proto::provider_id::instance_id;
-use longshore_proto::types::v1::{NodeClaim, Termination};
+use longshore_proto::types::v1::{NodeClaim, NodePool, Termination};
 use longshore_runtime::planted;
 use prost_types::Timestamp;
 
 pub use self::passing::{given_up, passing, unknown};
 use self::presence::Presence;
+pub use self::repair::blocked;
 use super::joined::Joined;
 use super::record;
 use super::sightings::Sightings;
@@ -66,6 +68,8 @@ pub struct World<'a> {
     pub any_order: bool,
     /// The cluster's region.
     pub region: &'a RegionState,
+    /// Pools of the cluster.
+    pub pools: &'a BTreeMap<String, NodePool>,
     /// What there is and cannot be read.
     pub tombstones: &'a Tombstones,
     /// Since when states have lasted that must not last.
@@ -249,6 +253,9 @@ impl World<'_> {
         }
         if claim.register_time.is_none() {
             return self.registering(claim);
+        }
+        if let Some(repair) = self.repairing(claim) {
+            return Some(repair);
         }
         let astray = self.lasted_ms("astray", &claim.name) > passing::ASTRAY_PATIENCE_MS;
         if astray && !planted::is("S17a") {

@@ -90,7 +90,7 @@ impl Session {
     ) -> Vec<Due> {
         let (verdicts, asked) = (self.verdicts(), self.safety.asked());
         let mut sightings = std::mem::take(&mut self.safety.sightings);
-        let mut steps = region.read(|state| {
+        let (mut steps, blocked) = region.read(|state| {
             let mut world = World {
                 cluster_id: self.state.cluster_id(),
                 claims,
@@ -101,6 +101,7 @@ impl Session {
                 pins_pods: self.pins_pods,
                 any_order: self.planning.newest().is_some_and(|newest| newest.plan.any_order),
                 region: state,
+                pools: self.state.pools(),
                 tombstones: self.state.tombstones(),
                 sightings: &Sightings::default(),
                 verdicts: &verdicts,
@@ -111,8 +112,9 @@ impl Session {
             };
             sightings.observe(lifecycle::passing(&world), session_ms);
             world.sightings = &sightings;
-            lifecycle::steps(&world)
+            (lifecycle::steps(&world), lifecycle::blocked(&world))
         });
+        self.safety.repair_blocked = blocked;
         let given_up = lifecycle::given_up(claims, &sightings, session_ms);
         self.planning.give_up(given_up);
         self.safety.unknown = lifecycle::unknown(claims, &sightings, session_ms);
@@ -214,6 +216,7 @@ impl Session {
         written.extend(frozen.into_iter().flatten());
         written.extend(self.safety.unknown.iter().map(|claim| status::unknown(claim)));
         written.extend(status::stopped(&self.state));
+        written.extend(status::unrepaired(&self.safety.repair_blocked));
         let origin = Origin { now_ms, ..Default::default() };
         for Written { key, content, action } in written {
             self.outbox.direct_once(&key, &content, action, origin);
@@ -319,10 +322,15 @@ impl Session {
     ) {
         let traceparent = claims.get(claim).map_or("", |claim| claim.traceparent.as_str());
         let key = format!("{}/{claim}", need(&action));
-        let deletes = matches!(action, Action::DeleteClaim(_));
+        let deletes = match &action {
+            Action::DeleteClaim(delete) => Some(delete.reason.clone()),
+            _ => None,
+        };
         let origin = Origin { plan_id: "", traceparent, now_ms };
-        if self.outbox.direct(&key, claim, action, origin) && deletes {
-            self.state.deleting(claim, now_ms);
+        if self.outbox.direct(&key, claim, action, origin)
+            && let Some(reason) = deletes
+        {
+            self.state.deleting(claim, &reason, now_ms);
             self.planning.want("");
         }
     }

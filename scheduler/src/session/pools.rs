@@ -61,6 +61,7 @@ pub fn written(
         let frozen = freeze.map(|freeze| (freeze.reason, freeze.message.as_str()));
         conditions.push(condition(DESTRUCTION_ALLOWED, frozen));
         conditions.push(rollout::condition(state.rollouts().get(name)));
+        conditions.extend(state.registration(name));
         let resources = Some(resources::to_wire(&resources));
         let status = SetNodePoolStatus { pool: name.clone(), resources, nodes, conditions };
         let key = format!("pool-status/{name}");

@@ -49,6 +49,8 @@ pub struct Safety {
     pub sightings: Sightings,
     /// Claims of whose instances nothing has been known for long.
     pub unknown: BTreeSet<String>,
+    /// Pools of which too many nodes ail for any to be replaced, and how it stands with them.
+    pub repair_blocked: BTreeMap<String, String>,
     breaker: Arc<Mutex<Breaker>>,
     whole_since_ms: Option<i64>,
     looked_ms: i64,
@@ -70,6 +72,7 @@ impl Safety {
         Self {
             sightings: Sightings::default(),
             unknown: BTreeSet::new(),
+            repair_blocked: BTreeMap::new(),
             breaker,
             whole_since_ms: None,
             looked_ms: 0,

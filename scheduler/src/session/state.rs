@@ -3,6 +3,7 @@
 //! Invariant: changed only by the watcher's messages and by effects under way. An object that
 //! cannot be read is left out and remembered as refused; all others are served.
 
+mod asked;
 mod drift;
 mod pools;
 
@@ -21,6 +22,7 @@ use super::cadence::Stir;
 use super::company::Company;
 use super::effects::Effects;
 use super::foresight::Foresight;
+use super::health::Health;
 use super::joined::Joined;
 use super::rollout::Rollout;
 use super::stir::{self, demand};
@@ -60,6 +62,7 @@ pub struct ClusterState {
     refused: Vec<Refused>,
     unreadable_pools: BTreeMap<String, WireError>,
     drift: drift::Found,
+    health: Health,
     /// Rollouts that are under way or have been stopped, by pool.
     rollouts: BTreeMap<String, Rollout>,
 }
@@ -191,6 +194,7 @@ impl ClusterState {
         self.effects = old.effects;
         self.created = old.created;
         self.drift = old.drift.renewed();
+        self.health = old.health;
         self.rollouts = old.rollouts;
         self.earlier_nodes = old.nodes_by_provider;
         self.apply(changes, now_ms);
@@ -280,6 +284,10 @@ impl ClusterState {
         }
         self.effects.seen(&name, Some(&claim));
         self.drift.measure(&name);
+        let before = self.watched.get(&name);
+        if before.is_some_and(|it| it.register_time.is_none()) && claim.register_time.is_some() {
+            self.health.came_up(&claim.pool, self.edition(&claim.pool));
+        }
         self.watched.insert(name.clone(), claim);
         self.show_claim(&name)
     }
@@ -368,46 +376,6 @@ impl ClusterState {
     fn refuse(&mut self, about: v1::ObjectRef, error: WireError) {
         tracing::warn!(%error, "object left out of planning");
         self.refused.push(Refused { about, error });
-    }
-
-    /// A claim has been asked for.
-    pub fn creating(&mut self, claim: v1::NodeClaim, now_ms: i64) {
-        let name = claim.name.clone();
-        self.company.asked(&name, now_ms);
-        self.effects.create(claim, now_ms);
-        self.show_claim(&name);
-    }
-
-    /// The watcher has created a claim.
-    pub fn created(&mut self, claim: &str) {
-        self.created.insert(claim.to_owned());
-    }
-
-    /// A claim has been marked for disruption, or the mark taken back by an empty reason.
-    pub fn disrupting(&mut self, claim: &str, reason: &str, replaced_by: &[String], now_ms: i64) {
-        self.effects.disrupt(claim, reason, replaced_by, now_ms);
-        self.show_claim(claim);
-    }
-
-    /// Deletion of a claim has been asked for.
-    pub fn deleting(&mut self, claim: &str, now_ms: i64) {
-        self.effects.delete(claim, now_ms);
-        self.show_claim(claim);
-    }
-
-    /// What was asked for a claim will not happen.
-    pub fn refused(&mut self, claim: &str) {
-        self.company.left(claim);
-        self.effects.refuse(claim);
-        self.show_claim(claim);
-    }
-
-    /// Drops effects whose time is over, and says what that calls for: what was counted on has not
-    /// come.
-    pub fn expire(&mut self, now_ms: i64) -> Stir {
-        let over = self.effects.expire(now_ms);
-        let stirs = over.iter().map(|name| self.show_claim(name) > Stir::Nothing);
-        demand(stirs.fold(false, |any, one| any | one))
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Invariant: each status carries a digest of its content, so that equal status is written once.
 
+use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
@@ -104,18 +105,36 @@ pub fn unknown(claim: &str) -> Written {
 pub fn stopped(state: &ClusterState) -> Vec<Written> {
     let stopped = state.rollouts().iter().filter_map(|(pool, rollout)| {
         let message = rollout.stopped.clone()?;
-        Some(Written {
-            key: format!("rollout/{pool}"),
-            content: rollout.target.clone(),
-            action: Action::PublishEvent(PublishEvent {
-                about: Some(ObjectRef { kind: ObjectKind::NodePool.into(), key: pool.clone() }),
-                warning: true,
-                reason: "RolloutStopped".to_owned(),
-                message,
-            }),
-        })
+        Some(of_pool(("rollout", pool), &rollout.target, ("RolloutStopped", message)))
     });
     stopped.collect()
+}
+
+/// Events for pools of which too many nodes ail for any to be replaced.
+#[must_use]
+pub fn unrepaired(blocked: &BTreeMap<String, String>) -> Vec<Written> {
+    let said = blocked.iter().map(|(pool, message)| {
+        of_pool(("repair", pool), message, ("NodeRepairBlocked", message.clone()))
+    });
+    said.collect()
+}
+
+/// A warning about a pool.
+fn of_pool(
+    (matter, pool): (&str, &str),
+    content: &str,
+    (reason, message): (&str, String),
+) -> Written {
+    Written {
+        key: format!("{matter}/{pool}"),
+        content: content.to_owned(),
+        action: Action::PublishEvent(PublishEvent {
+            about: Some(ObjectRef { kind: ObjectKind::NodePool.into(), key: pool.to_owned() }),
+            warning: true,
+            reason: reason.to_owned(),
+            message,
+        }),
+    }
 }
 
 /// Events for objects that could not be read.

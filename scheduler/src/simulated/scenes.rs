@@ -268,6 +268,24 @@ async fn a_replacement_that_does_not_come_up_costs_twelve_minutes_and_no_node() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_node_that_ails_is_replaced_once_that_has_been_seen_for_a_while() {
+    let nodes = (0..6).flat_map(|number| {
+        let (mut node, claim) = in_service(number);
+        if number == 0 {
+            node.ailment = "NetworkingReady is False".to_owned();
+            node.repair_time = claim.initialize_time;
+        }
+        [Kind::Node(node), Kind::NodeClaim(claim)]
+    });
+    let mut scene = Scene::new(&[], [pool(false)].into_iter().chain(nodes).collect()).await;
+    (0..6).for_each(|number| scene.actuator.tell(Change::Instance(instance(number))));
+    assert_eq!(scene.next(Duration::from_secs(290), deletion).await, None, "it may pass");
+    let delete = scene.next(Duration::from_secs(30), deletion).await.unwrap();
+    assert_eq!((delete.claim.as_str(), delete.reason.as_str()), ("claim-0", "Unhealthy"));
+    assert!(delete.at_once && delete.on_absence, "{delete:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_interruption_is_acted_on_at_once_whatever_else_is_frozen() {
     let about = v1::ObjectRef { kind: v1::ObjectKind::Pod.into(), key: "strange".to_owned() };
     let key = format!("{}/strange", about.kind);

@@ -24,12 +24,12 @@ pub fn node(wire: &v1::Node) -> Result<Node, WireError> {
         labels: wire.labels.clone(),
         taints: taints(&wire.taints).map_err(named)?,
         allocatable: resources::from_wire(wire.allocatable.as_ref()).map_err(named)?,
+        capacity: resources::from_wire(wire.capacity.as_ref()).map_err(named)?,
         ready: wire.ready,
         cordoned: wire.cordoned,
         deleting: wire.deleting,
         do_not_disrupt: wire.do_not_disrupt,
         created_ms: wire.create_time.as_ref().map_or(0, time_ms),
-        ..Node::default()
     })
 }
 

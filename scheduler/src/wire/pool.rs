@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use croner::Cron;
 use croner::errors::CronError;
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
 use longshore_core::vocabulary::pool::{
     BudgetNodes, ConsolidationPolicy, DisruptionReason, DisruptionRules, NodeBudget, NodePool,
 };
@@ -120,16 +120,33 @@ fn is_active(wire: &v1::NodeBudget, now_ms: i64) -> Result<bool, WireError> {
     if wire.schedule.is_empty() {
         return Ok(true);
     }
-    let wrong = |problem: String| WireError::field("budgets.schedule", problem);
-    let cron =
-        Cron::from_str(&wire.schedule).map_err(|error| wrong(not_cron(&wire.schedule, &error)))?;
     let length_ms = wire.duration.as_ref().map_or(0, duration_ms);
-    let now = Timestamp::from_millisecond(now_ms).map_err(|error| wrong(error.to_string()))?;
-    let from = now
-        .checked_sub(SignedDuration::from_millis(length_ms))
-        .map_err(|error| wrong(error.to_string()))?;
+    let hit_ms = next_hit_ms(&wire.schedule, now_ms.saturating_sub(length_ms))?;
+    Ok(hit_ms.is_some_and(|hit_ms| hit_ms <= now_ms))
+}
+
+/// When a budget of the pool begins or ceases to count, in milliseconds since 1970; none when that
+/// never changes.
+#[must_use]
+pub fn next_edge_ms(wire: &v1::NodePool, now_ms: i64) -> Option<i64> {
+    let budgets = wire.disruption.iter().flat_map(|disruption| &disruption.budgets);
+    let edges = budgets.filter(|budget| !budget.schedule.is_empty()).filter_map(|budget| {
+        let length_ms = budget.duration.as_ref().map_or(0, duration_ms);
+        let before_ms = now_ms.saturating_sub(length_ms);
+        let hit_ms = next_hit_ms(&budget.schedule, before_ms).ok().flatten()?;
+        Some(if hit_ms > now_ms { hit_ms } else { hit_ms.saturating_add(length_ms) })
+    });
+    edges.min()
+}
+
+/// The first hit of a schedule after a time, in milliseconds since 1970. Hits are whole seconds.
+fn next_hit_ms(schedule: &str, after_ms: i64) -> Result<Option<i64>, WireError> {
+    let from_ms = after_ms.div_euclid(1000).saturating_add(1).saturating_mul(1000);
+    let wrong = |problem: String| WireError::field("budgets.schedule", problem);
+    let cron = Cron::from_str(schedule).map_err(|error| wrong(not_cron(schedule, &error)))?;
+    let from = Timestamp::from_millisecond(from_ms).map_err(|error| wrong(error.to_string()))?;
     let hit = cron.find_next_occurrence(&from.to_zoned(TimeZone::UTC), true);
-    Ok(hit.is_ok_and(|hit| hit.timestamp() <= now))
+    Ok(hit.ok().map(|hit| hit.timestamp().as_millisecond()))
 }
 
 fn not_cron(schedule: &str, error: &CronError) -> String {
@@ -163,6 +180,22 @@ mod tests {
             let now_ms = hour_tenths * hour_ms / 10;
             assert_eq!(budget(&nine, now_ms).unwrap().active, active, "at {hour_tenths}/10 h");
         }
+        let disruption = v1::Disruption { budgets: vec![nine.clone()], ..Default::default() };
+        let pool = v1::NodePool { disruption: Some(disruption), ..Default::default() };
+        // What it is at one edge, it is until the next.
+        for (now_ms, edge_ms) in [
+            (0, 9 * hour_ms),
+            (9 * hour_ms - 1, 9 * hour_ms),
+            (9 * hour_ms, 10 * hour_ms),
+            (10 * hour_ms - 1, 10 * hour_ms),
+            (10 * hour_ms, 33 * hour_ms),
+        ] {
+            assert_eq!(next_edge_ms(&pool, now_ms), Some(edge_ms), "at {now_ms} ms");
+            let active = |at_ms| budget(&nine, at_ms).unwrap().active;
+            assert_eq!(active(edge_ms - 1), active(now_ms));
+            assert_ne!(active(edge_ms), active(now_ms));
+        }
+        assert_eq!(next_edge_ms(&v1::NodePool::default(), 0), None);
     }
 
     #[test]

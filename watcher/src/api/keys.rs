@@ -169,6 +169,8 @@ pub mod annotations {
     /// On a NodePool: the rollout that is tried again although it was stopped, by the name that the
     /// condition gives it.
     pub const RETRY_ROLLOUT: &str = "longshore.dev/retry-rollout";
+    /// `off` on a NodePool: its nodes stay however long something is wrong with them.
+    pub const NODE_REPAIR: &str = "longshore.dev/node-repair";
     /// `dense` on a NodePool: its nodes may hold more pods of a spread over hosts than the spread's
     /// skew, as long as kube-scheduler allows it. `safe`, the default, never counts on that.
     pub const SPREAD_DENSITY: &str = "longshore.dev/spread-density";

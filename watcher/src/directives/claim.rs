@@ -98,7 +98,16 @@ impl Directives {
             message: &delete.message,
         };
         let at = self.now();
-        let marked = edit(&api, name, Part::Status, self.known_claim(name), |claim| {
+        let mut known = self.known_claim(name);
+        if delete.at_once {
+            let now = at.0.to_string();
+            let hurry = |claim: &mut NodeClaim| {
+                let notes = claim.annotations_mut();
+                notes.insert(names::TERMINATION_TIMESTAMP.to_owned(), now.clone());
+            };
+            known = edit(&api, name, Part::Main, known, hurry).await?;
+        }
+        let marked = edit(&api, name, Part::Status, known, |claim| {
             let generation = claim.metadata.generation;
             let status = claim.status.get_or_insert_default();
             set_condition(&mut status.conditions, &wanted, generation, &at);

@@ -87,6 +87,7 @@ fn read(
         losses_accepted_until: None,
         drift_hash: String::new(),
         rollout: None,
+        keeps_ailing_nodes: false,
         generation: provisioner.metadata.generation.unwrap_or(0),
     };
     Ok(LegacyPool { pool, class })

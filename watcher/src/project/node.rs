@@ -3,9 +3,13 @@
 //! Invariant: allocatable rounds down; a taint with an unknown effect repels all, so that nothing
 //! is planned onto a node that is not understood.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::core::v1::{Node, Taint};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use longshore_proto::types::v1 as wire;
 
+use super::ailment;
 use super::fault::Fault;
 use super::quantity::{Rounding, resources};
 use super::{duration, requirement};
@@ -19,11 +23,14 @@ pub fn node(node: &Node) -> Result<wire::Node, Fault> {
     let name = node.metadata.name.clone().unwrap_or_default();
     let object = || format!("Node/{name}");
     let spec = node.spec.clone().unwrap_or_default();
-    let allocatable = node.status.as_ref().and_then(|s| s.allocatable.as_ref());
-    let allocatable = allocatable
-        .map(|list| resources(list, Rounding::Down))
-        .transpose()
-        .map_err(|fault| fault.within("status.allocatable").of(object()))?;
+    let amounts = |list: Option<&BTreeMap<String, Quantity>>, field: &str| {
+        let read = list.map(|list| resources(list, Rounding::Down)).transpose();
+        read.map_err(|fault| fault.within(field).of(object()))
+    };
+    let status = node.status.as_ref();
+    let allocatable = amounts(status.and_then(|s| s.allocatable.as_ref()), "status.allocatable")?;
+    let capacity = amounts(status.and_then(|s| s.capacity.as_ref()), "status.capacity")?;
+    let ailing = ailment::of(node);
     let taints = spec.taints.iter().flatten().filter(|taint| !is_outlived(node, taint));
     let taints =
         requirement::taints(taints).map_err(|fault| fault.within("spec.taints").of(object()))?;
@@ -38,7 +45,12 @@ pub fn node(node: &Node) -> Result<wire::Node, Fault> {
         cordoned: spec.unschedulable == Some(true),
         deleting: node.metadata.deletion_timestamp.is_some(),
         create_time: node.metadata.creation_timestamp.as_ref().map(duration::timestamp),
-        do_not_disrupt: annotations.get(names::DO_NOT_DISRUPT).is_some_and(|v| v == "true"),
+        do_not_disrupt: [names::DO_NOT_DISRUPT, names::DO_NOT_CONSOLIDATE]
+            .iter()
+            .any(|key| annotations.get(*key).is_some_and(|value| value == "true")),
+        capacity,
+        ailment: ailing.as_ref().map(|ailing| ailing.what.clone()).unwrap_or_default(),
+        repair_time: ailing.map(|ailing| ailing.repair_time),
     })
 }
 

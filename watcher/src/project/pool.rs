@@ -81,6 +81,7 @@ fn read(pool: &NodePool, name: &str) -> FieldResult<wire::NodePool> {
         losses_accepted_until: None,
         drift_hash: String::new(),
         rollout: None,
+        keeps_ailing_nodes: false,
     })
 }
 
@@ -93,8 +94,10 @@ pub(super) fn annotated(
     pool: wire::NodePool,
 ) -> FieldResult<wire::NodePool> {
     let losses_accepted_until = losses_accepted_until(metadata)?;
-    let (dense_spread, rollout) = (dense_spread(metadata)?, Some(rollout::rules(metadata)?));
-    Ok(wire::NodePool { dense_spread, losses_accepted_until, rollout, ..pool })
+    let dense_spread = chosen(metadata, names::SPREAD_DENSITY, ["safe", "dense"])?;
+    let keeps_ailing_nodes = chosen(metadata, names::NODE_REPAIR, ["on", "off"])?;
+    let rollout = Some(rollout::rules(metadata)?);
+    Ok(wire::NodePool { dense_spread, losses_accepted_until, rollout, keeps_ailing_nodes, ..pool })
 }
 
 fn losses_accepted_until(metadata: &ObjectMeta) -> FieldResult<Option<prost_types::Timestamp>> {
@@ -107,16 +110,17 @@ fn losses_accepted_until(metadata: &ObjectMeta) -> FieldResult<Option<prost_type
     Ok(Some(duration::timestamp(&Time(time))))
 }
 
-/// Whether spreads over hosts may be packed closely on nodes of a pool.
-fn dense_spread(metadata: &ObjectMeta) -> FieldResult<bool> {
-    let asked = metadata.annotations.as_ref().and_then(|all| all.get(names::SPREAD_DENSITY));
+/// Whether an annotation says the second of two words; without it, the first is meant.
+fn chosen(metadata: &ObjectMeta, key: &str, [first, second]: [&str; 2]) -> FieldResult<bool> {
+    let asked = metadata.annotations.as_ref().and_then(|all| all.get(key));
     match asked.map(String::as_str) {
-        None | Some("safe") => Ok(false),
-        Some("dense") => Ok(true),
+        None => Ok(false),
+        Some(value) if value == first => Ok(false),
+        Some(value) if value == second => Ok(true),
         Some(value) => {
-            let problem = Problem::Unknown { value: value.to_owned(), allowed: "safe or dense" };
-            let field = format!("metadata.annotations[{}]", names::SPREAD_DENSITY);
-            Err(FieldFault::new(field, problem))
+            let allowed = if key == names::NODE_REPAIR { "on or off" } else { "safe or dense" };
+            let problem = Problem::Unknown { value: value.to_owned(), allowed };
+            Err(FieldFault::new(format!("metadata.annotations[{key}]"), problem))
         }
     }
 }

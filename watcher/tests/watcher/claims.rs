@@ -339,7 +339,7 @@ async fn a_node_that_holds_more_than_the_decision_knew_stays() {
             reason: "Empty".to_owned(),
             message: String::new(),
             assumes: Some(Assumption { pods }),
-            on_absence: false,
+            ..DeleteClaim::default()
         })
     };
     // The watch may not have shown the pod yet: the API server is asked.

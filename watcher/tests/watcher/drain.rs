@@ -49,8 +49,7 @@ async fn a_deleted_claim_is_drained_and_let_go() {
         claim: "c1".to_owned(),
         reason: "Empty".to_owned(),
         message: "nothing is on it".to_owned(),
-        assumes: None,
-        on_absence: false,
+        ..DeleteClaim::default()
     };
     let result = session.direct(Action::DeleteClaim(delete)).await;
     assert_eq!(result.status(), DirectiveStatus::Done, "{result:?}");
@@ -126,9 +125,8 @@ async fn a_protected_pod_keeps_its_node_until_it_is_free() {
     world.stop().await;
 }
 
-#[tokio::test]
-async fn a_budget_is_respected() {
-    let (world, mut session) = with_pod(on_n1("p")).await;
+/// A budget that lets none of the pods go, once the scheduler knows of it.
+async fn closed_budget(world: &World, session: &mut Session) -> Api<PodDisruptionBudget> {
     let budgets: Api<PodDisruptionBudget> = Api::default_namespaced(world.client.clone());
     create(
         &budgets,
@@ -141,6 +139,30 @@ async fn a_budget_is_respected() {
     session
         .until("the budget", |view| view.objects.keys().any(|(_, key)| key == "default/b"))
         .await;
+    budgets
+}
+
+#[tokio::test]
+async fn a_node_that_goes_at_once_waits_for_no_budget() {
+    let (world, mut session) = with_pod(on_n1("p")).await;
+    closed_budget(&world, &mut session).await;
+    let delete = DeleteClaim {
+        claim: "c1".to_owned(),
+        reason: "Unhealthy".to_owned(),
+        at_once: true,
+        ..DeleteClaim::default()
+    };
+    let result = session.direct(Action::DeleteClaim(delete)).await;
+    assert_eq!(result.status(), DirectiveStatus::Done, "{result:?}");
+    gone(&world.pods(), "p").await;
+    session.until("the claim is drained", |v| v.claim("c1").is_some_and(|c| c.drained)).await;
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn a_budget_is_respected() {
+    let (world, mut session) = with_pod(on_n1("p")).await;
+    let budgets = closed_budget(&world, &mut session).await;
     world.all::<NodeClaim>().delete("c1", &DeleteParams::default()).await.unwrap();
     let events: Api<k8s_openapi::api::events::v1::Event> =
         Api::namespaced(world.client.clone(), "default");

@@ -30,8 +30,11 @@ pub(super) fn check(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
             findings.require(seen.insert(node), Rule::Disruptable, || {
                 (part(), format!("{node} goes twice"))
             });
-            order.push((node, *at));
             let claim = claims.get(node).map(AsRef::as_ref);
+            // Where its owner has bounded the drain of a node that must go, budgets wait no longer.
+            if !claim.is_some_and(|claim| is_bounded(claim, disruption.reason)) {
+                order.push((node, *at));
+            }
             node_may_go(input, (node, claim), (*at, disruption.reason), findings);
         }
         moves(input, *at, disruption, findings);
@@ -65,8 +68,7 @@ fn node_may_go(
         findings.add(Rule::Disruptable, (part(), format!("{name} is not ours")));
         return;
     };
-    let forced = matches!(reason, DisruptionReason::Expired | DisruptionReason::Drifted);
-    let bounded = forced && claim.termination_grace_ms.is_some();
+    let bounded = is_bounded(claim, reason);
     let mut pods = input.world.pods_on(name).filter(|pod| !pod.deleting);
     let held = pods.any(|pod| pod.do_not_disrupt.in_force(input.now_ms));
     let refused = held || node.do_not_disrupt || claim.do_not_disrupt;
@@ -80,12 +82,20 @@ fn node_may_go(
     findings.require(empty || reason != DisruptionReason::Empty, Rule::Disruptable, || {
         (part(), format!("{name} is not empty"))
     });
-    if !forced {
+    if !is_forced(reason) {
         findings.require(is_quiet(input, claim, empty), Rule::Disruptable, || {
             let why = "consolidateAfter has not passed or the policy forbids it";
             (part(), format!("{name}: {why}"))
         });
     }
+}
+
+const fn is_forced(reason: DisruptionReason) -> bool {
+    matches!(reason, DisruptionReason::Expired | DisruptionReason::Drifted)
+}
+
+const fn is_bounded(claim: &NodeClaim, reason: DisruptionReason) -> bool {
+    is_forced(reason) && claim.termination_grace_ms.is_some()
 }
 
 fn is_quiet(input: &PlanInput, claim: &NodeClaim, empty: bool) -> bool {

@@ -1,8 +1,8 @@
 //! How many nodes and pods may still be disturbed: NodePool budgets and disruption budgets.
 //!
 //! Invariant: nodes that are leaving or not ready use up their pool's budget. A disruption budget
-//! must allow an eviction for each node that holds covered pods; what one node takes is not given
-//! twice.
+//! must allow an eviction for each node that holds covered pods, unless the node must go and its
+//! drain is bounded; what one node takes is not given twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -78,7 +78,8 @@ impl Allowance {
             allowed.is_none_or(|allowed| count.disturbed + more <= allowed)
                 && canaries.is_none_or(|left| more <= left)
         });
-        nodes && self.admits_evictions(gone)
+        let kept = gone.iter().copied().filter(|candidate| !candidate.overrides(reason));
+        nodes && self.admits_evictions(&kept.collect::<Vec<_>>())
     }
 
     /// Draws on the budgets.

@@ -96,8 +96,14 @@ impl Candidate<'_> {
     /// True when do-not-disrupt holds the node. Expiry and drift override pods' preferences when
     /// the claim bounds its drain, since then the pods' time is limited anyway.
     pub(crate) fn is_blocked(&self, reason: DisruptionReason) -> bool {
+        self.refused && !self.overrides(reason)
+    }
+
+    /// True when the pods' time is limited anyway: their owner has bounded the drain, and the node
+    /// must go.
+    pub(crate) fn overrides(&self, reason: DisruptionReason) -> bool {
         let forced = matches!(reason, DisruptionReason::Expired | DisruptionReason::Drifted);
-        self.refused && !(forced && self.claim.termination_grace_ms.is_some())
+        forced && self.claim.termination_grace_ms.is_some()
     }
 
     /// True when nothing runs on it that counts and its pool removes such nodes, soon or now.

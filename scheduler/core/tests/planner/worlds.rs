@@ -182,7 +182,17 @@ pub fn world(random: &mut Random) -> String {
         for _ in 0..random.below(4) {
             write!(text, " {}", one(random, &POOLS)).unwrap();
         }
-        let more = ["", "", "", " weight 5", " budget 1", " budget 50%", " canary 1/0", " canary 2/1", " replicas 2"];
+        let more = [
+            "",
+            "",
+            "",
+            " weight 5",
+            " budget 1",
+            " budget 50%",
+            " canary 1/0",
+            " canary 2/1",
+            " replicas 2",
+        ];
         writeln!(text, "{}", one(random, &more)).unwrap();
     }
     for daemon in 0..random.below(4) {

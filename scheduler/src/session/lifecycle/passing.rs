@@ -35,6 +35,9 @@ pub fn passing(world: &World<'_>) -> BTreeSet<String> {
     let unknown = unknown.map(|claim| format!("unknown/{}", claim.name));
     let astray = world.claims.values().filter(|claim| world.is_astray(claim));
     let astray = astray.map(|claim| format!("astray/{}", claim.name));
+    let ailing = world.claims.values().filter(|claim| world.ailment(claim).is_some());
+    let ailing = ailing.map(|claim| format!("ailing/{}", claim.name));
+    let astray = astray.chain(ailing);
     of_claims.chain(unknown).chain(astray).chain(world.unclaimed().map(orphans::key)).collect()
 }
 

@@ -3,6 +3,7 @@
 mod lasting;
 mod leaving;
 mod opening;
+mod repair;
 mod unclaimed;
 
 use super::*;
@@ -27,6 +28,7 @@ fn joined() -> Joined {
         ready: true,
         open: true,
         disrupted: false,
+        ailing: None,
     }
 }
 
@@ -41,6 +43,7 @@ struct Case {
     settled: bool,
     /// Further claims.
     others: Vec<NodeClaim>,
+    pools: BTreeMap<String, NodePool>,
     /// The claim as it was seen last, where more was asked for since.
     watched: Option<NodeClaim>,
 }
@@ -65,6 +68,7 @@ impl Case {
             asked: BTreeSet::new(),
             settled: true,
             others: Vec::new(),
+            pools: BTreeMap::new(),
             watched: None,
         }
     }
@@ -163,6 +167,7 @@ impl Case {
             pins_pods: false,
             any_order: false,
             region: &self.region,
+            pools: &self.pools,
             tombstones: &self.tombstones,
             sightings: &self.sightings,
             verdicts: &self.verdict.iter().map(|v| (self.claim.name.clone(), v.clone())).collect(),

@@ -77,7 +77,9 @@ impl ClusterState {
             stopped(&before, pool) != stopped(&self.rollouts, pool)
         };
         let turned: Vec<String> = self.drift.drifted.keys().filter(turned).cloned().collect();
-        turned.iter().for_each(|claim| drop(self.show_claim(claim)));
+        for claim in &turned {
+            self.show_claim(claim);
+        }
         self.rollouts.values().filter_map(|rollout| rollout.due_ms).min()
     }
 

@@ -6,12 +6,14 @@ use std::collections::BTreeMap;
 
 use longshore_core::vocabulary::pool::NodePool;
 use longshore_core::world::view::{Change, ObjectRef};
+use longshore_proto::cluster::v1::Condition;
 use longshore_proto::reference;
 use longshore_proto::types::v1;
 use longshore_proto::types::v1::object::Kind;
 
 use super::ClusterState;
 use crate::region::RegionState;
+use crate::session::health::Edition;
 use crate::session::supply;
 use crate::wire::{self, WireError};
 
@@ -28,19 +30,33 @@ impl ClusterState {
         &self.pools
     }
 
+    /// Whether nodes of a pool come up, as its condition says; nothing while that is not known.
+    #[must_use]
+    pub fn registration(&self, pool: &str) -> Option<Condition> {
+        self.health.condition(pool, self.edition(pool))
+    }
+
+    /// Generations of a pool and its node class.
+    pub(super) fn edition(&self, pool: &str) -> Edition {
+        let Some(pool) = self.pools.get(pool) else { return Edition::default() };
+        (pool.generation, self.classes.get(&pool.node_class).map_or(0, |class| class.generation))
+    }
+
     /// Pools that cannot be read, and why.
     #[must_use]
     pub const fn unreadable_pools(&self) -> &BTreeMap<String, WireError> {
         &self.unreadable_pools
     }
 
-    /// Brings the view in line with what the region has found and with the time. When rollouts are
-    /// to be looked at again, in milliseconds since 1970, at the latest.
+    /// Brings the view in line with what the region has found and with the time. When to do that
+    /// again although nothing has changed, in milliseconds since 1970: a rollout is to be looked
+    /// at, or a budget begins or ceases to count.
     pub fn refresh(&mut self, region: &RegionState, now_ms: i64) -> Option<i64> {
         self.refresh_drift(region);
         let look_ms = self.refresh_rollouts(region, now_ms);
         self.refresh_pools(region, now_ms);
-        look_ms
+        let edges_ms = self.pools.values().filter_map(|it| wire::pool::next_edge_ms(it, now_ms));
+        edges_ms.chain(look_ms).min()
     }
 
     /// Brings pools in line with what their node classes resolve to and with the time.

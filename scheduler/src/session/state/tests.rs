@@ -213,7 +213,7 @@ fn claims_with_their_effects_are_kept_over_every_change() {
     let row = |name: &str, deleting| (name.to_owned(), deleting);
     state.apply(vec![random::upsert(Kind::NodeClaim(claim("a")))], 0);
     state.creating(claim("b"), 0);
-    state.deleting("a", 0);
+    state.deleting("a", "Empty", 0);
     let before = state.claims();
     assert_eq!(shown(&state), [row("a", true), row("b", false)]);
     state.refused("a");

@@ -1,0 +1,54 @@
+//! What has been asked of the watcher and does not show yet.
+//!
+//! Invariant: it shows to the planner at once, and only until the cluster does.
+
+use longshore_proto::types::v1;
+
+use super::{ClusterState, Stir, demand};
+
+impl ClusterState {
+    /// A claim has been asked for.
+    pub fn creating(&mut self, claim: v1::NodeClaim, now_ms: i64) {
+        let name = claim.name.clone();
+        self.company.asked(&name, now_ms);
+        self.effects.create(claim, now_ms);
+        self.show_claim(&name);
+    }
+
+    /// The watcher has created a claim.
+    pub fn created(&mut self, claim: &str) {
+        self.created.insert(claim.to_owned());
+    }
+
+    /// A claim has been marked for disruption, or the mark taken back by an empty reason.
+    pub fn disrupting(&mut self, claim: &str, reason: &str, replaced_by: &[String], now_ms: i64) {
+        self.effects.disrupt(claim, reason, replaced_by, now_ms);
+        self.show_claim(claim);
+    }
+
+    /// Deletion of a claim has been asked for, and why.
+    pub fn deleting(&mut self, claim: &str, reason: &str, now_ms: i64) {
+        // Asked for again, it is the same end.
+        if let Some(ending) = self.effective.get(claim).filter(|claim| !claim.deleting) {
+            let pool = ending.pool.clone();
+            self.health.ends(&pool, self.edition(&pool), reason);
+        }
+        self.effects.delete(claim, now_ms);
+        self.show_claim(claim);
+    }
+
+    /// What was asked for a claim will not happen.
+    pub fn refused(&mut self, claim: &str) {
+        self.company.left(claim);
+        self.effects.refuse(claim);
+        self.show_claim(claim);
+    }
+
+    /// Drops effects whose time is over, and says what that calls for: what was counted on has not
+    /// come.
+    pub fn expire(&mut self, now_ms: i64) -> Stir {
+        let over = self.effects.expire(now_ms);
+        let stirs = over.iter().map(|name| self.show_claim(name) > Stir::Nothing);
+        demand(stirs.fold(false, |any, one| any | one))
+    }
+}
