@@ -1,4 +1,4 @@
-//! Names of wire messages by what is in them.
+//! Names of messages and texts by what is in them.
 //!
 //! Invariant: equal content has an equal name, in every process and on every platform.
 
@@ -10,7 +10,13 @@ use sha2::{Digest as _, Sha256};
 /// The first bytes of the SHA-256 of a message, in hexadecimal.
 #[must_use]
 pub fn hash<const BYTES: usize>(message: &impl Message) -> String {
-    let digest = Sha256::digest(message.encode_to_vec());
+    hash_of_bytes::<BYTES>(&message.encode_to_vec())
+}
+
+/// The same of bytes.
+#[must_use]
+pub fn hash_of_bytes<const BYTES: usize>(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
     digest[..BYTES].iter().fold(String::new(), |mut text, byte| {
         // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");

@@ -371,3 +371,4 @@ fn region() -> [Change; 3] {
 
 mod bursts;
 mod scenes;
+mod upkeep;

@@ -6,16 +6,13 @@
 //! last: a node class that is being resolved, an instance that has not been listed, a node that
 //! counts as made from nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use longshore_core::requirements::Requirements;
 use longshore_proto::capacity::v1::{InstanceState, NodeClassResolution};
 use longshore_proto::cluster::v1::{Condition, NoteDrift, SetNodeClassStatus};
-use longshore_proto::provider_id::instance_id;
 use longshore_proto::types::v1::{NodeClaim, NodeClass, NodePool};
 
-use super::state::ClusterState;
-use crate::region::RegionState;
 use crate::wire::requirement;
 
 /// The condition of a claim that says so.
@@ -189,41 +186,10 @@ fn not_selected(
     Drift::new(reason, format!("{class} selects {selected}; the node has {has}"))
 }
 
-/// What nodes of each pool count as made from now.
+/// What is to be written on a claim: what it counts as made from, and whether it has drifted.
+/// Nothing when it says so already.
 #[must_use]
-pub fn hashes(state: &ClusterState) -> BTreeMap<String, String> {
-    let hash = |pool: &NodePool| {
-        let class = state.node_classes().get(&pool.node_class);
-        Wanted { pool, class, found: None }.hash()
-    };
-    state.pools().values().map(|pool| (pool.name.clone(), hash(pool))).collect()
-}
-
-/// Why a claim's node is not what is asked for; nothing when it is, or has not been launched.
-#[must_use]
-pub fn of_claim(state: &ClusterState, claim: &NodeClaim, region: &RegionState) -> Option<Drift> {
-    if claim.provider_id.is_empty() || claim.deleting {
-        return None;
-    }
-    // A watcher of the version before knows nothing of drift.
-    let pool = state.pool(&claim.pool).filter(|pool| !pool.drift_hash.is_empty())?;
-    let class = state.node_classes().get(&claim.node_class);
-    let found = region.node_class(state.cluster_id(), &claim.node_class);
-    let instance = region.instances.get(instance_id(&claim.provider_id));
-    Wanted { pool, class, found }.drift_of(claim, instance)
-}
-
-/// Directives that write on claims what they count as made from, and whether they have drifted.
-#[must_use]
-pub fn notes(state: &ClusterState) -> Vec<NoteDrift> {
-    let launched = |claim: &&NodeClaim| !claim.provider_id.is_empty() && !claim.deleting;
-    let claims = state.watched().values().filter(launched);
-    claims.filter_map(|claim| note(state, claim, state.drifted().get(&claim.name))).collect()
-}
-
-fn note(state: &ClusterState, claim: &NodeClaim, drift: Option<&Drift>) -> Option<NoteDrift> {
-    let pool = state.pool(&claim.pool)?;
-    let wanted = Wanted { pool, class: state.node_classes().get(&claim.node_class), found: None };
+pub fn note(wanted: Wanted<'_>, claim: &NodeClaim, drift: Option<&Drift>) -> Option<NoteDrift> {
     let adopts = drift.is_none() && wanted.is_unmade(claim);
     let drift_hash = if adopts { wanted.hash() } else { String::new() };
     let reason = drift.map_or("", |drift| drift.reason.as_str());

@@ -22,7 +22,7 @@ use super::outbox::Origin;
 use super::sightings::Sightings;
 use super::status::{self, Written};
 use super::verdict::{self, Bench, Verdict};
-use super::{Session, buffers, candidates, drift, overlays, pools, unclaimed};
+use super::{Session, buffers, candidates, overlays, pools, unclaimed};
 use crate::region::RegionState;
 use crate::region::directory::Region;
 
@@ -221,7 +221,7 @@ impl Session {
         for Written { key, content, action } in written {
             self.outbox.direct_once(&key, &content, action, origin);
         }
-        for note in drift::notes(&self.state) {
+        for note in self.state.drift_notes() {
             let claim = note.claim.clone();
             let key = format!("drift/{claim}");
             self.outbox.direct(&key, &claim, Action::NoteDrift(note), origin);

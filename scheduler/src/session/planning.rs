@@ -24,7 +24,6 @@ use longshore_runtime::workers::{JobError, Urgency, Workers};
 use tokio::time::Instant;
 
 use super::cadence::{Cadence, Stir};
-use super::drift;
 use super::foresight;
 use super::overlays::Kept;
 pub use super::proposal::Proposal;
@@ -248,7 +247,7 @@ impl Planning {
         let (tenant, failed_with) = (state.cluster_id(), self.failed_with.take());
         self.running = Some(match failed_with {
             None => {
-                let drift_hashes = drift::hashes(state);
+                let drift_hashes = state.drift_hashes();
                 let asked = Asked { input, coming, plan_id, span, left_out, drift_hashes };
                 let job = move || Done::Planned(proposal::propose(asked, foresight::plan));
                 Box::pin(self.workers.run(tenant, Urgency::Live, job))

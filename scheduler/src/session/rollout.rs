@@ -1,8 +1,8 @@
 //! Rollouts: drifted nodes are replaced as long as the new ones turn out well.
 //!
-//! The first new nodes of a pool, its canaries, are looked at before the others follow: each must be
-//! ready, and all pods on it must run, for a while. One that does not get there in time stops the
-//! rollout: drifted nodes stay, those that were about to go are kept, and the pool says why.
+//! The first new nodes of a pool, its canaries, are looked at before the others follow: each must
+//! be ready, and all pods on it must run, for a while. One that does not get there in time stops
+//! the rollout: drifted nodes stay, those that were about to go are kept, and the pool says why.
 //!
 //! Invariant: all of it follows from what the cluster shows. A new node is one that has not
 //! drifted, whoever it was bought for; a rollout that was stopped is known by the pool's condition,
@@ -14,14 +14,11 @@ use longshore_core::vocabulary::pool::{BudgetNodes, Canary, DisruptionReason};
 use longshore_core::world::claim::NodeClaim;
 use longshore_core::world::pod::PodPhase;
 use longshore_core::world::view::World;
-use longshore_proto::cluster::v1::{
-    Condition, ResolvedGroup, ResolvedImage, ResolvedSubnet, SetNodeClassStatus,
-};
+use longshore_proto::cluster::v1::{Condition, SetNodeClassStatus};
 use longshore_proto::content;
-use longshore_proto::types::v1::{NodePool, Rollout as Wire};
+use longshore_proto::types::v1::{NodeClass, NodePool, Rollout as Wire};
 
-use super::state::ClusterState;
-use crate::region::RegionState;
+use super::drift::Drift;
 use crate::wire::pool::{budget_nodes, duration_ms};
 
 /// The condition of a pool that says how its rollout is getting on.
@@ -56,54 +53,17 @@ pub struct Rollout {
     pub due_ms: Option<i64>,
 }
 
-/// Rollouts of all pools that have drifted nodes, or a rollout that was stopped.
+/// Names what nodes of a pool are to become: its template, its node class, and what the region
+/// finds for that.
 #[must_use]
-pub fn all(state: &ClusterState, region: &RegionState, now_ms: i64) -> BTreeMap<String, Rollout> {
-    let world = state.view().world();
-    let mut claims: BTreeMap<&str, Vec<&NodeClaim>> = BTreeMap::new();
-    let drifting: Vec<&NodePool> = state.pools().values().filter(|it| drifts(state, it)).collect();
-    if drifting.is_empty() {
-        return BTreeMap::new();
-    }
-    let launched = world.claims.values().filter(|claim| !claim.provider_id.is_empty());
-    launched.for_each(|claim| claims.entry(claim.pool.as_str()).or_default().push(claim));
-    let of_pool = |pool: &NodePool| {
-        let claims = claims.remove(pool.name.as_str()).unwrap_or_default();
-        let target = target(state, pool, region);
-        (pool.name.clone(), Look { state, world, pool, now_ms }.rollout(&claims, target))
-    };
-    drifting.into_iter().map(of_pool).collect()
-}
-
-fn drifts(state: &ClusterState, pool: &NodePool) -> bool {
-    let of_pool = |claim: &String| state.watched().get(claim).is_some_and(|c| c.pool == pool.name);
-    state.drifted().keys().any(of_pool)
-}
-
-/// Names what nodes of a pool are to become: its template, its node class, and what that selects.
-fn target(state: &ClusterState, pool: &NodePool, region: &RegionState) -> String {
-    let class = state.node_classes().get(&pool.node_class);
+pub fn target(pool: &NodePool, class: Option<&NodeClass>, found: SetNodeClassStatus) -> String {
     let class = class.map_or("", |class| class.drift_hash.as_str());
-    let found = region.node_class(state.cluster_id(), &pool.node_class);
-    let found = found.and_then(|found| found.status.clone()).unwrap_or_default();
-    let mut selected = SetNodeClassStatus {
-        node_class: format!("{}/{class}", pool.drift_hash),
-        images: ids(found.images, |it| ResolvedImage { id: it.id, ..Default::default() }),
-        security_groups: ids(found.security_groups, |it| ResolvedGroup {
-            id: it.id,
-            ..Default::default()
-        }),
-        subnets: ids(found.subnets, |it| ResolvedSubnet { id: it.id, ..Default::default() }),
-        ..Default::default()
-    };
-    selected.images.sort_by(|a, b| a.id.cmp(&b.id));
-    selected.security_groups.sort_by(|a, b| a.id.cmp(&b.id));
-    selected.subnets.sort_by(|a, b| a.id.cmp(&b.id));
-    content::hash::<4>(&selected)
-}
-
-fn ids<T>(list: Vec<T>, id: impl Fn(T) -> T) -> Vec<T> {
-    list.into_iter().map(id).collect()
+    let mut ids: Vec<String> = found.images.into_iter().map(|image| image.id).collect();
+    ids.extend(found.security_groups.into_iter().map(|group| group.id));
+    ids.extend(found.subnets.into_iter().map(|subnet| subnet.id));
+    ids.sort_unstable();
+    let named = format!("{}/{class}/{}", pool.drift_hash, ids.join(","));
+    content::hash_of_bytes::<4>(named.as_bytes())
 }
 
 /// How a new node is getting on.
@@ -117,17 +77,22 @@ enum Sign {
 }
 
 /// A pool at one moment.
-struct Look<'a> {
-    state: &'a ClusterState,
-    world: &'a World,
-    pool: &'a NodePool,
-    now_ms: i64,
+pub struct Look<'a> {
+    /// The cluster.
+    pub world: &'a World,
+    /// Claims that have drifted.
+    pub drifted: &'a BTreeMap<String, Drift>,
+    /// The pool.
+    pub pool: &'a NodePool,
+    /// Time of day, in milliseconds since 1970.
+    pub now_ms: i64,
 }
 
 impl Look<'_> {
-    fn rollout(&self, claims: &[&NodeClaim], target: String) -> Rollout {
-        let is_drifted =
-            |claim: &&&NodeClaim| self.state.drifted().contains_key(claim.name.as_str());
+    /// How the rollout of the pool is getting on, which has these claims.
+    #[must_use]
+    pub fn rollout(&self, claims: &[&NodeClaim], target: String) -> Rollout {
+        let is_drifted = |claim: &&&NodeClaim| self.drifted.contains_key(claim.name.as_str());
         let going = |claim: &&&NodeClaim| claim.disrupted == Some(DisruptionReason::Drifted);
         let drifted = claims.iter().filter(is_drifted).count();
         let marked = claims.iter().filter(is_drifted).filter(going).count();
@@ -220,6 +185,3 @@ pub fn condition(rollout: Option<&Rollout>) -> Condition {
     };
     Condition { r#type: HEALTHY.to_owned(), status: Some(status), reason, message }
 }
-
-#[cfg(test)]
-mod tests;

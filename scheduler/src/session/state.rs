@@ -6,6 +6,7 @@
 mod asked;
 mod drift;
 mod pools;
+mod rollouts;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -2,6 +2,7 @@
 //!
 //! Invariant: what is bought is compared with what the same pods get when all of them come at once.
 
+use super::scenes::disruption;
 use super::*;
 
 /// Pods of a burst.
@@ -126,11 +127,6 @@ fn joined(create: &cluster::CreateClaim, number: u64) -> [Kind; 2] {
     let node = v1::Node { allocatable: allocatable.clone(), ..node };
     let claim = v1::NodeClaim { name, launch_id, allocatable, ..claim };
     [Kind::Node(node), Kind::NodeClaim(claim)]
-}
-
-fn disruption(action: &Action) -> Option<cluster::DisruptClaim> {
-    let Action::DisruptClaim(disrupt) = action else { return None };
-    Some(disrupt.clone())
 }
 
 #[tokio::test(start_paused = true)]

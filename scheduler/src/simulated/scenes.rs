@@ -4,18 +4,18 @@
 
 use super::*;
 
-fn deletion(action: &Action) -> Option<cluster::DeleteClaim> {
+pub(super) fn deletion(action: &Action) -> Option<cluster::DeleteClaim> {
     let Action::DeleteClaim(delete) = action else { return None };
     Some(delete.clone())
 }
 
-fn disruption(action: &Action) -> Option<cluster::DisruptClaim> {
+pub(super) fn disruption(action: &Action) -> Option<cluster::DisruptClaim> {
     let Action::DisruptClaim(disrupt) = action else { return None };
     Some(disrupt.clone())
 }
 
 /// The node and the claim of a disruption, as the watcher shows them once it is carried out.
-fn marked(number: u64, reason: &str) -> Vec<Kind> {
+pub(super) fn marked(number: u64, reason: &str) -> Vec<Kind> {
     let (mut node, mut claim) = in_service(number);
     let effect = v1::TaintEffect::NoSchedule.into();
     node.taints.push(v1::Taint {
@@ -176,113 +176,6 @@ async fn an_old_session_is_asked_to_move() {
         }
     };
     assert!(began.elapsed() >= Duration::from_secs(1_800), "{away:?}");
-}
-
-/// What the cluster shows of the node that replaces the first.
-fn replacement(name: &str, initialised: bool) -> Vec<Kind> {
-    let (node, mut claim) = in_service(1);
-    claim.name = name.to_owned();
-    claim.initialize_time = claim.initialize_time.filter(|_| initialised);
-    vec![Kind::Node(node), Kind::NodeClaim(claim)]
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_expired_node_goes_when_its_replacement_is_there_with_the_pods_that_were_looked_at() {
-    let (node, mut claim) = in_service(0);
-    claim.expire_after = Some(prost_types::Duration { seconds: 60, nanos: 0 });
-    let objects = vec![pool(false), Kind::Node(node), Kind::NodeClaim(claim.clone()), bound("n-0")];
-    let mut scene = Scene::new(&[], objects).await;
-    scene.actuator.tell(Change::Instance(instance(0)));
-    let disrupt = scene.next(PATIENCE, disruption).await.unwrap();
-    assert_eq!((disrupt.claim.as_str(), disrupt.reason.as_str()), ("claim-0", "Expired"));
-    assert_eq!(disrupt.assumes.unwrap().pods, ["pod-n-0"]);
-    let [name] = disrupt.replaced_by.as_slice() else { panic!("{:?}", disrupt.replaced_by) };
-    let mut marks = marked(0, "Expired");
-    let Some(Kind::NodeClaim(marked)) = marks.get_mut(1) else { panic!("a claim") };
-    marked.replaced_by = vec![name.clone()];
-    marked.expire_after = claim.expire_after;
-    scene.actuator.tell(Change::Instance(instance(1)));
-    scene.delta(marks.into_iter().chain(replacement(name, false)).collect());
-    assert_eq!(scene.next(Duration::from_secs(20), deletion).await, None, "it is not ready");
-    scene.delta(replacement(name, true));
-    let delete = scene.next(Duration::from_secs(10), deletion).await.unwrap();
-    assert_eq!((delete.claim.as_str(), delete.reason.as_str()), ("claim-0", "Expired"));
-    assert_eq!(delete.assumes.unwrap().pods, ["pod-n-0"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn no_node_is_bought_for_pods_whose_node_may_as_well_stay() {
-    let bought = async |reason: &str| {
-        let objects = [pool(false), bound("n-0")].into_iter().chain(marked(0, reason)).collect();
-        let mut scene = Scene::new(&[], objects).await;
-        scene.actuator.tell(Change::Instance(instance(0)));
-        scene.next(Duration::from_secs(20), |_| None::<()>).await;
-        let is_bought = scene.seen.iter().any(|action| matches!(action, Action::CreateClaim(_)));
-        let stays = scene.seen.iter().filter_map(disruption).any(|disrupt| disrupt.cancel);
-        (is_bought, stays)
-    };
-    assert_eq!(bought("Underutilized").await, (false, true), "what it was to save is not there");
-    assert_eq!(bought("Drifted").await, (true, false));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_node_whose_pool_is_put_back_as_it_was_stays() {
-    let mut objects = marked(0, "Drifted");
-    let Kind::NodePool(mut pool) = pool(false) else { panic!("a pool") };
-    let now = std::mem::replace(&mut pool.drift_hash, "1-before".to_owned());
-    let before = Kind::NodePool(pool.clone());
-    pool.drift_hash = now;
-    objects.extend([Kind::NodePool(pool), bound("n-0")]);
-    let mut scene = Scene::new(&[], objects).await;
-    scene.actuator.tell(Change::Instance(instance(0)));
-    let noted = |action: &Action| match action {
-        Action::NoteDrift(note) => note.drifted.clone(),
-        _ => None,
-    };
-    let said = scene.next(PATIENCE, noted).await.unwrap();
-    assert_eq!((said.status, said.reason.as_str()), (Some(true), "NodePoolDrifted"));
-    assert_eq!(scene.next(Duration::from_secs(20), disruption).await, None, "it goes");
-    scene.delta(vec![before]);
-    let disrupt = scene.next(PATIENCE, disruption).await.unwrap();
-    assert!(disrupt.cancel, "{disrupt:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_replacement_that_does_not_come_up_costs_twelve_minutes_and_no_node() {
-    let (node, mut claim) = in_service(0);
-    claim.expire_after = Some(prost_types::Duration { seconds: 60, nanos: 0 });
-    let objects = vec![pool(false), Kind::Node(node), Kind::NodeClaim(claim), bound("n-0")];
-    let mut scene = Scene::new(&[], objects).await;
-    scene.actuator.tell(Change::Instance(instance(0)));
-    let disrupt = scene.next(PATIENCE, disruption).await.unwrap();
-    let name = disrupt.replaced_by[0].clone();
-    let mut marks = marked(0, "Expired");
-    let Some(Kind::NodeClaim(marked)) = marks.get_mut(1) else { panic!("a claim") };
-    marked.replaced_by = vec![name.clone()];
-    scene.actuator.tell(Change::Instance(instance(1)));
-    scene.delta(marks.into_iter().chain(replacement(&name, false)).collect());
-    assert_eq!(scene.next(Duration::from_secs(700), disruption).await, None);
-    let cancel = scene.next(Duration::from_secs(60), disruption).await.unwrap();
-    assert!(cancel.cancel && cancel.claim == "claim-0", "{cancel:?}");
-    assert!(!scene.seen.iter().any(|action| deletion(action).is_some()));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_node_that_ails_is_replaced_once_that_has_been_seen_for_a_while() {
-    let nodes = (0..6).flat_map(|number| {
-        let (mut node, claim) = in_service(number);
-        if number == 0 {
-            node.ailment = "NetworkingReady is False".to_owned();
-            node.repair_time = claim.initialize_time;
-        }
-        [Kind::Node(node), Kind::NodeClaim(claim)]
-    });
-    let mut scene = Scene::new(&[], [pool(false)].into_iter().chain(nodes).collect()).await;
-    (0..6).for_each(|number| scene.actuator.tell(Change::Instance(instance(number))));
-    assert_eq!(scene.next(Duration::from_secs(290), deletion).await, None, "it may pass");
-    let delete = scene.next(Duration::from_secs(30), deletion).await.unwrap();
-    assert_eq!((delete.claim.as_str(), delete.reason.as_str()), ("claim-0", "Unhealthy"));
-    assert!(delete.at_once && delete.on_absence, "{delete:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,5 @@
-//! What a pool says of its rollouts: by annotations how careful they are to be, by a condition which
-//! one has been stopped.
+//! What a pool says of its rollouts: by annotations how careful they are to be, by a condition
+//! which one has been stopped.
 //!
 //! Invariant: a rollout that was stopped is known by the name of what nodes were to become, so that
 //! it stays stopped over restarts, and no longer than until something else is asked for.

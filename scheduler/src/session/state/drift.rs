@@ -5,10 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use longshore_proto::capacity::v1::NodeClassResolution;
+use longshore_proto::cluster::v1::NoteDrift;
+use longshore_proto::provider_id::instance_id;
+use longshore_proto::types::v1::{NodeClaim, NodePool};
+
 use super::{ClusterState, Stir, demand};
 use crate::region::RegionState;
-use crate::session::drift::{self, Drift};
-use crate::session::rollout::{self, Rollout};
+use crate::session::drift::{self, Drift, Wanted};
 
 /// What has been found.
 #[derive(Default)]
@@ -58,29 +62,42 @@ impl ClusterState {
         demand(changed)
     }
 
-    /// Rollouts that are under way or have been stopped, by pool.
+    /// What nodes of each pool count as made from now.
     #[must_use]
-    pub const fn rollouts(&self) -> &BTreeMap<String, Rollout> {
-        &self.rollouts
+    pub fn drift_hashes(&self) -> BTreeMap<String, String> {
+        let hash = |pool: &NodePool| self.wanted(pool, &pool.node_class, None).hash();
+        self.pools.values().map(|pool| (pool.name.clone(), hash(pool))).collect()
     }
 
-    /// Looks how rollouts are getting on. When one is to be looked at again, in milliseconds since
-    /// 1970, at the latest.
-    pub fn refresh_rollouts(&mut self, region: &RegionState, now_ms: i64) -> Option<i64> {
-        let found = rollout::all(self, region, now_ms);
-        let before = std::mem::replace(&mut self.rollouts, found);
-        let stopped = |rollouts: &BTreeMap<String, Rollout>, pool: &str| {
-            rollouts.get(pool).is_some_and(|rollout| rollout.stopped.is_some())
-        };
-        let turned = |claim: &&String| {
-            let pool = self.watched.get(*claim).map_or("", |claim| claim.pool.as_str());
-            stopped(&before, pool) != stopped(&self.rollouts, pool)
-        };
-        let turned: Vec<String> = self.drift.drifted.keys().filter(turned).cloned().collect();
-        for claim in &turned {
-            self.show_claim(claim);
-        }
-        self.rollouts.values().filter_map(|rollout| rollout.due_ms).min()
+    /// Directives that write on claims what they count as made from, and whether they have
+    /// drifted.
+    #[must_use]
+    pub fn drift_notes(&self) -> Vec<NoteDrift> {
+        let launched = self.watched.values().filter(|claim| is_measured(claim));
+        let notes = launched.filter_map(|claim| {
+            let wanted = self.wanted(self.pools.get(&claim.pool)?, &claim.node_class, None);
+            drift::note(wanted, claim, self.drifted().get(&claim.name))
+        });
+        notes.collect()
+    }
+
+    fn wanted<'a>(
+        &'a self,
+        pool: &'a NodePool,
+        class: &str,
+        found: Option<&'a NodeClassResolution>,
+    ) -> Wanted<'a> {
+        Wanted { pool, class: self.classes.get(class), found }
+    }
+
+    /// Why a claim's node is not what is asked for; nothing when it is, or has not been launched.
+    fn drift_of(&self, claim: &NodeClaim, region: &RegionState) -> Option<Drift> {
+        // A watcher of the version before knows nothing of drift.
+        let pool = self.pools.get(&claim.pool).filter(|pool| !pool.drift_hash.is_empty());
+        let pool = pool.filter(|_| is_measured(claim))?;
+        let found = region.node_class(&self.cluster_id, &claim.node_class);
+        let instance = region.instances.get(instance_id(&claim.provider_id));
+        self.wanted(pool, &claim.node_class, found).drift_of(claim, instance)
     }
 
     /// Brings claims in line with what their pools and node classes ask for.
@@ -92,7 +109,7 @@ impl ClusterState {
         self.drift.basis = basis;
         for name in due {
             let found = self.watched.get(&name);
-            let found = found.and_then(|claim| drift::of_claim(self, claim, region));
+            let found = found.and_then(|claim| self.drift_of(claim, region));
             let drifted = found.is_some();
             let before = match found {
                 Some(drift) => self.drift.drifted.insert(name.clone(), drift),
@@ -104,3 +121,11 @@ impl ClusterState {
         }
     }
 }
+
+/// True for a claim that has an instance, and keeps it.
+const fn is_measured(claim: &NodeClaim) -> bool {
+    !claim.provider_id.is_empty() && !claim.deleting
+}
+
+#[cfg(test)]
+mod tests;

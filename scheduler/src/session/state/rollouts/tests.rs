@@ -1,10 +1,12 @@
 //! How a rollout goes on, waits, stops and is tried again.
 
+use longshore_core::vocabulary::pool::Canary;
 use longshore_proto::types::v1;
 use longshore_proto::types::v1::object::Kind;
-use longshore_proto::types::v1::{ObjectChange, object_change};
+use longshore_proto::types::v1::{ObjectChange, Rollout as Wire, object_change};
 
 use super::*;
+use crate::session::rollout::condition;
 
 const NOW_MS: i64 = 3_600_000;
 /// Target of the pool as the tests have it.
@@ -101,7 +103,7 @@ fn the_first_new_nodes_are_waited_for() {
     assert_eq!((well.canary, well.stopped, well.due_ms), (None, None, None));
 
     let said = condition(Some(&early));
-    assert_eq!((said.status, said.reason.as_str()), (Some(true), ROLLING_OUT));
+    assert_eq!((said.status, said.reason.as_str()), (Some(true), "RollingOut"));
     assert_eq!(
         said.message,
         "3 of 4 nodes are to be replaced; 1 of them first, to see how they turn out"
