@@ -101,12 +101,10 @@ impl Wanted<'_> {
 
     /// True for a node that does not say what it was made from, or in the words of another version.
     fn is_unmade(&self, claim: &NodeClaim) -> bool {
-        let hash = self.hash();
-        let versions = |text: &str| {
-            let (pool, class) = text.split_once('/')?;
-            Some((version(pool)?.to_owned(), version(class)?.to_owned()))
-        };
-        !hash.is_empty() && versions(&claim.drift_hash) != versions(&hash)
+        let class = self.class.map_or("", |class| class.drift_hash.as_str());
+        let now = version(&self.pool.drift_hash).zip(version(class));
+        let (pool, class) = claim.drift_hash.split_once('/').unwrap_or_default();
+        now.is_some() && version(pool).zip(version(class)) != now
     }
 
     /// The first requirement of the pool that the node does not meet.

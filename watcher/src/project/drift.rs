@@ -27,20 +27,15 @@ pub fn of_pool(pool: &wire::NodePool) -> String {
     })
 }
 
-/// Hash of the parts of a node class that its nodes are given: all but names and selectors.
+/// Hash of the parts of a node class that its nodes are given: of its content, without names, all
+/// but selectors.
 #[must_use]
-pub fn of_class(class: &wire::NodeClass) -> String {
+pub fn of_class(content: wire::NodeClass) -> String {
     let mut given = wire::NodeClass {
-        name: String::new(),
-        hash: String::new(),
-        drift_hash: String::new(),
-        generation: 0,
-        uid: String::new(),
-        deleting: false,
         ami_terms: Vec::new(),
         subnet_terms: Vec::new(),
         security_group_terms: Vec::new(),
-        ..class.clone()
+        ..content
     };
     given.block_devices.sort_by(|a, b| a.device_name.cmp(&b.device_name));
     versioned(&given)
@@ -58,6 +53,7 @@ fn in_order(taints: &[wire::Taint]) -> Vec<wire::Taint> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::node_class::named;
     use super::*;
 
     fn taint(key: &str) -> wire::Taint {
@@ -118,8 +114,9 @@ mod tests {
             wire::NodeClass { kubelet: Some(wire::Kubelet::default()), ..class.clone() },
             wire::NodeClass { block_devices: vec![device("/dev/xvda")], ..class.clone() },
         ];
-        let hash = of_class(&class);
-        assert!(same.iter().all(|class| of_class(class) == hash));
-        assert!(other.iter().all(|class| of_class(class) != hash));
+        let of = |class: wire::NodeClass| named(class).drift_hash;
+        let hash = of(class);
+        assert!(same.into_iter().all(|class| of(class) == hash));
+        assert!(other.into_iter().all(|class| of(class) != hash));
     }
 }

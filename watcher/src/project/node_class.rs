@@ -72,7 +72,7 @@ pub fn named(class: wire::NodeClass) -> wire::NodeClass {
         deleting: false,
         ..class.clone()
     };
-    let (hash, drift_hash) = (content::hash::<8>(&content), drift::of_class(&class));
+    let (hash, drift_hash) = (content::hash::<8>(&content), drift::of_class(content));
     wire::NodeClass { hash, drift_hash, ..class }
 }
 
