@@ -153,6 +153,26 @@ pub fn is_urgent(action: &Action) -> bool {
     }
 }
 
+/// Name of the need that an action serves.
+#[must_use]
+pub const fn need(action: &Action) -> &'static str {
+    match action {
+        Action::CreateClaim(_) => "create",
+        Action::RecordLaunch(_) => "record",
+        Action::RecordLaunchFailure(_) => "failure",
+        Action::RegisterNode(_) => "register",
+        Action::NominatePods(_) => "nominate",
+        Action::DisruptClaim(_) => "disrupt",
+        Action::DeleteClaim(_) => "delete",
+        Action::ReleaseClaim(_) => "release",
+        Action::SetNodeClassStatus(_) => "class-status",
+        Action::PublishEvent(_) => "event",
+        Action::SetNodePoolStatus(_) => "pool-status",
+        Action::SetConditions(_) => "conditions",
+        Action::NoteDrift(_) => "drift",
+    }
+}
+
 /// Everything that claims and instances need next.
 #[must_use]
 pub fn steps(world: &World<'_>) -> Vec<Due> {

@@ -321,10 +321,11 @@ impl Session {
         now_ms: i64,
     ) {
         let traceparent = claims.get(claim).map_or("", |claim| claim.traceparent.as_str());
-        let key = format!("{}/{claim}", need(&action));
-        let deletes = match &action {
-            Action::DeleteClaim(delete) => Some(delete.reason.clone()),
-            _ => None,
+        let key = format!("{}/{claim}", lifecycle::need(&action));
+        let deletes = if let Action::DeleteClaim(delete) = &action {
+            Some(delete.reason.clone())
+        } else {
+            None
         };
         let origin = Origin { plan_id: "", traceparent, now_ms };
         if self.outbox.direct(&key, claim, action, origin)
@@ -378,23 +379,4 @@ fn description_key(facts: &ClusterFacts, classes: &[NodeClass], region: &RegionS
     classes.iter().for_each(|class| class.encode_to_vec().hash(&mut hasher));
     let term = region.info.as_ref().map_or(0, |info| info.term);
     format!("cluster/{term}/{}/{:x}", region.stream, hasher.finish())
-}
-
-/// Name of the need that an action serves.
-const fn need(action: &Action) -> &'static str {
-    match action {
-        Action::CreateClaim(_) => "create",
-        Action::RecordLaunch(_) => "record",
-        Action::RecordLaunchFailure(_) => "failure",
-        Action::RegisterNode(_) => "register",
-        Action::NominatePods(_) => "nominate",
-        Action::DisruptClaim(_) => "disrupt",
-        Action::DeleteClaim(_) => "delete",
-        Action::ReleaseClaim(_) => "release",
-        Action::SetNodeClassStatus(_) => "class-status",
-        Action::PublishEvent(_) => "event",
-        Action::SetNodePoolStatus(_) => "pool-status",
-        Action::SetConditions(_) => "conditions",
-        Action::NoteDrift(_) => "drift",
-    }
 }

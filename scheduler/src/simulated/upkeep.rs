@@ -42,9 +42,9 @@ async fn a_node_whose_pool_is_put_back_as_it_was_stays() {
     objects.extend([Kind::NodePool(pool), bound("n-0")]);
     let mut scene = Scene::new(&[], objects).await;
     scene.actuator.tell(Change::Instance(instance(0)));
-    let noted = |action: &Action| match action {
-        Action::NoteDrift(note) => note.drifted.clone(),
-        _ => None,
+    let noted = |action: &Action| {
+        let Action::NoteDrift(note) = action else { return None };
+        note.drifted.clone()
     };
     let said = scene.next(PATIENCE, noted).await.unwrap();
     assert_eq!((said.status, said.reason.as_str()), (Some(true), "NodePoolDrifted"));
