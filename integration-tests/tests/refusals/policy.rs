@@ -48,6 +48,11 @@ fn audit(world: &World, flags: &[&str]) -> Result<String> {
     Ok(written)
 }
 
+#[expect(clippy::print_stdout, reason = "the record is a result of the test")]
+fn show(record: &str) {
+    println!("{record}");
+}
+
 /// Waits until the audit record has a line with all of `parts`.
 async fn on_record(world: &World, flags: &[&str], parts: &[&str]) -> Result<String> {
     poll::until(&format!("a line of the record has {parts:?}"), LIMIT, || async {
@@ -75,6 +80,7 @@ async fn what_a_cluster_may_not_have_it_does_not_get_and_is_told_why() -> Result
     let denied = ("False", "DeniedByPolicy");
     let parts = ["is not for cluster lab, whose policy allows subnet-of-others"];
     condition_says(client, ("EC2NodeClass", "good"), "SubnetsReady", denied, &parts).await?;
+    show(&audit(&world, &[])?);
     Ok(())
 }
 
@@ -153,5 +159,6 @@ async fn a_scheduler_that_is_taken_over_ends_nothing_of_others_and_its_own_slowl
     says(&format!("{unbound:#}"), &["unbound"])?;
     let parts = ["refused", "FORBIDDEN", "unbound", "plan hostile"];
     on_record(&world, &["--refused", "--cluster", "unbound"], &parts).await?;
+    show(&audit(&world, &[])?);
     Ok(())
 }
