@@ -26,7 +26,7 @@ async fn an_image_rolls_out_over_a_pool() -> Result<()> {
     let mut scene = Scene::start(scene::region(REGION, CLUSTER)?, CLUSTER, |_| {}).await?;
     let [old, new] = RELEASES;
     let [_, pool] = crowd::supply(&[crowd::families(&["t3"])]);
-    scene.apply(&[class(old.al2023), hasty(pool), budget()]).await?;
+    scene.apply(&[class(old.al2023), hasty(pool, "10m"), budget()]).await?;
     let pods = u32::try_from(NODES)?;
     scene.apply(&[crowd::workload("web", pods)]).await?;
     let all_run = |sight: &eyes::Sight| sight.running == NODES && sight.all_nodes == NODES;
@@ -45,11 +45,11 @@ async fn an_image_rolls_out_over_a_pool() -> Result<()> {
     scene.balanced().await
 }
 
-/// A pool that looks at its first new node for a moment, and gives it a quarter of a minute.
-fn hasty(mut pool: Value) -> Value {
+/// A pool that looks at its first new node for a moment, and gives it so long.
+fn hasty(mut pool: Value, patience: &str) -> Value {
     pool["metadata"]["annotations"] = json!({
         "longshore.dev/canary-wait": "1s",
-        "longshore.dev/canary-patience": "15s",
+        "longshore.dev/canary-patience": patience,
     });
     pool
 }
@@ -62,7 +62,7 @@ async fn an_image_that_never_turns_ready_costs_one_node_and_no_pod() -> Result<(
     let sick: BTreeSet<String> = sick.map(|(_, id)| id.clone()).collect();
     let mut scene = Scene::start(region, CLUSTER, |world| world.sick_images = sick).await?;
     let [_, pool] = crowd::supply(&[crowd::families(&["t3"])]);
-    scene.apply(&[class(old.al2023), hasty(pool), budget()]).await?;
+    scene.apply(&[class(old.al2023), hasty(pool, "15s"), budget()]).await?;
     scene.apply(&[crowd::workload("web", u32::try_from(FEW)?)]).await?;
     let all_run = |sight: &eyes::Sight| sight.running == FEW && sight.all_nodes == FEW;
     scene.until("all pods run", "app=web", all_run).await?;
