@@ -36,8 +36,8 @@ SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 version=$(awk -F '"' '/^version = / { print $2; exit }' Cargo.toml)
 cargo_home=${CARGO_HOME:-$HOME/.cargo}
 export PROTOC PATH SOURCE_DATE_EPOCH
-# Paths of this machine would be in panics' messages, that of generated code too, wherever it is built. Line by line, as cargo separates them: by a unit
-# separator.
+# Paths of this machine would be in panics' messages, those of generated code, too. Line by line, as cargo
+# separates them: by a unit separator.
 CARGO_ENCODED_RUSTFLAGS=$(printf '%s\x1f' --remap-path-prefix="$PWD=longshore" \
     --remap-path-prefix="$cargo_home=cargo" --remap-path-prefix="$(realpath -m "$target")=target" \
     | sed 's/\x1f$//')

@@ -32,6 +32,8 @@ pub struct RegionState {
     pub stream: u64,
     /// Grows with everything that may change a plan: what is on offer, and what is about to go.
     pub supply: u64,
+    /// Grows whenever a node class resolves to something else.
+    pub resolved: u64,
     /// Catalogues by id.
     pub catalogues: BTreeMap<String, Arc<Catalogue>>,
     /// Launches by id.
@@ -123,7 +125,8 @@ impl RegionState {
             return;
         };
         let key = (resolution.cluster_id.clone(), status.node_class.clone());
-        self.node_classes.insert(key, resolution);
+        let known = self.node_classes.insert(key.clone(), resolution);
+        self.resolved += u64::from(known.as_ref() != self.node_classes.get(&key));
     }
 
     fn put_instance(&mut self, instance: capacity::InstanceState) {

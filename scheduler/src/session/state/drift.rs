@@ -102,7 +102,7 @@ impl ClusterState {
 
     /// Brings claims in line with what their pools and node classes ask for.
     pub fn refresh_drift(&mut self, region: &RegionState) {
-        let basis = Some((region.stream, region.supply, region.synced));
+        let basis = Some((region.stream, region.resolved, region.synced));
         let due = std::mem::take(&mut self.drift.due);
         let due =
             if self.drift.basis == basis { due } else { self.watched.keys().cloned().collect() };
