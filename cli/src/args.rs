@@ -147,6 +147,10 @@ pub enum Explain {
     #[command(after_help = "Example:\n  longshore explain pod shop/checkout-7d9f \
                             --cluster prod \\\n    --scheduler https://longshore-scheduler:7400")]
     Pod(ExplainPodArgs),
+    /// Why a node stays, or what it waits for while it goes.
+    #[command(after_help = "Example:\n  longshore explain node ip-10-0-1-2.ec2.internal \
+                            --cluster prod \\\n    --scheduler https://longshore-scheduler:7400")]
+    Node(ExplainNodeArgs),
 }
 
 /// Arguments of `explain pod`.
@@ -155,6 +159,25 @@ pub struct ExplainPodArgs {
     /// The pod.
     #[arg(value_name = "NAMESPACE/NAME")]
     pub pod: String,
+    /// Who is asked, and how.
+    #[command(flatten)]
+    pub asked: AskArgs,
+}
+
+/// Arguments of `explain node`.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct ExplainNodeArgs {
+    /// The node, or its NodeClaim.
+    #[arg(value_name = "NAME")]
+    pub node: String,
+    /// Who is asked, and how.
+    #[command(flatten)]
+    pub asked: AskArgs,
+}
+
+/// Who is asked for an explanation, and how.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct AskArgs {
     /// Address of the scheduler.
     #[arg(long, env = "LONGSHORE_SCHEDULER_ENDPOINT", value_name = "URL")]
     pub scheduler: String,

@@ -1,16 +1,20 @@
-//! `longshore explain`: what the newest plan of a running scheduler does with a pod, and why.
+//! `longshore explain`: what a running scheduler does with a pod or a node, and why.
 //!
 //! Invariant: the scheduler's answer is printed as it came; nothing is concluded here.
+
+mod node;
 
 use std::time::Duration;
 
 use longshore_proto::planning::v1::planning_service_client::PlanningServiceClient;
-use longshore_proto::planning::v1::{ExplainPodRequest, ExplainPodResponse};
+use longshore_proto::planning::v1::{ExplainNodeRequest, ExplainPodRequest, ExplainPodResponse};
 use longshore_proto::types::v1::placement::Target;
 use longshore_runtime::client;
 use longshore_runtime::tls::Server;
+use tonic::Status;
+use tonic::transport::Channel;
 
-use crate::args::{ExplainPodArgs, Output};
+use crate::args::{AskArgs, ExplainNodeArgs, ExplainPodArgs, Output};
 use crate::plan::report::why::Why;
 use crate::plan::report::{Reason, text};
 use crate::services::channel;
@@ -26,45 +30,65 @@ enum Error {
     Name(String),
     #[error("{0:#}")]
     Endpoint(anyhow::Error),
-    #[error("{scheduler} does not explain pod {pod} of cluster {cluster}: {status}")]
-    Refused { scheduler: String, pod: String, cluster: String, status: String },
+    #[error("{scheduler} does not explain {what} of cluster {cluster}: {status}")]
+    Refused { scheduler: String, what: String, cluster: String, status: String },
     #[error("the answer cannot be written as JSON: {0}")]
     Json(#[from] serde_json::Error),
 }
 
 /// Answers `longshore explain pod`.
 pub async fn pod(args: &ExplainPodArgs) -> Answer {
-    ask(args).await.unwrap_or_else(|error| {
-        let input = matches!(error, Error::Name(_) | Error::Endpoint(_));
-        Answer::error(if input { Ending::BadInput } else { Ending::Failed }, &error)
-    })
+    of_pod(args).await.unwrap_or_else(|error| failed(&error))
 }
 
-async fn ask(args: &ExplainPodArgs) -> Result<Answer, Error> {
+/// Answers `longshore explain node`.
+pub async fn node(args: &ExplainNodeArgs) -> Answer {
+    of_node(args).await.unwrap_or_else(|error| failed(&error))
+}
+
+fn failed(error: &Error) -> Answer {
+    let input = matches!(error, Error::Name(_) | Error::Endpoint(_));
+    Answer::error(if input { Ending::BadInput } else { Ending::Failed }, error)
+}
+
+async fn of_pod(args: &ExplainPodArgs) -> Result<Answer, Error> {
     let parts = args.pod.split_once('/').filter(|(namespace, name)| {
         !namespace.is_empty() && !name.is_empty() && !name.contains('/')
     });
     let Some((namespace, name)) = parts else { return Err(Error::Name(args.pod.clone())) };
     let request = ExplainPodRequest {
-        cluster_id: args.cluster.clone(),
+        cluster_id: args.asked.cluster.clone(),
         namespace: namespace.to_owned(),
         name: name.to_owned(),
     };
-    let channel = channel(Server::Scheduler, ("--scheduler", &args.scheduler), &args.tls)
-        .map_err(Error::Endpoint)?;
-    let answer = PlanningServiceClient::new(channel)
-        .explain_pod(client::with_deadline(request, DEADLINE))
-        .await
-        .map_err(|status| Error::Refused {
-            scheduler: args.scheduler.clone(),
-            pod: args.pod.clone(),
-            cluster: args.cluster.clone(),
-            status: format!("{} ({})", status.message(), status.code()),
-        })?;
-    told(&args.pod, &answer.into_inner(), args.output)
+    let answer = client(&args.asked)?.explain_pod(client::with_deadline(request, DEADLINE)).await;
+    let refused = |status| refused(&args.asked, format!("pod {}", args.pod), &status);
+    told_pod(&args.pod, &answer.map_err(refused)?.into_inner(), args.asked.output)
 }
 
-fn told(pod: &str, answer: &ExplainPodResponse, output: Output) -> Result<Answer, Error> {
+async fn of_node(args: &ExplainNodeArgs) -> Result<Answer, Error> {
+    let (cluster_id, name) = (args.asked.cluster.clone(), args.node.clone());
+    let request = ExplainNodeRequest { cluster_id, name };
+    let answer = client(&args.asked)?.explain_node(client::with_deadline(request, DEADLINE)).await;
+    let refused = |status| refused(&args.asked, format!("node {}", args.node), &status);
+    Ok(node::told(&answer.map_err(refused)?.into_inner(), args.asked.output)?)
+}
+
+fn client(asked: &AskArgs) -> Result<PlanningServiceClient<Channel>, Error> {
+    let channel = channel(Server::Scheduler, ("--scheduler", &asked.scheduler), &asked.tls);
+    Ok(PlanningServiceClient::new(channel.map_err(Error::Endpoint)?))
+}
+
+fn refused(asked: &AskArgs, what: String, status: &Status) -> Error {
+    Error::Refused {
+        scheduler: asked.scheduler.clone(),
+        what,
+        cluster: asked.cluster.clone(),
+        status: format!("{} ({})", status.message(), status.code()),
+    }
+}
+
+fn told_pod(pod: &str, answer: &ExplainPodResponse, output: Output) -> Result<Answer, Error> {
     let reason = answer.reason.as_ref().map(Reason::from);
     let place = answer.placement.as_ref().and_then(|placement| placement.target.as_ref());
     let place = place.map(|target| match target {
@@ -119,7 +143,7 @@ mod tests {
             plan_id: "p-7".to_owned(),
             ..ExplainPodResponse::default()
         };
-        let told = told("shop/web-1", &answer, Output::Table).unwrap();
+        let told = told_pod("shop/web-1", &answer, Output::Table).unwrap();
         let expected = "Pod shop/web-1 cannot be placed\n  Deployment/web: no NodePool can make a \
                         node for it\n    NodePool/default: taint a=b:NoSchedule; add a \
                         toleration\nas of plan p-7\n";
@@ -131,10 +155,12 @@ mod tests {
         for pod in ["web", "/web", "shop/", "a/b/c"] {
             let args = ExplainPodArgs {
                 pod: pod.to_owned(),
-                scheduler: "http://127.0.0.1:1".to_owned(),
-                cluster: "c".to_owned(),
-                output: Output::Table,
-                tls: TlsArgs::default(),
+                asked: AskArgs {
+                    scheduler: "http://127.0.0.1:1".to_owned(),
+                    cluster: "c".to_owned(),
+                    output: Output::Table,
+                    tls: TlsArgs::default(),
+                },
             };
             assert_eq!(super::pod(&args).await.ending, Ending::BadInput, "{pod}");
         }

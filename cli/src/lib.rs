@@ -30,6 +30,7 @@ pub fn main(args: &Args) -> ExitCode {
         Command::Plan(args) => plan::run(args, style),
         Command::Doctor(args) => awaited(doctor::run(args, style)),
         Command::Explain(Explain::Pod(args)) => awaited(explain::pod(args)),
+        Command::Explain(Explain::Node(args)) => awaited(explain::node(args)),
         Command::Up(args) => return up::run(args),
         Command::Audit(args) => awaited(audit::run(args, style)),
         Command::Completions { shell } => completions(*shell),

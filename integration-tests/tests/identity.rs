@@ -28,6 +28,7 @@ const SYNC: &str = "/longshore.cluster.v1.ClusterService/Sync";
 const COMPUTE: &str = "/longshore.planning.v1.PlanningService/ComputePlan";
 const STREAM: &str = "/longshore.planning.v1.PlanningService/StreamPlan";
 const EXPLAIN: &str = "/longshore.planning.v1.PlanningService/ExplainPod";
+const EXPLAIN_NODE: &str = "/longshore.planning.v1.PlanningService/ExplainNode";
 const PUT: &str = "/longshore.capacity.v1.CapacityService/PutCluster";
 const APPLY: &str = "/longshore.capacity.v1.CapacityService/ApplyPlan";
 const FORGET: &str = "/longshore.capacity.v1.CapacityService/ForgetCluster";

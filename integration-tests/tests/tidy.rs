@@ -8,6 +8,7 @@ mod dependencies;
 mod documents;
 mod lint_settings;
 mod modules;
+mod names;
 mod repository;
 mod rooms;
 mod simulation;

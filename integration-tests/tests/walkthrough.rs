@@ -4,7 +4,9 @@
 //! user would see with kubectl and in the EC2 console.
 
 mod devices;
+mod drain;
 mod objects;
+mod repair;
 mod rights;
 mod rollout;
 pub mod scene;

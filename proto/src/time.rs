@@ -1,9 +1,9 @@
-//! Times of the wire as milliseconds since 1970.
+//! Times of the wire as milliseconds since 1970, and its durations as milliseconds.
 //!
 //! Invariant: a time made here is read back equal; finer ones round towards the past, and none
 //! overflows.
 
-use prost_types::Timestamp;
+use prost_types::{Duration, Timestamp};
 
 /// Milliseconds since 1970 of a wire timestamp, rounded down.
 #[must_use]
@@ -16,6 +16,12 @@ pub fn time_ms(time: &Timestamp) -> i64 {
 pub fn timestamp(ms: i64) -> Timestamp {
     let nanos = i32::try_from(ms.rem_euclid(1000) * 1_000_000).unwrap_or_default();
     Timestamp { seconds: ms.div_euclid(1000), nanos }
+}
+
+/// Milliseconds of a wire duration, rounded down.
+#[must_use]
+pub fn duration_ms(duration: &Duration) -> i64 {
+    duration.seconds.saturating_mul(1000).saturating_add(i64::from(duration.nanos) / 1_000_000)
 }
 
 #[cfg(test)]

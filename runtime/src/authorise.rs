@@ -49,11 +49,12 @@ impl fmt::Display for Right {
 }
 
 /// Each method, and who may call it.
-pub const TABLE: [(&str, &[Right]); 11] = [
+pub const TABLE: [(&str, &[Right]); 12] = [
     ("/longshore.cluster.v1.ClusterService/Sync", &[Right::Cluster]),
     ("/longshore.planning.v1.PlanningService/ComputePlan", &[Right::Plan]),
     ("/longshore.planning.v1.PlanningService/StreamPlan", &[Right::Plan]),
     ("/longshore.planning.v1.PlanningService/ExplainPod", &[Right::Explain]),
+    ("/longshore.planning.v1.PlanningService/ExplainNode", &[Right::Explain]),
     ("/longshore.capacity.v1.CapacityService/PutCluster", &[Right::Scheduler]),
     ("/longshore.capacity.v1.CapacityService/ApplyPlan", &[Right::Scheduler]),
     ("/longshore.capacity.v1.CapacityService/ForgetCluster", &[Right::Scheduler]),

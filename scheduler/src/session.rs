@@ -16,6 +16,7 @@ mod effects;
 mod explain;
 mod foresight;
 mod health;
+mod holds;
 mod inbox;
 mod joined;
 mod lifecycle;
@@ -47,17 +48,17 @@ use futures::FutureExt as _;
 use longshore_proto::cluster::v1 as cluster;
 use longshore_proto::cluster::v1::sync_response::Message;
 use longshore_proto::limits::{BOOKMARK_INTERVAL_SECONDS, DIRECTIVE_QUEUE, SYNC_WINDOW};
-use longshore_proto::planning::v1 as wire_planning;
 use longshore_proto::reason::{self, Reason};
 use longshore_runtime::identity::Identity;
 use longshore_runtime::planted;
 use longshore_runtime::tasks::Supervisor;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
 
 use self::dispatch::{Dispatched, Numbering, Parcel};
+use self::holds::Holds;
 use self::outage::Outage;
 use self::outbox::Outbox;
 use self::planning::Planning;
@@ -70,6 +71,7 @@ use crate::region::directory::{Region, Regions};
 use crate::settings::Settings;
 
 pub use self::breaker::Breaker;
+pub use self::explain::Query;
 pub use self::outbox::{Lane, Lanes};
 pub use self::protocol::hello;
 
@@ -80,19 +82,6 @@ const TICK: Duration = Duration::from_secs(1);
 const ROUND_MAX: Duration = Duration::from_secs(120);
 /// Sign of life after which a silent watcher is dropped: three bookmarks missed.
 const SILENCE: Duration = Duration::from_secs(3 * BOOKMARK_INTERVAL_SECONDS);
-
-/// A question to a session.
-pub enum Query {
-    /// What the newest plan does with a pod.
-    ExplainPod {
-        /// Namespace of the pod.
-        namespace: String,
-        /// Name of the pod.
-        name: String,
-        /// Where the answer goes.
-        answer: oneshot::Sender<Result<wire_planning::ExplainPodResponse, Status>>,
-    },
-}
 
 /// What a session is made of.
 pub struct Parts {
@@ -136,6 +125,8 @@ struct Session {
     outage: Option<Outage>,
     /// Whether the watcher lets planned pods onto closed nodes one by one.
     pins_pods: bool,
+    /// What keeps nodes.
+    holds: Holds,
     /// When people are told again what has changed, in milliseconds of the session.
     status_due_ms: i64,
     /// When the session began: its own clock, which no other host sets.
@@ -301,6 +292,7 @@ impl Session {
             supply: None,
             outage: None,
             pins_pods: false,
+            holds: Holds::default(),
             status_due_ms: 0,
             began: Instant::now(),
             moves_at: Some(Instant::now() + age),

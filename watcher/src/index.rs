@@ -7,6 +7,7 @@
 
 pub mod budgets;
 pub mod buffers;
+pub mod departures;
 pub mod devices;
 pub mod nodes;
 pub mod overlays;
@@ -33,6 +34,7 @@ use crate::project::attachments::Attachments;
 use crate::project::devices::slices::Slices;
 use crate::project::{Fault, Problem, Surroundings};
 use buffers::BufferEntry;
+use departures::Departures;
 use owners::Owners;
 pub use pods::PodEntry;
 use pools::Pools;
@@ -129,8 +131,7 @@ pub struct Index {
     touched: BTreeMap<String, i64>,
     /// When what is being applied was seen.
     seen: Now,
-    /// Since when claims have been seen to go, by the steady clock.
-    going: BTreeMap<String, i64>,
+    departures: Departures,
 }
 
 impl Index {
@@ -308,12 +309,6 @@ impl Index {
     /// Sets when what is applied next was seen.
     pub const fn set_clock(&mut self, now: Now) {
         self.seen = now;
-    }
-
-    /// Since when a claim has been seen to go, by the steady clock; None when it is not.
-    #[must_use]
-    pub fn going_since_ms(&self, claim: &str) -> Option<i64> {
-        self.going.get(claim).copied()
     }
 
     /// When pods last came to a node or left it, in milliseconds since 1970; None when that is

@@ -10,6 +10,7 @@ pub mod buffers;
 pub mod classes;
 pub mod drain;
 pub mod initialize;
+mod joining;
 mod pace;
 pub mod report;
 
@@ -26,6 +27,7 @@ use crate::counters::Places;
 use crate::directives::Directives;
 use crate::index::{Index, Now};
 use crate::names;
+use drain::Volumes;
 use pace::Pace;
 
 /// Steps under way at once.
@@ -79,19 +81,41 @@ pub enum Step {
         /// Grace left for it.
         grace_seconds: u32,
     },
-    /// Something keeps a node from being drained.
+    /// Something keeps a node from being drained, and an Event says so.
     Blocked {
         /// Claim of the node.
         claim: String,
-        /// What it is, a pod as namespace/name.
+        /// What it is: kind, namespace if it has one, name.
         object: String,
+        /// CamelCase reason of the Event.
+        reason: &'static str,
         /// For people: why, and the way out.
         note: String,
+    },
+    /// What keeps a node from being drained is other than the scheduler knows.
+    NoteBlockers {
+        /// Claim of the node.
+        claim: String,
+        /// All of it.
+        blockers: Vec<wire::Blocker>,
+    },
+    /// What keeps a node from being drained has lasted: the claim says so.
+    SayKept {
+        /// Claim of the node.
+        claim: String,
+        /// The condition that waits for it.
+        kind: &'static str,
+        /// CamelCase reason.
+        reason: &'static str,
+        /// For people: what, why, and the way out.
+        message: String,
     },
     /// No pod is left that the drain must move.
     MarkDrained {
         /// Claim.
         claim: String,
+        /// What has become of the volumes of the node.
+        volumes: Volumes,
     },
     /// The node takes pods.
     Initialize {
@@ -100,10 +124,12 @@ pub enum Step {
         /// Node.
         node: String,
     },
-    /// The node does not take pods yet.
+    /// The node does not take pods yet, or has not registered.
     Await {
         /// Claim.
         claim: String,
+        /// The condition that waits for it.
+        kind: &'static str,
         /// CamelCase reason.
         reason: &'static str,
         /// For people.
@@ -117,6 +143,13 @@ pub enum Step {
         node: String,
         /// When, the last time, in milliseconds since 1970.
         at_ms: i64,
+    },
+    /// A node has become one that may be consolidated, or is none any longer.
+    SetConsolidatable {
+        /// Claim.
+        claim: String,
+        /// Whether it is.
+        holds: bool,
     },
     /// The pods that a claim was made for all run.
     Running {
@@ -144,10 +177,13 @@ impl Step {
             Self::Cordon { node } => format!("cordon/{node}"),
             Self::Evict { pod, .. } | Self::ForceDelete { pod, .. } => format!("evict/{}", pod.uid),
             Self::Blocked { claim, object, .. } => format!("blocked/{claim}/{object}"),
-            Self::MarkDrained { claim } => format!("drained/{claim}"),
+            Self::NoteBlockers { claim, .. } => format!("blockers/{claim}"),
+            Self::SayKept { claim, .. } => format!("kept/{claim}"),
+            Self::MarkDrained { claim, .. } => format!("drained/{claim}"),
             Self::Initialize { claim, .. } => format!("initialize/{claim}"),
             Self::Await { claim, reason, .. } => format!("await/{claim}/{reason}"),
             Self::Touch { claim, .. } => format!("touch/{claim}"),
+            Self::SetConsolidatable { claim, .. } => format!("consolidatable/{claim}"),
             Self::Running { claim, .. } => format!("running/{claim}"),
         }
     }
@@ -164,12 +200,15 @@ impl Step {
             | Self::Cordon { .. }
             | Self::Evict { .. }
             | Self::ForceDelete { .. }
-            | Self::Blocked { .. }
+            | Self::NoteBlockers { .. }
             | Self::MarkDrained { .. } => CONCURRENCY,
-            Self::ReleaseClass { .. }
+            Self::Blocked { .. }
+            | Self::SayKept { .. }
+            | Self::ReleaseClass { .. }
             | Self::Initialize { .. }
             | Self::Await { .. }
             | Self::Touch { .. }
+            | Self::SetConsolidatable { .. }
             | Self::Running { .. } => CONCURRENCY / 2,
         }
     }
@@ -183,6 +222,7 @@ pub fn steps(index: &Index, now: Now) -> Vec<Step> {
         return Vec::new();
     }
     let mut steps = drain::steps(index, now);
+    steps.extend(joining::steps(index, now.wall_ms));
     steps.extend(initialize::steps(index));
     steps.extend(classes::steps(index));
     steps.extend(activity::steps(index, now.wall_ms));

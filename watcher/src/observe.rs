@@ -18,7 +18,7 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaimTemplate, ResourceSlice};
-use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
+use k8s_openapi::api::storage::v1::{CSINode, StorageClass, VolumeAttachment};
 use kube::api::ObjectMeta;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, Resource};
@@ -62,6 +62,7 @@ pub fn spawn(supervisor: &Supervisor, client: &Client, store: &Store) {
     watches.spawn::<NodeClaim>("watch node claims");
     watches.spawn::<Node>("watch nodes");
     watches.spawn::<CSINode>("watch what nodes can attach");
+    watches.spawn::<VolumeAttachment>("watch attached volumes");
     watches.spawn::<DaemonSet>("watch daemon sets");
     watches.spawn::<PodDisruptionBudget>("watch disruption budgets");
     watches.spawn::<CapacityBuffer>("watch capacity buffers");

@@ -5,7 +5,8 @@ use longshore_runtime::client::channel_to;
 use longshore_runtime::tls::Server;
 
 use super::{
-    APPLY, AUDIT, COMPUTE, EXPLAIN, FORGET, PUT, STREAM, SYNC, Stand, WATCH, call, is_forbidden,
+    APPLY, AUDIT, COMPUTE, EXPLAIN, EXPLAIN_NODE, FORGET, PUT, STREAM, SYNC, Stand, WATCH, call,
+    is_forbidden,
 };
 
 /// Callers, by a word each.
@@ -19,11 +20,12 @@ const CALLERS: [(&str, &str); 7] = [
     ("stranger", "longshore://client/stranger"),
 ];
 /// Methods, where they are served, and who may call them.
-const METHODS: [(&str, Server, &[&str]); 9] = [
+const METHODS: [(&str, Server, &[&str]); 10] = [
     (SYNC, Server::Scheduler, &["watcher"]),
     (COMPUTE, Server::Scheduler, &["planner"]),
     (STREAM, Server::Scheduler, &["planner"]),
     (EXPLAIN, Server::Scheduler, &["explainer"]),
+    (EXPLAIN_NODE, Server::Scheduler, &["explainer"]),
     (PUT, Server::Actuator, &["scheduler"]),
     (APPLY, Server::Actuator, &["scheduler"]),
     (FORGET, Server::Actuator, &["scheduler"]),

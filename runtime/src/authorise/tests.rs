@@ -31,6 +31,7 @@ fn each_method_answers_those_who_may_call_it_and_nobody_else() {
         ("/longshore.planning.v1.PlanningService/ComputePlan", "planner"),
         ("/longshore.planning.v1.PlanningService/StreamPlan", "planner"),
         ("/longshore.planning.v1.PlanningService/ExplainPod", "explainer"),
+        ("/longshore.planning.v1.PlanningService/ExplainNode", "explainer"),
         ("/longshore.capacity.v1.CapacityService/PutCluster", "scheduler"),
         ("/longshore.capacity.v1.CapacityService/ApplyPlan", "scheduler"),
         ("/longshore.capacity.v1.CapacityService/ForgetCluster", "scheduler"),

@@ -12,8 +12,8 @@
 //! Invariant: everything is decided against one plan state, so no two decisions use the same room;
 //! 3 to 5 keep the pools' budgets, PodDisruptionBudgets and do-not-disrupt.
 
-mod allowance;
-mod candidate;
+pub(crate) mod allowance;
+pub(crate) mod candidate;
 mod consolidate;
 mod rebinding;
 mod relocate;
@@ -112,7 +112,7 @@ fn interrupted(model: &Model<'_>, plan: &mut Plan) {
 /// Takes nodes out of service while a plan grows.
 struct Disruptor<'c, 'g, 'm, 'a> {
     context: Context<'g, 'm, 'a>,
-    allowance: Allowance,
+    allowance: Allowance<'a>,
     /// Existing nodes that are empty and will go.
     ending: Vec<usize>,
     /// Existing nodes with pods that have not been quiet for long enough.

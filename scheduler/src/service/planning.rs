@@ -93,15 +93,17 @@ impl PlanningService for Service {
         request: Request<planning::ExplainPodRequest>,
     ) -> Result<Response<planning::ExplainPodResponse>, Status> {
         let planning::ExplainPodRequest { cluster_id, namespace, name } = request.into_inner();
-        let session = self
-            .sessions
-            .get(&cluster_id)
-            .map_err(|several| self.unknown(&cluster_id, &several))?;
-        let (answer, answered) = oneshot::channel();
-        let asked = session.queries.send(Query::ExplainPod { namespace, name, answer }).await;
-        let gone = || Status::unavailable("the session ended; ask again when it is back");
-        asked.map_err(|_| gone())?;
-        answered.await.map_err(|_| gone())?.map(Response::new)
+        let query = |answer| Query::ExplainPod { namespace, name, answer };
+        self.ask(&cluster_id, query).await.map(Response::new)
+    }
+
+    async fn explain_node(
+        &self,
+        request: Request<planning::ExplainNodeRequest>,
+    ) -> Result<Response<planning::ExplainNodeResponse>, Status> {
+        let planning::ExplainNodeRequest { cluster_id, name } = request.into_inner();
+        let query = |answer| Query::ExplainNode { name, answer };
+        self.ask(&cluster_id, query).await.map(Response::new)
     }
 }
 
@@ -109,6 +111,21 @@ impl PlanningService for Service {
 type Parts = BoxStream<'static, Result<planning::StreamPlanResponse, Status>>;
 
 impl Service {
+    /// Asks the session of a cluster.
+    async fn ask<T>(
+        &self,
+        cluster_id: &str,
+        query: impl FnOnce(oneshot::Sender<Result<T, Status>>) -> Query,
+    ) -> Result<T, Status> {
+        let session = self.sessions.get(cluster_id);
+        let session = session.map_err(|several| self.unknown(cluster_id, &several))?;
+        let (answer, answered) = oneshot::channel();
+        let asked = session.queries.send(query(answer)).await;
+        let gone = || Status::unavailable("the session ended; ask again when it is back");
+        asked.map_err(|_| gone())?;
+        answered.await.map_err(|_| gone())?
+    }
+
     /// The refusal of a question about a cluster that is not connected, or is one of several.
     fn unknown(&self, cluster_id: &str, several: &[String]) -> Status {
         if several.is_empty() {

@@ -22,7 +22,6 @@ use longshore_runtime::planted;
 use longshore_runtime::propagate;
 
 use super::Session;
-use super::lifecycle::EXCESS;
 use super::outbox::Origin;
 use super::planning::Proposal;
 use super::verdict;
@@ -40,13 +39,16 @@ const SUFFIX_LENGTH: usize = 5;
 
 impl Session {
     /// Carries out a plan and takes it as the newest, unless it must be computed anew.
-    pub(super) fn commit(&mut self, proposal: Proposal) {
+    pub(super) fn commit(&mut self, mut proposal: Proposal) {
         let now_ms = self.supervisor.platform().clock.now_ms();
         let traceparent = propagate::traceparent_of(&proposal.span);
         if self.planning.has_overtaken(&proposal) {
             tracing::debug!(plan_id = proposal.plan_id, "overtaken while it was computed");
             self.planning.want(&traceparent);
             return;
+        }
+        if let Some(holds) = proposal.holds.take() {
+            self.holds.take(holds, self.session_ms());
         }
         let plan = Arc::clone(&proposal.plan);
         let plan_id = proposal.plan_id.clone();
@@ -158,7 +160,7 @@ impl Session {
         replaced_by: &[String],
         origin: Origin<'_>,
     ) {
-        let reason = reason_name(disruption.reason);
+        let reason = disruption.reason.name();
         for (claim, node) in with_nodes(disruption) {
             let assumes = self.assumption(claim, node, disruption.reason);
             let action = Action::DisruptClaim(cluster::DisruptClaim {
@@ -315,17 +317,6 @@ fn new_claim(node: &NewNode, pool: Option<&v1::NodePool>, origin: Origin<'_>) ->
 fn suffix(entropy: &Entropy) -> String {
     let character = || SUFFIX_CHARACTERS[entropy.range(0..SUFFIX_CHARACTERS.len())];
     (0..SUFFIX_LENGTH).map(|_| char::from(character())).collect()
-}
-
-const fn reason_name(reason: DisruptionReason) -> &'static str {
-    match reason {
-        DisruptionReason::Empty => "Empty",
-        DisruptionReason::Underutilized => "Underutilized",
-        DisruptionReason::Drifted => "Drifted",
-        DisruptionReason::Expired => "Expired",
-        DisruptionReason::Interrupted => "Interrupted",
-        DisruptionReason::Excess => EXCESS,
-    }
 }
 
 /// One line for each plan that does something.

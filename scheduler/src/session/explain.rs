@@ -1,22 +1,52 @@
-//! What the newest plan does with one pod, for people.
+//! What the newest plan does with one pod, and what becomes of one node, for people.
+//!
+//! Invariant: the session's own loop only looks up; what takes a plan is computed apart from it.
+
+mod node;
 
 use longshore_core::answer::Target;
 use longshore_core::explain::Asked;
 use longshore_core::ids::PodUid;
 use longshore_core::question::PlanInput;
 use longshore_core::world::pod::Pod;
-use longshore_proto::planning::v1::{self as wire_planning, ExplainPodResponse};
+use longshore_proto::planning::v1::{ExplainNodeResponse, ExplainPodResponse};
 use longshore_proto::reason::Reason;
 use longshore_proto::types::v1;
 use longshore_runtime::workers::Urgency;
+use tokio::sync::oneshot;
 use tonic::Status;
 
+use super::Session;
 use super::outage::Outage;
 use super::planning::{Planning, Proposal};
 use super::state::ClusterState;
-use super::{Query, Session};
 use crate::service::planning::refusal;
 use crate::wire;
+
+/// Where an answer goes.
+type Answer<T> = oneshot::Sender<Result<T, Status>>;
+/// What is left to do for an answer.
+type Job<T> = Box<dyn FnOnce() -> T + Send>;
+
+/// A question to a session.
+pub enum Query {
+    /// What the newest plan does with a pod.
+    ExplainPod {
+        /// Namespace of the pod.
+        namespace: String,
+        /// Name of the pod.
+        name: String,
+        /// Where the answer goes.
+        answer: Answer<ExplainPodResponse>,
+    },
+    /// What becomes of a node.
+    ExplainNode {
+        /// Name of the node or of its claim.
+        name: String,
+        /// Where the answer goes.
+        answer: Answer<ExplainNodeResponse>,
+    },
+}
 
 /// What the newest plan does with a pod, and the pod's UID.
 ///
@@ -40,7 +70,7 @@ pub fn pod(
         let early = || Status::unavailable("no plan has been made yet; ask again in a second");
         return Err(outage.map_or_else(early, Outage::status));
     };
-    let (placement, reason) = answer(pod, newest, planning);
+    let (placement, reason) = placed(pod, newest, planning);
     let plan_id = newest.plan_id.clone();
     let told = ExplainPodResponse { placement, reason: Some(reason), plan_id, explanation: None };
     Ok((pod.uid.clone(), told))
@@ -57,34 +87,65 @@ pub fn choice(input: &PlanInput, pod: &PodUid) -> Option<v1::Explanation> {
 impl Session {
     /// Answers a question.
     pub(super) fn answer(&mut self, query: Query) {
-        let Query::ExplainPod { namespace, name, answer } = query;
+        match query {
+            Query::ExplainPod { namespace, name, answer } => {
+                let told = self.explain_pod(&namespace, &name);
+                self.answer_with(told, answer);
+            }
+            Query::ExplainNode { name, answer } => {
+                let told = self.explain_node(&name);
+                self.answer_with(told, answer);
+            }
+        }
+    }
+
+    /// The question of what the next plan depends on, while the region is within reach.
+    fn question(&mut self) -> Option<PlanInput> {
+        let (region, now_ms) = (self.region()?, self.now_ms());
+        Some(self.planning.input(&self.state, &region, now_ms))
+    }
+
+    fn explain_pod(
+        &mut self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Job<ExplainPodResponse>, Status> {
         let outage = self.outage.as_ref();
-        let told = self::pod(&self.state, &self.planning, outage, &namespace, &name);
-        let region = self.region();
-        let (uid, told) = match told {
-            Ok(told) => told,
-            // The asker may have gone; nobody else wants the answer.
+        let (uid, told) = pod(&self.state, &self.planning, outage, namespace, name)?;
+        let input = self.question();
+        Ok(Box::new(move || {
+            let explanation = input.and_then(|input| choice(&input, &uid));
+            ExplainPodResponse { explanation, ..told }
+        }))
+    }
+
+    fn explain_node(&mut self, name: &str) -> Result<Job<ExplainNodeResponse>, Status> {
+        let told = node::told(&self.state, name)?;
+        let input = if node::is_open(&told) { self.question() } else { None };
+        Ok(Box::new(move || match input {
+            Some(input) => node::judged(input, told),
+            None => told,
+        }))
+    }
+
+    /// Plans are made for an answer, so it is not for this loop to wait. The asker may have gone;
+    /// nobody else wants the answer.
+    fn answer_with<T: Send + 'static>(&self, told: Result<Job<T>, Status>, answer: Answer<T>) {
+        let job = match told {
+            Ok(job) => job,
             Err(status) => return drop(answer.send(Err(status))),
         };
-        let now_ms = self.now_ms();
-        let input = region.map(|region| self.planning.input(&self.state, &region, now_ms));
-        // Plans are made for it, so it is not for this loop to wait.
-        let choice = move || input.and_then(|input| choice(&input, &uid));
         let tenant = self.state.cluster_id();
-        let chosen = self.supervisor.platform().workers.run(tenant, Urgency::WhatIf, choice);
+        let done = self.supervisor.platform().workers.run(tenant, Urgency::WhatIf, job);
         let explained = async move {
-            let told = match chosen.await {
-                Ok(explanation) => Ok(wire_planning::ExplainPodResponse { explanation, ..told }),
-                Err(error) => Err(refusal(&error)),
-            };
-            drop(answer.send(told));
+            drop(answer.send(done.await.map_err(|error| refusal(&error))));
             Ok(())
         };
         self.supervisor.spawn_contained("explain", explained, drop);
     }
 }
 
-fn answer(
+fn placed(
     pod: &Pod,
     newest: &Proposal,
     planning: &Planning,

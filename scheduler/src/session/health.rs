@@ -1,7 +1,9 @@
-//! Whether the nodes of a pool come up: the condition `NodeRegistrationHealthy`.
+//! Whether the nodes of a pool come up: the condition `NodeRegistrationHealthy`, and whether more
+//! of them are worth buying.
 //!
-//! Counted as Karpenter counts: of the last four nodes, two that did not register in time, or were
-//! never ready, make the pool unhealthy. Plans do not look at it.
+//! The condition is counted as Karpenter counts: of the last four nodes, two that did not register
+//! in time, or were never ready, make the pool unhealthy. Plans do not look at it. They look at
+//! whether none has come into service since the last four failed.
 //!
 //! Invariant: outcomes are of the pool and node class as they stand; when one of them changes, they
 //! are forgotten, and nothing is said before there is another.
@@ -20,6 +22,8 @@ const TIMEOUTS: [&str; 2] = ["RegistrationTimeout", "InitializationTimeout"];
 const REMEMBERED: usize = 4;
 /// So many failures among them make it unhealthy.
 const UNHEALTHY_FROM: usize = 2;
+/// So many failures, and none in service since, and nodes are tried one at a time.
+const FAILING_FROM: usize = 4;
 
 /// A pool and its node class as they stand, by their generations.
 pub type Edition = (i64, i64);
@@ -27,7 +31,16 @@ pub type Edition = (i64, i64);
 /// What has become of the last nodes of each pool.
 #[derive(Debug, Default)]
 pub struct Health {
-    pools: BTreeMap<String, (Edition, VecDeque<bool>)>,
+    pools: BTreeMap<String, Record>,
+}
+
+#[derive(Debug, Default)]
+struct Record {
+    edition: Edition,
+    /// Whether each of the last nodes came up.
+    outcomes: VecDeque<bool>,
+    /// Nodes that failed since one came into service.
+    failures: usize,
 }
 
 impl Health {
@@ -36,28 +49,44 @@ impl Health {
         self.note(pool, edition, true);
     }
 
-    /// A claim ends for this reason.
-    pub fn ends(&mut self, pool: &str, edition: Edition, reason: &str) {
-        if TIMEOUTS.contains(&reason) {
-            self.note(pool, edition, false);
+    /// A node has come into service.
+    pub fn serves(&mut self, pool: &str) {
+        if let Some(record) = self.pools.get_mut(pool) {
+            record.failures = 0;
         }
     }
 
-    fn note(&mut self, pool: &str, edition: Edition, good: bool) {
-        let known = self.pools.entry(pool.to_owned()).or_default();
-        if known.0 != edition {
-            *known = (edition, VecDeque::new());
+    /// A claim ends for this reason.
+    pub fn ends(&mut self, pool: &str, edition: Edition, reason: &str) {
+        if TIMEOUTS.contains(&reason) {
+            self.note(pool, edition, false).failures += 1;
         }
-        known.1.push_back(good);
-        if known.1.len() > REMEMBERED {
-            known.1.pop_front();
+    }
+
+    fn note(&mut self, pool: &str, edition: Edition, good: bool) -> &mut Record {
+        let record = self.pools.entry(pool.to_owned()).or_default();
+        if record.edition != edition {
+            *record = Record { edition, ..Record::default() };
         }
+        record.outcomes.push_back(good);
+        if record.outcomes.len() > REMEMBERED {
+            record.outcomes.pop_front();
+        }
+        record
+    }
+
+    /// How many nodes of a pool have failed since one came into service, when they are too many for
+    /// more than one to be tried at a time.
+    #[must_use]
+    pub fn failing(&self, pool: &str, edition: Edition) -> Option<usize> {
+        let record = self.pools.get(pool).filter(|record| record.edition == edition)?;
+        (record.failures >= FAILING_FROM).then_some(record.failures)
     }
 
     /// What is to be said of a pool; nothing while nothing is known.
     #[must_use]
     pub fn condition(&self, pool: &str, edition: Edition) -> Option<Condition> {
-        let (of, outcomes) = self.pools.get(pool)?;
+        let Record { edition: of, outcomes, .. } = self.pools.get(pool)?;
         let failed = outcomes.iter().filter(|good| !**good).count();
         let healthy = failed < UNHEALTHY_FROM;
         let message = format!(
@@ -76,6 +105,19 @@ impl Health {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pool_fails_while_none_of_its_nodes_comes_into_service() {
+        let mut health = Health::default();
+        (0..3).for_each(|_| health.ends("p", (1, 1), "InitializationTimeout"));
+        assert_eq!(health.failing("p", (1, 1)), None);
+        health.came_up("p", (1, 1));
+        health.ends("p", (1, 1), "RegistrationTimeout");
+        assert_eq!(health.failing("p", (1, 1)), Some(4), "to join is not to serve");
+        assert_eq!(health.failing("p", (2, 1)), None, "the pool is another");
+        health.serves("p");
+        assert_eq!(health.failing("p", (1, 1)), None);
+    }
 
     #[test]
     fn two_of_the_last_four_nodes_make_a_pool_unhealthy() {

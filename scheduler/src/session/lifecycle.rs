@@ -20,7 +20,7 @@ use longshore_proto::cluster::v1::{DeleteClaim, DisruptClaim, RecordLaunchFailur
 use longshore_proto::provider_id::instance_id;
 use longshore_proto::types::v1::{NodeClaim, NodePool, Termination};
 use longshore_runtime::planted;
-use prost_types::Timestamp;
+use prost_types::{Duration, Timestamp};
 
 pub use self::passing::{given_up, passing, unknown};
 use self::presence::Presence;
@@ -44,6 +44,9 @@ const LAUNCH_TTL_MS: i64 = 5 * 60 * 1000;
 const SEEN_PART: i64 = 3;
 /// A launch that somebody must mend is tried again with a new claim after this, in milliseconds.
 const LAUNCH_RETRY_MS: i64 = 60 * 1000;
+/// How long the pods of a spot instance that EC2 takes back have: of two minutes, what is left when
+/// the announcement has gone its way.
+const SPOT_DRAIN: Duration = Duration { seconds: 110, nanos: 0 };
 /// Why a claim is disrupted that its pool's replicas leave no place for. It goes wherever it
 /// stands: nothing has to come in its place.
 pub const EXCESS: &str = "Excess";
@@ -191,7 +194,7 @@ impl World<'_> {
             return self.deleting(claim);
         }
         if let Some(kind) = self.region.interruption(instance_id(&claim.provider_id)) {
-            return told(delete(claim, "Interrupted", interruption_text(kind)));
+            return told(interrupted(claim, kind));
         }
         if claim.disruption_reason == EXCESS && !self.is_held(claim) {
             return told(delete(claim, EXCESS, "its NodePool asks for fewer replicas"));
@@ -361,6 +364,14 @@ fn deletion(claim: &NodeClaim, reason: &str) -> DeleteClaim {
 
 fn delete(claim: &NodeClaim, reason: &str, message: &str) -> Step {
     let delete = DeleteClaim { message: message.to_owned(), ..deletion(claim, reason) };
+    direct(claim, Action::DeleteClaim(delete))
+}
+
+/// Ends a claim whose instance EC2 takes away: past the time that it leaves, no budget helps.
+fn interrupted(claim: &NodeClaim, kind: InterruptionKind) -> Step {
+    let drain_within = (kind == InterruptionKind::Spot).then_some(SPOT_DRAIN);
+    let message = interruption_text(kind).to_owned();
+    let delete = DeleteClaim { message, drain_within, ..deletion(claim, "Interrupted") };
     direct(claim, Action::DeleteClaim(delete))
 }
 

@@ -22,7 +22,7 @@ use super::outbox::Origin;
 use super::sightings::Sightings;
 use super::status::{self, Written};
 use super::verdict::{self, Bench, Verdict};
-use super::{Session, buffers, candidates, overlays, pools, unclaimed};
+use super::{Session, buffers, candidates, holds, overlays, pools, unclaimed};
 use crate::region::RegionState;
 use crate::region::directory::Region;
 
@@ -220,6 +220,11 @@ impl Session {
         let origin = Origin { now_ms, ..Default::default() };
         for Written { key, content, action } in written {
             self.outbox.direct_once(&key, &content, action, origin);
+        }
+        for holds::Due { claim, action } in self.holds.due(now_ms) {
+            if self.outbox.direct(&format!("held/{claim}"), "", action, origin) {
+                self.holds.told(&claim);
+            }
         }
         for note in self.state.drift_notes() {
             let claim = note.claim.clone();

@@ -39,6 +39,9 @@ use crate::settings::Settings;
 const FAILED_AGAIN: BackoffPolicy =
     BackoffPolicy { minimum: Duration::from_secs(1), maximum: Duration::from_secs(60) };
 
+/// How often a plan is asked what keeps nodes: it looks at all of them once more.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+
 /// Places that are kept for pods to come, by node or claim and by shape.
 type Places = BTreeMap<String, BTreeMap<ShapeId, i64>>;
 
@@ -77,6 +80,8 @@ pub struct Planning {
     unclaimed: Unclaimed,
     /// What overlays make of the catalogues.
     overlays: Kept,
+    /// When a plan was last asked what keeps nodes.
+    looked_at: Option<Instant>,
 }
 
 impl Planning {
@@ -100,6 +105,7 @@ impl Planning {
             given_up: BTreeSet::new(),
             unclaimed: Unclaimed::new(),
             overlays: Kept::default(),
+            looked_at: None,
         }
     }
 
@@ -248,7 +254,8 @@ impl Planning {
         self.running = Some(match failed_with {
             None => {
                 let drift_hashes = state.drift_hashes();
-                let asked = Asked { input, coming, plan_id, span, left_out, drift_hashes };
+                let looks = input.consolidates && self.looks_again();
+                let asked = Asked { input, coming, plan_id, looks, span, left_out, drift_hashes };
                 let job = move || Done::Planned(proposal::propose(asked, foresight::plan));
                 Box::pin(self.workers.run(tenant, Urgency::Live, job))
             }
@@ -261,6 +268,15 @@ impl Planning {
                 Box::pin(self.workers.run(tenant, Urgency::WhatIf, job))
             }
         });
+    }
+
+    /// True when what keeps nodes is to be said again.
+    fn looks_again(&mut self) -> bool {
+        let due = self.looked_at.is_none_or(|at| at.elapsed() >= LOOK_EVERY);
+        if due {
+            self.looked_at = Some(Instant::now());
+        }
+        due
     }
 
     /// The plan under way, when it is done. Waits for ever when none is under way.

@@ -54,8 +54,14 @@ pub fn written(
             (Some(outage), None) => vec![condition(READY, Some((outage.reason, &outage.message)))],
             // A pool that no plan has seen yet has no status either.
             (None, None) => {
-                let class = &state.view().world().pools.get(name.as_str())?.not_ready;
-                conditions(class.as_deref(), closed.get(name.as_str()))
+                let known = state.view().world().pools.get(name.as_str())?;
+                match state.failing(name) {
+                    Some(why) => {
+                        let ready = condition(READY, Some(("NodesFail", &why)));
+                        vec![condition(NODE_CLASS_READY, None), ready]
+                    }
+                    None => conditions(known.not_ready.as_deref(), closed.get(name.as_str())),
+                }
             }
         };
         let frozen = freeze.map(|freeze| (freeze.reason, freeze.message.as_str()));

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use longshore_core::answer::Plan;
 use longshore_core::check::{self, Violation};
+use longshore_core::explain::{NodeAnswer, explain_nodes};
 use longshore_core::question::PlanInput;
 use longshore_core::reason::Obstacle;
 use longshore_core::vocabulary::ids::{ClaimName, NodeName, PoolName};
@@ -41,6 +42,8 @@ pub struct Proposal {
     pub kept: Kept,
     /// What nodes of each pool count as made from, which the pools it was computed with are.
     pub drift_hashes: BTreeMap<String, String>,
+    /// What keeps nodes, when that was asked.
+    pub holds: Option<Vec<NodeAnswer>>,
     /// Its span: effects of the plan belong to the same trace.
     pub span: Span,
 }
@@ -56,6 +59,8 @@ pub struct Asked {
     pub coming: Coming,
     /// Name of the plan.
     pub plan_id: String,
+    /// Whether what keeps nodes is to be said.
+    pub looks: bool,
     /// Its span.
     pub span: Span,
     /// What is not in the question.
@@ -67,7 +72,7 @@ pub struct Asked {
 /// Plans, with pods that are to come, and asks for a second opinion.
 #[must_use]
 pub fn propose(asked: Asked, planner: Planner) -> Option<Proposal> {
-    let Asked { input, coming, plan_id, span, left_out, drift_hashes } = asked;
+    let Asked { input, coming, plan_id, looks, span, left_out, drift_hashes } = asked;
     let _entered = span.enter();
     let (input, plan) = planner(input, &coming);
     let (mut plan, violations) = check::cut(plan, &input);
@@ -76,6 +81,7 @@ pub fn propose(asked: Asked, planner: Planner) -> Option<Proposal> {
         return None;
     }
     let certain = longshore_core::answer::certain(&plan, &input);
+    let holds = looks.then(|| explain_nodes(&input, &plan));
     let kept = foresight::strip(&mut plan, &input.world);
     span.record("refused", violations.len());
     span.record("placed", plan.placements.len());
@@ -86,7 +92,18 @@ pub fn propose(asked: Asked, planner: Planner) -> Option<Proposal> {
     left_out.tell(&mut plan, &mut closed);
     let tainted = tainted(&input.world);
     let (plan, opening, span) = (Arc::new(plan), input.opening, span.clone());
-    Some(Proposal { plan_id, plan, closed, opening, tainted, certain, kept, drift_hashes, span })
+    Some(Proposal {
+        plan_id,
+        plan,
+        closed,
+        opening,
+        tainted,
+        certain,
+        kept,
+        drift_hashes,
+        holds,
+        span,
+    })
 }
 
 /// What the planner fails on, or whoever looks after it.

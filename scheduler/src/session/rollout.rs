@@ -16,10 +16,11 @@ use longshore_core::world::pod::PodPhase;
 use longshore_core::world::view::World;
 use longshore_proto::cluster::v1::{Condition, SetNodeClassStatus};
 use longshore_proto::content;
+use longshore_proto::time::duration_ms;
 use longshore_proto::types::v1::{NodeClass, NodePool, Rollout as Wire};
 
 use super::drift::Drift;
-use crate::wire::pool::{budget_nodes, duration_ms};
+use crate::wire::pool::budget_nodes;
 
 /// The condition of a pool that says how its rollout is getting on.
 const HEALTHY: &str = "RolloutHealthy";

@@ -280,14 +280,15 @@ impl ClusterState {
 
     fn upsert_claim(&mut self, claim: v1::NodeClaim, now_ms: i64) -> Stir {
         let name = claim.name.clone();
-        if claim.initialize_time.is_some() && self.is_starting(&name) {
-            self.binding.opened(now_ms);
-        }
         self.effects.seen(&name, Some(&claim));
         self.drift.measure(&name);
         let before = self.watched.get(&name);
         if before.is_some_and(|it| it.register_time.is_none()) && claim.register_time.is_some() {
             self.health.came_up(&claim.pool, self.edition(&claim.pool));
+        }
+        if claim.initialize_time.is_some() && self.is_starting(&name) {
+            self.health.serves(&claim.pool);
+            self.binding.opened(now_ms);
         }
         self.watched.insert(name.clone(), claim);
         self.show_claim(&name)

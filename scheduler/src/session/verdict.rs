@@ -116,9 +116,11 @@ impl Bench<'_> {
     /// True when every budget that covers a pod lets at least one go: the rest follows pod by pod.
     fn budgets_allow(&self, pods: &[&Pod]) -> bool {
         self.world.budgets.values().all(|budget| {
-            let covered =
-                |pod: &&Pod| self.world.shape_of(pod).is_some_and(|shape| budget.covers(shape));
-            budget.disruptions_allowed > 0 || !pods.iter().any(covered)
+            let minds = |pod: &&Pod| {
+                let covers = self.world.shape_of(pod).is_some_and(|shape| budget.covers(shape));
+                covers && budget.minds(pod)
+            };
+            budget.disruptions_allowed > 0 || !pods.iter().any(minds)
         })
     }
 }

@@ -5,10 +5,10 @@ use longshore_core::vocabulary::pool::DisruptionReason;
 use longshore_core::world::budget::{DaemonSet, DisruptionBudget};
 use longshore_core::world::claim::NodeClaim;
 use longshore_core::world::node::Node;
+use longshore_proto::time::duration_ms;
 use longshore_proto::types::v1;
 
 use super::catalogue::capacity_type;
-use super::pool::duration_ms;
 use super::requirement::{requirements, selector, taints};
 use super::{WireError, optional, resources, time_ms};
 
@@ -108,5 +108,6 @@ pub fn disruption_budget(wire: &v1::DisruptionBudget) -> Result<DisruptionBudget
         selector: selector.map_err(|error| error.of("PodDisruptionBudget", &name))?,
         disruptions_allowed: i64::from(wire.disruptions_allowed),
         fully_blocking: wire.fully_blocking,
+        lets_unready_go: wire.lets_unready_go,
     })
 }

@@ -157,6 +157,7 @@ fn read_pod(wire: &v1::Pod) -> Result<Pod, WireError> {
             (true, Some(until)) => DoNotDisrupt::UntilMs(time_ms(until)),
         },
         deletion_cost: wire.deletion_cost,
+        failing: wire.failing,
     })
 }
 

@@ -10,6 +10,7 @@ use jiff::tz::TimeZone;
 use longshore_core::vocabulary::pool::{
     BudgetNodes, ConsolidationPolicy, DisruptionReason, DisruptionRules, NodeBudget, NodePool,
 };
+use longshore_proto::time::duration_ms;
 use longshore_proto::types::v1;
 
 use super::{WireError, requirement};
@@ -151,12 +152,6 @@ fn next_hit_ms(schedule: &str, after_ms: i64) -> Result<Option<i64>, WireError> 
 
 fn not_cron(schedule: &str, error: &CronError) -> String {
     format!("{schedule:?} is not a cron expression ({error}); write five fields: 0 9 * * mon-fri")
-}
-
-/// Milliseconds of a wire duration.
-#[must_use]
-pub fn duration_ms(wire: &prost_types::Duration) -> i64 {
-    wire.seconds.saturating_mul(1000).saturating_add(i64::from(wire.nanos) / 1_000_000)
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use longshore_runtime::planted;
 use super::disrupt::set_taint;
 use super::{DirectiveError, Directives, Outcome};
 use crate::index::{Index, Now, PodEntry};
-use crate::lifecycle::drain::{is_protected, must_leave};
+use crate::lifecycle::drain::{is_protected, moves};
 use crate::names;
 use crate::patch::{Precondition, edit_node};
 
@@ -110,7 +110,7 @@ fn check_pod(pod: &PodEntry, node: &str, assumes: &Assumption, now: Now) -> Outc
     if is_protected(pod, now.wall_ms) {
         return Err(protected("Pod", &name));
     }
-    if must_leave(pod, now) && !assumes.pods.contains(&pod.row.uid) {
+    if moves(pod, now) && !assumes.pods.contains(&pod.row.uid) {
         return Err(failed(format!(
             "Pod {name} has come to node {node} since this was decided; the next plan decides anew"
         )));

@@ -6,9 +6,11 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use k8s_openapi::jiff::Timestamp;
 use kube::api::{DeleteParams, ObjectMeta, PostParams};
 use kube::{Api, Resource, ResourceExt as _};
 use longshore_proto::cluster::v1::{CreateClaim, DeleteClaim};
+use longshore_proto::time::duration_ms;
 use longshore_proto::types::v1 as wire;
 use longshore_runtime::planted;
 
@@ -99,12 +101,9 @@ impl Directives {
         };
         let at = self.now();
         let mut known = self.known_claim(name);
-        if delete.at_once {
-            let now = at.0.to_string();
-            let hurry = |claim: &mut NodeClaim| {
-                let notes = claim.annotations_mut();
-                notes.insert(names::TERMINATION_TIMESTAMP.to_owned(), now.clone());
-            };
+        if let Some(within_ms) = drain_within_ms(delete) {
+            let hurry =
+                |claim: &mut NodeClaim| bound_drain(claim, at.0.as_millisecond(), within_ms);
             known = edit(&api, name, Part::Main, known, hurry).await?;
         }
         let marked = edit(&api, name, Part::Status, known, |claim| {
@@ -120,6 +119,26 @@ impl Directives {
         let note = format!("draining and terminating the node: {}", delete.message);
         self.say_of_claim(&claim, &delete.reason, note);
         Ok(())
+    }
+}
+
+/// How long a drain may take by its directive, in milliseconds.
+fn drain_within_ms(delete: &DeleteClaim) -> Option<i64> {
+    let within = delete.drain_within.as_ref().map(duration_ms);
+    if delete.at_once { Some(0) } else { within }
+}
+
+/// Notes when the drain of a claim ends at the latest, where that is before its own grace ends.
+fn bound_drain(claim: &mut NodeClaim, now_ms: i64, within_ms: i64) {
+    let own = claim.spec.termination_grace_period.as_ref();
+    let own_ms = own.and_then(|grace| i64::try_from(grace.duration().as_millis()).ok());
+    let within_ms = own_ms.map_or(within_ms, |own_ms| own_ms.min(within_ms));
+    let end =
+        Timestamp::from_millisecond(now_ms.saturating_add(within_ms)).unwrap_or(Timestamp::MAX);
+    let noted = claim.annotations().get(names::TERMINATION_TIMESTAMP);
+    if noted.and_then(|text| text.parse::<Timestamp>().ok()).is_none_or(|noted| end < noted) {
+        let text = end.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        claim.annotations_mut().insert(names::TERMINATION_TIMESTAMP.to_owned(), text);
     }
 }
 
@@ -326,5 +345,38 @@ mod tests {
             line("team/Deployment/web", "web-1-a", 2),
         ];
         assert_eq!(said, wanted);
+    }
+
+    #[test]
+    fn a_drain_is_bounded_by_the_least_of_what_is_known() {
+        let claim = |grace: Option<&str>, noted: Option<&str>| -> NodeClaim {
+            let mut claim = json!({
+                "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
+                "metadata": { "name": "c1" },
+                "spec": {
+                    "requirements": [],
+                    "nodeClassRef": { "group": "g", "kind": "EC2NodeClass", "name": "d" },
+                },
+            });
+            if let Some(grace) = grace {
+                claim["spec"]["terminationGracePeriod"] = json!(grace);
+            }
+            if let Some(noted) = noted {
+                claim["metadata"]["annotations"] = json!({ names::TERMINATION_TIMESTAMP: noted });
+            }
+            serde_json::from_value(claim).unwrap()
+        };
+        let table = [
+            (None, None, "1970-01-01T00:01:50Z"),
+            (Some("1m"), None, "1970-01-01T00:01:00Z"),
+            (Some("1h"), None, "1970-01-01T00:01:50Z"),
+            (None, Some("1970-01-01T00:00:30Z"), "1970-01-01T00:00:30Z"),
+            (None, Some("1970-01-01T01:00:00Z"), "1970-01-01T00:01:50Z"),
+        ];
+        for (grace, noted, expected) in table {
+            let mut claim = claim(grace, noted);
+            bound_drain(&mut claim, 0, 110_000);
+            assert_eq!(claim.annotations()[names::TERMINATION_TIMESTAMP], expected);
+        }
     }
 }

@@ -58,15 +58,11 @@ impl Watched for NodeClaim {
     const SOURCE: Source = Source::NodeClaim;
 
     fn apply(mut self, index: &mut Index) -> Result<(), Fault> {
-        let row = claim::claim(&self)?;
+        let mut row = claim::claim(&self)?;
         let (_, name) = name_of(&self.metadata);
         self.metadata.managed_fields = None;
-        if self.metadata.deletion_timestamp.is_some() {
-            let seen_ms = index.seen.steady_ms;
-            index.going.entry(name.clone()).or_insert(seen_ms);
-        } else {
-            index.going.remove(&name);
-        }
+        index.see_going(&name, self.metadata.deletion_timestamp.is_some());
+        row.blockers = index.blockers(&name).to_vec();
         index.claims.insert(name, Arc::new(self));
         index.view.put(Kind::NodeClaim(row));
         Ok(())
@@ -74,7 +70,7 @@ impl Watched for NodeClaim {
 
     fn forget(index: &mut Index, (_, name): &Name) {
         index.claims.remove(name);
-        index.going.remove(name);
+        index.see_going(name, false);
         index.planned.remove(name);
         index.view.remove(&Key::new(ObjectKind::NodeClaim, name));
     }

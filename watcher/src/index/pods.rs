@@ -31,7 +31,7 @@ pub struct PodEntry {
     /// Its owner, where that may be creating more pods like it.
     pub owner: Option<Arc<Owner>>,
     /// The object, when its shape depends on its surroundings.
-    source: Option<Arc<Pod>>,
+    pub(super) source: Option<Arc<Pod>>,
 }
 
 /// What a drain must know of a pod.
@@ -103,6 +103,7 @@ impl Watched for Pod {
     fn forget(index: &mut Index, name: &Name) {
         let Some(uid) = index.pod_names.remove(name) else { return };
         let Some(entry) = index.pods.remove(&uid) else { return };
+        index.grant_eviction(&uid);
         index.touch_by(&entry);
         index.unbind(&entry.row);
         index.lose_member(&entry);

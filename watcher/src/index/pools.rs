@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use longshore_proto::types::v1 as wire;
 use longshore_proto::types::v1::ObjectKind;
 use longshore_proto::types::v1::object::Kind;
 
@@ -13,6 +14,15 @@ use super::{Index, Key, Name, Source, Watched, name_of};
 use crate::api::hash;
 use crate::api::{AWSNodeTemplate, EC2NodeClass, NodePool, Provisioner};
 use crate::project::{Fault, legacy, node_class, node_template, pool};
+
+impl Index {
+    /// A pool's row in the view, read from a NodePool or a Provisioner.
+    #[must_use]
+    pub fn pool_row(&self, name: &str) -> Option<&wire::NodePool> {
+        let found = self.view.get(&Key::new(ObjectKind::NodePool, name))?;
+        if let Kind::NodePool(pool) = found { Some(pool) } else { None }
+    }
+}
 
 /// Pools and node classes as they were read.
 #[derive(Debug, Default)]

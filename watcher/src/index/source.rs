@@ -22,6 +22,7 @@ pub enum Source {
     NodeClaim,
     Node,
     CSINode,
+    VolumeAttachment,
     DaemonSet,
     PodDisruptionBudget,
     CapacityBuffer,
@@ -30,7 +31,7 @@ pub enum Source {
 
 impl Source {
     /// All of them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Namespace,
         Self::StorageClass,
         Self::DeviceClass,
@@ -46,6 +47,7 @@ impl Source {
         Self::NodeClaim,
         Self::Node,
         Self::CSINode,
+        Self::VolumeAttachment,
         Self::DaemonSet,
         Self::PodDisruptionBudget,
         Self::CapacityBuffer,
@@ -65,6 +67,7 @@ impl Source {
             | Self::NodeClaim
             | Self::Node
             | Self::CSINode
+            | Self::VolumeAttachment
             | Self::DaemonSet
             | Self::PodDisruptionBudget
             | Self::Pod => true,

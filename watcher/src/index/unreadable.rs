@@ -185,7 +185,8 @@ const fn kind(source: Source) -> Option<ObjectKind> {
         | Source::ResourceSlice
         | Source::PersistentVolume
         | Source::PersistentVolumeClaim
-        | Source::CSINode => return None,
+        | Source::CSINode
+        | Source::VolumeAttachment => return None,
     })
 }
 

@@ -6,10 +6,11 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{DeleteParams, EvictParams, Preconditions};
 use kube::{Api, ResourceExt as _};
-use longshore_proto::types::v1 as wire;
+use longshore_proto::types::v1::{self as wire, BlockingRule};
 use longshore_runtime::propagate;
 use tracing::Instrument as _;
 
+use super::drain::Volumes;
 use super::{Step, initialize, traceparent};
 use crate::api::keys::{conditions, finalizers};
 use crate::api::{EC2NodeClass, NodeClaim};
@@ -34,6 +35,11 @@ pub(super) enum Refusal {
     Api(#[from] kube::Error),
 }
 
+/// Cause of a refusal by a disruption budget, in the API server's answer.
+const BUDGET_CAUSE: &str = "DisruptionBudget";
+/// What it says where two budgets cover a pod.
+const TWO_BUDGETS: &str = "more than one PodDisruptionBudget";
+
 type Outcome = Result<(), Refusal>;
 
 impl Directives {
@@ -49,15 +55,22 @@ impl Directives {
             Step::Cordon { node } => self.cordon(node).await,
             Step::Evict { pod, claim } => self.evict(pod, claim).await,
             Step::ForceDelete { pod, grace_seconds } => self.force(pod, *grace_seconds).await,
-            Step::Blocked { claim, note, .. } => {
-                self.say_blocked(claim, note);
+            Step::Blocked { claim, reason, note, .. } => {
+                self.say_blocked(claim, reason, note);
                 Ok(())
             }
-            Step::MarkDrained { claim } => self.set(claim, &Wanted::met(conditions::DRAINED)).await,
+            Step::NoteBlockers { claim, blockers } => {
+                self.store.write(|index| index.set_blockers(claim, blockers.clone()));
+                Ok(())
+            }
+            Step::SayKept { claim, kind, reason, message }
+            | Step::Await { claim, kind, reason, message } => {
+                self.set(claim, &[Wanted { kind, status: None, reason, message }]).await
+            }
+            Step::MarkDrained { claim, volumes } => self.mark_drained(claim, volumes).await,
             Step::Initialize { claim, node } => self.initialize(claim, node).await,
-            Step::Await { claim, reason, message } => {
-                let kind = conditions::INITIALIZED;
-                self.set(claim, &Wanted { kind, status: None, reason, message }).await
+            Step::SetConsolidatable { claim, holds } => {
+                self.set_consolidatable(claim, *holds).await
             }
             Step::Touch { claim, node, at_ms } => self.touch(claim, node, *at_ms).await,
             Step::Running { claim, places } => {
@@ -118,20 +131,20 @@ impl Directives {
         match self.pods(pod).evict(&pod.name, &params).await {
             Ok(_) => {
                 self.counters.evictions.inc();
+                self.store.update(|index| index.grant_eviction(&pod.uid));
                 self.say_of(pod, false, "Evicted", format!("its node is going: NodeClaim {claim}"));
                 Ok(())
             }
             Err(error) if matches!(code(&error), Some(404 | 409)) => Ok(()),
-            Err(error) if matches!(code(&error), Some(429 | 500)) => {
-                let why = error.to_string();
-                let note = format!(
-                    "{why}; the node stays until its PodDisruptionBudget allows the eviction, or \
-                     until the claim's terminationGracePeriod ends"
-                );
-                self.say_of(pod, true, "FailedDraining", note);
-                Err(Refusal::Budget)
-            }
-            Err(error) => Err(error.into()),
+            Err(error) => match refused_by(&error) {
+                Some(rule) => {
+                    let note = way_out(rule, &error);
+                    self.store.update(|index| index.refuse_eviction(&pod.uid, rule, &note));
+                    self.say_of(pod, true, "FailedDraining", note);
+                    Err(Refusal::Budget)
+                }
+                None => Err(error.into()),
+            },
         }
     }
 
@@ -172,8 +185,18 @@ impl Directives {
         work.instrument(span).await
     }
 
+    async fn set_consolidatable(&self, name: &str, holds: bool) -> Outcome {
+        if holds {
+            return self.set(name, &[Wanted::met(conditions::CONSOLIDATABLE)]).await;
+        }
+        let known = self.known_claim(name);
+        edit(&self.claims(), name, Part::Status, known, not_consolidatable).await?;
+        Ok(())
+    }
+
     async fn touch(&self, name: &str, node: &str, at_ms: i64) -> Outcome {
         let stamp = |claim: &mut NodeClaim| {
+            not_consolidatable(claim);
             claim.status.get_or_insert_default().last_pod_event_time = Some(time(at_ms));
         };
         edit(&self.claims(), name, Part::Status, self.known_claim(name), stamp).await?;
@@ -194,12 +217,28 @@ impl Directives {
         });
     }
 
-    async fn set(&self, name: &str, wanted: &Wanted<'_>) -> Outcome {
+    async fn mark_drained(&self, claim: &str, volumes: &Volumes) -> Outcome {
+        let kind = conditions::VOLUMES_DETACHED;
+        let detached = match volumes {
+            Volumes::Detached => Wanted::met(kind),
+            Volumes::Attached(message) => {
+                Wanted { kind, status: None, reason: "AwaitingVolumeDetachment", message }
+            }
+            Volumes::GivenUp(message) => {
+                Wanted { kind, status: Some(false), reason: "WaitedLongEnough", message }
+            }
+        };
+        self.set(claim, &[Wanted::met(conditions::DRAINED), detached]).await
+    }
+
+    async fn set(&self, name: &str, wanted: &[Wanted<'_>]) -> Outcome {
         let at = self.now();
         let set = |claim: &mut NodeClaim| {
             let generation = claim.metadata.generation;
             let status = claim.status.get_or_insert_default();
-            set_condition(&mut status.conditions, wanted, generation, &at);
+            for wanted in wanted {
+                set_condition(&mut status.conditions, wanted, generation, &at);
+            }
         };
         edit(&self.claims(), name, Part::Status, self.known_claim(name), set).await?;
         Ok(())
@@ -217,15 +256,53 @@ impl Directives {
         self.events.publish(Happening { about, warning, reason: reason.to_owned(), note });
     }
 
-    fn say_blocked(&self, claim: &str, note: &str) {
+    fn say_blocked(&self, claim: &str, reason: &str, note: &str) {
         let Some(claim) = self.known_claim(claim) else { return };
         self.events.publish(Happening {
             about: reference::<NodeClaim>(&claim.metadata),
             warning: true,
-            reason: "FailedDraining".to_owned(),
+            reason: reason.to_owned(),
             note: note.to_owned(),
         });
     }
+}
+
+/// Takes the condition back with which a quiet node is marked.
+fn not_consolidatable(claim: &mut NodeClaim) {
+    let status = claim.status.get_or_insert_default();
+    status.conditions.retain(|condition| condition.type_ != conditions::CONSOLIDATABLE);
+}
+
+/// The rule by which an eviction is refused; nothing when the API server is merely busy, or fails.
+fn refused_by(error: &kube::Error) -> Option<BlockingRule> {
+    let kube::Error::Api(status) = error else { return None };
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    match status.code {
+        429 if causes.into_iter().any(|cause| cause.reason == BUDGET_CAUSE) => {
+            Some(BlockingRule::Budget)
+        }
+        500 if status.message.contains(TWO_BUDGETS) => Some(BlockingRule::TwoBudgets),
+        _ => None,
+    }
+}
+
+fn way_out(rule: BlockingRule, error: &kube::Error) -> String {
+    let until = match rule {
+        BlockingRule::TwoBudgets => {
+            "no pod with two PodDisruptionBudgets is ever evicted: change the selector of one of \
+             them, or the node stays"
+        }
+        BlockingRule::Unspecified
+        | BlockingRule::DoNotDisrupt
+        | BlockingRule::Budget
+        | BlockingRule::Stuck
+        | BlockingRule::VolumeAttached
+        | BlockingRule::Unreadable => {
+            "the node stays until its PodDisruptionBudget allows the eviction, or"
+        }
+    };
+    let text = if let kube::Error::Api(status) = error { &status.message } else { "" };
+    format!("{text}; {until} until the claim's terminationGracePeriod ends")
 }
 
 /// Only this pod, not one that has taken its name.

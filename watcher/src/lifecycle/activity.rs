@@ -1,22 +1,28 @@
 //! The clock of consolidation, and the end of a claim's trace.
 //!
 //! Invariant: the time of the last pod event lives in the claim's status, so a restart forgets
-//! nothing; it is written at most once in a few seconds for each claim.
+//! nothing; it is written at most once in a few seconds for each claim. The condition
+//! Consolidatable follows it late, and goes with the next write: only people look at it.
 
 use std::collections::BTreeMap;
 
 use kube::ResourceExt as _;
+use longshore_proto::time::duration_ms;
 use longshore_proto::types::v1::PodPhase;
 
 use super::Step;
+use crate::api::NodeClaim;
 use crate::api::keys::conditions;
 use crate::counters::Places;
 use crate::index::Index;
-use crate::project::claim::condition;
+use crate::project::claim::{condition, pool_of};
 
 /// Least time between two writes for one claim, in milliseconds: below any sensible
 /// consolidateAfter, far above what one rollout needs.
 const WRITE_EVERY_MS: i64 = 5_000;
+/// How much longer than consolidateAfter a node is quiet before its claim says so, in milliseconds:
+/// in a burst that would be a write a node for what is over in a minute.
+const CALM_MS: i64 = 5 * 60_000;
 
 /// What activity calls for.
 #[must_use]
@@ -29,12 +35,47 @@ pub fn steps(index: &Index, now_ms: i64) -> Vec<Step> {
         let initialized = condition(&status.conditions, conditions::INITIALIZED);
         let last = status.last_pod_event_time.as_ref().into_iter().chain(initialized).max();
         let due = last.is_none_or(|last| now_ms - last.0.as_millisecond() >= WRITE_EVERY_MS);
-        if let Some(at_ms) = index.touched_ms(node).filter(|_| due) {
+        let touched_ms = index.touched_ms(node);
+        if let Some(at_ms) = touched_ms.filter(|_| due) {
             steps.push(Step::Touch { claim: claim.name_any(), node: node.to_owned(), at_ms });
         }
+        let last_ms = last.map(|last| last.0.as_millisecond());
+        let last_ms = last_ms.filter(|_| initialized.is_some() && touched_ms.is_none());
+        steps.extend(consolidatable(index, claim, last_ms, now_ms));
     }
     steps.extend(index.planned_claims().filter_map(|claim| running(index, claim)));
     steps
+}
+
+/// The condition Consolidatable, where a claim has another; `last_ms` is when pods last came or
+/// left, none when they just did.
+fn consolidatable(
+    index: &Index,
+    claim: &NodeClaim,
+    last_ms: Option<i64>,
+    now_ms: i64,
+) -> Option<Step> {
+    let status = claim.status.as_ref()?;
+    let said = condition(&status.conditions, conditions::CONSOLIDATABLE).is_some();
+    let going = claim.metadata.deletion_timestamp.is_some();
+    let quiet_ms =
+        last_ms.zip(after_ms(index, claim)).map(|(last_ms, after_ms)| last_ms + after_ms);
+    let holds = match quiet_ms {
+        // Until the next write of its clock it stays as it is.
+        None if last_ms.is_none() => return None,
+        None => false,
+        Some(quiet_ms) if said => quiet_ms <= now_ms,
+        Some(quiet_ms) => quiet_ms + CALM_MS <= now_ms,
+    };
+    let differs = holds != said && !going;
+    differs.then(|| Step::SetConsolidatable { claim: claim.name_any(), holds })
+}
+
+/// How long a node of the claim's pool must be quiet, in milliseconds; none where it is never
+/// consolidated.
+fn after_ms(index: &Index, claim: &NodeClaim) -> Option<i64> {
+    let pool = index.pool_row(pool_of(claim.labels()))?;
+    pool.disruption.as_ref()?.consolidate_after.as_ref().map(duration_ms)
 }
 
 /// The pods of a claim all run; those that are gone meanwhile are not waited for. Counted are the

@@ -1,9 +1,12 @@
 //! Draining: which pods must leave a node, in which order, and by when.
 //!
 //! Invariant: only ever through the eviction API while there is time, so that budgets hold; past
-//! the claim's deadline by deletion. Static pods, pods of DaemonSets and pods that tolerate the
-//! taint of a disrupted node stay. A node is not drained while a pod, or the node itself, is there
-//! and cannot be read: it is told to people (`report.rs`), and waited for.
+//! the claim's deadline by deletion. Static pods and pods that tolerate the taint of a disrupted
+//! node stay. A node is not drained while a pod, or the node itself, is there and cannot be read: it
+//! is told to people (`report.rs`), and waited for. What keeps a node is known (`blockers.rs`).
+
+mod blockers;
+mod volumes;
 
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::jiff::Timestamp;
@@ -17,12 +20,18 @@ use crate::api::keys::conditions;
 use crate::index::pods::{PodEntry, PodFacts};
 use crate::index::{Index, Now};
 use crate::names;
-use crate::project::claim::condition;
+use crate::project::claim::{condition, is_drained};
+use crate::project::node::is_ready;
+use blockers::Blockers;
+pub use volumes::Volumes;
 
 /// A pod this long past its end is stuck, and no longer waited for, in milliseconds.
 const STUCK_AFTER_MS: i64 = 60_000;
 /// Most by which the clocks of two hosts are taken to differ, in milliseconds.
 const SKEW_MAX_MS: i64 = 10 * 60 * 1000;
+/// Least time from the moment a node begins to go until its instance is ended, in milliseconds; as
+/// long as the peer's.
+const DRAIN_MIN_MS: i64 = 5_000;
 /// Least grace of a pod that is deleted because time is up, in seconds.
 const FORCED_GRACE_MIN_SECONDS: i64 = 1;
 
@@ -51,20 +60,27 @@ fn deleted_node(index: &Index, node: &Node) -> Option<Step> {
 }
 
 fn drain(index: &Index, claim: &NodeClaim, now: Now) -> Vec<Step> {
+    let mut blockers = Blockers::of(claim);
+    let mut steps = if claim.status.as_ref().is_some_and(is_drained) {
+        Vec::new()
+    } else {
+        go_on(index, claim, now, &mut blockers)
+    };
+    steps.extend(blockers.told(index, now.wall_ms));
+    steps
+}
+
+/// The next steps of a drain that is not over; what keeps it goes to `blockers`.
+fn go_on(index: &Index, claim: &NodeClaim, now: Now, blockers: &mut Blockers<'_>) -> Vec<Step> {
     let name = claim.name_any();
-    let status = claim.status.as_ref();
-    let drained = status.is_some_and(|s| condition(&s.conditions, conditions::DRAINED).is_some());
-    if drained {
-        return Vec::new();
-    }
     let Some(node) = index.node_of(claim) else {
-        let node = status.and_then(|status| status.node_name.as_deref());
+        let node = claim.status.as_ref().and_then(|status| status.node_name.as_deref());
         let hidden = index.hides_node(node.unwrap_or_default()) && !planted::is("S3a");
-        return vec![if hidden {
-            unreadable(name, node.unwrap_or("of the claim"))
-        } else {
-            mark_drained(name)
-        }];
+        if hidden {
+            blockers.unreadable(&format!("Node/{}", node.unwrap_or("of the claim")));
+            return Vec::new();
+        }
+        return vec![Step::MarkDrained { claim: name, volumes: Volumes::Detached }];
     };
     let mut steps = Vec::new();
     let deadline_ms = deadline(claim);
@@ -77,31 +93,36 @@ fn drain(index: &Index, claim: &NodeClaim, now: Now) -> Vec<Step> {
         steps.push(Step::Cordon { node: node.name_any() });
         return steps;
     }
-    let waiting: Vec<_> =
-        index.pods_on(&node.name_any()).filter(|pod| must_leave(pod, now)).collect();
+    let node_name = node.name_any();
+    let waiting: Vec<_> = index.pods_on(&node_name).filter(|pod| must_leave(pod, now)).collect();
+    let end_ms = deadline_ms.map(|deadline_ms| believed(index, claim, deadline_ms, now));
     if waiting.is_empty() {
-        let hidden = index.hidden_pod(&node.name_any()).filter(|_| !planted::is("S3a"));
-        steps.push(match hidden {
-            Some((namespace, pod)) => unreadable(name, &format!("{namespace}/{pod}")),
-            None => mark_drained(name),
-        });
+        if let Some((namespace, pod)) = index.hidden_pod(&node_name).filter(|_| !planted::is("S3a"))
+        {
+            blockers.unreadable(&format!("Pod/{namespace}/{pod}"));
+        } else if !serves(index, claim, node, now) {
+            let over = end_ms.is_some_and(|end_ms| end_ms <= now.wall_ms);
+            let late = over || volumes::are_late(index, claim, now);
+            // Only a kubelet that works takes volumes off.
+            let attached = volumes::awaited(index, &node_name, now).filter(|_| is_ready(node));
+            let attached: Vec<_> = attached.collect();
+            steps.extend(volumes::step(claim, &attached, late));
+            blockers.of_volumes(attached.iter().filter(|_| !late));
+        }
         return steps;
     }
-    let end_ms = deadline_ms.map(|deadline_ms| believed(index, claim, deadline_ms, now));
     steps.extend(departures(&name, &waiting, end_ms, now.wall_ms));
+    blockers.of_pods(index, &waiting, now);
     steps
 }
 
-const fn mark_drained(claim: String) -> Step {
-    Step::MarkDrained { claim }
-}
-
-/// What cannot be read may be a pod on the node, or the node with all its pods.
-fn unreadable(claim: String, object: &str) -> Step {
-    let note = format!(
-        "{object} cannot be read, so it is not known whether pods are left on the node; mend or delete it"
-    );
-    Step::Blocked { claim, object: object.to_owned(), note }
+/// True while load balancers may still send traffic through the node: they take a moment to see
+/// that it is closed, and one sends to nodes that have no pod of the service, too.
+fn serves(index: &Index, claim: &NodeClaim, node: &Node, now: Now) -> bool {
+    let status = claim.status.as_ref();
+    let served = status.and_then(|it| condition(&it.conditions, conditions::INITIALIZED)).is_some();
+    let closed_ms = index.going_since_ms(&claim.name_any()).unwrap_or(now.steady_ms);
+    served && is_ready(node) && now.steady_ms - closed_ms < DRAIN_MIN_MS
 }
 
 /// When the drain of a claim ends at the latest, in milliseconds since the epoch.
@@ -135,24 +156,40 @@ fn is_cordoned(node: &Node) -> bool {
         && node.labels().contains_key(names::EXCLUDE_FROM_LOAD_BALANCERS)
 }
 
-/// True for a pod that a drain moves.
+/// True for a pod that a drain ends.
 #[must_use]
 pub fn must_leave(pod: &PodEntry, now: Now) -> bool {
     let facts = &pod.facts;
-    !facts.mirror && !facts.daemon && !facts.tolerates_disruption && !is_stuck(facts, now)
+    !facts.mirror && !facts.tolerates_disruption && !is_stuck(facts, now)
 }
 
-/// True long after a pod should have ended: by the API server's clock, and by what was seen of it
-/// here, because the two clocks may differ by minutes.
+/// True for a pod that a drain moves: one that goes on elsewhere.
+#[must_use]
+pub fn moves(pod: &PodEntry, now: Now) -> bool {
+    must_leave(pod, now) && !pod.facts.daemon
+}
+
+/// True long after a pod should have ended.
 fn is_stuck(facts: &PodFacts, now: Now) -> bool {
-    let late = facts.delete_by_ms.is_some_and(|by_ms| now.wall_ms > by_ms + STUCK_AFTER_MS);
-    let least_ms = STUCK_AFTER_MS + facts.grace_seconds.saturating_mul(1000).clamp(0, SKEW_MAX_MS);
+    is_late(facts, STUCK_AFTER_MS, now)
+}
+
+/// True when a pod should have ended so many milliseconds ago: by the API server's clock, and by
+/// what was seen of it here, because the two clocks may differ by minutes.
+fn is_late(facts: &PodFacts, by_ms: i64, now: Now) -> bool {
+    let late = facts.delete_by_ms.is_some_and(|end_ms| now.wall_ms > end_ms + by_ms);
+    let least_ms = by_ms + facts.grace_seconds.saturating_mul(1000).clamp(0, SKEW_MAX_MS);
     let seen = facts.deleting_since_ms.is_some_and(|since_ms| now.steady_ms - since_ms > least_ms);
     late && (seen || planted::is("S23a"))
 }
 
-/// Steps for pods that must leave: those whose time is up at once, of the others the critical ones
-/// last.
+/// Pods leave in this order: those of DaemonSets last, because the others live by what they do; of
+/// each, the critical ones after the others.
+const fn tier(facts: &PodFacts) -> (bool, bool) {
+    (facts.daemon, facts.critical)
+}
+
+/// Steps for pods that must leave: those whose time is up at once, of the others the first tier.
 fn departures(
     claim: &str,
     waiting: &[&PodEntry],
@@ -160,27 +197,14 @@ fn departures(
     now_ms: i64,
 ) -> Vec<Step> {
     let mut steps = Vec::new();
-    let tier_is_critical = waiting.iter().all(|pod| pod.facts.critical);
+    let first = waiting.iter().map(|pod| tier(&pod.facts)).min();
     for pod in waiting {
         if let Some(grace_seconds) = deadline_ms.and_then(|d| forced(pod, d, now_ms)) {
             steps.push(Step::ForceDelete { pod: Box::new(pod.row.clone()), grace_seconds });
-            continue;
+        } else if !pod.row.deleting && Some(tier(&pod.facts)) == first && !is_protected(pod, now_ms)
+        {
+            steps.push(Step::Evict { pod: Box::new(pod.row.clone()), claim: claim.to_owned() });
         }
-        if pod.row.deleting || pod.facts.critical != tier_is_critical {
-            continue;
-        }
-        steps.push(if is_protected(pod, now_ms) {
-            let pod = format!("{}/{}", pod.row.namespace, pod.row.name);
-            let note = format!(
-                "pod {pod} refuses eviction by its annotation {} or {}; remove that, or wait until the \
-                 pod ends",
-                names::DO_NOT_DISRUPT,
-                names::DO_NOT_EVICT
-            );
-            Step::Blocked { claim: claim.to_owned(), object: pod, note }
-        } else {
-            Step::Evict { pod: Box::new(pod.row.clone()), claim: claim.to_owned() }
-        });
     }
     steps
 }

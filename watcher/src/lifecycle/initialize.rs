@@ -53,7 +53,8 @@ fn pending(claim: &NodeClaim, reason: &'static str, message: String) -> Option<S
     let conditions = claim.status.iter().flat_map(|status| &status.conditions);
     let mut said = conditions.filter(|c| c.type_ == conditions::INITIALIZED);
     let known = said.any(|c| c.reason == reason && c.message == message);
-    (!known).then(|| Step::Await { claim: claim.name_any(), reason, message })
+    let kind = conditions::INITIALIZED;
+    (!known).then(|| Step::Await { claim: claim.name_any(), kind, reason, message })
 }
 
 /// True when a node takes pods as soon as it is opened.

@@ -88,6 +88,7 @@ impl Directives {
             | Source::NodeClaim
             | Source::Node
             | Source::CSINode
+            | Source::VolumeAttachment
             | Source::DaemonSet
             | Source::PodDisruptionBudget
             | Source::CapacityBuffer

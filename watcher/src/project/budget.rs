@@ -28,7 +28,17 @@ pub fn disruption_budget(budget: &PodDisruptionBudget) -> Result<DisruptionBudge
         selector,
         disruptions_allowed: budget.status.as_ref().map_or(0, |s| s.disruptions_allowed),
         fully_blocking,
+        lets_unready_go: lets_unready_go(budget),
     })
+}
+
+/// True when the eviction API lets pods go that run and are not ready.
+fn lets_unready_go(budget: &PodDisruptionBudget) -> bool {
+    let policy = budget.spec.as_ref().and_then(|it| it.unhealthy_pod_eviction_policy.as_deref());
+    let healthy = budget.status.as_ref().is_some_and(|status| {
+        status.desired_healthy > 0 && status.current_healthy >= status.desired_healthy
+    });
+    policy == Some("AlwaysAllow") || healthy
 }
 
 fn is(value: &IntOrString, count: i32, percentage: &str) -> bool {

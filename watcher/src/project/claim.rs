@@ -14,7 +14,7 @@ use super::fault::{Fault, FieldResult};
 use super::quantity::{Rounding, resources};
 use super::{duration, pool, requirement};
 use crate::api::keys::conditions;
-use crate::api::{NodeClaim, ResourceList};
+use crate::api::{NodeClaim, NodeClaimStatus, ResourceList};
 use crate::names;
 
 /// A claim.
@@ -36,6 +36,7 @@ fn read(claim: &NodeClaim) -> FieldResult<wire::NodeClaim> {
     let since = |kind: &str| condition(&status.conditions, kind).map(duration::timestamp);
     let launched = condition(&status.conditions, conditions::LAUNCHED).is_some();
     let drifted = holding(&status.conditions, conditions::DRIFTED);
+    let drained = is_drained(&status);
     Ok(wire::NodeClaim {
         name: meta.name.clone().unwrap_or_default(),
         uid: meta.uid.clone().unwrap_or_default(),
@@ -59,7 +60,7 @@ fn read(claim: &NodeClaim) -> FieldResult<wire::NodeClaim> {
         initialize_time: since(conditions::INITIALIZED),
         last_pod_event_time: status.last_pod_event_time.as_ref().map(duration::timestamp),
         deleting: meta.deletion_timestamp.is_some(),
-        drained: condition(&status.conditions, conditions::DRAINED).is_some(),
+        drained,
         replaced_by: list(&note(names::REPLACED_BY)),
         replacement: note(names::REPLACEMENT) == "true",
         disruption_reason: note(names::DISRUPTION_REASON),
@@ -73,7 +74,16 @@ fn read(claim: &NodeClaim) -> FieldResult<wire::NodeClaim> {
         drift_hash: note(names::DRIFT_HASH),
         image_id: status.image_id.unwrap_or_default(),
         drift_reason: drifted.map(|drifted| drifted.reason.clone()).unwrap_or_default(),
+        blockers: Vec::new(),
     })
+}
+
+/// True once a drain is over: no pod is left, and what becomes of the volumes is decided.
+#[must_use]
+pub fn is_drained(status: &NodeClaimStatus) -> bool {
+    let decided = |c: &Condition| c.type_ == conditions::VOLUMES_DETACHED && c.status != "Unknown";
+    condition(&status.conditions, conditions::DRAINED).is_some()
+        && status.conditions.iter().any(decided)
 }
 
 /// Since when a condition is true; nothing when it is not.

@@ -17,6 +17,8 @@ use crate::names;
 
 /// Annotation of static pods.
 const MIRROR: &str = "kubernetes.io/config.mirror";
+/// Why a container waits that is only about to start.
+const STARTING: [&str; 2] = ["ContainerCreating", "PodInitializing"];
 
 /// A pod as the wire has it.
 #[derive(Clone, Debug, PartialEq)]
@@ -125,7 +127,25 @@ fn row(pod: &Pod, shape_id: &str) -> wire::Pod {
         deletion_cost: annotation(pod, names::POD_DELETION_COST)
             .and_then(|c| c.parse().ok())
             .unwrap_or(0),
+        failing: is_failing(pod),
     }
+}
+
+/// True for a pod on a node that runs, is not ready, and has been started again, or of which a
+/// container cannot be started.
+fn is_failing(pod: &Pod) -> bool {
+    let Some(status) = &pod.status else { return false };
+    let condition = |kind: &str| status.conditions.iter().flatten().find(|c| c.type_ == kind);
+    let unready = condition("Ready").is_some_and(|ready| ready.status != "True");
+    let mut containers = status.container_statuses.iter().flatten();
+    let running = status.phase.as_deref() == Some("Running");
+    unready
+        && containers.any(|container| {
+            let waiting = container.state.as_ref().and_then(|state| state.waiting.as_ref());
+            let reason = waiting.and_then(|waiting| waiting.reason.as_deref());
+            let failed = reason.is_some_and(|reason| !STARTING.contains(&reason));
+            if running { container.restart_count > 0 } else { failed }
+        })
 }
 
 fn annotation<'a>(pod: &'a Pod, key: &str) -> Option<&'a str> {

@@ -6,12 +6,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PodSpec};
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, PodSpec, Volume};
 use longshore_proto::types::v1::{Operator, Requirement, RequirementTerm};
 
 use super::attachments::{self, Attachments};
 use super::requirement;
-use super::surroundings::{Surroundings, VolumeClaim};
+use super::surroundings::{NamespacedName, Surroundings, VolumeClaim};
 
 /// Most alternatives kept when several volumes multiply.
 const ALTERNATIVES_MAX: usize = 64;
@@ -34,6 +34,26 @@ pub fn has_claims(spec: &PodSpec) -> bool {
     volumes.any(|v| v.persistent_volume_claim.is_some() || v.ephemeral.is_some())
 }
 
+/// The volume claims of a pod, as namespace and name.
+pub fn claim_names(pod: &Pod) -> impl Iterator<Item = NamespacedName> + use<'_> {
+    let namespace = pod.metadata.namespace.clone().unwrap_or_default();
+    let name = pod.metadata.name.as_deref().unwrap_or_default();
+    let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
+    volumes.filter_map(move |volume| {
+        let claim = match (&volume.persistent_volume_claim, &volume.ephemeral) {
+            (Some(source), _) => source.claim_name.clone(),
+            (None, Some(_)) => ephemeral_claim(name, volume),
+            (None, None) => return None,
+        };
+        Some((namespace.clone(), claim))
+    })
+}
+
+/// The claim that is made for an ephemeral volume of a pod.
+fn ephemeral_claim(pod: &str, volume: &Volume) -> String {
+    format!("{pod}-{}", volume.name)
+}
+
 /// Demand of the volumes of a pod called `pod`, which names its ephemeral claims. A claim that
 /// several volumes of the pod name is one volume.
 #[must_use]
@@ -47,7 +67,7 @@ pub fn demand(namespace: &str, pod: &str, spec: &PodSpec, around: &Surroundings)
             }
             claim_demand(namespace, &source.claim_name, around)
         } else if let Some(source) = &volume.ephemeral {
-            let name = format!("{pod}-{}", volume.name);
+            let name = ephemeral_claim(pod, volume);
             let template = source.volume_claim_template.as_ref();
             let class = template.and_then(|t| t.spec.storage_class_name.as_deref());
             match around.claims.get(&(namespace.to_owned(), name.clone())) {

@@ -223,7 +223,8 @@ fn evictions(input: &PlanInput, gone: &[(&NodeName, usize)], findings: &mut Find
         let mut taken = 0;
         for (node, at) in gone {
             let covered = evicted(input, node).into_iter().filter(|pod| {
-                input.world.shapes.get(&pod.shape).is_some_and(|shape| budget.covers(shape))
+                let shape = input.world.shapes.get(&pod.shape);
+                shape.is_some_and(|shape| budget.covers(shape)) && budget.minds(pod)
             });
             let count = i64::try_from(covered.count()).unwrap_or(i64::MAX);
             // The first node may drain pod by pod; a further one needs what is left.

@@ -4,16 +4,18 @@
 //! must allow an eviction for each node that holds covered pods, unless the node must go and its
 //! drain is bounded; what one node takes is not given twice.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::disrupt::candidate::Candidate;
 use crate::model::Model;
 use crate::vocabulary::ids::PoolName;
 use crate::vocabulary::pool::DisruptionReason;
+use crate::world::budget::DisruptionBudget;
+use crate::world::pod::Pod;
 
 /// What may still be disturbed.
 #[derive(Debug)]
-pub(crate) struct Allowance {
+pub(crate) struct Allowance<'a> {
     /// Nodes of each pool: all that count, and those disturbed already.
     nodes: BTreeMap<PoolName, Count>,
     /// Drifted nodes that may still go of each pool whose rollout has not proven itself.
@@ -22,6 +24,8 @@ pub(crate) struct Allowance {
     evictions: Vec<i64>,
     /// Budgets that cover each shape.
     cover: Vec<Vec<usize>>,
+    /// Disruption budgets, in order of key.
+    budgets: Vec<&'a DisruptionBudget>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,9 +34,9 @@ struct Count {
     disturbed: i64,
 }
 
-impl Allowance {
+impl<'a> Allowance<'a> {
     /// Counts what is disturbed before the plan.
-    pub(crate) fn new(model: &Model<'_>) -> Self {
+    pub(crate) fn new(model: &Model<'a>) -> Self {
         let mut nodes: BTreeMap<PoolName, Count> = BTreeMap::new();
         for existing in &model.existing_nodes {
             let (Some(node), Some(claim)) = (existing.node, &existing.claim) else { continue };
@@ -42,7 +46,7 @@ impl Allowance {
                 count.disturbed += i64::from(existing.leaving || !node.ready);
             }
         }
-        let budgets: Vec<_> = model.input.world.budgets.values().collect();
+        let budgets: Vec<&'a DisruptionBudget> = model.input.world.budgets.values().collect();
         let covers = |shape: &&crate::world::shape::PodShape| {
             (0..budgets.len()).filter(|index| budgets[*index].covers(shape)).collect()
         };
@@ -56,6 +60,7 @@ impl Allowance {
             canaries: canaries.collect(),
             evictions: budgets.iter().map(|budget| budget.disruptions_allowed).collect(),
             cover: model.shapes.iter().map(covers).collect(),
+            budgets,
         }
     }
 
@@ -71,15 +76,48 @@ impl Allowance {
             *pools.entry(&candidate.pool.name).or_default() += 1;
         }
         let nodes = pools.iter().all(|(pool, more)| {
-            let count = self.nodes.get(*pool).copied().unwrap_or_default();
-            let rules = model.input.world.pools.get(*pool).map(|pool| &pool.disruption);
-            let allowed = rules.and_then(|rules| rules.allowed(reason, count.total));
-            let canaries = self.canaries.get(*pool).filter(|_| reason == DisruptionReason::Drifted);
-            allowed.is_none_or(|allowed| count.disturbed + more <= allowed)
-                && canaries.is_none_or(|left| more <= left)
+            let (disturbed, allowed) = self.of_pool(model, pool, reason);
+            let drifts = reason == DisruptionReason::Drifted;
+            let canaries = self.canaries_left(pool).filter(|_| drifts);
+            allowed.is_none_or(|allowed| disturbed + more <= allowed)
+                && canaries.is_none_or(|left| *more <= left)
         });
         let kept = gone.iter().copied().filter(|candidate| !candidate.overrides(reason));
         nodes && self.admits_evictions(&kept.collect::<Vec<_>>())
+    }
+
+    /// Nodes of a pool that are disturbed, and how many may be for a reason; none without a bound.
+    pub(crate) fn of_pool(
+        &self,
+        model: &Model<'_>,
+        pool: &PoolName,
+        reason: DisruptionReason,
+    ) -> (i64, Option<i64>) {
+        let count = self.nodes.get(pool).copied().unwrap_or_default();
+        let rules = model.input.world.pools.get(pool).map(|pool| &pool.disruption);
+        (count.disturbed, rules.and_then(|rules| rules.allowed(reason, count.total)))
+    }
+
+    /// Drifted nodes of a pool that may still go while its rollout has not proven itself; none when
+    /// it need not.
+    pub(crate) fn canaries_left(&self, pool: &PoolName) -> Option<i64> {
+        self.canaries.get(pool).copied()
+    }
+
+    /// Disruption budgets that cover a shape, by their place in order of key.
+    pub(crate) fn cover(&self, shape: usize) -> &[usize] {
+        &self.cover[shape]
+    }
+
+    /// Disruption budgets that must allow the eviction of a pod.
+    pub(crate) fn minding(&self, shape: usize, pod: &Pod) -> Vec<usize> {
+        let cover = self.cover[shape].iter().copied();
+        cover.filter(|budget| self.budgets[*budget].minds(pod)).collect()
+    }
+
+    /// Evictions that a disruption budget still allows.
+    pub(crate) fn evictions_left(&self, budget: usize) -> i64 {
+        self.evictions[budget]
     }
 
     /// Draws on the budgets.
@@ -91,9 +129,9 @@ impl Allowance {
             {
                 *left -= 1;
             }
-            for (shape, _) in &candidate.pods {
-                for budget in &self.cover[*shape] {
-                    self.evictions[*budget] -= 1;
+            for (shape, pod) in &candidate.pods {
+                for budget in self.minding(*shape, pod) {
+                    self.evictions[budget] -= 1;
                 }
             }
         }
@@ -104,12 +142,12 @@ impl Allowance {
     fn admits_evictions(&self, gone: &[&Candidate<'_>]) -> bool {
         let mut left = self.evictions.clone();
         gone.iter().all(|candidate| {
-            let shapes = candidate.pods.iter().map(|(shape, _)| *shape);
-            let single = shapes.clone().all(|shape| self.cover[shape].len() <= 1);
-            let budgets: BTreeSet<usize> =
-                shapes.clone().flat_map(|shape| self.cover[shape].iter().copied()).collect();
-            let allowed = budgets.iter().all(|budget| left[*budget] > 0);
-            shapes.for_each(|shape| self.cover[shape].iter().for_each(|b| left[*b] -= 1));
+            let pods = candidate.pods.iter();
+            let single = pods.clone().all(|(shape, _)| self.cover[*shape].len() <= 1);
+            let minding = pods.flat_map(|(shape, pod)| self.minding(*shape, pod));
+            let minding: Vec<usize> = minding.collect();
+            let allowed = minding.iter().all(|budget| left[*budget] > 0);
+            minding.iter().for_each(|budget| left[*budget] -= 1);
             single && allowed
         })
     }

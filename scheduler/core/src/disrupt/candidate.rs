@@ -144,6 +144,18 @@ impl Candidate<'_> {
         self.has_rested(PAYBACK_MAX_MS)
     }
 
+    /// How long from now until it may be consolidated, in milliseconds; none when it never may.
+    pub(crate) fn quiet_in_ms(&self) -> Option<i64> {
+        Some(self.ripe_ms.or(self.quiet_ms)? - self.now_ms)
+    }
+
+    /// How long from now until its pods have been where they are for as long as any wait, in
+    /// milliseconds; none when they need not be.
+    pub(crate) fn pays_in_ms(&self) -> Option<i64> {
+        let known = self.placed_ms > i64::MIN;
+        known.then(|| self.placed_ms.saturating_add(PAYBACK_MAX_MS) - self.now_ms)
+    }
+
     const fn has_rested(&self, wait_ms: i64) -> bool {
         self.placed_ms.saturating_add(wait_ms) <= self.now_ms
     }

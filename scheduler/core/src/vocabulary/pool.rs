@@ -137,6 +137,21 @@ pub enum DisruptionReason {
     Excess,
 }
 
+impl DisruptionReason {
+    /// Its name, as claims and people have it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Empty => "Empty",
+            Self::Underutilized => "Underutilized",
+            Self::Drifted => "Drifted",
+            Self::Expired => "Expired",
+            Self::Interrupted => "Interrupted",
+            Self::Excess => "Excess",
+        }
+    }
+}
+
 impl BudgetNodes {
     /// Nodes allowed among `total`.
     #[must_use]

@@ -4,6 +4,7 @@
 
 use crate::vocabulary::ids::{ObjectKey, ShapeId};
 use crate::vocabulary::requirements::selector::LabelSelector;
+use crate::world::pod::{Pod, PodPhase};
 use crate::world::shape::PodShape;
 
 /// A DaemonSet: its pod's requests weigh on every node it would run on.
@@ -26,6 +27,8 @@ pub struct DisruptionBudget {
     pub disruptions_allowed: i64,
     /// True when it can never allow one (maxUnavailable 0 or minAvailable 100 %).
     pub fully_blocking: bool,
+    /// True when it lets pods go that run and are not ready.
+    pub lets_unready_go: bool,
 }
 
 impl DisruptionBudget {
@@ -34,5 +37,12 @@ impl DisruptionBudget {
     pub fn covers(&self, shape: &PodShape) -> bool {
         self.key.namespace == shape.namespace
             && self.selector.as_ref().is_some_and(|selector| selector.selects(&shape.labels))
+    }
+
+    /// True when it must allow the eviction of a pod that it covers: of one that cannot even start
+    /// nobody asks, of one that runs and is not ready it may have been told not to mind.
+    #[must_use]
+    pub fn minds(&self, pod: &Pod) -> bool {
+        !pod.failing || (pod.phase == PodPhase::Running && !self.lets_unready_go)
     }
 }

@@ -32,6 +32,8 @@ pub struct Pod {
     pub do_not_disrupt: DoNotDisrupt,
     /// `controller.kubernetes.io/pod-deletion-cost`; 0 when absent.
     pub deletion_cost: i32,
+    /// True when it fails: it runs and is not ready after a restart, or it cannot be started.
+    pub failing: bool,
 }
 
 /// Phase of a pod's life.

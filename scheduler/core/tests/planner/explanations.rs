@@ -8,9 +8,12 @@ use std::path::Path;
 
 use expect_test::expect_file;
 use longshore_core::answer::{Candidate, Plan, Target};
-use longshore_core::explain::{Asked, By, Choice, OneMore, choices, one_more};
+use longshore_core::explain::{
+    Asked, By, Choice, Fate, NodeAnswer, OneMore, choices, explain_nodes, one_more,
+};
 use longshore_core::ids::ShapeId;
 use longshore_core::plan;
+use longshore_core::pool::DisruptionReason;
 use longshore_core::question::PlanInput;
 
 use super::render::dollars;
@@ -18,6 +21,8 @@ use super::scenario;
 
 /// Divides a world from what is asked of it: `=== ask web db`.
 const DIVIDER: &str = "=== ask ";
+/// Asks what becomes of every node.
+const NODES: &str = "nodes";
 
 fn folder(name: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name)
@@ -88,14 +93,45 @@ fn every_page_says_why() {
         let input = read.input(0..read.changes.len());
         let answer = plan(&input);
         let mut text = format!("{world}{DIVIDER}{asked}\n");
-        for name in asked.split(' ') {
+        for name in asked.split(' ').filter(|name| *name != NODES) {
             let shape = ShapeId::new(name);
             writeln!(text, "--- {name}").unwrap();
             let found = choices(&input, &answer, Asked::Shape(&shape));
             found.iter().for_each(|choice| write_choice(&mut text, choice));
             one_more(&input, &answer, &shape).iter().for_each(|more| write_more(&mut text, more));
         }
+        if asked == NODES {
+            explain_nodes(&input, &answer).iter().for_each(|node| write_node(&mut text, node));
+        }
         expect_file![path].assert_eq(&text);
+    }
+}
+
+fn write_node(text: &mut String, answer: &NodeAnswer) {
+    let fate = match answer.fate {
+        Fate::Leaving(reason) => format!("leaving {}", reason.map_or("", DisruptionReason::name)),
+        Fate::Goes(reason) => format!("goes {}", reason.name()),
+        Fate::MustGo(reason) => format!("must go {}", reason.name()),
+        Fate::Stays => "stays".to_owned(),
+    };
+    writeln!(text, "--- {} {fate}", answer.node).unwrap();
+    for hold in &answer.holds {
+        writeln!(text, "{} {}: {}", hold.rule.code(), hold.subject, hold.rule).unwrap();
+    }
+}
+
+/// What keeps nodes is said of all scenarios, and never of one that goes.
+#[test]
+fn every_node_of_all_scenarios_goes_or_is_kept() {
+    for (path, text) in texts("scenarios") {
+        let world = text.split("=== plan").next().unwrap();
+        let read = scenario::read(world);
+        let input = read.input(0..read.changes.len());
+        let answer = plan(&input);
+        for node in explain_nodes(&input, &answer) {
+            let goes = matches!(node.fate, Fate::Goes(_) | Fate::Leaving(_));
+            assert_eq!(goes, node.holds.is_empty(), "{}: {node:?}", path.display());
+        }
     }
 }
 

@@ -200,6 +200,7 @@ impl Scenario {
                 }
                 "untried" => template.unschedulable = value != "yes",
                 "deleting" => template.deleting = value == "yes",
+                "failing" => template.failing = value == "yes",
                 "created" => template.created_ms = millis(value),
                 "preempting" => {
                     template.nominated_node = Some(value.into());
@@ -334,6 +335,7 @@ impl Scenario {
                 "app" => budget.selector = Some(LabelSelector::label("app", value)),
                 "allowed" => budget.disruptions_allowed = value.parse().unwrap(),
                 "blocking" => budget.fully_blocking = value == "yes",
+                "unready" => budget.lets_unready_go = value == "go",
                 _ => panic!("pdb: unknown {property}"),
             }
         }

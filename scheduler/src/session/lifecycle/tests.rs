@@ -254,6 +254,15 @@ fn interruptions_and_vanished_instances_end_the_claim() {
     };
     assert_eq!(announced(InterruptionKind::Spot).as_deref(), Some("delete Interrupted"));
     assert_eq!(announced(InterruptionKind::Rebalance), None);
+    let within = |kind| match interrupted(&NodeClaim::default(), kind) {
+        Step::Direct { action, .. } => match *action {
+            Action::DeleteClaim(delete) => delete.drain_within.map(|within| within.seconds),
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(within(InterruptionKind::Spot), Some(110));
+    assert_eq!(within(InterruptionKind::ScheduledChange), None, "there is time");
     let gone = running().instance(InstancePhase::Terminated);
     assert_eq!(gone.only().as_deref(), Some("delete InstanceTerminated"));
 }

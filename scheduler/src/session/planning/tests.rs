@@ -18,6 +18,7 @@ fn proposal(told: &[&str], fit: &[&str]) -> Proposal {
         certain: Vec::new(),
         kept: BTreeMap::new(),
         drift_hashes: BTreeMap::new(),
+        holds: None,
         span: tracing::Span::none(),
     }
 }
@@ -71,7 +72,8 @@ fn what_the_planner_fails_on_is_found_and_the_rest_is_planned() {
     let (input, left_out) = quarantine.applied(input, &mut coming);
     let (plan_id, span) = (String::new(), tracing::Span::none());
     let drift_hashes = BTreeMap::new();
-    let asked = Asked { input, coming, plan_id, span, left_out, drift_hashes };
+    let looks = false;
+    let asked = Asked { input, coming, plan_id, looks, span, left_out, drift_hashes };
     let plan = proposal::propose(asked, poisoned).unwrap().plan;
     let told: Vec<_> =
         plan.unplaced.iter().map(|it| (it.shape.as_str(), it.reason.code())).collect();

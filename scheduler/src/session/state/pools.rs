@@ -36,6 +36,33 @@ impl ClusterState {
         self.health.condition(pool, self.edition(pool))
     }
 
+    /// Why nodes of a pool are tried one at a time: none comes into service; nothing when they do.
+    #[must_use]
+    pub fn failing(&self, pool: &str) -> Option<String> {
+        let failures = self.health.failing(pool, self.edition(pool))?;
+        Some(format!(
+            "the last {failures} nodes did not come into service, so one is tried at a time; see the \
+             Events of its NodeClaims, and mend the NodePool or its node class"
+        ))
+    }
+
+    /// A pool of which no more than one node is bought at a time while they fail: none while one is
+    /// coming.
+    fn held_back(&self, mut pool: NodePool) -> NodePool {
+        let Some(why) = self.failing(pool.name.as_str()) else { return pool };
+        let claims = self.effective.values().filter(|claim| claim.pool == pool.name.as_str());
+        let (there, coming): (Vec<_>, Vec<_>) =
+            claims.partition(|claim| claim.initialize_time.is_some());
+        if coming.iter().any(|claim| !claim.deleting) {
+            pool.not_ready.get_or_insert(why);
+        } else {
+            let one_more = i64::try_from(there.len() + coming.len() + 1).unwrap_or(i64::MAX);
+            let most = pool.limits.entry("nodes".to_owned()).or_insert(one_more);
+            *most = (*most).min(one_more);
+        }
+        pool
+    }
+
     /// Generations of a pool and its node class.
     pub(super) fn edition(&self, pool: &str) -> Edition {
         let Some(pool) = self.pools.get(pool) else { return Edition::default() };
@@ -68,7 +95,8 @@ impl ClusterState {
             let error = match wire::pool::pool(&wire, &supply, now_ms) {
                 Ok(pool) => {
                     let canary = self.rollouts.get(&wire.name).and_then(|rollout| rollout.canary);
-                    self.view.apply(Change::Pool(NodePool { canary, ..pool }));
+                    let pool = self.held_back(NodePool { canary, ..pool });
+                    self.view.apply(Change::Pool(pool));
                     continue;
                 }
                 Err(error) => error,
@@ -79,5 +107,64 @@ impl ClusterState {
                 self.refuse(reference::of(&Kind::NodePool(wire)), error);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use longshore_proto::capacity::v1::region_change;
+    use longshore_proto::capacity::v1::{NodeClassResolution, RegionChange};
+    use longshore_proto::cluster::v1::SetNodeClassStatus;
+    use longshore_proto::types::v1::{NodeClaim, Object, ObjectChange, object_change};
+
+    use super::*;
+
+    fn upsert(kind: Kind) -> ObjectChange {
+        let object = Object { kind: Some(kind) };
+        ObjectChange { change: Some(object_change::Change::Upsert(object)) }
+    }
+
+    fn claim(name: &str, serves: bool) -> Kind {
+        let initialize_time = serves.then(prost_types::Timestamp::default);
+        let (name, pool) = (name.to_owned(), "p".to_owned());
+        Kind::NodeClaim(NodeClaim { name, pool, initialize_time, ..NodeClaim::default() })
+    }
+
+    /// Limit on nodes, and why nothing is bought, where the node class is ready.
+    fn held(state: &mut ClusterState) -> (Option<i64>, Option<String>) {
+        let status = SetNodeClassStatus { node_class: "k/n".to_owned(), ..Default::default() };
+        let resolution = NodeClassResolution {
+            cluster_id: "c".to_owned(),
+            status: Some(status),
+            ready: true,
+            ..Default::default()
+        };
+        let mut region = RegionState::default();
+        let change = Some(region_change::Change::NodeClass(resolution));
+        region.apply(RegionChange { change });
+        state.refresh(&region, 0);
+        let pool = &state.view().world().pools["p"];
+        (pool.limits.get("nodes").copied(), pool.not_ready.clone())
+    }
+
+    #[test]
+    fn nodes_of_a_pool_that_fail_are_tried_one_at_a_time() {
+        let mut state = ClusterState::new("c".to_owned());
+        let (name, node_class) = ("p".to_owned(), "k/n".to_owned());
+        let pool = v1::NodePool { name, node_class, ..Default::default() };
+        let failing: Vec<Kind> = (0..4).map(|at| claim(&format!("bad{at}"), false)).collect();
+        let all = [Kind::NodePool(pool), claim("good", true)].into_iter().chain(failing);
+        state.apply(all.map(upsert).collect(), 0);
+        assert_eq!(held(&mut state), (None, None));
+        for at in 0..4 {
+            assert_eq!(state.failing("p"), None);
+            state.deleting(&format!("bad{at}"), "RegistrationTimeout", 0);
+        }
+        assert_eq!(held(&mut state), (Some(6), None), "one more than there are");
+        state.apply(vec![upsert(claim("next", false))], 0);
+        let (_, why) = held(&mut state);
+        assert!(why.is_some_and(|why| why.starts_with("the last 4 nodes did not come")));
+        state.apply(vec![upsert(claim("next", true))], 0);
+        assert_eq!((held(&mut state), state.failing("p")), ((None, None), None), "it serves");
     }
 }

@@ -225,6 +225,36 @@ fn protection_from_disruption() {
 }
 
 #[test]
+fn a_pod_fails_when_it_was_started_again_or_cannot_be() {
+    let ready = |status: &str| format!("conditions: [{{ type: Ready, status: '{status}' }}]");
+    let waits = |reason: &str| {
+        format!(
+            "containerStatuses: [{{ name: a, image: i, imageID: i, ready: false, restartCount: 0,
+            state: {{ waiting: {{ reason: {reason} }} }} }}]"
+        )
+    };
+    let restarted =
+        "containerStatuses: [{ name: a, image: i, imageID: i, ready: false, restartCount: 2 }]";
+    let table = [
+        (format!("{{ phase: Running, {}, {restarted} }}", ready("False")), true),
+        (format!("{{ phase: Running, {}, {restarted} }}", ready("True")), false),
+        (format!("{{ phase: Running, {}, {} }}", ready("False"), waits("CrashLoopBackOff")), false),
+        (format!("{{ phase: Pending, {}, {} }}", ready("False"), waits("ImagePullBackOff")), true),
+        (
+            format!("{{ phase: Pending, {}, {} }}", ready("False"), waits("ContainerCreating")),
+            false,
+        ),
+        ("{ phase: Pending }".to_owned(), false),
+    ];
+    for (status, expected) in table {
+        let text =
+            format!("{{ metadata: {{ name: p }}, spec: {{ containers: [] }}, status: {status} }}");
+        let row = pod::pod(&read::<Pod>(&text), &Surroundings::default()).unwrap().row;
+        assert_eq!(row.failing, expected, "{status}");
+    }
+}
+
+#[test]
 fn a_daemon_set_and_its_pods_have_one_shape() {
     let set: DaemonSet = read(
         "metadata: { namespace: kube-system, name: cni }

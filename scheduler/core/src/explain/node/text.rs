@@ -1,0 +1,125 @@
+//! Holds in words.
+//!
+//! Invariant: each text says what keeps the node and what would let it go.
+
+use std::fmt;
+
+use super::HoldRule;
+
+impl HoldRule {
+    /// A word for programs, in capitals.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::NotInitialized => "NOT_INITIALIZED",
+            Self::Awaited => "REPLACES_ANOTHER",
+            Self::DoNotDisrupt { .. } => "DO_NOT_DISRUPT",
+            Self::NotPlaceable => "POD_NOT_PLACEABLE",
+            Self::Budget { .. } => "POD_DISRUPTION_BUDGET",
+            Self::TwoBudgets { .. } => "TWO_POD_DISRUPTION_BUDGETS",
+            Self::PoolBudget { .. } => "NODE_POOL_BUDGET",
+            Self::Canary => "CANARY",
+            Self::WhenEmpty { .. } => "CONSOLIDATION_POLICY",
+            Self::Never => "CONSOLIDATE_AFTER_NEVER",
+            Self::Replicas => "REPLICAS",
+            Self::NotQuiet { .. } => "NOT_QUIET",
+            Self::NothingBetter { .. } => "NOTHING_BETTER",
+            Self::Receives => "RECEIVES_PODS",
+            Self::NotInThisPlan => "NOT_IN_THIS_PLAN",
+        }
+    }
+}
+
+impl fmt::Display for HoldRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotInitialized => {
+                f.write_str("it has not taken pods yet; see its condition Initialized")
+            }
+            Self::Awaited => {
+                f.write_str("it takes the place of a node that has not gone; its pods are to come")
+            }
+            Self::DoNotDisrupt { for_ms: None } => f.write_str(
+                "its annotation karpenter.sh/do-not-disrupt; remove it to let the node go",
+            ),
+            Self::DoNotDisrupt { for_ms: Some(for_ms) } => {
+                write!(f, "its annotation karpenter.sh/do-not-disrupt, for {} more", Span(*for_ms))
+            }
+            Self::NotPlaceable => f.write_str(
+                "it could not be placed on another node, as it is; see what explains the pod",
+            ),
+            Self::Budget { pods, never: false } => {
+                write!(f, "it allows no eviction now, and covers {} here", count(*pods, "pod"))
+            }
+            Self::Budget { pods, never: true } => write!(
+                f,
+                "it can never allow an eviction, and covers {} here; raise maxUnavailable or lower \
+                 minAvailable",
+                count(*pods, "pod")
+            ),
+            Self::TwoBudgets { budgets } => {
+                let names: Vec<String> = budgets.iter().map(ToString::to_string).collect();
+                let names = names.join(" and ");
+                write!(f, "PodDisruptionBudgets {names} cover it, and then it is never evicted")
+            }
+            Self::PoolBudget { disturbed, allowed, reason } => write!(
+                f,
+                "its budgets allow {allowed} at once for {}, and {} disrupted or not ready",
+                reason.name(),
+                if *disturbed == 1 {
+                    "1 node is".to_owned()
+                } else {
+                    format!("{disturbed} nodes are")
+                }
+            ),
+            Self::Canary => {
+                f.write_str("the first new nodes are looked at; see its condition RolloutHealthy")
+            }
+            Self::WhenEmpty { pods } => {
+                let pods = count(*pods, "pod");
+                write!(f, "consolidationPolicy WhenEmpty, and {pods} would have to move")
+            }
+            Self::Never => f.write_str("consolidateAfter Never"),
+            Self::Replicas => f.write_str("it keeps spec.replicas nodes"),
+            Self::NotQuiet { for_ms } => write!(
+                f,
+                "pods came or left, or it is new; it may be consolidated in {}",
+                Span(*for_ms)
+            ),
+            Self::NothingBetter { pods, less_after_ms } => {
+                let pods = count(*pods, "pod");
+                write!(
+                    f,
+                    "no other nodes have room for its {pods}, and no cheaper node is worth it"
+                )?;
+                less_after_ms.map_or(Ok(()), |in_ms| {
+                    write!(f, "; any saving of two per cent will be in {}", Span(in_ms))
+                })
+            }
+            Self::Receives => f.write_str("pods that have to leave other nodes go there"),
+            Self::NotInThisPlan => {
+                f.write_str("nothing; the plan had more to do first, and the next one looks again")
+            }
+        }
+    }
+}
+
+fn count(number: usize, what: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{ending}")
+}
+
+/// Milliseconds as people say them, rounded up.
+struct Span(i64);
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.0.max(0).saturating_add(999) / 1000;
+        match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+            (0, 0, seconds) => write!(f, "{seconds} s"),
+            (0, minutes, 0) => write!(f, "{minutes} min"),
+            (0, minutes, seconds) => write!(f, "{minutes} min {seconds} s"),
+            (hours, minutes, _) => write!(f, "{hours} h {minutes} min"),
+        }
+    }
+}
