@@ -54,6 +54,10 @@ pub struct ClusterArgs {
     /// `nominate` only writes status.nominatedNodeName, which kube-scheduler may clear.
     #[arg(long, env = "LONGSHORE_PLACEMENT", value_enum, default_value_t)]
     pub placement: Placement,
+    /// Whether a Deployment with one pod that is annotated `longshore.dev/surge: "true"` is asked
+    /// for its next pod before the node of this one goes; needs the right to patch Deployments.
+    #[arg(long, env = "LONGSHORE_SURGE")]
+    pub surge: bool,
     /// AWS account that the cluster's nodes are launched in; needed where actuators of several
     /// accounts serve its region.
     #[arg(long, env = "LONGSHORE_ACCOUNT_ID", value_name = "ID")]
@@ -94,6 +98,8 @@ pub struct Config {
     pub default_instance_profile: String,
     /// How planned pods are brought to their new nodes.
     pub placement: Placement,
+    /// Whether Deployments may be asked for their next pod before one goes.
+    pub surge: bool,
     /// Region; empty means that of the nodes.
     pub region: String,
     /// Account of the nodes; empty when unknown.
@@ -115,6 +121,7 @@ impl Config {
             interruption_queue: String::new(),
             default_instance_profile: String::new(),
             placement: Placement::default(),
+            surge: false,
             region: String::new(),
             account_id: String::new(),
             namespace: "kube-system".to_owned(),
@@ -148,6 +155,7 @@ impl Args {
         config.interruption_queue = text(&self.cluster.interruption_queue);
         config.default_instance_profile = text(&self.cluster.default_instance_profile);
         config.placement = self.cluster.placement;
+        config.surge = self.cluster.surge;
         config.region = text(&self.region);
         config.account_id = account.to_owned();
         config.namespace = self.cluster.namespace.clone();

@@ -13,6 +13,7 @@ pub mod initialize;
 mod joining;
 mod pace;
 pub mod report;
+mod surge;
 
 use std::time::Duration;
 
@@ -73,6 +74,11 @@ pub enum Step {
         pod: Box<wire::Pod>,
         /// Claim of its node.
         claim: String,
+    },
+    /// Have the Deployment of a pod make its next one before this one goes.
+    Surge {
+        /// Pod.
+        pod: Box<wire::Pod>,
     },
     /// Delete a pod whose time is up.
     ForceDelete {
@@ -175,7 +181,9 @@ impl Step {
             Self::ReleaseClass { class } => format!("class/{class}"),
             Self::SetDeadline { claim, .. } => format!("deadline/{claim}"),
             Self::Cordon { node } => format!("cordon/{node}"),
-            Self::Evict { pod, .. } | Self::ForceDelete { pod, .. } => format!("evict/{}", pod.uid),
+            Self::Evict { pod, .. } | Self::Surge { pod } | Self::ForceDelete { pod, .. } => {
+                format!("evict/{}", pod.uid)
+            }
             Self::Blocked { claim, object, .. } => format!("blocked/{claim}/{object}"),
             Self::NoteBlockers { claim, .. } => format!("blockers/{claim}"),
             Self::SayKept { claim, .. } => format!("kept/{claim}"),
@@ -199,6 +207,7 @@ impl Step {
             | Self::SetDeadline { .. }
             | Self::Cordon { .. }
             | Self::Evict { .. }
+            | Self::Surge { .. }
             | Self::ForceDelete { .. }
             | Self::NoteBlockers { .. }
             | Self::MarkDrained { .. } => CONCURRENCY,

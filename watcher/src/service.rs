@@ -21,7 +21,7 @@ use crate::args::{Args, Config};
 use crate::counters::Counters;
 use crate::directives::Directives;
 use crate::events::{self, Events};
-use crate::index::Store;
+use crate::index::{Index, Store};
 use crate::karpenter::{self, Karpenter, Look};
 use crate::lease::{Lease, Tenure};
 use crate::session::Sessions;
@@ -94,6 +94,9 @@ impl Watcher {
         let begun = Arc::new(Notify::new());
         let facts = facts::Facts::new(&config, &client, &store, platform.entropy.clone());
         Box::pin(facts.refresh()).await;
+        if config.surge {
+            store.update(Index::allow_surge);
+        }
         observe::spawn(supervisor, &client, &store);
         let retry = OnError::Restart(BackoffPolicy::NETWORK);
         let (reader, resolved) = (client.clone(), store.clone());

@@ -157,6 +157,7 @@ The environment of a program: the one place that knows what each of them reads. 
   "LONGSHORE_INTERRUPTION_QUEUE" (include "longshore.setting" (list $root "interruptionQueue"))
   "LONGSHORE_ACCOUNT_ID" $values.settings.accountId
   "LONGSHORE_PLACEMENT" $values.settings.placement
+  "LONGSHORE_SURGE" (ternary "true" "" $values.settings.surge)
   "LONGSHORE_DEFAULT_INSTANCE_PROFILE" (include "longshore.setting" (list $root "defaultInstanceProfile")) -}}
 {{- $env := dict
   "LONGSHORE_LOG" $values.logLevel

@@ -15,6 +15,7 @@ use kube::api::{
     Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams,
 };
 use longshore_it::parts::{binary, poll};
+use longshore_it::stage::world::WorldConfig;
 use longshore_it::stage::{crowd, eyes};
 use longshore_lab::region::CLUSTER;
 use serde::de::DeserializeOwned;
@@ -50,9 +51,7 @@ async fn what_keeps_a_node_from_being_drained_is_said_until_it_is_gone() -> Resu
     scene.apply(&attached(&node)).await?;
 
     let [claim] = &eyes::claims(&client).await?[..] else { anyhow::bail!("no one claim") };
-    let kind = GroupVersionKind::gvk("karpenter.sh", "v1", "NodeClaim");
-    let claims = Api::all_with(client.clone(), &ApiResource::from_gvk(&kind));
-    delete::<DynamicObject>(claims, &claim.name_any()).await?;
+    delete_claim(&scene, &claim.name_any()).await?;
     scene.told(&["Pod/default/held: it refuses eviction by its annotation"]).await?;
     let said = told(&scene, &node, &KEPT.map(|pod| format!("Pod/default/{pod}, since"))).await?;
     for part in [
@@ -86,6 +85,12 @@ async fn release(scene: &Scene) -> Result<()> {
         delete::<PodDisruptionBudget>(Api::default_namespaced(client.clone()), name).await?;
     }
     Ok(())
+}
+
+async fn delete_claim(scene: &Scene, name: &str) -> Result<()> {
+    let kind = GroupVersionKind::gvk("karpenter.sh", "v1", "NodeClaim");
+    let claims = Api::all_with(scene.world.client.clone(), &ApiResource::from_gvk(&kind));
+    delete::<DynamicObject>(claims, name).await
 }
 
 async fn delete<K: Clone + Debug + DeserializeOwned>(api: Api<K>, name: &str) -> Result<()> {
@@ -176,6 +181,42 @@ fn attached(node: &str) -> [Value; 2] {
         },
     });
     [volume, attachment]
+}
+
+/// A Deployment with one pod that asks to have the next one first, and a budget that lets it never
+/// go.
+fn singleton() -> [Value; 2] {
+    let mut workload = crowd::workload("single", 1);
+    let template = &mut workload["spec"]["template"];
+    template["metadata"]["annotations"] = json!({ "longshore.dev/surge": "true" });
+    template["metadata"]["labels"] = json!({ "app": "single" });
+    [workload, budget("single", "single")]
+}
+
+#[tokio::test]
+async fn the_only_pod_of_a_deployment_is_replaced_before_it_goes() -> Result<()> {
+    let surge = |world: &mut WorldConfig| world.watcher_flags.push("--surge".to_owned());
+    let mut scene = Scene::start(scene::region(REGION, CLUSTER)?, CLUSTER, surge).await?;
+    scene.apply(&crowd::supply(&[crowd::families(&["t3"])])).await?;
+    scene.apply(&singleton()).await?;
+    let runs = |sight: &eyes::Sight| sight.running == 1 && sight.all_nodes == 1;
+    scene.until("the pod runs", "app=single", runs).await?;
+    let client = scene.world.client.clone();
+    let [claim] = &eyes::claims(&client).await?[..] else { anyhow::bail!("no one claim") };
+    delete_claim(&scene, &claim.name_any()).await?;
+    scene.told(&["Deployment single makes its next pod"]).await?;
+    let done = poll::until("the old node is gone", LIMIT, || async {
+        let running = eyes::look(&client, "default", "app=single").await?.running;
+        if running == 0 {
+            return Ok(Err(anyhow::anyhow!("for a moment no pod ran")));
+        }
+        let left = eyes::claims(&client).await?;
+        ensure!(left.iter().all(|it| it.name_any() != claim.name_any()), "it is there");
+        Ok::<_, anyhow::Error>(Ok(()))
+    });
+    done.await.map_err(|error| error.context(scene.logs()))??;
+    scene.until("the next pod runs", "app=single", runs).await?;
+    scene.balanced().await
 }
 
 /// Least time until the window opens: the node has been empty for long enough by then.

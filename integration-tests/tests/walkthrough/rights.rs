@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{DeleteParams, DynamicObject, ListParams};
 use kube::{Api, ResourceExt as _};
 use longshore_it::parts::poll;
+use longshore_it::stage::world::WorldConfig;
 use longshore_it::stage::{eyes, hands};
 use serde_json::{Value, json};
 
@@ -29,7 +30,8 @@ const FINALIZER: &str = "karpenter.k8s.aws/termination";
 async fn each_right_of_the_chart_is_used_and_none_is_missing() -> Result<()> {
     let mut config = scene::region(REGION, CLUSTER)?;
     scene::rename_node_role(&mut config, "KarpenterNodeRole-objects");
-    let mut scene = Scene::start(config, CLUSTER, |_| {}).await?;
+    let surge = |world: &mut WorldConfig| world.watcher_flags.push("--surge".to_owned());
+    let mut scene = Scene::start(config, CLUSTER, surge).await?;
     let example = scene.example("objects")?;
     scene.apply(&example).await?;
     scene.apply(&everything()).await?;
@@ -38,6 +40,7 @@ async fn each_right_of_the_chart_is_used_and_none_is_missing() -> Result<()> {
     end_of_a_class(&scene).await?;
     end_of_a_node(&scene).await?;
     move_pods(&scene, "replica-set").await?;
+    move_pods(&scene, "deployment").await?;
     nominated(&mut scene).await?;
     let rights = scene.world.rights.clone().context("the control plane is not real")?;
     let used = poll::until("each right is used", LIMIT, || async {
@@ -150,6 +153,9 @@ fn owners() -> Vec<Value> {
         let mut template = template_of(name, cpu);
         if kind == "Job" {
             template["spec"]["restartPolicy"] = json!("Never");
+        }
+        if kind == "Deployment" {
+            template["metadata"]["annotations"] = json!({ "longshore.dev/surge": "true" });
         }
         let (group, spec) = match kind {
             "Job" => ("batch/v1", json!({ "template": template })),

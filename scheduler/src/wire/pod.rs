@@ -158,6 +158,7 @@ fn read_pod(wire: &v1::Pod) -> Result<Pod, WireError> {
         },
         deletion_cost: wire.deletion_cost,
         failing: wire.failing,
+        surges: wire.surges,
     })
 }
 

@@ -157,6 +157,10 @@ pub mod annotations {
     pub const REPLACED_BY: &str = "longshore.dev/replaced-by";
     /// `true` on a claim that was made in place of others: its pods have been moved once.
     pub const REPLACEMENT: &str = "longshore.dev/replacement";
+    /// On a pod of a Deployment `true`: the next one is to run before this one goes.
+    pub const SURGE: &str = "longshore.dev/surge";
+    /// On the template of a Deployment: UID of the pod for which its next one was asked.
+    pub const SURGED_FOR: &str = "longshore.dev/surged-for";
     /// Highest price that a pod's owner accepts for its node, in millionths of a dollar an hour.
     pub const MAX_PRICE: &str = "longshore.dev/max-price-micro-usd-per-hour";
     /// On a NodePool: how many of the first new nodes of a rollout are looked at before the others

@@ -18,6 +18,9 @@ pub(super) struct Departures {
     pub(super) going: BTreeMap<String, i64>,
     /// Evictions that were refused, by UID of the pod.
     pub(super) refusals: BTreeMap<String, Refusal>,
+    /// Since when Deployments have been asked for the next pod, by UID of the one that they have and
+    /// by the steady clock; none where that brings none.
+    surges: BTreeMap<String, Option<i64>>,
     /// What keeps the nodes of claims.
     pub(super) blockers: BTreeMap<String, Vec<Blocker>>,
     /// Volumes that are attached, by name of the VolumeAttachment.
@@ -98,6 +101,27 @@ impl Index {
     /// The eviction of a pod was granted.
     pub fn grant_eviction(&mut self, uid: &str) {
         self.departures.refusals.remove(uid);
+    }
+
+    /// A pod is gone.
+    pub(super) fn has_left(&mut self, uid: &str) {
+        self.departures.refusals.remove(uid);
+        self.departures.surges.remove(uid);
+    }
+
+    /// The Deployment of a pod was asked for the next one, or cannot be.
+    pub fn note_surge(&mut self, uid: &str, asked: bool) {
+        if self.pods.contains_key(uid) {
+            let since_ms = asked.then_some(self.seen.steady_ms);
+            self.departures.surges.insert(uid.to_owned(), since_ms);
+        }
+    }
+
+    /// Whether the Deployment of a pod was asked for the next one: since when, by the steady clock,
+    /// or that it cannot be.
+    #[must_use]
+    pub fn surge(&self, uid: &str) -> Option<Option<i64>> {
+        self.departures.surges.get(uid).copied()
     }
 
     /// How the eviction of a pod is refused, while it is.

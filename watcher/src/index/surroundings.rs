@@ -38,6 +38,11 @@ impl Stale {
 }
 
 impl Index {
+    /// Deployments may be asked for their next pod before one goes.
+    pub const fn allow_surge(&mut self) {
+        self.around.surges = true;
+    }
+
     /// Marks the namespaces whose claims are bound to a volume.
     fn mark_users_of(&mut self, volume: &str) {
         let claims = self.around.claims.iter().filter(|(_, claim)| claim.volume == volume);

@@ -40,7 +40,8 @@ const BUDGET_CAUSE: &str = "DisruptionBudget";
 /// What it says where two budgets cover a pod.
 const TWO_BUDGETS: &str = "more than one PodDisruptionBudget";
 
-type Outcome = Result<(), Refusal>;
+/// How a step went.
+pub(super) type Outcome = Result<(), Refusal>;
 
 impl Directives {
     /// Carries out a step.
@@ -54,6 +55,7 @@ impl Directives {
             }
             Step::Cordon { node } => self.cordon(node).await,
             Step::Evict { pod, claim } => self.evict(pod, claim).await,
+            Step::Surge { pod } => self.surge(pod).await,
             Step::ForceDelete { pod, grace_seconds } => self.force(pod, *grace_seconds).await,
             Step::Blocked { claim, reason, note, .. } => {
                 self.say_blocked(claim, reason, note);
@@ -248,7 +250,7 @@ impl Directives {
         Api::namespaced(self.client.clone(), &pod.namespace)
     }
 
-    fn say_of(&self, pod: &wire::Pod, warning: bool, reason: &str, note: String) {
+    pub(super) fn say_of(&self, pod: &wire::Pod, warning: bool, reason: &str, note: String) {
         let about = self
             .store
             .read(|index| index.pod(&pod.uid).map(crate::index::pods::PodEntry::reference));

@@ -32,6 +32,9 @@ const SKEW_MAX_MS: i64 = 10 * 60 * 1000;
 /// Least time from the moment a node begins to go until its instance is ended, in milliseconds; as
 /// long as the peer's.
 const DRAIN_MIN_MS: i64 = 5_000;
+/// A pod whose Deployment was asked for the next one is evicted after this long all the same, in
+/// milliseconds; as long as a Deployment may take before it says that it makes no progress.
+const SURGE_PATIENCE_MS: i64 = 10 * 60_000;
 /// Least grace of a pod that is deleted because time is up, in seconds.
 const FORCED_GRACE_MIN_SECONDS: i64 = 1;
 
@@ -111,7 +114,7 @@ fn go_on(index: &Index, claim: &NodeClaim, now: Now, blockers: &mut Blockers<'_>
         }
         return steps;
     }
-    steps.extend(departures(&name, &waiting, end_ms, now.wall_ms));
+    steps.extend(departures(index, &name, &waiting, end_ms, now));
     blockers.of_pods(index, &waiting, now);
     steps
 }
@@ -191,22 +194,33 @@ const fn tier(facts: &PodFacts) -> (bool, bool) {
 
 /// Steps for pods that must leave: those whose time is up at once, of the others the first tier.
 fn departures(
+    index: &Index,
     claim: &str,
     waiting: &[&PodEntry],
     deadline_ms: Option<i64>,
-    now_ms: i64,
+    now: Now,
 ) -> Vec<Step> {
     let mut steps = Vec::new();
     let first = waiting.iter().map(|pod| tier(&pod.facts)).min();
     for pod in waiting {
-        if let Some(grace_seconds) = deadline_ms.and_then(|d| forced(pod, d, now_ms)) {
+        let turn = !pod.row.deleting && Some(tier(&pod.facts)) == first;
+        if let Some(grace_seconds) = deadline_ms.and_then(|d| forced(pod, d, now.wall_ms)) {
             steps.push(Step::ForceDelete { pod: Box::new(pod.row.clone()), grace_seconds });
-        } else if !pod.row.deleting && Some(tier(&pod.facts)) == first && !is_protected(pod, now_ms)
-        {
-            steps.push(Step::Evict { pod: Box::new(pod.row.clone()), claim: claim.to_owned() });
+        } else if turn && !is_protected(pod, now.wall_ms) {
+            steps.extend(departure(index, claim, pod, now));
         }
     }
     steps
+}
+
+/// How a pod leaves whose turn it is; nothing while the next pod of its Deployment is on its way.
+fn departure(index: &Index, claim: &str, pod: &PodEntry, now: Now) -> Option<Step> {
+    let row = || Box::new(pod.row.clone());
+    match index.surge(&pod.row.uid) {
+        None if pod.row.surges => Some(Step::Surge { pod: row() }),
+        Some(Some(since_ms)) if now.steady_ms - since_ms < SURGE_PATIENCE_MS => None,
+        None | Some(_) => Some(Step::Evict { pod: row(), claim: claim.to_owned() }),
+    }
 }
 
 /// Grace for a pod that would otherwise outlive the deadline; nothing while there is time.

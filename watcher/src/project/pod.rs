@@ -17,6 +17,8 @@ use crate::names;
 
 /// Annotation of static pods.
 const MIRROR: &str = "kubernetes.io/config.mirror";
+/// What the workload of a Deployment's pods begins with.
+const DEPLOYMENT: &str = "Deployment/";
 /// Why a container waits that is only about to start.
 const STARTING: [&str; 2] = ["ContainerCreating", "PodInitializing"];
 
@@ -57,7 +59,10 @@ pub fn pod(pod: &Pod, around: &Surroundings) -> Result<Projection, Fault> {
     };
     let shape = shape::shape(source, around)
         .map_err(|fault| fault.of(format!("Pod/{namespace}/{name}")))?;
-    let row = row(pod, &shape.shape_id);
+    let surges = around.surges
+        && annotation(pod, names::SURGE) == Some("true")
+        && deployment(&shape.owner).is_some();
+    let row = wire::Pod { surges, ..row(pod, &shape.shape_id) };
     let refers = volumes::has_claims(&spec) || devices::are_claimed(&spec);
     let contextual = refers || selects_namespaces(&spec);
     Ok(Projection { shape, row, contextual, uncounted, owner: owner::of(pod) })
@@ -92,9 +97,15 @@ fn workload(pod: &Pod) -> String {
         .filter(|_| owner.kind == "ReplicaSet")
         .and_then(|hash| owner.name.strip_suffix(hash.as_str())?.strip_suffix('-'));
     match deployment {
-        Some(name) => format!("Deployment/{name}"),
+        Some(name) => format!("{DEPLOYMENT}{name}"),
         None => format!("{}/{}", owner.kind, owner.name),
     }
+}
+
+/// The Deployment that a workload is, as shapes have it; nothing for any other.
+#[must_use]
+pub fn deployment(workload: &str) -> Option<&str> {
+    workload.strip_prefix(DEPLOYMENT)
 }
 
 fn selects_namespaces(spec: &k8s_openapi::api::core::v1::PodSpec) -> bool {
@@ -128,6 +139,7 @@ fn row(pod: &Pod, shape_id: &str) -> wire::Pod {
             .and_then(|c| c.parse().ok())
             .unwrap_or(0),
         failing: is_failing(pod),
+        surges: false,
     }
 }
 

@@ -32,6 +32,8 @@ pub struct Surroundings {
     pub device_classes: BTreeMap<String, DeviceKind>,
     /// Templates of claims of devices.
     pub claim_templates: BTreeMap<NamespacedName, Template>,
+    /// Whether Deployments may be asked for their next pod before one goes.
+    pub surges: bool,
 }
 
 /// The part of a PersistentVolumeClaim that placement needs.

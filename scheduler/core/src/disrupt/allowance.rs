@@ -143,7 +143,8 @@ impl<'a> Allowance<'a> {
         let mut left = self.evictions.clone();
         gone.iter().all(|candidate| {
             let pods = candidate.pods.iter();
-            let single = pods.clone().all(|(shape, _)| self.cover[*shape].len() <= 1);
+            let single =
+                pods.clone().all(|(shape, pod)| pod.surges || self.cover[*shape].len() <= 1);
             let minding = pods.flat_map(|(shape, pod)| self.minding(*shape, pod));
             let minding: Vec<usize> = minding.collect();
             let allowed = minding.iter().all(|budget| left[*budget] > 0);

@@ -240,7 +240,7 @@ impl Looker<'_, '_> {
         let keys: Vec<&ObjectKey> = self.model.input.world.budgets.keys().collect();
         for (shape, pod) in &candidate.pods {
             let cover = self.allowance.cover(*shape);
-            if cover.len() > 1 {
+            if cover.len() > 1 && !pod.surges {
                 let budgets = cover.iter().map(|index| keys[*index].clone()).collect();
                 holds.push(hold("Pod", &pod.key, HoldRule::TwoBudgets { budgets }));
             }

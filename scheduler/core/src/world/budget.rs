@@ -39,10 +39,12 @@ impl DisruptionBudget {
             && self.selector.as_ref().is_some_and(|selector| selector.selects(&shape.labels))
     }
 
-    /// True when it must allow the eviction of a pod that it covers: of one that cannot even start
-    /// nobody asks, of one that runs and is not ready it may have been told not to mind.
+    /// True when it must allow the eviction of a pod that it covers: of one that is replaced first,
+    /// or cannot even start, nobody asks, of one that runs and is not ready it may have been told
+    /// not to mind.
     #[must_use]
     pub fn minds(&self, pod: &Pod) -> bool {
-        !pod.failing || (pod.phase == PodPhase::Running && !self.lets_unready_go)
+        let unready = pod.failing && (pod.phase == PodPhase::Pending || self.lets_unready_go);
+        !pod.surges && !unready
     }
 }

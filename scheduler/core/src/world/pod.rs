@@ -34,6 +34,8 @@ pub struct Pod {
     pub deletion_cost: i32,
     /// True when it fails: it runs and is not ready after a restart, or it cannot be started.
     pub failing: bool,
+    /// True when its workload replaces it before it goes.
+    pub surges: bool,
 }
 
 /// Phase of a pod's life.
