@@ -31,6 +31,7 @@ use super::proposal::{self, Asked};
 use super::quarantine::{Quarantine, Suspect};
 use super::state::ClusterState;
 use super::unclaimed::{self, Unclaimed};
+use crate::counters::OfCluster;
 use crate::region::directory::Region;
 use crate::settings::Settings;
 
@@ -77,6 +78,10 @@ pub struct Planning {
     unclaimed: Unclaimed,
     /// What overlays make of the catalogues.
     overlays: Kept,
+    /// What metrics show of the cluster.
+    pub shown: OfCluster,
+    /// When the newest plan, or the one under way, was begun.
+    began: Instant,
 }
 
 impl Planning {
@@ -100,6 +105,8 @@ impl Planning {
             given_up: BTreeSet::new(),
             unclaimed: Unclaimed::new(),
             overlays: Kept::default(),
+            shown: OfCluster::default(),
+            began: Instant::now(),
         }
     }
 
@@ -234,6 +241,7 @@ impl Planning {
         let mut coming = state.foresight().coming().clone();
         let (traceparents, consolidates) = self.cadence.begin(!coming.is_empty());
         self.plans += 1;
+        self.began = Instant::now();
         let plan_id = format!("{}-{}-{}", state.cluster_id(), self.session_epoch, self.plans);
         let span = proposal::span(state.cluster_id(), &plan_id, &traceparents);
         let look_ms = region.read(|known| state.refresh(known, now_ms));
@@ -271,6 +279,7 @@ impl Planning {
         self.cadence.ended();
         match outcome {
             Ok(Done::Planned(proposal)) => {
+                self.shown.scheduled(self.began.elapsed());
                 self.failures.reset();
                 self.cadence.release();
                 return proposal;

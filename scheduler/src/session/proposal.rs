@@ -3,6 +3,8 @@
 //! Invariant: what the independent check refuses is never carried out, and costs only what it is
 //! about.
 
+mod figures;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -19,6 +21,7 @@ use tracing::Span;
 
 use super::foresight::{self, Coming, Kept};
 use super::quarantine::{self, LeftOut, Suspect};
+use crate::counters::Figures;
 
 /// Most refusals of one plan that are logged one by one.
 const VIOLATIONS_TOLD: usize = 20;
@@ -41,6 +44,8 @@ pub struct Proposal {
     pub kept: Kept,
     /// What nodes of each pool count as made from, which the pools it was computed with are.
     pub drift_hashes: BTreeMap<String, String>,
+    /// What metrics show of it.
+    pub figures: Figures,
     /// Its span: effects of the plan belong to the same trace.
     pub span: Span,
 }
@@ -84,9 +89,19 @@ pub fn propose(asked: Asked, planner: Planner) -> Option<Proposal> {
     span.record("disruptions", plan.disruptions.len());
     let mut closed = longshore_core::offers::closed_pools(&input);
     left_out.tell(&mut plan, &mut closed);
-    let tainted = tainted(&input.world);
-    let (plan, opening, span) = (Arc::new(plan), input.opening, span.clone());
-    Some(Proposal { plan_id, plan, closed, opening, tainted, certain, kept, drift_hashes, span })
+    let (tainted, figures) = (tainted(&input.world), figures::of(&input, &plan));
+    Some(Proposal {
+        plan_id,
+        plan: Arc::new(plan),
+        closed,
+        opening: input.opening,
+        tainted,
+        certain,
+        kept,
+        drift_hashes,
+        figures,
+        span: span.clone(),
+    })
 }
 
 /// What the planner fails on, or whoever looks after it.

@@ -18,6 +18,7 @@ fn proposal(told: &[&str], fit: &[&str]) -> Proposal {
         certain: Vec::new(),
         kept: BTreeMap::new(),
         drift_hashes: BTreeMap::new(),
+        figures: crate::counters::Figures::default(),
         span: tracing::Span::none(),
     }
 }
