@@ -29,6 +29,7 @@ use longshore_proto::types::v1::object::Kind;
 use longshore_proto::types::v1::{ClusterFacts, ObjectKind, PodShape};
 
 use crate::api::NodeClaim;
+use crate::counters::pods::PodTimes;
 use crate::project::attachments::Attachments;
 use crate::project::devices::slices::Slices;
 use crate::project::{Fault, Problem, Surroundings};
@@ -131,6 +132,8 @@ pub struct Index {
     seen: Now,
     /// Since when claims have been seen to go, by the steady clock.
     going: BTreeMap<String, i64>,
+    /// Where it is measured how long pods wait.
+    times: PodTimes,
 }
 
 impl Index {
@@ -308,6 +311,11 @@ impl Index {
     /// Sets when what is applied next was seen.
     pub const fn set_clock(&mut self, now: Now) {
         self.seen = now;
+    }
+
+    /// Measures here from now on how long pods wait.
+    pub fn measure(&mut self, times: PodTimes) {
+        self.times = times;
     }
 
     /// Since when a claim has been seen to go, by the steady clock; None when it is not.

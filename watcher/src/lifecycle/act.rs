@@ -53,7 +53,10 @@ impl Directives {
                 self.say_blocked(claim, note);
                 Ok(())
             }
-            Step::MarkDrained { claim } => self.set(claim, &Wanted::met(conditions::DRAINED)).await,
+            Step::MarkDrained { claim } => {
+                let marked = self.set(claim, &Wanted::met(conditions::DRAINED)).await;
+                marked.inspect(|()| self.count_drained(claim))
+            }
             Step::Initialize { claim, node } => self.initialize(claim, node).await,
             Step::Await { claim, reason, message } => {
                 let kind = conditions::INITIALIZED;
@@ -115,7 +118,9 @@ impl Directives {
     async fn evict(&self, pod: &wire::Pod, claim: &str) -> Outcome {
         let options = DeleteParams { preconditions: exactly(pod), ..DeleteParams::default() };
         let params = EvictParams { delete_options: Some(options), ..EvictParams::default() };
-        match self.pods(pod).evict(&pod.name, &params).await {
+        let answer = self.pods(pod).evict(&pod.name, &params).await;
+        self.count_eviction(claim, &answer);
+        match answer {
             Ok(_) => {
                 self.counters.evictions.inc();
                 self.say_of(pod, false, "Evicted", format!("its node is going: NodeClaim {claim}"));
