@@ -1,7 +1,7 @@
 //! What is told of each cluster that has a session here, by Karpenter's names where it is the same.
 //!
-//! Invariant: each series has the cluster as its first label. Gauges go with the session, unless a
-//! newer one of the cluster has begun, and are those of the newest plan; counters go some time after
+//! Invariant: each series has the cluster as its first label. Gauges are those of the newest plan,
+//! and go with the session unless a newer one of the cluster has begun; counters go some time after
 //! it, so that no increase is lost to those who ask now and then.
 
 use std::collections::BTreeMap;

@@ -46,7 +46,7 @@ type Places = BTreeMap<String, BTreeMap<ShapeId, i64>>;
 /// What a job of the planner came to.
 enum Done {
     /// A plan.
-    Planned(Option<Proposal>),
+    Planned(Option<Box<Proposal>>),
     /// What the planner fails on, in this world, with what it said.
     Found(BTreeSet<Suspect>, Arc<World>, String),
 }
@@ -257,7 +257,8 @@ impl Planning {
             None => {
                 let drift_hashes = state.drift_hashes();
                 let asked = Asked { input, coming, plan_id, span, left_out, drift_hashes };
-                let job = move || Done::Planned(proposal::propose(asked, foresight::plan));
+                let propose = move || proposal::propose(asked, foresight::plan);
+                let job = move || Done::Planned(propose().map(Box::new));
                 Box::pin(self.workers.run(tenant, Urgency::Live, job))
             }
             // Many plans: other clusters come first.
@@ -282,7 +283,7 @@ impl Planning {
                 self.shown.scheduled(self.began.elapsed());
                 self.failures.reset();
                 self.cadence.release();
-                return proposal;
+                return proposal.map(|proposal| *proposal);
             }
             Ok(Done::Found(at_fault, world, said)) => {
                 self.quarantine.hold(at_fault, &world, &said);

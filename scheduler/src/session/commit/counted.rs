@@ -1,6 +1,7 @@
 //! What is counted of plans that are carried out.
 //!
-//! Invariant: each once: a plan when it is taken as the newest, a launch when it is asked for first.
+//! Invariant: each once: a plan when it is taken as the newest, a launch when it is asked for the
+//! first time.
 
 use std::time::Duration;
 
