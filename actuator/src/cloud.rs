@@ -7,6 +7,7 @@ mod error;
 mod fleet;
 mod guarded;
 mod market;
+mod measured;
 mod messages;
 mod network;
 
@@ -18,6 +19,7 @@ pub use fleet::{
 };
 pub use guarded::{Guarded, Permit};
 pub use market::{Listing, Market, SpotPrice, TypeInZone};
+pub use measured::{Calls, Measured};
 pub use messages::{Messages, QueueMessage};
 pub use network::{EksCluster, Image, Network, SecurityGroup, Subnet};
 

@@ -1,9 +1,14 @@
 //! Happenings that are worth a log line and a number, each in one place.
 //!
-//! Invariant: nobody else logs or counts these. Names of metrics start with `longshore_actuator_`.
+//! Invariant: nobody else logs or counts these. Names of metrics start with `longshore_actuator_`,
+//! those that Karpenter has, too, apart.
+
+mod letters;
 
 use longshore_proto::capacity::v1::{AuditEntry, AuditKind, InterruptionKind};
+use longshore_proto::types::v1::CapacityType;
 use longshore_runtime::metrics::Metrics;
+use longshore_runtime::metrics::series::Series;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -11,6 +16,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use crate::catalogue::OfferingKey;
 use crate::cloud::{CloudError, Instance};
 use crate::ledger::{Book, LaunchRecord};
+pub use letters::Letters;
 
 type Labels = Vec<(&'static str, String)>;
 
@@ -24,6 +30,9 @@ pub struct Events {
     interruptions: Family<Labels, Counter>,
     leading: Gauge,
     unreadable: Gauge,
+    launch_failures: Series<Counter>,
+    /// Messages of interruption queues.
+    pub letters: Letters,
 }
 
 impl Events {
@@ -67,6 +76,12 @@ impl Events {
                 "Ledger entries that cannot be read; what they are about is left alone",
                 new.unreadable,
             ),
+            launch_failures: metrics.register_as(
+                "karpenter_cloudprovider_instance_launch_failures_total",
+                "Offerings that EC2 could not give, by where they are",
+                new.launch_failures,
+            ),
+            letters: Letters::registered(metrics),
         }
     }
 
@@ -165,6 +180,12 @@ impl Events {
     /// An offering was not to be had.
     pub fn shortage(&self, key: &OfferingKey, error: &CloudError) {
         self.shortages.get_or_create(&vec![("code", error.code.clone())]).inc();
+        let labels = [
+            ("zone", key.zone.as_str()),
+            ("capacity_type", capacity_label(key.capacity_type)),
+            ("reason", &error.code),
+        ];
+        self.launch_failures.with(&labels).inc();
         tracing::info!(
             instance_type = key.instance_type,
             zone = key.zone,
@@ -191,5 +212,15 @@ impl Events {
             zone = instance.zone,
             "interruption announced"
         );
+    }
+}
+
+/// A capacity type as labels of nodes have it.
+const fn capacity_label(kind: CapacityType) -> &'static str {
+    match kind {
+        CapacityType::OnDemand => "on-demand",
+        CapacityType::Spot => "spot",
+        CapacityType::Reserved => "reserved",
+        CapacityType::Unspecified => "",
     }
 }

@@ -26,7 +26,7 @@ use longshore_runtime::server::{GrpcServer, Refusals};
 use longshore_runtime::tasks::Supervisor;
 use tokio::sync::watch;
 
-use crate::cloud::{Caller, Cloud, Guarded, Permit};
+use crate::cloud::{Caller, Calls, Cloud, Guarded, Measured, Permit};
 #[cfg(feature = "aws")]
 use crate::config::Args;
 use crate::config::Config;
@@ -166,6 +166,8 @@ fn begin(
     let ready = report_readiness(answers, metrics.clone());
     supervisor.spawn("readiness", longshore_runtime::tasks::OnError::Shutdown, ready);
     let events = Events::new(metrics);
+    let cloud = Arc::new(Measured::new(backing.cloud, Calls::registered(metrics)));
+    let backing = Backing { cloud, ..backing };
     let body = Body { config, backing, address, events, leadership, policies };
     let owner = supervisor.clone();
     supervisor.spawn_once("actuator", async move { body.live(&owner).await });

@@ -35,7 +35,9 @@ git diff --quiet HEAD -- || revision+=-dirty
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 version=$(awk -F '"' '/^version = / { print $2; exit }' Cargo.toml)
 cargo_home=${CARGO_HOME:-$HOME/.cargo}
-export PROTOC PATH SOURCE_DATE_EPOCH
+# What the metric karpenter_build_info says.
+LONGSHORE_COMMIT=$revision
+export PROTOC PATH SOURCE_DATE_EPOCH LONGSHORE_COMMIT
 # Paths of this machine would be in panics' messages, those of generated code, too. Line by line, as cargo
 # separates them: by a unit separator.
 CARGO_ENCODED_RUSTFLAGS=$(printf '%s\x1f' --remap-path-prefix="$PWD=longshore" \

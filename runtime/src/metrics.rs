@@ -1,13 +1,20 @@
 //! Metrics and health over plain HTTP: `/metrics` in OpenMetrics text, `/healthz`, `/readyz`.
 //!
-//! Invariant: a registry belongs to one process and is passed, never global.
+//! Invariant: a registry belongs to one process and is passed, never global. A name is ours, with
+//! `longshore_` before it, or exactly Karpenter's where it means the same.
 
+pub mod series;
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use anyhow::Context;
 use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::routing::get;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::{Metric, Registry};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -17,23 +24,73 @@ use crate::pulse::{Late, Pulses};
 /// A process's metrics, and what keeps it from being ready.
 #[derive(Clone, Default)]
 pub struct Metrics {
-    registry: Arc<RwLock<Registry>>,
+    registered: Arc<RwLock<Registered>>,
     unready: Arc<RwLock<Option<String>>>,
+    /// What each metric that is registered from here on carries.
+    label: Option<(&'static str, String)>,
+}
+
+#[derive(Default)]
+struct Registered {
+    registry: Registry,
+    /// As samples show them, but for what histograms add to theirs.
+    names: BTreeSet<String>,
 }
 
 impl Metrics {
-    /// An empty registry; metric names start with `longshore_`.
+    /// An empty registry.
     #[must_use]
     pub fn new() -> Self {
-        let registry = Registry::with_prefix("longshore");
-        Self { registry: Arc::new(RwLock::new(registry)), unready: Arc::default() }
+        Self::default()
     }
 
-    /// Adds a metric and returns it.
-    pub fn register<M: Metric + Clone>(&self, name: &str, help: &str, metric: M) -> M {
-        let mut registry = self.registry.write().unwrap_or_else(PoisonError::into_inner);
-        registry.register(name, help, metric.clone());
+    /// The same metrics; those that are registered by the handle carry a label.
+    #[must_use]
+    pub fn labelled(&self, key: &'static str, value: &str) -> Self {
+        Self { label: Some((key, value.to_owned())), ..self.clone() }
+    }
+
+    /// Adds a metric of ours and returns it: its name gets `longshore_` before it.
+    pub fn register<M: Metric + TypedMetric + Clone>(
+        &self,
+        name: &str,
+        help: &str,
+        metric: M,
+    ) -> M {
+        self.register_as(&format!("longshore_{name}"), help, metric)
+    }
+
+    /// Adds a metric under exactly this name and returns it.
+    pub fn register_as<M: Metric + TypedMetric + Clone>(
+        &self,
+        name: &str,
+        help: &str,
+        metric: M,
+    ) -> M {
+        let counts = matches!(M::TYPE, MetricType::Counter);
+        // Samples of counters end so by themselves.
+        let plain = name.strip_suffix("_total").filter(|_| counts).unwrap_or(name);
+        let mut known = self.registered.write().unwrap_or_else(PoisonError::into_inner);
+        known.names.insert(if counts { format!("{plain}_total") } else { plain.to_owned() });
+        let label = self.label.iter().cloned();
+        let labels = label.map(|(key, value)| (Cow::Borrowed(key), Cow::Owned(value)));
+        let registry = known.registry.sub_registry_with_labels(labels);
+        registry.register(plain, help, metric.clone());
         metric
+    }
+
+    /// Shows which build this is; `commit` is empty where that is not known.
+    pub fn register_build(&self, version: &str, commit: &str) {
+        let help = "1, with what this program was built from";
+        let build: series::Series<Gauge> = series::Series::default();
+        build.with(&[("version", version), ("commit", commit)]).set(1);
+        self.register_as("karpenter_build_info", help, build);
+    }
+
+    /// Names of all metrics, those without a value yet included; histograms without suffix.
+    #[must_use]
+    pub fn names(&self) -> BTreeSet<String> {
+        self.registered.read().unwrap_or_else(PoisonError::into_inner).names.clone()
     }
 
     /// Says why the process is not ready, or that it is.
@@ -44,10 +101,10 @@ impl Metrics {
     /// The metrics as OpenMetrics text.
     #[must_use]
     pub fn text(&self) -> String {
-        let registry = self.registry.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.registered.read().unwrap_or_else(PoisonError::into_inner);
         let mut text = String::new();
         // Writing to a String cannot fail.
-        let _ = prometheus_client::encoding::text::encode(&mut text, &registry);
+        let _ = prometheus_client::encoding::text::encode(&mut text, &known.registry);
         text
     }
 
@@ -104,6 +161,36 @@ mod tests {
         let plans: Counter = metrics.register("plans", "Plans made", Counter::default());
         plans.inc();
         assert!(metrics.text().contains("longshore_plans_total 1"));
+    }
+
+    #[test]
+    fn a_metric_may_have_a_name_of_another_program() {
+        let metrics = Metrics::new();
+        let labelled = metrics.labelled("cluster", "prod");
+        let help = "Nodes";
+        let created: Counter =
+            labelled.register_as("karpenter_nodes_created_total", help, Counter::default());
+        created.inc();
+        let cost: Gauge =
+            metrics.register_as("karpenter_nodepools_cost_total", help, Gauge::default());
+        cost.set(3);
+        metrics.register_build("1.0", "abc");
+        let text = metrics.text();
+        for line in [
+            "karpenter_nodes_created_total{cluster=\"prod\"} 1",
+            "karpenter_nodepools_cost_total 3",
+            "karpenter_build_info{version=\"1.0\",commit=\"abc\"} 1",
+        ] {
+            assert!(text.contains(line), "{line} in {text}");
+        }
+        let names = metrics.names();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let wanted = [
+            "karpenter_build_info",
+            "karpenter_nodepools_cost_total",
+            "karpenter_nodes_created_total",
+        ];
+        assert_eq!(names, wanted);
     }
 
     #[test]

@@ -18,6 +18,9 @@ use crate::telemetry::{self, TelemetryArgs};
 use crate::tls::TlsArgs;
 use crate::{server, shutdown};
 
+/// The commit that was built, where the build says so.
+const COMMIT: Option<&str> = option_env!("LONGSHORE_COMMIT");
+
 /// Arguments that every process has.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ProcessArgs {
@@ -97,6 +100,7 @@ pub async fn serve_metrics(
     supervisor: &Supervisor,
 ) -> anyhow::Result<Metrics> {
     let (metrics, pulses) = (Metrics::new(), supervisor.platform().pulses.clone());
+    metrics.register_build(env!("CARGO_PKG_VERSION"), COMMIT.unwrap_or_default());
     let (token, watching) = (supervisor.token().clone(), pulses.clone().watch());
     let watching = async move { token.run_until_cancelled(watching).await.unwrap_or(Ok(())) };
     supervisor.spawn_once("watchdog", watching);

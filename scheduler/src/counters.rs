@@ -2,6 +2,10 @@
 //!
 //! Invariant: each happening is counted in one place, where it is dealt with.
 
+mod clusters;
+
+pub use clusters::{Clusters, Figures, OfCluster, PoolFigures};
+
 use longshore_runtime::metrics::Metrics;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
@@ -13,13 +17,15 @@ pub struct Counters {
     pub frozen: Gauge,
     /// Nodes and instances that the breaker kept from ending, each once for as long as it is kept.
     pub held_back: Counter,
+    /// What is told of each cluster.
+    pub clusters: Clusters,
 }
 
 impl Counters {
     /// Counters that `metrics` shows.
     #[must_use]
     pub fn registered(metrics: &Metrics) -> Self {
-        let own = Self::default();
+        let own = Self { clusters: Clusters::registered(metrics), ..Self::default() };
         let help = "Clusters in which nodes are not ended that otherwise would be";
         metrics.register("scheduler_frozen_clusters", help, own.frozen.clone());
         let help = "Nodes and instances that seemed gone and that the breaker kept";

@@ -232,9 +232,9 @@ fn begin(parts: &Parts) -> (Session, mpsc::Receiver<Dispatched>) {
     let outbox = Outbox::new(parts.outbound.clone(), epoch, platform.clock.clone());
     let roads = (parts.regions.clone(), parcels);
     let mut session = Session::new(state, planning, outbox, roads, supervisor);
-    session.pins_pods = hello.pins_pods;
+    (session.pins_pods, session.follows) = (hello.pins_pods, epoch > 1);
     session.identity.clone_from(&parts.identity);
-    session.follows = epoch > 1;
+    session.planning.shown = parts.counters.clusters.of(&hello.cluster_id, epoch);
     session.safety = Safety::new(Arc::clone(&parts.breaker), parts.counters.clone());
     (session, outcome_queue)
 }

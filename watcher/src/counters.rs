@@ -2,11 +2,20 @@
 //!
 //! Invariant: each happening is counted in one place, where it is dealt with.
 
+pub mod evictions;
+pub mod nodes;
+pub mod pods;
+mod reason;
+
 use longshore_proto::cluster::v1::DirectiveStatus;
 use longshore_runtime::metrics::Metrics;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
+
+use evictions::Evictions;
+use nodes::NodeCounters;
+use pods::PodTimes;
 
 /// Places on the node of one claim, once all its pods run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,13 +47,25 @@ pub struct Counters {
     pub events_dropped: Counter,
     /// Objects that cannot be used now.
     pub left: Gauge,
+    /// Evictions by status and reason.
+    pub answers: Evictions,
+    /// NodeClaims and nodes that come and go.
+    pub nodes: NodeCounters,
+    /// How long pods wait.
+    pub pods: PodTimes,
 }
 
 impl Counters {
-    /// Counters that `metrics` shows.
+    /// Counters of the watcher of a cluster that `metrics` shows, each with the cluster's name.
     #[must_use]
-    pub fn registered(metrics: &Metrics) -> Self {
-        let own = Self::default();
+    pub fn registered(metrics: &Metrics, cluster: &str) -> Self {
+        let metrics = &metrics.labelled("cluster", cluster);
+        let own = Self {
+            answers: Evictions::registered(metrics),
+            nodes: NodeCounters::registered(metrics),
+            pods: PodTimes::registered(metrics),
+            ..Self::default()
+        };
         let help = "Directives answered";
         metrics.register("watcher_directives", help, own.directives.clone());
         let help = "Places planned on new nodes where it matters who has which, and pods besides";
@@ -91,13 +112,17 @@ mod tests {
     #[test]
     fn what_is_counted_is_shown() {
         let metrics = Metrics::new();
-        let counters = Counters::registered(&metrics);
+        let counters = Counters::registered(&metrics, "prod");
         counters.placed(Places { planned: 3, realised: 2, free: 5 });
         counters.directive(DirectiveStatus::Done);
         let text = metrics.text();
-        assert!(text.contains("longshore_watcher_planned_pods_total 3"), "{text}");
-        assert!(text.contains("longshore_watcher_realised_pods_total 2"), "{text}");
-        assert!(text.contains("longshore_watcher_free_pods_total 5"), "{text}");
-        assert!(text.contains("longshore_watcher_directives_total{status=\"done\"} 1"), "{text}");
+        for line in [
+            "longshore_watcher_planned_pods_total{cluster=\"prod\"} 3",
+            "longshore_watcher_realised_pods_total{cluster=\"prod\"} 2",
+            "longshore_watcher_free_pods_total{cluster=\"prod\"} 5",
+            "longshore_watcher_directives_total{cluster=\"prod\",status=\"done\"} 1",
+        ] {
+            assert!(text.contains(line), "{line} in {text}");
+        }
     }
 }

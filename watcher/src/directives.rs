@@ -9,6 +9,7 @@ mod admission;
 mod assume;
 pub mod claim;
 mod conditions;
+mod counted;
 pub mod disrupt;
 mod drift;
 pub mod event;

@@ -30,6 +30,7 @@ use longshore_proto::types::v1::object::Kind;
 use longshore_proto::types::v1::{ClusterFacts, ObjectKind, PodShape};
 
 use crate::api::NodeClaim;
+use crate::counters::pods::PodTimes;
 use crate::project::attachments::Attachments;
 use crate::project::devices::slices::Slices;
 use crate::project::{Fault, Problem, Surroundings};
@@ -132,6 +133,8 @@ pub struct Index {
     /// When what is being applied was seen.
     seen: Now,
     departures: Departures,
+    /// Where it is measured how long pods wait.
+    times: PodTimes,
 }
 
 impl Index {
@@ -309,6 +312,11 @@ impl Index {
     /// Sets when what is applied next was seen.
     pub const fn set_clock(&mut self, now: Now) {
         self.seen = now;
+    }
+
+    /// Measures here from now on how long pods wait.
+    pub fn measure(&mut self, times: PodTimes) {
+        self.times = times;
     }
 
     /// When pods last came to a node or left it, in milliseconds since 1970; None when that is

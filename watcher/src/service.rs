@@ -81,6 +81,7 @@ impl Watcher {
         tracing::info!(?config, "watcher starts");
         let platform = supervisor.platform();
         let store = Store::new(platform.clock.clone());
+        store.update(|index| index.measure(counters.pods.clone()));
         let open = bounded::client(&client, None);
         let (namespace, identity) = (&config.namespace, config.identity.clone());
         let lease = Lease::new(open.clone(), namespace, identity, platform.clock.clone());
@@ -163,7 +164,9 @@ impl Leading {
             tracing::info!("the Lease is held: this watcher works");
             self.duty.send_replace(Duty::Working);
             let work = while_held(self.lease.tenure(), self.work());
+            self.sessions.directives.counters.pods.works(true);
             let Some(why) = token.run_until_cancelled(Box::pin(work)).await else { break };
+            self.sessions.directives.counters.pods.works(false);
             self.lease.tenure().end_now();
             self.sessions.connected.send_replace(false);
             self.duty.send_replace(Duty::Unknown);
@@ -244,7 +247,7 @@ pub async fn start(args: Args, supervisor: &Supervisor) -> anyhow::Result<()> {
     let client = args.kube_client().await?;
     let metrics = process::serve_metrics(args.metrics_listen, supervisor).await;
     let metrics = metrics.context("--metrics-listen")?;
-    let counters = Counters::registered(&metrics);
+    let counters = Counters::registered(&metrics, &config.cluster_name);
     let watcher = Watcher::start_with(config, client, supervisor, counters).await?;
     supervisor.spawn("readiness", OnError::Shutdown, move || {
         readiness(watcher.duty.clone(), watcher.connected.clone(), metrics.clone())

@@ -83,7 +83,10 @@ async fn read_while_it_works(leader: &Leader, queue: &str, backoff: &mut Backoff
 
 /// Handles a message and deletes it; one that could not be recorded comes back.
 async fn handle(leader: &Leader, url: &str, message: QueueMessage) {
-    match parse(&message.body, leader.now_ms()) {
+    let (parsed, now_ms) = (parse(&message.body, leader.now_ms()), leader.now_ms());
+    let found = parsed.as_ref().ok().and_then(Option::as_ref);
+    leader.events().letters.received(found.map(|it| (it.kind, now_ms - it.time_ms)));
+    match parsed {
         Ok(Some(announcement)) if ours(leader, &announcement) => {
             match announce(leader, &announcement).await {
                 Ok(true) => {}
@@ -97,8 +100,9 @@ async fn handle(leader: &Leader, url: &str, message: QueueMessage) {
         Ok(_) => {}
         Err(error) => tracing::warn!(%error, "message deleted"),
     }
-    if let Err(error) = leader.cloud().discard(url, &message.receipt).await {
-        tracing::warn!(%error, "message will come again");
+    match leader.cloud().discard(url, &message.receipt).await {
+        Ok(()) => leader.events().letters.deleted(),
+        Err(error) => tracing::warn!(%error, "message will come again"),
     }
 }
 

@@ -8,6 +8,8 @@
 //! cloud without the Lease either.
 
 pub mod announce;
+#[cfg(test)]
+mod documented;
 pub mod journal;
 
 use std::sync::Arc;
@@ -93,7 +95,7 @@ pub async fn start(parts: Parts, ground: Ground, supervisor: &Supervisor) -> any
         },
     };
     let (kept, namespace) = (client.clone(), config.namespace.clone());
-    let counters = Counters::registered(&metrics);
+    let counters = Counters::registered(&metrics, &config.cluster_name);
     let watcher = Watcher::start_with(config, client, supervisor, counters).await?;
     let journal = ConfigMapJournal::new(&kept, &namespace, watcher.tenure.clone());
     let tenure = watcher.tenure;

@@ -66,7 +66,7 @@ impl<'a> Machine<'a> {
             launch_id: self.name.clone(),
             ..plan::claim(self.planned)
         };
-        CreateClaim { claim: Some(claim), pods: Vec::new() }
+        CreateClaim { claim: Some(claim), ..CreateClaim::default() }
     }
 
     /// What records its launch.

@@ -58,6 +58,9 @@ struct Burst {
     rounds: u64,
 }
 
+/// How often a plan is asked what keeps nodes: it looks at all of them for that.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+
 /// When the next plan is due.
 pub struct Cadence {
     /// Launches that more pods could better are held no longer than this after a burst has begun.
@@ -73,6 +76,8 @@ pub struct Cadence {
     consolidated: Option<Instant>,
     /// How long the newest plan took.
     took: Duration,
+    /// When a plan was last asked what keeps nodes.
+    looked: Option<Instant>,
 }
 
 impl Cadence {
@@ -90,7 +95,17 @@ impl Cadence {
             planned: None,
             consolidated: None,
             took: Duration::ZERO,
+            looked: None,
         }
+    }
+
+    /// True when a plan is to say once more what keeps nodes.
+    pub fn looks_again(&mut self) -> bool {
+        let due = self.looked.is_none_or(|at| at.elapsed() >= LOOK_EVERY);
+        if due {
+            self.looked = Some(Instant::now());
+        }
+        due
     }
 
     /// Something has changed; `traceparent` is the trace of the change, empty when untraced.

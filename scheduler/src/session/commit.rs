@@ -4,6 +4,8 @@
 //! Invariant: no opinion of its own. What the view has overtaken meanwhile is skipped and comes up
 //! again, if still needed, with the next plan.
 
+mod counted;
+
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash as _, Hasher as _};
@@ -62,15 +64,14 @@ impl Session {
         let skipped = all.clone().any(|(d, goes)| decided(d) && !goes);
         let going: Vec<&Disruption> = all.filter(|(_, goes)| **goes).map(|(d, _)| d).collect();
         let (wanted, held) = self.wanted(&proposal, |at| goes[at]);
-        let nodes = plan.launches.iter().zip(wanted);
-        let launched: Vec<Option<String>> = nodes
-            .map(|(node, wanted)| {
-                wanted.then(|| self.create_claim(node, &proposal, origin)).flatten()
-            })
+        let launches = wanted.into_iter().enumerate();
+        let launched: Vec<Option<String>> = launches
+            .map(|(at, wanted)| wanted.then(|| self.create_claim(at, &proposal, origin)).flatten())
             .collect();
         self.disrupt(&going, &launched, origin);
         self.nominate(&plan, origin);
         report(&proposal, &launched, held);
+        self.count_plan(&proposal, &launched);
         self.planning.adopt(proposal, &launched, &self.state, now_ms);
         if skipped {
             self.planning.cadence.wake_after(SKIPPED_AGAIN);
@@ -115,13 +116,14 @@ impl Session {
         plan.launches.iter().map(|node| node.pods.iter().any(needs_place)).collect()
     }
 
-    /// Asks for the claim of a new node; its name when the directive was sent.
+    /// Asks for the claim of one of a plan's new nodes; its name when the directive was sent.
     fn create_claim(
         &mut self,
-        node: &NewNode,
+        at: usize,
         proposal: &Proposal,
         origin: Origin<'_>,
     ) -> Option<String> {
+        let node = &proposal.plan.launches[at];
         let pool = self.state.pool(node.pool.as_str());
         let drift_hash = proposal.drift_hashes.get(node.pool.as_str()).cloned();
         let entropy = &self.supervisor.platform().entropy;
@@ -134,7 +136,9 @@ impl Session {
         };
         let name = claim.name.clone();
         let pods = node.pods.iter().map(ToString::to_string).collect();
-        let action = Action::CreateClaim(cluster::CreateClaim { claim: Some(claim.clone()), pods });
+        let reason = makes_up_for(&proposal.plan, at).map_or("", DisruptionReason::name).to_owned();
+        let create = cluster::CreateClaim { claim: Some(claim.clone()), pods, reason };
+        let action = Action::CreateClaim(create);
         let sent = self.outbox.direct(&format!("create/{name}"), &name, action, origin);
         sent.then(|| {
             self.state.creating(claim, origin.now_ms);
@@ -148,19 +152,22 @@ impl Session {
             let replaced_by: Option<Vec<String>> =
                 disruption.replacements.iter().map(named).collect();
             // Without all of its replacements the disruption must not begin.
-            if let Some(replaced_by) = replaced_by {
-                self.disrupt_claims(disruption, &replaced_by, origin);
+            if let Some(replaced_by) = replaced_by
+                && self.disrupt_claims(disruption, &replaced_by, origin)
+            {
+                self.planning.shown.decided(disruption);
             }
         }
     }
 
+    /// Asks for each claim to be marked; whether any is.
     fn disrupt_claims(
         &mut self,
         disruption: &Disruption,
         replaced_by: &[String],
         origin: Origin<'_>,
-    ) {
-        let reason = disruption.reason.name();
+    ) -> bool {
+        let (reason, mut begun) = (disruption.reason.name(), false);
         for (claim, node) in with_nodes(disruption) {
             let assumes = self.assumption(claim, node, disruption.reason);
             let action = Action::DisruptClaim(cluster::DisruptClaim {
@@ -173,8 +180,10 @@ impl Session {
             let key = format!("disrupt/{claim}");
             if self.outbox.direct(&key, claim.as_str(), action, origin) {
                 self.state.disrupting(claim.as_str(), reason, replaced_by, origin.now_ms);
+                begun = true;
             }
         }
+        begun
     }
 
     /// Whether a disruption still stands: the plan is as old as it took to make.
@@ -302,6 +311,12 @@ fn digest(pods: &[String]) -> u64 {
 fn with_nodes(disruption: &Disruption) -> impl Iterator<Item = (&ClaimName, Option<&NodeName>)> {
     let nodes = &disruption.nodes;
     disruption.claims.iter().enumerate().map(|(index, claim)| (claim, nodes.get(index)))
+}
+
+/// Why the nodes go that a launch of the plan takes the place of, if it is for that.
+fn makes_up_for(plan: &Plan, at: usize) -> Option<DisruptionReason> {
+    let mut disruptions = plan.disruptions.iter();
+    disruptions.find(|it| it.replacements.contains(&at)).map(|it| it.reason)
 }
 
 /// The claim of a node but for what tells it from others.

@@ -86,6 +86,7 @@ impl Session {
         let now_ms = self.session_ms();
         self.state.reset(changes, now_ms);
         self.safety.whole(now_ms);
+        self.planning.shown.synced(true);
         if self.follows && !planted::is("S1b") {
             self.follows = false;
             self.planning.cadence.hold(RECONNECTED);
@@ -112,6 +113,7 @@ impl Session {
     fn resync(&mut self, reason: String) {
         tracing::warn!(cluster = self.state.cluster_id(), reason, "asking for a snapshot");
         self.receiver.expect_snapshot();
+        self.planning.shown.synced(false);
         self.outbox.send(Message::Resync(cluster::Resync { reason }));
     }
 

@@ -266,7 +266,9 @@ impl Session {
         match region.read(|state| self.request(claim, state)) {
             candidates::Request::Wait => self.give_up_waiting(claims, name, now_ms),
             candidates::Request::Launch(launch) => {
-                self.safety.launching(name, now_ms);
+                if self.safety.launching(name, now_ms) {
+                    self.count_launch(name);
+                }
                 gathered.launches.push(*launch);
                 gathered.keys.push(key);
             }

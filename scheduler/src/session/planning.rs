@@ -31,6 +31,7 @@ use super::proposal::{self, Asked};
 use super::quarantine::{Quarantine, Suspect};
 use super::state::ClusterState;
 use super::unclaimed::{self, Unclaimed};
+use crate::counters::OfCluster;
 use crate::region::directory::Region;
 use crate::settings::Settings;
 
@@ -39,16 +40,13 @@ use crate::settings::Settings;
 const FAILED_AGAIN: BackoffPolicy =
     BackoffPolicy { minimum: Duration::from_secs(1), maximum: Duration::from_secs(60) };
 
-/// How often a plan is asked what keeps nodes: it looks at all of them once more.
-const LOOK_EVERY: Duration = Duration::from_secs(60);
-
 /// Places that are kept for pods to come, by node or claim and by shape.
 type Places = BTreeMap<String, BTreeMap<ShapeId, i64>>;
 
 /// What a job of the planner came to.
 enum Done {
     /// A plan.
-    Planned(Option<Proposal>),
+    Planned(Option<Box<Proposal>>),
     /// What the planner fails on, in this world, with what it said.
     Found(BTreeSet<Suspect>, Arc<World>, String),
 }
@@ -80,8 +78,10 @@ pub struct Planning {
     unclaimed: Unclaimed,
     /// What overlays make of the catalogues.
     overlays: Kept,
-    /// When a plan was last asked what keeps nodes.
-    looked_at: Option<Instant>,
+    /// What metrics show of the cluster.
+    pub shown: OfCluster,
+    /// When the newest plan, or the one under way, was begun.
+    began: Instant,
 }
 
 impl Planning {
@@ -105,7 +105,8 @@ impl Planning {
             given_up: BTreeSet::new(),
             unclaimed: Unclaimed::new(),
             overlays: Kept::default(),
-            looked_at: None,
+            shown: OfCluster::default(),
+            began: Instant::now(),
         }
     }
 
@@ -240,6 +241,7 @@ impl Planning {
         let mut coming = state.foresight().coming().clone();
         let (traceparents, consolidates) = self.cadence.begin(!coming.is_empty());
         self.plans += 1;
+        self.began = Instant::now();
         let plan_id = format!("{}-{}-{}", state.cluster_id(), self.session_epoch, self.plans);
         let span = proposal::span(state.cluster_id(), &plan_id, &traceparents);
         let look_ms = region.read(|known| state.refresh(known, now_ms));
@@ -254,9 +256,10 @@ impl Planning {
         self.running = Some(match failed_with {
             None => {
                 let drift_hashes = state.drift_hashes();
-                let looks = input.consolidates && self.looks_again();
+                let looks = input.consolidates && self.cadence.looks_again();
                 let asked = Asked { input, coming, plan_id, looks, span, left_out, drift_hashes };
-                let job = move || Done::Planned(proposal::propose(asked, foresight::plan));
+                let propose = move || proposal::propose(asked, foresight::plan);
+                let job = move || Done::Planned(propose().map(Box::new));
                 Box::pin(self.workers.run(tenant, Urgency::Live, job))
             }
             // Many plans: other clusters come first.
@@ -270,15 +273,6 @@ impl Planning {
         });
     }
 
-    /// True when what keeps nodes is to be said again.
-    fn looks_again(&mut self) -> bool {
-        let due = self.looked_at.is_none_or(|at| at.elapsed() >= LOOK_EVERY);
-        if due {
-            self.looked_at = Some(Instant::now());
-        }
-        due
-    }
-
     /// The plan under way, when it is done. Waits for ever when none is under way.
     pub async fn finished(&mut self) -> Option<Proposal> {
         let Some(running) = &mut self.running else { return std::future::pending().await };
@@ -287,9 +281,10 @@ impl Planning {
         self.cadence.ended();
         match outcome {
             Ok(Done::Planned(proposal)) => {
+                self.shown.scheduled(self.began.elapsed());
                 self.failures.reset();
                 self.cadence.release();
-                return proposal;
+                return proposal.map(|proposal| *proposal);
             }
             Ok(Done::Found(at_fault, world, said)) => {
                 self.quarantine.hold(at_fault, &world, &said);

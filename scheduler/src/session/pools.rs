@@ -10,6 +10,7 @@ use longshore_core::reason::Obstacle;
 use longshore_core::vocabulary::ids::PoolName;
 use longshore_core::vocabulary::labels;
 use longshore_core::vocabulary::resources::Resources;
+use longshore_core::world::view::World;
 use longshore_proto::cluster::v1::directive::Action;
 use longshore_proto::cluster::v1::{Condition, SetNodePoolStatus};
 use longshore_proto::types::v1::NodePool;
@@ -46,7 +47,7 @@ pub fn written(
     problems: Problems<'_>,
 ) -> Vec<Written> {
     let Problems { outage, freeze } = problems;
-    let sizes = sizes(state);
+    let sizes = sizes(state.view().world());
     let of_pool = |(name, pool): (&String, &NodePool)| {
         let (nodes, resources) = sizes.get(name.as_str()).cloned().unwrap_or_default();
         let mut conditions = match (outage, state.unreadable_pools().get(name)) {
@@ -125,9 +126,10 @@ fn condition(kind: &str, problem: Option<(&str, &str)>) -> Condition {
 }
 
 /// Number and capacity of every pool's nodes.
-fn sizes(state: &ClusterState) -> BTreeMap<&str, (u32, Resources)> {
+#[must_use]
+pub fn sizes(world: &World) -> BTreeMap<&str, (u32, Resources)> {
     let mut sizes: BTreeMap<&str, (u32, Resources)> = BTreeMap::new();
-    for node in state.view().world().nodes.values() {
+    for node in world.nodes.values() {
         let Some(pool) = node.labels.get(labels::NODE_POOL) else { continue };
         let known = if node.capacity.is_zero() { &node.allocatable } else { &node.capacity };
         let (count, sum) = sizes.entry(pool).or_default();

@@ -3,6 +3,8 @@
 //! Invariant: what the independent check refuses is never carried out, and costs only what it is
 //! about.
 
+mod figures;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -20,6 +22,7 @@ use tracing::Span;
 
 use super::foresight::{self, Coming, Kept};
 use super::quarantine::{self, LeftOut, Suspect};
+use crate::counters::Figures;
 
 /// Most refusals of one plan that are logged one by one.
 const VIOLATIONS_TOLD: usize = 20;
@@ -44,6 +47,8 @@ pub struct Proposal {
     pub drift_hashes: BTreeMap<String, String>,
     /// What keeps nodes, when that was asked.
     pub holds: Option<Vec<NodeAnswer>>,
+    /// What metrics show of it.
+    pub figures: Figures,
     /// Its span: effects of the plan belong to the same trace.
     pub span: Span,
 }
@@ -90,19 +95,19 @@ pub fn propose(asked: Asked, planner: Planner) -> Option<Proposal> {
     span.record("disruptions", plan.disruptions.len());
     let mut closed = longshore_core::offers::closed_pools(&input);
     left_out.tell(&mut plan, &mut closed);
-    let tainted = tainted(&input.world);
-    let (plan, opening, span) = (Arc::new(plan), input.opening, span.clone());
+    let (tainted, figures) = (tainted(&input.world), figures::of(&input, &plan));
     Some(Proposal {
         plan_id,
-        plan,
+        plan: Arc::new(plan),
         closed,
-        opening,
+        opening: input.opening,
         tainted,
         certain,
         kept,
         drift_hashes,
         holds,
-        span,
+        figures,
+        span: span.clone(),
     })
 }
 

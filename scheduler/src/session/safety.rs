@@ -111,9 +111,10 @@ impl Safety {
         settled || planted::is("S1a")
     }
 
-    /// A launch for the claim has been asked of the actuator.
-    pub fn launching(&mut self, claim: &str, now_ms: i64) {
-        self.launched.insert(claim.to_owned(), now_ms);
+    /// A launch for the claim is asked of the actuator. True when that is so for the first time, as
+    /// far as is known.
+    pub fn launching(&mut self, claim: &str, now_ms: i64) -> bool {
+        self.launched.insert(claim.to_owned(), now_ms).is_none()
     }
 
     /// Claims whose launch may be on its way.

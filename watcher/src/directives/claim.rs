@@ -52,6 +52,7 @@ impl Directives {
         self.store.update(|index| index.plan_for(&wanted.name, &create.pods, false));
         let outcome = match self.claims().create(&PostParams::default(), &object).await {
             Ok(created) => {
+                self.counters.nodes.claim_created(&wanted.pool, &create.reason);
                 self.announce(&created, &create.pods);
                 Ok(())
             }
@@ -116,6 +117,7 @@ impl Directives {
             return Ok(());
         }
         found(api.delete(name, &DeleteParams::default()).await)?;
+        self.counters.nodes.claim_disrupted(&claim, &delete.reason);
         let note = format!("draining and terminating the node: {}", delete.message);
         self.say_of_claim(&claim, &delete.reason, note);
         Ok(())

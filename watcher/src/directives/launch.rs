@@ -62,8 +62,9 @@ impl Directives {
         });
         let Some(claim) = recorded.await? else { return Ok(()) };
         self.announce_failure(&claim, failure);
-        if failure.delete {
+        if failure.delete && claim.metadata.deletion_timestamp.is_none() {
             found(api.delete(name, &DeleteParams::default()).await)?;
+            self.counters.nodes.claim_disrupted(&claim, &failure.reason);
         }
         Ok(())
     }

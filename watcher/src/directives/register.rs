@@ -5,6 +5,8 @@
 //! karpenter.sh/unregistered go. So kube-scheduler binds what was planned where it was planned. The
 //! taint of a node that is not ready goes before, if it is: refused when it is not ready any more.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use k8s_openapi::api::core::v1::{Node, Taint as CoreTaint};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Api, Resource as _, ResourceExt as _};
@@ -20,6 +22,7 @@ use crate::names;
 use crate::patch::{
     Part, Precondition, Wanted, add_finalizer, edit, edit_node, set_condition, time,
 };
+use crate::project::claim::condition;
 use crate::project::node::is_outlived;
 
 impl Directives {
@@ -82,9 +85,12 @@ impl Directives {
     async fn record_registration(&self, claim: &NodeClaim, node: &Node) -> Outcome {
         let (name, at) = (node.name_any(), self.now());
         let touched_ms = self.store.read(|index| index.touched_ms(&name));
+        let first = AtomicBool::new(false);
         let noted = |claim: &mut NodeClaim| {
             let generation = claim.metadata.generation;
             let status = claim.status.get_or_insert_default();
+            let known = condition(&status.conditions, conditions::REGISTERED).is_some();
+            first.store(!known, Ordering::Relaxed);
             status.node_name = Some(name.clone());
             let registered = Wanted::met(conditions::REGISTERED);
             set_condition(&mut status.conditions, &registered, generation, &at);
@@ -103,6 +109,9 @@ impl Directives {
         let known = self.known_claim(&claim_name).unwrap_or_else(|| claim.clone());
         let written = edit(&api, &claim_name, Part::Status, Some(known), noted);
         written.instrument(span).await?;
+        if first.into_inner() {
+            self.counters.nodes.joined(claim);
+        }
         self.say_of_claim(claim, conditions::REGISTERED, format!("node {name} has joined"));
         if initialize::is_marked(node) {
             self.say_ready(claim, &name);

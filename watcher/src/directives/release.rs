@@ -3,6 +3,9 @@
 //! Invariant: only of one that is being deleted, for a reason that its deletion has named. The Node
 //! goes before its claim, so that no claim without finalizer leaves a Node that nobody tends.
 
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
 use kube::api::{DeleteParams, Preconditions};
@@ -28,7 +31,7 @@ impl Directives {
             let claim = index.claim(name)?;
             index.node_of(claim).map(|node| node.as_ref().clone())
         });
-        if let Some(node) = node {
+        if let Some(node) = &node {
             let node_name = node.name_any();
             let api = self.nodes();
             // Only this Node: another instance may have taken its name.
@@ -46,8 +49,15 @@ impl Directives {
             };
             edit_node(&api, &node_name, None, Precondition::Itself, free).await?;
         }
-        let free = |claim: &mut _| remove_finalizer(claim, names::TERMINATION);
-        edit(&self.claims(), name, Part::Main, None, free).await?;
+        let first = AtomicBool::new(false);
+        let free = |claim: &mut NodeClaim| {
+            first.store(claim.finalizers().iter().any(|f| f == names::TERMINATION), Relaxed);
+            remove_finalizer(claim, names::TERMINATION);
+        };
+        let freed = edit(&self.claims(), name, Part::Main, None, free).await?;
+        if let Some(claim) = freed.filter(|_| first.into_inner()) {
+            self.count_released(&claim, node.as_ref());
+        }
         Ok(())
     }
 

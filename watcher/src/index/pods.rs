@@ -189,6 +189,7 @@ impl Index {
             self.touch_by(&entry);
         }
         let old = self.pods.insert(row.uid.clone(), entry);
+        self.times.see(old.as_ref().map(|old| &old.row), &row, self.seen.wall_ms);
         self.see_member(old.as_ref(), &row.uid);
         if old.as_ref().is_none_or(|old| old.row.shape_id != shape_id) {
             self.use_shape(shape);

@@ -1,6 +1,7 @@
 //! Objects in, view out.
 
 mod devices;
+mod times;
 mod unreadable;
 
 use k8s_openapi::api::apps::v1::DaemonSet;

@@ -130,7 +130,9 @@ impl Directives {
     async fn evict(&self, pod: &wire::Pod, claim: &str) -> Outcome {
         let options = DeleteParams { preconditions: exactly(pod), ..DeleteParams::default() };
         let params = EvictParams { delete_options: Some(options), ..EvictParams::default() };
-        match self.pods(pod).evict(&pod.name, &params).await {
+        let answer = self.pods(pod).evict(&pod.name, &params).await;
+        self.count_eviction(claim, &answer);
+        match answer {
             Ok(_) => {
                 self.counters.evictions.inc();
                 self.store.update(|index| index.grant_eviction(&pod.uid));
@@ -230,7 +232,11 @@ impl Directives {
                 Wanted { kind, status: Some(false), reason: "WaitedLongEnough", message }
             }
         };
-        self.set(claim, &[Wanted::met(conditions::DRAINED), detached]).await
+        self.set(claim, &[Wanted::met(conditions::DRAINED), detached]).await?;
+        if !matches!(volumes, Volumes::Attached(_)) {
+            self.count_drained(claim);
+        }
+        Ok(())
     }
 
     async fn set(&self, name: &str, wanted: &[Wanted<'_>]) -> Outcome {

@@ -66,6 +66,22 @@ async fn a_deleted_claim_is_drained_and_let_go() {
     let (hello, _session) = world.scheduler.hello().await;
     let lost: Vec<_> = hello.losses.iter().map(|loss| loss.claim.as_str()).collect();
     assert_eq!(lost, ["c1"], "the next session hears what nobody had said was gone");
+    let once = [
+        ("karpenter_nodeclaims_created_total", "reason=\"provisioned\""),
+        ("karpenter_nodes_created_total", "nodepool=\"default\""),
+        ("karpenter_nodeclaims_disrupted_total", "reason=\"empty\""),
+        ("karpenter_pods_eviction_requests_total", "code=\"200\""),
+        ("karpenter_pods_drained_total", "reason=\"Empty\""),
+        ("karpenter_nodes_drained_total", "nodepool=\"default\""),
+        ("karpenter_nodes_terminated_total", "nodepool=\"default\""),
+        ("karpenter_nodeclaims_terminated_total", "nodepool=\"default\""),
+        ("karpenter_nodeclaims_termination_duration_seconds_count", "nodepool=\"default\""),
+        ("karpenter_nodes_lifetime_duration_seconds_count", "nodepool=\"default\""),
+        ("karpenter_pods_startup_duration_seconds_count", ""),
+    ];
+    for (name, labels) in once {
+        assert_eq!(world.counted(name, labels), 1.0, "{name}: {}", world.metrics.text());
+    }
     world.stop().await;
 }
 
@@ -181,6 +197,8 @@ async fn a_budget_is_respected() {
     budgets.delete("b", &DeleteParams::default()).await.unwrap();
     gone(&world.pods(), "p").await;
     session.until("the claim is drained", |v| v.claim("c1").is_some_and(|c| c.drained)).await;
+    assert!(world.counted("karpenter_pods_eviction_requests_total", "code=\"429\"") >= 1.0);
+    assert_eq!(world.counted("karpenter_pods_drained_total", "Forceful Termination"), 1.0);
     world.stop().await;
 }
 

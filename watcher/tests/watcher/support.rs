@@ -15,9 +15,11 @@ use longshore_lab::cluster::{Cluster, ClusterConfig, ClusterHandle};
 use longshore_proto::cluster::v1::directive::Action;
 use longshore_proto::cluster::v1::{CreateClaim, RecordLaunch};
 use longshore_proto::types::v1 as wire;
+use longshore_runtime::metrics::Metrics;
 use longshore_runtime::tasks::Supervisor;
 use longshore_watcher::api::crd::Kind;
 use longshore_watcher::api::{EC2NodeClass, NodeClaim, NodePool};
+use longshore_watcher::counters::Counters;
 use longshore_watcher::{Config, Watcher};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -39,6 +41,7 @@ pub struct World {
     pub client: kube::Client,
     pub scheduler: Scheduler,
     pub supervisor: Supervisor,
+    pub metrics: Metrics,
 }
 
 impl World {
@@ -94,8 +97,19 @@ impl World {
             region: "us-east-1".to_owned(),
             ..Config::new("test", &scheduler.endpoint)
         });
-        Watcher::start(config, through(&client), &supervisor).await.unwrap();
-        Self { cluster, client, scheduler, supervisor }
+        let metrics = Metrics::new();
+        let counters = Counters::registered(&metrics, "test");
+        Watcher::start_with(config, through(&client), &supervisor, counters).await.unwrap();
+        Self { cluster, client, scheduler, supervisor, metrics }
+    }
+
+    /// What all series of a metric come to that have these labels.
+    pub fn counted(&self, name: &str, labels: &str) -> f64 {
+        let (text, head) = (self.metrics.text(), format!("{name}{{cluster=\"test\""));
+        let of_metric =
+            text.lines().filter(|line| line.starts_with(&head) && line.contains(labels));
+        let values = of_metric.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+        values.sum()
     }
 
     pub fn all<K>(&self) -> Api<K>
@@ -276,6 +290,7 @@ pub fn create_claim(name: &str, pods: &[String]) -> Action {
             ..wire::NodeClaim::default()
         }),
         pods: pods.to_vec(),
+        ..CreateClaim::default()
     })
 }
 

@@ -19,6 +19,7 @@ fn proposal(told: &[&str], fit: &[&str]) -> Proposal {
         kept: BTreeMap::new(),
         drift_hashes: BTreeMap::new(),
         holds: None,
+        figures: crate::counters::Figures::default(),
         span: tracing::Span::none(),
     }
 }

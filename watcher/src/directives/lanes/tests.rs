@@ -126,7 +126,7 @@ async fn no_pod_waits_for_a_claim_that_could_not_be_made() {
         ..NodeClaim::default()
     };
     let pods = vec!["p-1".to_owned()];
-    let create = CreateClaim { claim: Some(claim), pods };
+    let create = CreateClaim { claim: Some(claim), pods, ..CreateClaim::default() };
     assert!(hands.create_claim(&create).await.is_err(), "the API server has no such kind");
     let waits = hands.store.read(|index| index.planned_claims().map(str::to_owned).last());
     assert_eq!(waits, None);
