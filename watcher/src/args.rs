@@ -169,7 +169,7 @@ impl Args {
     /// # Errors
     /// When there is neither a service account nor a usable kubeconfig.
     pub async fn kube_client(&self) -> anyhow::Result<kube::Client> {
-        let config = match &self.cluster.kubeconfig {
+        let mut config = match &self.cluster.kubeconfig {
             Some(file) => {
                 let kubeconfig = Kubeconfig::read_from(file)
                     .with_context(|| format!("kubeconfig {}", file.display()))?;
@@ -181,6 +181,9 @@ impl Args {
                  --kubeconfig",
             )?,
         };
+        // An eviction that a budget refuses is an answer (429), not a failure: kube would ask again
+        // a dozen times within seconds, and say nothing. Whoever calls has pauses of its own.
+        config.default_retry = false;
         Ok(kube::Client::try_from(config)?)
     }
 }

@@ -22,6 +22,8 @@ const CAPACITY_TYPE: &str = "karpenter.sh/capacity-type";
 pub struct Sight {
     /// Pods not bound or not running.
     pub pending: usize,
+    /// Pods that have run their course.
+    pub succeeded: usize,
     /// Pods running, not being deleted.
     pub running: usize,
     /// Ready nodes that pools own, by type and capacity type.
@@ -45,6 +47,8 @@ pub async fn look(client: &Client, namespace: &str, selector: &str) -> Result<Si
             sight.running += 1;
             let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
             sight.pods_on.entry(node.unwrap_or_default()).or_default().push(pod.name_any());
+        } else if phase(pod) == "Succeeded" {
+            sight.succeeded += 1;
         } else {
             sight.pending += 1;
         }

@@ -1,4 +1,5 @@
-//! What keeps nodes, as Events: at once where a node has to go, after a while where it merely could.
+//! What keeps nodes, as Events: at once where a node has to go, after a while where it merely
+//! could.
 //!
 //! Invariant: the same is said of a node once, however often plans find it, and of a large fleet a
 //! few nodes at a time.

@@ -18,8 +18,8 @@ pub(super) struct Departures {
     pub(super) going: BTreeMap<String, i64>,
     /// Evictions that were refused, by UID of the pod.
     pub(super) refusals: BTreeMap<String, Refusal>,
-    /// Since when Deployments have been asked for the next pod, by UID of the one that they have and
-    /// by the steady clock; none where that brings none.
+    /// Since when Deployments have been asked for the next pod, by UID of the one that they have
+    /// and by the steady clock; none where that brings none.
     surges: BTreeMap<String, Option<i64>>,
     /// What keeps the nodes of claims.
     pub(super) blockers: BTreeMap<String, Vec<Blocker>>,

@@ -310,6 +310,7 @@ fn way_out(rule: BlockingRule, error: &kube::Error) -> String {
         }
     };
     let text = if let kube::Error::Api(status) = error { &status.message } else { "" };
+    let text = text.trim_end_matches('.');
     format!("{text}; {until} until the claim's terminationGracePeriod ends")
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Invariant: only ever through the eviction API while there is time, so that budgets hold; past
 //! the claim's deadline by deletion. Static pods and pods that tolerate the taint of a disrupted
-//! node stay. A node is not drained while a pod, or the node itself, is there and cannot be read: it
-//! is told to people (`report.rs`), and waited for. What keeps a node is known (`blockers.rs`).
+//! node stay. A node is not drained while a pod, or the node itself, is there and cannot be read:
+//! it is told to people (`report.rs`), and waited for. What keeps a node is known (`blockers.rs`).
 
 mod blockers;
 mod volumes;

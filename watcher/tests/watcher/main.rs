@@ -13,6 +13,7 @@ mod claims;
 mod drain;
 mod foresight;
 mod karpenter;
+mod leaks;
 mod nodes;
 mod reports;
 mod scheduler;

@@ -75,8 +75,8 @@ impl<'a> Blockers<'a> {
         if pod.row.deleting {
             let by_ms =
                 pod.facts.delete_by_ms.filter(|_| is_late(&pod.facts, LATE_AFTER_MS, now))?;
-            let message = "it should have ended: a finalizer holds it, or its kubelet does not \
-                           answer; look at its finalizers and its node";
+            let message = "it should have ended, and its kubelet has not said that it has; look at \
+                           its containers and its node";
             return Some((by_ms, BlockingRule::Stuck, message.to_owned()));
         }
         if is_protected(pod, now.wall_ms) {
