@@ -150,9 +150,9 @@ mod tests {
     }
 
     fn due(holds: &Holds, now_ms: i64) -> Vec<(String, String)> {
-        let said = holds.due(now_ms).into_iter().map(|due| match due.action {
-            Action::PublishEvent(event) => (event.reason, event.message),
-            other => panic!("{other:?}"),
+        let said = holds.due(now_ms).into_iter().map(|due| {
+            let Action::PublishEvent(event) = due.action else { panic!("no Event") };
+            (event.reason, event.message)
         });
         said.collect()
     }

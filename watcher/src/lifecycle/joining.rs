@@ -106,13 +106,10 @@ mod tests {
         }
         // It was launched an hour before.
         assert!(steps(&index, NOW_MS - 60 * 60_000 + BOOT_MS - 1).is_empty());
-        match steps(&index, NOW_MS).pop()? {
-            Step::Await { kind, reason, message, .. } => {
-                assert_eq!(kind, "Registered");
-                Some((reason, message))
-            }
-            other => panic!("{other:?}"),
-        }
+        let step = steps(&index, NOW_MS).pop()?;
+        let Step::Await { kind, reason, message, .. } = step else { panic!("{step:?}") };
+        assert_eq!(kind, "Registered");
+        Some((reason, message))
     }
 
     #[test]

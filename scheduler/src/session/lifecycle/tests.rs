@@ -254,12 +254,11 @@ fn interruptions_and_vanished_instances_end_the_claim() {
     };
     assert_eq!(announced(InterruptionKind::Spot).as_deref(), Some("delete Interrupted"));
     assert_eq!(announced(InterruptionKind::Rebalance), None);
-    let within = |kind| match interrupted(&NodeClaim::default(), kind) {
-        Step::Direct { action, .. } => match *action {
-            Action::DeleteClaim(delete) => delete.drain_within.map(|within| within.seconds),
-            other => panic!("{other:?}"),
-        },
-        other => panic!("{other:?}"),
+    let within = |kind| {
+        let step = interrupted(&NodeClaim::default(), kind);
+        let Step::Direct { action, .. } = step else { panic!("{step:?}") };
+        let Action::DeleteClaim(delete) = *action else { panic!("{action:?}") };
+        delete.drain_within.map(|within| within.seconds)
     };
     assert_eq!(within(InterruptionKind::Spot), Some(110));
     assert_eq!(within(InterruptionKind::ScheduledChange), None, "there is time");

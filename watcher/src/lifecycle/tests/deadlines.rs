@@ -25,9 +25,12 @@ fn past_the_deadline_pods_are_deleted_with_the_grace_that_is_left() {
     let index = draining(grace, &[pod("p", protected)]);
     assert_eq!(keys(&index, NOW_MS), ["deadline/c1", "blocked/c1/Pod/default/p"]);
     let forced = |now_ms| {
-        drain::steps(&index, at(now_ms)).into_iter().find_map(|step| match step {
-            Step::ForceDelete { grace_seconds, .. } => Some(grace_seconds),
-            _ => None,
+        drain::steps(&index, at(now_ms)).into_iter().find_map(|step| {
+            if let Step::ForceDelete { grace_seconds, .. } = step {
+                Some(grace_seconds)
+            } else {
+                None
+            }
         })
     };
     assert_eq!(forced(NOW_MS + 30_000), None);

@@ -54,9 +54,8 @@ fn attach(index: &mut Index) {
 }
 
 fn volumes(index: &Index, now_ms: i64) -> Option<Volumes> {
-    drain::steps(index, at(now_ms)).into_iter().find_map(|step| match step {
-        Step::MarkDrained { volumes, .. } => Some(volumes),
-        _ => None,
+    drain::steps(index, at(now_ms)).into_iter().find_map(|step| {
+        if let Step::MarkDrained { volumes, .. } = step { Some(volumes) } else { None }
     })
 }
 
@@ -109,11 +108,12 @@ fn volumes_of_pods_that_stay_hold_no_node_and_no_kubelet_that_is_gone_is_waited_
 
 /// Rules and objects of what the scheduler is to be told.
 fn told(index: &Index, now_ms: i64) -> Option<Vec<(BlockingRule, String)>> {
-    drain::steps(index, at(now_ms)).into_iter().find_map(|step| match step {
-        Step::NoteBlockers { blockers, .. } => {
+    drain::steps(index, at(now_ms)).into_iter().find_map(|step| {
+        if let Step::NoteBlockers { blockers, .. } = step {
             Some(blockers.iter().map(|it| (it.rule(), it.object.clone())).collect())
+        } else {
+            None
         }
-        _ => None,
     })
 }
 
@@ -127,9 +127,12 @@ fn what_keeps_a_node_is_told_once_and_said_when_it_lasts() {
     let expected = vec![(BlockingRule::Budget, "Pod/default/web".to_owned())];
     assert_eq!(told(&index, NOW_MS), Some(expected));
     let said = |index: &Index, now_ms| {
-        drain::steps(index, at(now_ms)).into_iter().find_map(|step| match step {
-            Step::SayKept { kind, message, .. } => Some((kind, message)),
-            _ => None,
+        drain::steps(index, at(now_ms)).into_iter().find_map(|step| {
+            if let Step::SayKept { kind, message, .. } = step {
+                Some((kind, message))
+            } else {
+                None
+            }
         })
     };
     assert_eq!(said(&index, NOW_MS + 9_000), None);

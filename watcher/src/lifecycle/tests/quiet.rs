@@ -36,9 +36,8 @@ fn cluster(after: &str, conditions: &[Value]) -> Index {
 }
 
 fn said(index: &Index, now_ms: i64) -> Option<bool> {
-    activity::steps(index, now_ms).into_iter().find_map(|step| match step {
-        Step::SetConsolidatable { holds, .. } => Some(holds),
-        _ => None,
+    activity::steps(index, now_ms).into_iter().find_map(|step| {
+        if let Step::SetConsolidatable { holds, .. } = step { Some(holds) } else { None }
     })
 }
 

@@ -39,39 +39,23 @@ impl fmt::Display for HoldRule {
             Self::Awaited => {
                 f.write_str("it takes the place of a node that has not gone; its pods are to come")
             }
-            Self::DoNotDisrupt { for_ms: None } => f.write_str(
-                "its annotation karpenter.sh/do-not-disrupt; remove it to let the node go",
-            ),
-            Self::DoNotDisrupt { for_ms: Some(for_ms) } => {
-                write!(f, "its annotation karpenter.sh/do-not-disrupt, for {} more", Span(*for_ms))
-            }
+            Self::DoNotDisrupt { for_ms } => write_do_not_disrupt(f, *for_ms),
             Self::NotPlaceable => f.write_str(
                 "it could not be placed on another node, as it is; see what explains the pod",
             ),
-            Self::Budget { pods, never: false } => {
-                write!(f, "it allows no eviction now, and covers {} here", count(*pods, "pod"))
-            }
-            Self::Budget { pods, never: true } => write!(
-                f,
-                "it can never allow an eviction, and covers {} here; raise maxUnavailable or lower \
-                 minAvailable",
-                count(*pods, "pod")
-            ),
+            Self::Budget { pods, never } => write_budget(f, *pods, *never),
             Self::TwoBudgets { budgets } => {
                 let names: Vec<String> = budgets.iter().map(ToString::to_string).collect();
                 let names = names.join(" and ");
                 write!(f, "PodDisruptionBudgets {names} cover it, and then it is never evicted")
             }
-            Self::PoolBudget { disturbed, allowed, reason } => write!(
-                f,
-                "its budgets allow {allowed} at once for {}, and {} disrupted or not ready",
-                reason.name(),
-                if *disturbed == 1 {
-                    "1 node is".to_owned()
-                } else {
-                    format!("{disturbed} nodes are")
-                }
-            ),
+            Self::PoolBudget { disturbed, allowed, reason } => {
+                let nodes = count(usize::try_from(*disturbed).unwrap_or_default(), "node");
+                let are = if *disturbed == 1 { "is" } else { "are" };
+                let reason = reason.name();
+                write!(f, "its budgets allow {allowed} at once for {reason}, and {nodes} {are} ")?;
+                f.write_str("disrupted or not ready")
+            }
             Self::Canary => {
                 f.write_str("the first new nodes are looked at; see its condition RolloutHealthy")
             }
@@ -81,20 +65,12 @@ impl fmt::Display for HoldRule {
             }
             Self::Never => f.write_str("consolidateAfter Never"),
             Self::Replicas => f.write_str("it keeps spec.replicas nodes"),
-            Self::NotQuiet { for_ms } => write!(
-                f,
-                "pods came or left, or it is new; it may be consolidated in {}",
-                Span(*for_ms)
-            ),
+            Self::NotQuiet { for_ms } => {
+                let span = Span(*for_ms);
+                write!(f, "pods came or left, or it is new; it may be consolidated in {span}")
+            }
             Self::NothingBetter { pods, less_after_ms } => {
-                let pods = count(*pods, "pod");
-                write!(
-                    f,
-                    "no other nodes have room for its {pods}, and no cheaper node is worth it"
-                )?;
-                less_after_ms.map_or(Ok(()), |in_ms| {
-                    write!(f, "; any saving of two per cent will be in {}", Span(in_ms))
-                })
+                write_nothing_better(f, *pods, *less_after_ms)
             }
             Self::Receives => f.write_str("pods that have to leave other nodes go there"),
             Self::NotInThisPlan => {
@@ -102,6 +78,35 @@ impl fmt::Display for HoldRule {
             }
         }
     }
+}
+
+fn write_do_not_disrupt(f: &mut fmt::Formatter<'_>, for_ms: Option<i64>) -> fmt::Result {
+    f.write_str("its annotation karpenter.sh/do-not-disrupt")?;
+    match for_ms {
+        None => f.write_str("; remove it to let the node go"),
+        Some(for_ms) => write!(f, ", for {} more", Span(for_ms)),
+    }
+}
+
+fn write_budget(f: &mut fmt::Formatter<'_>, pods: usize, never: bool) -> fmt::Result {
+    let pods = count(pods, "pod");
+    if never {
+        write!(f, "it can never allow an eviction, and covers {pods} here; ")?;
+        return f.write_str("raise maxUnavailable or lower minAvailable");
+    }
+    write!(f, "it allows no eviction now, and covers {pods} here")
+}
+
+fn write_nothing_better(
+    f: &mut fmt::Formatter<'_>,
+    pods: usize,
+    less_after_ms: Option<i64>,
+) -> fmt::Result {
+    let pods = count(pods, "pod");
+    write!(f, "no other nodes have room for its {pods}, and no cheaper node is worth it")?;
+    less_after_ms.map_or(Ok(()), |in_ms| {
+        write!(f, "; any saving of two per cent will be in {}", Span(in_ms))
+    })
 }
 
 fn count(number: usize, what: &str) -> String {
