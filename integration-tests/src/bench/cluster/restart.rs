@@ -30,24 +30,21 @@ pub async fn measure(args: &ClusterArgs, program: Program) -> Result<Vec<Measure
     tell("  the pods wait; it starts");
     let began = Instant::now();
     stand.start_program(program).await?;
-    stand.nodes(1).await?;
-    let first = began.elapsed();
     let all = u64::from(args.pending);
     let full = |plan: Planned| plan.pods >= all && plan.held == 0 && plan.unplaced == 0;
-    stand.planned(full).await?;
-    let planned = began.elapsed();
+    let times = stand.back(full).await?.map(|at| at.duration_since(began));
     let peaks = Program::ALL.map(|it| (it, stand.process(it).map(|it| it.peak_rss_bytes())));
     let mut memory = Vec::new();
     for (of, peak) in peaks {
         memory.push((of, peak??));
     }
-    Ok(rows(args, program, (first, planned), &memory))
+    Ok(rows(args, program, times, &memory))
 }
 
 fn rows(
     args: &ClusterArgs,
     program: Program,
-    (first, planned): (Duration, Duration),
+    [first, planned]: [Duration; 2],
     memory: &[(Program, u64)],
 ) -> Vec<Measured> {
     let name = format!("{} starts, {} pods wait", program.name(), args.pending);
@@ -78,7 +75,7 @@ mod tests {
         }
         let args = <Line as clap::Parser>::parse_from(["cluster", "--pending", "7"]).args;
         let memory = [(Program::Watcher, LIMIT_BYTES + 1), (Program::Scheduler, LIMIT_BYTES)];
-        let times = (Duration::from_millis(1_500), Duration::from_secs(3));
+        let times = [Duration::from_millis(1_500), Duration::from_secs(3)];
         let of = |program| rows(&args, program, times, &memory);
         let [first, .., own] = &of(Program::Watcher)[..] else { panic!("rows") };
         assert_eq!(first.row()[..2], ["watcher starts, 7 pods wait: first node", "1.50 s"]);

@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use kube::Client;
 use longshore_lab::cluster::{Cluster, ClusterConfig, ClusterHandle};
 use longshore_lab::kubelet::{KubeletConfig, Kubelets};
 use longshore_lab::region::{CLUSTER, Region, RegionConfig, RegionHandle};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::time::Instant;
 
 use super::ClusterArgs;
 use crate::parts::{Process, poll};
@@ -196,17 +197,29 @@ impl Stand {
         .await
     }
 
-    /// Waits until so many nodes are there.
+    /// Waits until a node is there and there is a plan of which this is true, and says when each
+    /// was seen first.
     ///
     /// # Errors
-    /// When they do not come in time.
-    pub async fn nodes(&self, wanted: usize) -> Result<()> {
-        poll::until("nodes are there", LIMIT, || {
+    /// When one does not come in time, or a program ends; the error names the last plan.
+    pub async fn back(&mut self, is_wanted: impl Fn(Planned) -> bool) -> Result<[Instant; 2]> {
+        let (scheduler, cluster) = (&mut self.scheduler.process, &self.cluster);
+        let (mut node, mut plan) = (None, None);
+        poll::until("nodes and a plan for all", LIMIT, || {
             let mut nodes = 0;
-            self.cluster.visit("nodes", |_| nodes += 1);
+            cluster.visit("nodes", |_| nodes += 1);
+            let found = plans(scheduler);
+            if nodes > 0 {
+                node.get_or_insert_with(Instant::now);
+            }
+            if found.iter().flatten().any(|plan| is_wanted(*plan)) {
+                plan.get_or_insert_with(Instant::now);
+            }
+            let (node, plan) = (node, plan);
             async move {
-                ensure!(nodes >= wanted, "{nodes} of {wanted}");
-                anyhow::Ok(())
+                let plans = found?;
+                let last = || format!("{nodes} nodes, {} plans, {:?}", plans.len(), plans.last());
+                Ok::<_, anyhow::Error>([node.with_context(last)?, plan.with_context(last)?])
             }
         })
         .await

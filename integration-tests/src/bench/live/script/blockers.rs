@@ -84,7 +84,6 @@ impl Blocker {
 pub async fn place(client: &Client) -> Result<()> {
     let pods: Api<Pod> = Api::default_namespaced(client.clone());
     let nodes: Api<Node> = Api::all(client.clone());
-    hands::apply(client, &budgets()).await?;
     hands::apply(client, &[daemon_set()]).await?;
     let mut daemons = 0;
     let found = pods.list(&ListParams::default()).await?.items;
@@ -103,6 +102,9 @@ pub async fn place(client: &Client) -> Result<()> {
             Blocker::Refusing | Blocker::Budget | Blocker::Twice | Blocker::Finalizer => {}
         }
     }
+    // kube-controller-manager looks at a second budget of a pod when that is made, not when the pod
+    // changes.
+    hands::apply(client, &budgets()).await?;
     hold(client, daemons).await
 }
 
