@@ -136,7 +136,7 @@ shell-lint: setup-lint
 
 # --- measure ------------------------------------------------------------------------------------
 
-.PHONY: bench reach peer-live busy deep differ agree sizes timings
+.PHONY: bench reach cluster-bench peer-live busy deep differ agree sizes timings
 bench: setup-build ## measure the planner and Karpenter's on the same files, into docs/benchmarks.md (half an hour)
 	@tools/setup.sh peer
 	cargo build --release --package longshore-it --bin bench
@@ -146,6 +146,11 @@ reach: setup-build ## measure 100 clusters on one scheduler, floods, deaths and 
 	cargo build --release --package longshore-scheduler --package longshore-actuator \
 		--package longshore-watcher --package longshore-it --bins
 	$(target)/release/bench reach all $(REACH_ARGS)
+
+cluster-bench: setup-build ## measure a cluster of 100,000 pods, and starts with 50,000 waiting, into docs/cluster.md (half an hour; CLUSTER_BENCH_ARGS="--pods 1000 --nodes 100 --pending 500" for less)
+	cargo build --release --package longshore-scheduler --package longshore-actuator \
+		--package longshore-watcher --package longshore-it --bins
+	$(target)/release/bench cluster $(CLUSTER_BENCH_ARGS)
 
 peer-live: setup-build ## run Longshore and the published Karpenter side by side on real control planes, into docs/live.md (four hours)
 	@tools/setup.sh etcd kubernetes karpenter

@@ -9,6 +9,7 @@ mod allocated;
 mod args;
 pub(crate) mod catalogues;
 mod chart;
+mod cluster;
 mod differ;
 mod goals;
 mod latency;
@@ -49,6 +50,7 @@ pub fn run(args: &Args) -> Result<()> {
         Command::Differ(args) => differ::differ(args),
         Command::Agree(args) => agreement::agreement(args),
         Command::Reach(args) => reach::reach(args),
+        Command::Cluster(args) => cluster::cluster(args),
         Command::Live(args) => live::live(args),
         Command::All(args) => suite::all(args),
     }

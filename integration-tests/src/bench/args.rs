@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use longshore_proto::planning::v1::Effort as WireEffort;
 
 use super::catalogues::DaemonSet;
+use super::cluster::ClusterArgs;
 use super::latency::Case;
 use super::live::LiveArgs;
 use super::reach::ReachArgs;
@@ -54,6 +55,8 @@ pub enum Command {
     Agree(AgreeArgs),
     /// Measure how far the services reach: many clusters, floods, deaths, interruptions.
     Reach(ReachArgs),
+    /// Measure one large cluster: memory, processor time, and starts with many pods waiting.
+    Cluster(ClusterArgs),
     /// Measure Longshore and the published Karpenter controller live, in turn, on the same kind of
     /// cluster.
     Live(LiveArgs),
@@ -203,6 +206,8 @@ mod tests {
             parse("bench live --cases one,two-thousand --contenders karpenter --runs 1").is_ok()
         );
         assert!(parse("bench live --cases none").is_err() && parse("bench live --runs 0").is_err());
+        assert!(parse("bench cluster --pods 500 --nodes 50 --pending 0 --seconds 5").is_ok());
+        assert!(parse("bench cluster --nodes 0").is_err());
         assert!(parse("bench reach").is_err());
         assert!(parse("bench pack --catalogue a").is_err());
         assert!(parse("bench pack --catalogue a --workload b --daemonset 500").is_err());

@@ -66,6 +66,14 @@ impl Process {
         peak_rss_bytes(&self.child.id().to_string())
     }
 
+    /// Resident set of the process now, in bytes.
+    ///
+    /// # Errors
+    /// Where the system does not tell.
+    pub fn rss_bytes(&self) -> Result<u64> {
+        status_bytes(&self.child.id().to_string(), "VmRSS:")
+    }
+
     /// Processor time that the process has used so far, in milliseconds, its own and the system's
     /// for it.
     ///
@@ -218,11 +226,16 @@ fn cpu_ticks(stat: &str) -> Option<u64> {
 /// # Errors
 /// Where the system does not tell.
 pub fn peak_rss_bytes(process: &str) -> Result<u64> {
+    status_bytes(process, "VmHWM:")
+}
+
+/// A size in a process's status, in bytes.
+fn status_bytes(process: &str, name: &str) -> Result<u64> {
     let path = format!("/proc/{process}/status");
     let status = fs::read_to_string(&path)?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let line = status.lines().find_map(|line| line.strip_prefix(name));
     let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
-    let kib: u64 = kib.with_context(|| format!("no VmHWM in {path}"))?.trim().parse()?;
+    let kib: u64 = kib.with_context(|| format!("no {name} in {path}"))?.trim().parse()?;
     Ok(kib << 10)
 }
 

@@ -36,7 +36,25 @@ impl Karpenter {
     /// # Errors
     /// When it is not installed, ends, or does not hold its Lease in time.
     pub async fn start(name: &str, around: &Surroundings, client: &kube::Client) -> Result<Self> {
-        let process = Process::start(name, command(around)?, &around.dir)?;
+        Self::start_with(name, around, client, "").await
+    }
+
+    /// The same with feature gates, as its chart has them: `NodeRepair=true`; those that are not
+    /// named are as it is shipped.
+    ///
+    /// # Errors
+    /// As [`Karpenter::start`].
+    pub async fn start_with(
+        name: &str,
+        around: &Surroundings,
+        client: &kube::Client,
+        gates: &str,
+    ) -> Result<Self> {
+        let mut command = command(around)?;
+        if !gates.is_empty() {
+            command.env("FEATURE_GATES", gates);
+        }
+        let process = Process::start(name, command, &around.dir)?;
         let mut karpenter = Self { process };
         let leases: Api<Lease> = Api::namespaced(client.clone(), NAMESPACE);
         poll::until("karpenter leads", START_LIMIT, || {

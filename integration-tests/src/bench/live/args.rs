@@ -90,6 +90,16 @@ pub enum CaseName {
     Rolling,
     /// Hundreds of pods of many sizes, left alone where all nodes may go as soon as that pays.
     Settle,
+    /// Another image for forty nodes, a tenth at a time, pods away one at a time.
+    Rollout,
+    /// Twenty nodes that reach the age at which they expire.
+    Expiry,
+    /// Twenty NodeClaims deleted while something keeps each of their nodes.
+    Blocked,
+    /// One of ten nodes whose network has been broken for an hour.
+    Repair,
+    /// Nodes that never register.
+    Unregistered,
 }
 
 impl CaseName {

@@ -1,9 +1,10 @@
 //! What happens to the cluster in each case.
 //!
 //! Invariant: data; a case is the same for each contender, and each of its phases says what ends
-//! it.
+//! it. What becomes of nodes that have to go is in `upkeep`.
 
 pub mod manifests;
+mod upkeep;
 
 use std::path::Path;
 use std::time::Duration;
@@ -49,6 +50,8 @@ pub struct Case {
     pub phases: Vec<Phase>,
     /// How long nothing may change in a cluster that is settled.
     pub quiet: Duration,
+    /// Whether nodes are to be repaired, which Karpenter does only with its feature gate.
+    pub repairs: bool,
 }
 
 /// A part of a case with figures of its own.
@@ -62,6 +65,8 @@ pub struct Phase {
     pub goal: Goal,
     /// For how long.
     pub limit: Duration,
+    /// How many of its pods may be away at once; none where that is not counted.
+    pub away: Option<u64>,
 }
 
 /// What a user, or AWS, does.
@@ -86,6 +91,14 @@ pub enum Act {
     Restart(&'static str),
     /// Interrupts so many in ten of the spot instances that run.
     InterruptInTen(usize),
+    /// Puts what keeps a node on each node with pods of the cases' Deployment.
+    Block,
+    /// Takes that away again.
+    Unblock,
+    /// Deletes every NodeClaim.
+    DeleteClaims,
+    /// Has the network of a node be broken for an hour.
+    Ail,
 }
 
 /// What ends a phase.
@@ -98,15 +111,32 @@ pub enum Goal {
     Renewed(usize),
     /// The same, and none on an instance that was interrupted.
     Rescued(usize),
+    /// The same, and none of the nodes from before is left.
+    Replaced(usize),
+    /// The same, and none of the nodes is left of which the case has said that they have to go.
+    Cleared(usize),
+    /// Nothing: with so many pods, the phase lasts as long as its limit.
+    Elapse(usize),
 }
 
 impl Goal {
-    /// How many pods run then.
+    /// Of how many pods it is.
     #[must_use]
     pub const fn pods(self) -> usize {
         match self {
-            Self::Run(pods) | Self::Renewed(pods) | Self::Rescued(pods) => pods,
+            Self::Run(pods)
+            | Self::Renewed(pods)
+            | Self::Rescued(pods)
+            | Self::Replaced(pods)
+            | Self::Cleared(pods)
+            | Self::Elapse(pods) => pods,
         }
+    }
+
+    /// Whether nothing but time is waited for.
+    #[must_use]
+    pub const fn is_time(self) -> bool {
+        matches!(self, Self::Elapse(_))
     }
 }
 
@@ -134,6 +164,11 @@ pub fn case(name: CaseName) -> Result<Case> {
         CaseName::Storm => storm(),
         CaseName::Rolling => rolling(),
         CaseName::Settle => settle(),
+        CaseName::Rollout => upkeep::rollout(),
+        CaseName::Expiry => upkeep::expiry(),
+        CaseName::Blocked => upkeep::blocked(),
+        CaseName::Repair => upkeep::repair(),
+        CaseName::Unregistered => upkeep::unregistered(),
     })
 }
 
@@ -234,7 +269,8 @@ fn mixed() -> Case {
         apps.push(with(deployment(&name, 20, size), "affinity", apart(&name)));
     }
     let name = |app: &Value| app["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    let mut all: Vec<Value> = apps.iter().map(|app| disruption_budget(&name(app))).collect();
+    let mut all: Vec<Value> =
+        apps.iter().map(|app| disruption_budget(&name(app), &json!("10%"))).collect();
     all.extend(apps);
     let about = "45 Deployments of 100 pods in five sizes, in turn plain, spread over zones (skew 1) and over \
                  hosts (skew 10), and 25 of 20 pods that do not share a node; a budget of 10 % for each";
@@ -284,11 +320,11 @@ fn settle() -> Case {
 }
 
 fn made(name: CaseName, about: &'static str, supply: Vec<Value>, phases: Vec<Phase>) -> Case {
-    Case { name, about, supply, phases, quiet: QUIET }
+    Case { name, about, supply, phases, quiet: QUIET, repairs: false }
 }
 
 fn phase(name: &'static str, acts: Vec<Act>, goal: Goal) -> Phase {
-    Phase { name, acts, goal, limit: LIMIT }
+    Phase { name, acts, goal, limit: LIMIT, away: None }
 }
 
 /// What restarts a Deployment.
@@ -321,7 +357,12 @@ mod tests {
             Act::Apply(all) => all.iter().filter_map(|it| it["spec"]["replicas"].as_u64()).sum(),
             Act::Drip { each, steps, .. } => u64::from(each * steps),
             Act::Scale(_, pods) => u64::from(*pods),
-            Act::Restart(_) | Act::InterruptInTen(_) => 0,
+            Act::Restart(_)
+            | Act::InterruptInTen(_)
+            | Act::Block
+            | Act::Unblock
+            | Act::DeleteClaims
+            | Act::Ail => 0,
         }
     }
 }

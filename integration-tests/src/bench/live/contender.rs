@@ -30,15 +30,18 @@ pub struct Usage {
 pub struct Running(Process);
 
 impl Running {
-    /// Starts it, and waits until it serves.
+    /// Starts it, and waits until it serves; where nodes are to be repaired, Karpenter has its
+    /// feature gate for that on, and Longshore repairs them by itself.
     ///
     /// # Errors
     /// When it is not there, or does not serve in time.
-    pub async fn start(contender: Contender, world: &World) -> Result<Self> {
+    pub async fn start(contender: Contender, world: &World, repairs: bool) -> Result<Self> {
         let (name, around) = (contender.text(), &world.around);
         match contender {
             Contender::Karpenter => {
-                Ok(Self(Karpenter::start(&name, around, &world.client).await?.process))
+                let gates = if repairs { "NodeRepair=true" } else { "" };
+                let started = Karpenter::start_with(&name, around, &world.client, gates).await?;
+                Ok(Self(started.process))
             }
             Contender::Longshore => {
                 let mut process = Process::start(&name, up::command(&name, around)?, &around.dir)?;

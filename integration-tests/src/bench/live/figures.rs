@@ -2,7 +2,7 @@
 //!
 //! Invariant: pure. Only what happened in the phase counts, and what was not reached has no figure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -57,6 +57,12 @@ pub struct Figures {
     pub cpu_ms: [u64; 2],
     /// Largest resident set of the contender since its start, in bytes.
     pub peak_rss_bytes: u64,
+    /// The most pods that were away at once, beyond as many as may; none where it is not counted.
+    #[serde(default)]
+    pub away: Option<u64>,
+    /// For how long there were instances, each for itself, in a phase that lasts a fixed time.
+    #[serde(default)]
+    pub instance_ms: Option<u64>,
 }
 
 /// Figures of one run, and how it ended.
@@ -70,7 +76,7 @@ pub struct Played {
     pub figures: Figures,
 }
 
-/// The figures of a phase, of marks in any order.
+/// The figures of a phase, of marks in order of time.
 #[must_use]
 pub fn figures(marks: &[Mark], span: &Span) -> Figures {
     let goal_ms = span.goal_ms.unwrap_or(span.end_ms);
@@ -101,7 +107,43 @@ pub fn figures(marks: &[Mark], span: &Span) -> Figures {
         events: how_many(&all, |what| writes(what).is_some_and(|resource| resource == "events")),
         cpu_ms: [at_goal.cpu_ms - before.cpu_ms, at_end.cpu_ms - before.cpu_ms],
         peak_rss_bytes: at_end.peak_rss_bytes,
+        away: span.away.map(|may| most_away(marks, span).saturating_sub(may)),
+        instance_ms: span.goal.is_time().then(|| instance_ms(marks, span)),
     }
+}
+
+/// The most pods of the goal that did not run at once.
+fn most_away(marks: &[Mark], span: &Span) -> u64 {
+    let mut running = BTreeSet::new();
+    let mut fewest = None;
+    for mark in marks.iter().take_while(|mark| mark.at_ms <= span.end_ms) {
+        let What::Pod { name, is } = &mark.what else { continue };
+        if mark.at_ms >= span.began_ms {
+            fewest.get_or_insert(running.len());
+        }
+        if *is == PodState::Running {
+            running.insert(name);
+        } else {
+            running.remove(name);
+        }
+        fewest = fewest.map(|fewest: usize| fewest.min(running.len()));
+    }
+    count(span.goal.pods().saturating_sub(fewest.unwrap_or(running.len())))
+}
+
+/// Milliseconds of all instances of a phase together.
+fn instance_ms(marks: &[Mark], span: &Span) -> u64 {
+    let changes = marks.iter().filter_map(|mark| {
+        let What::Capacity(capacity) = mark.what else { return None };
+        Some((mark.at_ms, capacity.instances))
+    });
+    let (mut since, mut instances, mut sum) = (span.began_ms, 0, 0);
+    for (at_ms, next) in changes.chain([(span.end_ms, 0)]) {
+        let at_ms = at_ms.clamp(since, span.end_ms);
+        sum += (at_ms - since) * instances;
+        (since, instances) = (at_ms, next);
+    }
+    sum
 }
 
 impl Played {

@@ -7,6 +7,7 @@ pub mod burst;
 pub mod chart;
 mod losses;
 mod rows;
+mod told;
 
 use anyhow::Result;
 
@@ -73,6 +74,7 @@ pub fn tables(results: &Results) -> Result<String> {
         let Some(Phase { case, .. }) = phases.first() else { continue };
         parts.push(format!("## {}\n\n{}.", case.name.text(), capital(case.about)));
         parts.extend(phases.iter().map(table));
+        parts.extend(told::lists(case.name, results));
         parts.extend(failures(case.name, results));
     }
     Ok(parts.join("\n\n"))
@@ -103,6 +105,11 @@ came first); it is given up 240 s after all pods run.
 spot at spot prices.
 - Writes are creates, updates, patches and deletes of anything but Leases and Events, refused ones included, by \
 the audit log. Evictions are those that were granted, and pods that the contender deleted.
+- Where nodes have to go, all pods run only once these nodes are gone as well. A phase that lasts a fixed time has \
+no such row. Pods away are those of the workload that do not run, the most at one moment, less those that their \
+PodDisruptionBudget allows to be away.
+- What was told is what the contender's Events and its objects' conditions say, each text once; names are left \
+out.
 - Processor time and memory are the contender's process alone. Karpenter logs as its chart has it; its limit \
 on requests to the API server is raised to 1,000 a second, so that it is not what is measured.
 
@@ -151,7 +158,8 @@ fn table(phase: &Phase<'_>) -> String {
     let line = |name: &str, [ours, peers]: [String; 2]| format!("| {name} | {ours} | {peers} |");
     let both = [&phase.ours, &phase.peers];
     let head = format!("| {} | Longshore | Karpenter |\n|---|---:|---:|", phase.name);
-    let figures = ROWS.iter().map(|row| line(row.name, both.map(|all| row.cell(all))));
+    let shown = ROWS.iter().filter(|row| both.iter().any(|all| row.is_shown(all)));
+    let figures = shown.map(|row| line(row.name, both.map(|all| row.cell(all))));
     let texts = TEXTS.iter().map(|(name, cell)| line(name, both.map(|all| cell(all))));
     [head].into_iter().chain(figures).chain(texts).collect::<Vec<_>>().join("\n")
 }

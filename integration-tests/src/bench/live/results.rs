@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::args::{CaseName, Contender};
 use super::figures::Played;
 use super::recorder::seen::Mark;
+use super::script::told::Told;
 
 /// A run.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -19,6 +20,9 @@ pub struct Run {
     pub number: u32,
     /// Its phases, as far as it came.
     pub phases: Vec<Played>,
+    /// What the contender told its users.
+    #[serde(default)]
+    pub told: Vec<Told>,
     /// Why it ended early.
     pub error: Option<String>,
     /// Everything that happened.

@@ -16,7 +16,7 @@ use super::figures::{Played, figures};
 use super::recorder::{Recorder, calls};
 use super::report::{self, burst, chart};
 use super::results::{Results, Run};
-use super::script::{Span, play};
+use super::script::{Course, Span, play};
 use super::world::World;
 use crate::bench::{machine, tell};
 use crate::stage::hands;
@@ -83,8 +83,8 @@ async fn new(
     dir: &Path,
     results: &Results,
 ) -> Result<Run> {
-    let (phases, marks) = (Vec::new(), Vec::new());
-    let mut run = Run { case: case.name, contender, number, phases, error: None, marks };
+    let (phases, told, marks) = (Vec::new(), Vec::new(), Vec::new());
+    let mut run = Run { case: case.name, contender, number, phases, told, error: None, marks };
     if let Err(error) = Box::pin(measure(case, &mut run, dir)).await {
         tell(&format!("  failed: {error:#}; logs: {}", dir.display()));
         run.error = Some(format!("{error:#}"));
@@ -105,12 +105,12 @@ async fn measure(case: &Case, run: &mut Run, dir: &Path) -> Result<()> {
 }
 
 async fn measured(case: &Case, run: &mut Run, world: &World) -> Result<()> {
-    let mut contender = Running::start(run.contender, world).await?;
+    let mut contender = Running::start(run.contender, world, case.repairs).await?;
     hands::apply(&world.client, &case.supply).await?;
     world.settled().await?;
     let recorder = Recorder::start(&world.client, &world.region);
-    let mut spans = Vec::new();
-    let outcome = Box::pin(play(case, world, &recorder, &mut contender, &mut spans)).await;
+    let mut course = Course::default();
+    let outcome = Box::pin(play(case, world, &recorder, &mut contender, &mut course)).await;
     // What it does while it ends is no part of a phase.
     let outcome = outcome.and(contender.stop().await);
     calls::written(&world.audit_log).await?;
@@ -118,7 +118,8 @@ async fn measured(case: &Case, run: &mut Run, world: &World) -> Result<()> {
     run.marks.extend(calls::cloud(&world.region.calls(), recorder.clock));
     run.marks.extend(calls::api(&world.audit_log, recorder.clock)?);
     run.marks.sort_by_key(|mark| mark.at_ms);
-    run.phases = spans.into_iter().map(|span| played(run, span)).collect();
+    run.phases = course.spans.into_iter().map(|span| played(run, span)).collect();
+    run.told = course.told;
     outcome
 }
 

@@ -1,7 +1,11 @@
 //! Plays a case, and says when its phases began and ended.
 //!
-//! Invariant: a phase ends when the cluster shows its goal, or with its limit; never after a fixed
-//! time.
+//! Invariant: a phase ends when the cluster shows its goal, or with its limit; after a fixed time
+//! only where the case has no goal but that.
+
+mod blockers;
+mod nodes;
+pub mod told;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,8 +22,9 @@ use super::cases::{Act, Case, Goal, Phase, restarted};
 use super::contender::{Running, Usage};
 use super::recorder::Recorder;
 use super::recorder::seen::Seen;
-use super::world::World;
+use super::world::{HOST, World};
 use crate::stage::hands;
+use told::Told;
 
 /// A cluster that has not settled so long after its pods run is left, or after twice the time that
 /// it has to be quiet for.
@@ -46,6 +51,20 @@ pub struct Span {
     pub running: usize,
     /// What the contender had used when it began, at its goal or limit, and at its end.
     pub usage: [Usage; 3],
+    /// How many of its pods may be away at once; none where that is not counted.
+    #[serde(default)]
+    pub away: Option<u64>,
+}
+
+/// What has become of a case so far.
+#[derive(Default)]
+pub struct Course {
+    /// Its phases, as far as it came.
+    pub spans: Vec<Span>,
+    /// What the contender told its users in phases that last a fixed time.
+    pub told: Vec<Told>,
+    /// Nodes that have to go, by what was done.
+    doomed: Vec<String>,
 }
 
 /// Plays a case, and adds each phase that has ended. What does not reach its goal ends it.
@@ -57,16 +76,16 @@ pub async fn play(
     world: &World,
     recorder: &Recorder,
     contender: &mut Running,
-    spans: &mut Vec<Span>,
+    course: &mut Course,
 ) -> Result<()> {
     for phase in &case.phases {
         let (began_ms, before) = (recorder.clock.now_ms(), contender.usage()?);
-        let reached = perform(phase, world, recorder).await?;
+        let reached = perform(phase, world, recorder, &mut course.doomed).await?;
         let goal_ms = reached.then(|| recorder.clock.now_ms());
         let (running, at_goal) = (recorder.look(|seen| seen.running), contender.usage()?);
         let limit = SETTLE_LIMIT.max(case.quiet * 2);
         let is_settled = reached && recorder.quiet(case.quiet, limit).await;
-        spans.push(Span {
+        course.spans.push(Span {
             name: phase.name.to_owned(),
             goal: phase.goal,
             limit_s: phase.limit.as_secs(),
@@ -76,8 +95,12 @@ pub async fn play(
             is_settled,
             running,
             usage: [before, at_goal, contender.usage()?],
+            away: phase.away,
         });
-        if !reached {
+        if phase.goal.is_time() {
+            let since = |at| recorder.clock.at_ms(at).is_some_and(|at_ms| at_ms >= began_ms);
+            course.told.push(told::told(&world.client, phase.name, since).await?);
+        } else if !reached {
             break;
         }
     }
@@ -85,11 +108,16 @@ pub async fn play(
 }
 
 /// Acts, and waits for the goal; false when that is not reached within the limit.
-async fn perform(phase: &Phase, world: &World, recorder: &Recorder) -> Result<bool> {
-    let old = recorder.look(Seen::pods);
-    let mut terminating = Vec::new();
+async fn perform(
+    phase: &Phase,
+    world: &World,
+    recorder: &Recorder,
+    doomed: &mut Vec<String>,
+) -> Result<bool> {
+    let (old, mut nodes) = recorder.look(|seen| (seen.pods(), seen.nodes()));
+    nodes.retain(|name| name != HOST.0);
     for act in &phase.acts {
-        terminating.extend(carry_out(act, world).await?);
+        doomed.extend(carry_out(act, world).await?);
     }
     let reached = |seen: &Seen| {
         let all_run = seen.running == phase.goal.pods() && seen.waiting == 0;
@@ -97,7 +125,10 @@ async fn perform(phase: &Phase, world: &World, recorder: &Recorder) -> Result<bo
             && match phase.goal {
                 Goal::Run(_) => true,
                 Goal::Renewed(_) => !seen.has_any_of(&old),
-                Goal::Rescued(_) => !seen.runs_on_any_of(&terminating),
+                Goal::Rescued(_) => !seen.runs_on_any_of(doomed),
+                Goal::Replaced(_) => !seen.has_node_of(&nodes),
+                Goal::Cleared(_) => !seen.has_node_of(doomed),
+                Goal::Elapse(_) => false,
             }
     };
     Ok(recorder.until(phase.limit, reached).await)
@@ -120,7 +151,11 @@ async fn carry_out(act: &Act, world: &World) -> Result<Vec<String>> {
             let all: Api<Deployment> = Api::default_namespaced(client.clone());
             all.patch(name, &PatchParams::default(), &Patch::Merge(restarted())).await?;
         }
+        Act::Block => blockers::place(client).await?,
+        Act::Unblock => blockers::remove(client).await?,
         Act::InterruptInTen(share) => return interrupt(world, *share),
+        Act::DeleteClaims => return nodes::delete_claims(client).await,
+        Act::Ail => return nodes::ail(client).await,
     }
     Ok(Vec::new())
 }

@@ -21,11 +21,14 @@ pub struct Pool {
     pub more: Vec<Value>,
     /// Share of nodes that may go at a time.
     pub budget: &'static str,
+    /// How old a node may become.
+    pub expire_after: &'static str,
 }
 
 impl Default for Pool {
     fn default() -> Self {
-        Self { markets: &["on-demand"], more: Vec::new(), budget: "10%" }
+        let (budget, expire_after) = ("10%", "Never");
+        Self { markets: &["on-demand"], more: Vec::new(), budget, expire_after }
     }
 }
 
@@ -50,7 +53,7 @@ pub fn supply(pool: &Pool) -> Vec<Value> {
                 "nodeClassRef": {
                     "group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default",
                 },
-                "expireAfter": "Never",
+                "expireAfter": pool.expire_after,
                 "requirements": requirements,
             }},
             "disruption": {
@@ -121,13 +124,21 @@ pub fn apart(app: &str) -> Value {
     }]}})
 }
 
-/// One in ten pods of an app may be away.
+/// The class with the images of a release.
 #[must_use]
-pub fn disruption_budget(app: &str) -> Value {
+pub fn class_of(release: &str) -> Value {
+    let mut class = class();
+    class["spec"]["amiSelectorTerms"] = json!([{ "alias": format!("al2023@{release}") }]);
+    class
+}
+
+/// So many pods of an app may be away, a count or a percentage.
+#[must_use]
+pub fn disruption_budget(app: &str, max_unavailable: &Value) -> Value {
     json!({
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
         "metadata": { "name": app, "namespace": "default" },
-        "spec": { "maxUnavailable": "10%", "selector": { "matchLabels": { "app": app } } },
+        "spec": { "maxUnavailable": max_unavailable, "selector": { "matchLabels": { "app": app } } },
     })
 }

@@ -67,6 +67,7 @@ fn span(goal_ms: Option<u64>) -> Span {
         is_settled: goal_ms.is_some(),
         running: 1,
         usage: [usage(10), usage(30), usage(100)],
+        away: None,
     }
 }
 
@@ -99,4 +100,36 @@ fn launches_ahead_of_the_first_pod_are_counted_from_the_beginning() {
     let marks = [cloud(1_300, CREATE_FLEET), pod(2_000, PodState::Waiting)];
     let found = figures(&marks, &span(Some(13_000)));
     assert_eq!(found.first_call_ms, Some(300));
+}
+
+fn named(at_ms: u64, name: &str, is: PodState) -> Mark {
+    mark(at_ms, What::Pod { name: name.to_owned(), is })
+}
+
+#[test]
+fn pods_are_away_until_others_run() {
+    let marks = [
+        named(10, "a", PodState::Running),
+        named(11, "b", PodState::Running),
+        named(1_100, "a", PodState::Ending),
+        named(1_200, "c", PodState::Running),
+        named(1_300, "b", PodState::Ending),
+        named(1_400, "c", PodState::Ending),
+        named(1_500, "d", PodState::Running),
+        named(60_000, "d", PodState::Ending),
+    ];
+    let goal = Goal::Replaced(2);
+    let span = Span { goal, away: Some(1), ..span(None) };
+    assert_eq!(figures(&marks, &span).away, Some(1), "two at once, of which one may be");
+    assert_eq!(figures(&marks[..4], &span).away, Some(0));
+    assert_eq!(figures(&marks, &Span { away: None, ..span }).away, None);
+}
+
+#[test]
+fn instances_count_for_as_long_as_they_are_there() {
+    let span = Span { goal: Goal::Elapse(1), end_ms: 11_000, ..span(None) };
+    let marks = [held(900, 1, 40), held(3_000, 3, 120), held(10_000, 0, 0), held(20_000, 9, 9)];
+    assert_eq!(figures(&marks, &span).instance_ms, Some(2_000 + 3 * 7_000));
+    assert_eq!(figures(&[], &span).instance_ms, Some(0));
+    assert_eq!(figures(&marks, &self::span(None)).instance_ms, None);
 }

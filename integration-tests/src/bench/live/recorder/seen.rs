@@ -170,6 +170,21 @@ impl Seen {
         self.live().any(|(_, node)| node.as_ref().is_some_and(|node| nodes.contains(node)))
     }
 
+    /// Names of all nodes.
+    #[must_use]
+    pub fn nodes(&self) -> Vec<String> {
+        let there = self.nodes.iter().filter(|(_, is)| **is != NodeState::Gone);
+        there.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Whether one of these nodes is there.
+    #[must_use]
+    pub fn has_node_of(&self, nodes: &[String]) -> bool {
+        let is_there =
+            |name: &String| self.nodes.get(name).is_some_and(|is| *is != NodeState::Gone);
+        nodes.iter().any(is_there)
+    }
+
     fn live(&self) -> impl Iterator<Item = (&String, &Option<String>)> {
         let live = self.pods.iter().filter(|(_, (is, _))| is.is_live());
         live.map(|(name, (_, node))| (name, node))
@@ -323,5 +338,9 @@ mod tests {
         assert!(seen.node(3, &node, false));
         let last = seen.marks.last().map(|mark| mark.what.clone());
         assert_eq!(last, Some(What::Node { name: "n".to_owned(), is: NodeState::Emptying }));
+        let named = seen.nodes();
+        assert!(seen.has_node_of(&named) && named == ["n"]);
+        assert!(seen.node(4, &node, true));
+        assert!(!seen.has_node_of(&named) && seen.nodes().is_empty());
     }
 }

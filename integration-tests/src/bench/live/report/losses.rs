@@ -77,6 +77,7 @@ mod tests {
             is_settled: goal_ms.is_some(),
             running: 0,
             usage: [Usage::default(); 3],
+            away: None,
         };
         Played { contender, figures: figures(&marks, &span), span }
     }

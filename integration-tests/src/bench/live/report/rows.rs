@@ -27,10 +27,12 @@ pub struct Row {
     pub headline: Option<&'static str>,
     /// What is written where it was not reached; of a row without it, no figure is no loss.
     missed: Option<Cell>,
+    /// Whether it is of some phases only, and left out of the tables of others.
+    rare: bool,
 }
 
 const fn row(name: &'static str, figure: fn(&Figures) -> Option<f64>, text: Text) -> Row {
-    Row { name, figure, text, headline: None, missed: None }
+    Row { name, figure, text, headline: None, missed: None, rare: false }
 }
 
 /// How a figure is written.
@@ -40,8 +42,12 @@ const fn top(headline: &'static str, row: Row) -> Row {
     Row { headline: Some(headline), ..row }
 }
 
+const fn rare(row: Row) -> Row {
+    Row { rare: true, ..row }
+}
+
 /// The rows that have a figure.
-pub const ROWS: [Row; 18] = [
+pub const ROWS: [Row; 20] = [
     Row { missed: Some(goals), ..row("all pods run, s", |it| it.goal_ms.map(float), secs) },
     top("run, less boot", row("the same less boot, s", |it| it.goal_less_boot_ms.map(float), secs)),
     row("first CreateFleet, s", |it| it.first_call_ms.map(float), secs),
@@ -54,6 +60,8 @@ pub const ROWS: [Row; 18] = [
     top("$/h in the end", row("$/h in the end", |it| Some(usd(it.at_end)), price)),
     row("instances launched", |it| Some(float(it.launches)), whole),
     top("evictions", row("evictions", |it| Some(float(it.evictions)), whole)),
+    rare(row("pods away at once, more than may", |it| it.away.map(float), whole)),
+    rare(row("instance-minutes", |it| it.instance_ms.map(float), minutes)),
     row("API writes until all run", |it| Some(float(it.writes[0])), whole),
     top("API writes", row("API writes in all", |it| Some(float(it.writes[1])), whole)),
     row("Events written", |it| Some(float(it.events)), whole),
@@ -81,6 +89,12 @@ impl Row {
     #[must_use]
     pub fn figure_of(&self, all: &[&Played]) -> String {
         self.middle(all).map_or_else(dash, self.text)
+    }
+
+    /// Whether it belongs in the table of a phase that was played so.
+    #[must_use]
+    pub fn is_shown(&self, all: &[&Played]) -> bool {
+        !self.rare || self.middle(all).is_some()
     }
 
     /// Whether every run of a contender has to have it.
@@ -130,6 +144,14 @@ fn goals(all: &[&Played]) -> String {
 
 fn missed(played: &Played) -> String {
     let span = &played.span;
+    if span.goal.is_time() {
+        return format!(
+            "watched for {} s ({} of {} run)",
+            span.limit_s,
+            span.running,
+            played.pods()
+        );
+    }
     format!("not in {} s ({} of {})", span.limit_s, span.running, played.pods())
 }
 
@@ -180,6 +202,10 @@ fn seconds(ms: u64) -> String {
 
 fn secs(ms: f64) -> String {
     format!("{:.2}", ms / 1e3)
+}
+
+fn minutes(ms: f64) -> String {
+    format!("{:.1}", ms / 60e3)
 }
 
 fn whole(number: f64) -> String {

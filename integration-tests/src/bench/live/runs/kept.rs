@@ -69,6 +69,7 @@ mod tests {
             contender: Contender::Longshore,
             number: 1,
             phases: Vec::new(),
+            told: Vec::new(),
             error: error.map(str::to_owned),
             marks: vec![Mark { at_ms: 7, what }],
         }

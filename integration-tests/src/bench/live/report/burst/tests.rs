@@ -81,9 +81,11 @@ fn run(contender: Contender, slower: u64, has_goal: bool) -> Run {
         is_settled: has_goal,
         running: 3,
         usage: [usage; 3],
+        away: None,
     };
     let phases = vec![Played { contender, figures: figures(&marks, &span), span }];
-    Run { case: CaseName::Hundred, contender, number: 1, phases, error: None, marks }
+    let told = Vec::new();
+    Run { case: CaseName::Hundred, contender, number: 1, phases, told, error: None, marks }
 }
 
 fn results(runs: Vec<Run>) -> Results {
