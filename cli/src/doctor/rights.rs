@@ -56,7 +56,8 @@ mod tests {
         let row = "longshore.cluster.v1.ClusterService/Sync";
         let line = told.lines().find(|line| line.starts_with(row)).unwrap();
         assert!(line.ends_with("cluster"), "{line}");
-        assert_eq!(told.lines().filter(|line| line.contains('.') && line.contains('/')).count(), 10);
+        let methods = told.lines().filter(|line| line.contains('.') && line.contains('/'));
+        assert_eq!(methods.count(), 10);
         let json: serde_json::Value =
             serde_json::from_str(&answer(Output::Json, Style::default()).text).unwrap();
         assert_eq!(json.as_array().map(Vec::len), Some(TABLE.len()));
