@@ -1,5 +1,5 @@
-//! A cluster that has settled: what its watcher holds, what it does while pods are replaced, and how
-//! long it took to be taken in.
+//! A cluster that has settled: what its watcher holds, what it does while pods are replaced, and
+//! how long it took to be taken in.
 //!
 //! Invariant: the clock starts before the watcher does; it is settled once it does next to nothing,
 //! and pods are replaced evenly over the time in which it is looked at.
