@@ -10,9 +10,10 @@ use opentelemetry::trace::TracerProvider;
 use opentelemetry_otlp::WithExportConfig;
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::SdkTracerProvider;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{EnvFilter, Layer, Registry};
+use tracing_subscriber::{Layer, Registry};
 
 /// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -77,7 +78,9 @@ impl TelemetryGuard {
 /// # Errors
 /// When the filter or the collector's address cannot be parsed, or when called twice.
 pub fn init(service: &'static str, args: &TelemetryArgs) -> anyhow::Result<TelemetryGuard> {
-    let filter = EnvFilter::try_new(&args.log)
+    let filter: Targets = args
+        .log
+        .parse()
         .with_context(|| format!("--log {:?} is not a valid filter; try `info`", args.log))?;
     let provider = provider(service, args)?;
     let traces = tracing_opentelemetry::layer()
