@@ -32,8 +32,7 @@ use crate::parts::binary;
 pub fn live(args: &LiveArgs) -> Result<()> {
     let all = CaseName::value_variants().to_vec();
     let names = if args.cases.is_empty() { all } else { args.cases.clone() };
-    let results =
-        if args.rewrite { runs::rewritten(args, &names)? } else { measured(args, &names)? };
+    let results = if args.rewrite { runs::rewritten(args)? } else { measured(args, &names)? };
     say(&report::tables(&results)?)?;
     let failed = results.runs.iter().filter(|run| run.error.is_some()).count();
     tell(&format!("written: {}", args.out.join("live.md").display()));

@@ -34,11 +34,11 @@ pub struct LiveArgs {
     /// each.
     #[arg(long, default_value = "target/live", value_name = "DIR")]
     pub keep: PathBuf,
-    /// Take runs from that folder which are there already, of this commit on this machine, and did
+    /// Measure no run again that is in that folder already, of this commit on this machine, and did
     /// not fail.
     #[arg(long)]
     pub resume: bool,
-    /// Measure nothing: write the documents anew from the runs in that folder, of whatever commit.
+    /// Measure nothing: write the documents anew from the runs in that folder.
     #[arg(long, conflicts_with = "resume")]
     pub rewrite: bool,
 }
@@ -46,12 +46,13 @@ pub struct LiveArgs {
 const NOTES: &str = "\
 Needs the parts etcd, kubernetes and karpenter (tools/setup.sh), and the program longshore beside this \
 one; `make peer-live` sees to both. A run takes one to twelve minutes and half a GiB besides what it \
-measures. Documents are written anew after each run, from all runs so far. Figures are worth \
-something on a machine that does nothing else.
+measures. Documents are written anew after each run, from all runs that are kept, those of other cases and \
+earlier commits, too, and name the commit of each. Figures are worth something on a machine that does \
+nothing else.
 
 Examples:
   # do both work? two minutes
-  bench live --cases one --runs 1 --out target/live
+  bench live --cases one --runs 1 --out target/try --keep target/try
 
   # go on where it was interrupted
   bench live --resume
@@ -59,8 +60,8 @@ Examples:
   # the same figures with other words
   bench live --rewrite
 
-  # one case as it is published
-  bench live --cases two-thousand --out target/live";
+  # one case anew, among the others as they were
+  bench live --cases two-thousand";
 
 /// A case, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, ValueEnum)]

@@ -25,12 +25,12 @@ pub use rows::brief;
 /// When a case cannot be read.
 pub fn document(results: &Results) -> Result<String> {
     let head = format!(
-        "# Live, side by side\n\nWritten by `make peer-live`; do not edit. Machine: {}. Commit: {}. \
+        "# Live, side by side\n\nWritten by `make peer-live`; do not edit. Machine: {}. {}. \
          Karpenter is the published AWS controller, v{}; Longshore is `longshore up`, a {} build. \
          Runs of each contender in each case, by turns: {}; figures are medians.\n\n![Pods and prices over \
          time](live.svg)",
         results.machine,
-        results.commit,
+        commits(results),
         crate::bench::report::part_version("karpenter"),
         if cfg!(debug_assertions) { "debug" } else { "release" },
         results.runs.iter().map(|run| run.number).max().unwrap_or_default(),
@@ -41,6 +41,19 @@ pub fn document(results: &Results) -> Result<String> {
     let parts =
         [Some(head), Some(glance), burst, Some(lost), Some(tables(results)?), Some(HOW.to_owned())];
     Ok(parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n") + "\n")
+}
+
+/// What was measured: one commit, or of which which cases are.
+fn commits(results: &Results) -> String {
+    let found = results.commits();
+    if let [(commit, _)] = &found[..] {
+        return format!("Commit: {commit}");
+    }
+    let of = |(commit, cases): &(&str, Vec<CaseName>)| {
+        let cases: Vec<String> = cases.iter().map(|case| case.text()).collect();
+        format!("{commit} ({})", cases.join(", "))
+    };
+    format!("Commits: {}", found.iter().map(of).collect::<Vec<_>>().join(", "))
 }
 
 /// The rows that matter most, of all phases in one table: Longshore's and, behind it, Karpenter's.

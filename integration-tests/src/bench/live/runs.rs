@@ -8,37 +8,45 @@ mod kept;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
+use clap::ValueEnum as _;
 
-use super::args::{CaseName, Contender, LiveArgs};
+use super::args::{CaseName, LiveArgs};
 use super::cases::{self, Case};
 use super::contender::Running;
 use super::figures::{Played, figures};
 use super::recorder::{Recorder, calls};
 use super::report::{self, burst, chart};
-use super::results::{Results, Run};
+use super::results::{Results, Run, Turn};
 use super::script::{Course, Span, play};
 use super::world::World;
 use crate::bench::{machine, tell};
 use crate::stage::hands;
+use kept::Kept;
 
-/// Measures everything that is asked for, and writes it down after each run.
+/// Measures everything that is asked for, and writes it down after each run, beside what is kept of
+/// other cases.
 ///
 /// # Errors
 /// When a document cannot be written.
 pub async fn all(args: &LiveArgs, names: &[CaseName]) -> Result<Results> {
     let (commit, machine) = (machine::commit(), machine::describe());
-    let mut results = Results { commit, machine, runs: Vec::new() };
-    for (name, number, contender) in turns(args, names) {
-        let dir = dir(args, (name, number, contender));
+    let mut results = kept_of(args, machine);
+    for turn in turns(args, names) {
+        let (name, number, contender) = turn;
+        let dir = dir(args, turn);
         let title = format!("{}, {}, run {number}", name.text(), contender.text());
-        let kept = args.resume.then(|| kept::find(&dir, &results)).flatten();
+        let same = |run: &&Run| run.turn() == turn && run.commit == commit;
+        let kept = results.runs.iter().find(same).filter(|_| args.resume);
         tell(&format!("{title}{}", if kept.is_some() { ": kept" } else { "" }));
         let run = match kept {
-            Some(run) => run,
-            None => Box::pin(new(&cases::case(name)?, (contender, number), &dir, &results)).await?,
+            Some(run) => run.clone(),
+            None => {
+                let begun = Run::begun(turn, &commit);
+                Box::pin(new(&cases::case(name)?, begun, &dir, &results)).await?
+            }
         };
         run.phases.iter().for_each(|played| tell(&format!("  {}", report::brief(played))));
-        results.runs.push(run);
+        results.put(run);
         write(&results, args)?;
     }
     Ok(results)
@@ -48,21 +56,25 @@ pub async fn all(args: &LiveArgs, names: &[CaseName]) -> Result<Results> {
 ///
 /// # Errors
 /// When none is kept, or a document cannot be written.
-pub fn rewritten(args: &LiveArgs, names: &[CaseName]) -> Result<Results> {
-    let dirs: Vec<PathBuf> = turns(args, names).map(|turn| dir(args, turn)).collect();
-    let (commit, machine) = dirs.iter().find_map(|dir| kept::origin(dir)).with_context(|| {
-        format!(
-            "no run of these cases is kept in {}: measure without --rewrite",
-            args.keep.display()
-        )
+pub fn rewritten(args: &LiveArgs) -> Result<Results> {
+    let found = all_dirs(args).find_map(|dir| kept::find(&dir)).with_context(|| {
+        format!("no run is kept in {}: measure without --rewrite", args.keep.display())
     })?;
-    let mut results = Results { commit, machine, runs: Vec::new() };
-    results.runs = dirs.iter().filter_map(|dir| kept::find(dir, &results)).collect();
+    let results = kept_of(args, found.machine);
     write(&results, args)?;
     Ok(results)
 }
 
-type Turn = (CaseName, u32, Contender);
+/// What is kept that was measured on a machine.
+fn kept_of(args: &LiveArgs, machine: String) -> Results {
+    let kept = all_dirs(args).filter_map(|dir| kept::find(&dir));
+    let runs = kept.filter(|kept| kept.machine == machine).map(|kept| kept.run).collect();
+    Results { machine, runs }
+}
+
+fn all_dirs(args: &LiveArgs) -> impl Iterator<Item = PathBuf> {
+    turns(args, CaseName::value_variants()).map(|turn| dir(args, turn))
+}
 
 /// Who is measured when: the contenders by turns.
 fn turns(args: &LiveArgs, names: &[CaseName]) -> impl Iterator<Item = Turn> {
@@ -77,20 +89,14 @@ fn dir(args: &LiveArgs, (name, number, contender): Turn) -> PathBuf {
 }
 
 /// One run, whose outcome is kept however it ends.
-async fn new(
-    case: &Case,
-    (contender, number): (Contender, u32),
-    dir: &Path,
-    results: &Results,
-) -> Result<Run> {
-    let (phases, told, marks) = (Vec::new(), Vec::new(), Vec::new());
-    let mut run = Run { case: case.name, contender, number, phases, told, error: None, marks };
+async fn new(case: &Case, mut run: Run, dir: &Path, results: &Results) -> Result<Run> {
     if let Err(error) = Box::pin(measure(case, &mut run, dir)).await {
         tell(&format!("  failed: {error:#}; logs: {}", dir.display()));
         run.error = Some(format!("{error:#}"));
     }
-    kept::keep(dir, &run, results)?;
-    Ok(run)
+    let kept = Kept { machine: results.machine.clone(), run };
+    kept::keep(dir, &kept)?;
+    Ok(kept.run)
 }
 
 /// One run in a world of its own, whose logs are kept however it ends.

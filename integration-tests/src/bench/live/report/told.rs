@@ -35,8 +35,7 @@ mod tests {
     use super::*;
 
     fn run(contender: Contender, told: Vec<Told>) -> Run {
-        let (phases, marks) = (Vec::new(), Vec::new());
-        Run { case: CaseName::Blocked, contender, number: 1, phases, told, error: None, marks }
+        Run { told, ..Run::begun((CaseName::Blocked, 1, contender), "c") }
     }
 
     #[test]
@@ -48,7 +47,7 @@ mod tests {
             run(Contender::Longshore, of(lines)),
             run(Contender::Karpenter, of(Vec::new())),
         ];
-        let results = Results { commit: String::new(), machine: String::new(), runs };
+        let results = Results { machine: String::new(), runs };
         let [ours, peers] = &lists(CaseName::Blocked, &results)[..] else { panic!("two lists") };
         assert!(ours.ends_with(":\n\n- 3: NodeClaim, condition Drained False: 1 pod"), "{ours}");
         assert!(peers.starts_with("What Karpenter told in `held`") && peers.ends_with("nothing."));

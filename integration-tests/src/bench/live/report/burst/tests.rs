@@ -84,12 +84,11 @@ fn run(contender: Contender, slower: u64, has_goal: bool) -> Run {
         away: None,
     };
     let phases = vec![Played { contender, figures: figures(&marks, &span), span }];
-    let told = Vec::new();
-    Run { case: CaseName::Hundred, contender, number: 1, phases, told, error: None, marks }
+    Run { phases, marks, ..Run::begun((CaseName::Hundred, 1, contender), "c") }
 }
 
 fn results(runs: Vec<Run>) -> Results {
-    Results { commit: "c".to_owned(), machine: "m".to_owned(), runs }
+    Results { machine: "m".to_owned(), runs }
 }
 
 #[test]
