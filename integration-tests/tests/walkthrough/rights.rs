@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{DeleteParams, DynamicObject, ListParams};
 use kube::{Api, ResourceExt as _};
 use longshore_it::parts::poll;
+use longshore_it::stage::rights::Asked;
 use longshore_it::stage::world::WorldConfig;
 use longshore_it::stage::{eyes, hands};
 use serde_json::{Value, json};
@@ -23,6 +24,17 @@ const IN_RESERVE: [&str; 3] = [
     "get karpenter.sh/nodepools",
     "get karpenter.sh/provisioners",
 ];
+/// Most lists of what is watched: at the start, and where a watch had to begin anew.
+const LISTS_MAX: usize = 8;
+/// Writes to a claim and its node, from its creation on.
+const WRITES_OF_A_NODE: [&str; 4] = [
+    "create karpenter.sh/nodeclaims",
+    "patch core/nodes",
+    "patch karpenter.sh/nodeclaims",
+    "patch karpenter.sh/nodeclaims/status",
+];
+/// Most of these for each node: about eight have been seen.
+const WRITES_MAX: usize = 12;
 /// Karpenter's finalizer of node classes.
 const FINALIZER: &str = "karpenter.k8s.aws/termination";
 
@@ -56,7 +68,26 @@ async fn each_right_of_the_chart_is_used_and_none_is_missing() -> Result<()> {
     let asked = used.await.map_err(|error| error.context(scene.logs()))?;
     asked.used.iter().for_each(|(right, count)| println!("right: {right} {count}"));
     ensure!(asked.denied.is_empty(), "denied: {:#?}", asked.denied);
+    println!("load: {}", load(&asked)?);
     Ok(())
+}
+
+/// What is watched is not listed again and again, and a node takes a few writes over its life.
+fn load(asked: &Asked) -> Result<String> {
+    let count = |right: &str| {
+        let found = asked.used.iter().find(|(used, _)| used.to_string() == right);
+        found.map_or(0, |(_, count)| *count)
+    };
+    for right in asked.used.keys().map(ToString::to_string) {
+        let Some(watched) = right.strip_prefix("watch ") else { continue };
+        let lists = count(&format!("list {watched}"));
+        ensure!(lists <= LISTS_MAX, "{watched} are watched, and were listed {lists} times");
+    }
+    let claims = count("create karpenter.sh/nodeclaims");
+    let writes: usize = WRITES_OF_A_NODE.iter().map(|right| count(right)).sum();
+    let text = format!("{writes} writes to {claims} claims and their nodes");
+    ensure!(writes <= claims * WRITES_MAX, "{text}");
+    Ok(text)
 }
 
 /// What the example does not have: owners of all kinds, buffers that refer to each, legacy objects,
