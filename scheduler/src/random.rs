@@ -123,7 +123,7 @@ pub fn pool(random: &mut Random, number: u64) -> Kind {
         disruption: Some(v1::Disruption {
             policy: v1::ConsolidationPolicy::WhenEmptyOrUnderutilized.into(),
             consolidate_after: Some(prost_types::Duration { seconds: 30, nanos: 0 }),
-            budgets: Vec::new(),
+            ..v1::Disruption::default()
         }),
         drift_hash: format!("1-{}", random.below(2)),
         ..v1::NodePool::default()

@@ -13,6 +13,7 @@ mod company;
 mod dispatch;
 mod drift;
 mod effects;
+mod evictions;
 mod explain;
 mod foresight;
 mod health;

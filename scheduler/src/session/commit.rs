@@ -170,6 +170,7 @@ impl Session {
         let (reason, mut begun) = (disruption.reason.name(), false);
         for (claim, node) in with_nodes(disruption) {
             let assumes = self.assumption(claim, node, disruption.reason);
+            let moved = assumes.as_ref().map_or(0, |assumes| assumes.pods.len());
             let action = Action::DisruptClaim(cluster::DisruptClaim {
                 claim: claim.to_string(),
                 reason: reason.to_owned(),
@@ -179,6 +180,9 @@ impl Session {
             });
             let key = format!("disrupt/{claim}");
             if self.outbox.direct(&key, claim.as_str(), action, origin) {
+                if disruption.reason == DisruptionReason::Underutilized {
+                    self.state.moving(claim.as_str(), moved, self.now_ms());
+                }
                 self.state.disrupting(claim.as_str(), reason, replaced_by, origin.now_ms);
                 begun = true;
             }

@@ -129,6 +129,7 @@ const fn is_worth(rule: &HoldRule) -> bool {
         | HoldRule::Awaited
         | HoldRule::PoolBudget { .. }
         | HoldRule::Canary
+        | HoldRule::Evictions { .. }
         | HoldRule::WhenEmpty { .. }
         | HoldRule::Never
         | HoldRule::Replicas

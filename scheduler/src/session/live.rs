@@ -207,6 +207,7 @@ impl Session {
             written = pools::written(&self.state, &BTreeMap::new(), self.problems());
             written.extend(status::stranded(&self.state, outage));
         }
+        written.extend(status::expiring(&self.state, self.now_ms()));
         let statuses: BTreeSet<&str> = written.iter().map(|written| written.key.as_str()).collect();
         self.outbox.forget_gone(&statuses);
         let pods = &self.state.view().world().pods;

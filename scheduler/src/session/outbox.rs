@@ -23,7 +23,7 @@ use crate::wire::timestamp;
 /// How long a need rests after it was met, until watched state shows it, in milliseconds.
 const REST_AFTER_DONE_MS: i64 = 2_000;
 /// Beginnings of the keys under which the status of objects is said.
-const STATUS_KEYS: [&str; 3] = ["class-status/", "pool-status/", "conditions/"];
+const STATUS_KEYS: [&str; 4] = ["class-status/", "pool-status/", "conditions/", "expiring/"];
 /// How long a need rests after it could not be met, in milliseconds.
 const REST_AFTER_FAILURE_MS: i64 = 3_000;
 

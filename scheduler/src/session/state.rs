@@ -22,6 +22,7 @@ use super::binding::Binding;
 use super::cadence::Stir;
 use super::company::Company;
 use super::effects::Effects;
+use super::evictions::Evictions;
 use super::foresight::Foresight;
 use super::health::Health;
 use super::joined::Joined;
@@ -64,6 +65,7 @@ pub struct ClusterState {
     unreadable_pools: BTreeMap<String, WireError>,
     drift: drift::Found,
     health: Health,
+    evictions: Evictions,
     /// Rollouts that are under way or have been stopped, by pool.
     rollouts: BTreeMap<String, Rollout>,
 }

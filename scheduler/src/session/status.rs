@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
+use jiff::Timestamp;
 use longshore_proto::cluster::v1::PublishEvent;
 use longshore_proto::cluster::v1::directive::Action;
 use longshore_proto::types::v1::{ObjectKind, ObjectRef};
@@ -16,6 +17,10 @@ use super::safety::Freeze;
 use super::state::{ClusterState, Refused};
 use crate::region::RegionState;
 
+/// A node is told that it will expire when this part of its age is left, at most a day.
+const EXPIRES_SOON: i64 = 10;
+/// A day, in milliseconds.
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// Most waiting pods that are told of an outage: it is the same for all.
 const STRANDED_TOLD: usize = 20;
 
@@ -98,6 +103,33 @@ pub fn unknown(claim: &str) -> Written {
             message: message.to_owned(),
         }),
     }
+}
+
+/// Events for nodes that will expire soon.
+#[must_use]
+pub fn expiring(state: &ClusterState, now_ms: i64) -> Vec<Written> {
+    let world = state.view().world();
+    let staying = world.claims.values().filter(|claim| !claim.is_leaving());
+    let soon = staying.filter_map(|claim| {
+        let (age_ms, at_ms) = (claim.expire_after_ms?, claim.expires_ms()?);
+        let ahead_ms = (age_ms / EXPIRES_SOON).min(DAY_MS);
+        let is_soon = (at_ms - ahead_ms..at_ms).contains(&now_ms);
+        Some((claim, Timestamp::from_millisecond(at_ms).ok()?)).filter(|_| is_soon)
+    });
+    let said = soon.map(|(claim, at)| {
+        let at = at.strftime("%FT%TZ").to_string();
+        let message = format!(
+            "it expires at {at}, by the expireAfter of NodePool {}, and is replaced then, one of a budget \
+             after the other",
+            claim.pool
+        );
+        let key = format!("expiring/{}", claim.name);
+        let about = ObjectRef { kind: ObjectKind::NodeClaim.into(), key: claim.name.to_string() };
+        let (reason, warning) = ("Expiring".to_owned(), false);
+        let event = PublishEvent { about: Some(about), warning, reason, message };
+        Written { key, content: at, action: Action::PublishEvent(event) }
+    });
+    said.collect()
 }
 
 /// Events for pools whose rollouts have been stopped.

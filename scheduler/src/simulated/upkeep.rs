@@ -79,6 +79,53 @@ async fn an_expired_node_goes_when_its_replacement_is_there_with_the_pods_that_w
 }
 
 #[tokio::test(start_paused = true)]
+async fn no_more_pods_move_within_an_hour_than_their_pool_lets_move() {
+    let moved = async |evictions_per_hour, minutes: &[u64]| {
+        let Kind::NodePool(mut pool) = pool(true) else { panic!("a pool") };
+        let rules = pool.disruption.take().unwrap();
+        pool.disruption = Some(v1::Disruption { evictions_per_hour, ..rules });
+        let nodes = (0..4).flat_map(|number| {
+            let (node, claim) = in_service(number);
+            [bound(&node.name), Kind::Node(node), Kind::NodeClaim(claim)]
+        });
+        let mut scene =
+            Scene::new(&[], [Kind::NodePool(pool)].into_iter().chain(nodes).collect()).await;
+        (0..4).for_each(|number| scene.actuator.tell(Change::Instance(instance(number))));
+        let mut counts = Vec::new();
+        for minutes in minutes {
+            let before = scene.seen.len();
+            scene.next(Duration::from_secs(60 * minutes), |_| None::<()>).await;
+            let begun = scene.seen[before..].iter().filter_map(disruption);
+            counts.push(begun.filter(|disrupt| disrupt.reason == "Underutilized").count());
+        }
+        counts
+    };
+    assert!(moved(None, &[50]).await[0] > 2, "nothing bounds them");
+    assert_eq!(moved(Some(0), &[50]).await, [0]);
+    assert_eq!(moved(Some(1), &[50, 9, 3]).await, [1, 0, 1], "one an hour");
+}
+
+#[tokio::test(start_paused = true)]
+async fn that_a_node_expires_is_said_once_and_ahead_of_time() {
+    const AGE: Duration = Duration::from_secs(1_000);
+    let (node, mut claim) = in_service(0);
+    claim.create_time = Some(prost_types::Timestamp { seconds: 10_000, nanos: 0 });
+    claim.expire_after = Some(AGE.try_into().unwrap());
+    let objects = vec![pool(false), Kind::Node(node), Kind::NodeClaim(claim), bound("n-0")];
+    let mut scene = Scene::new(&[], objects).await;
+    scene.actuator.tell(Change::Instance(instance(0)));
+    let expiring = |action: &Action| {
+        let Action::PublishEvent(event) = action else { return None };
+        (event.reason == "Expiring").then(|| event.clone())
+    };
+    assert_eq!(scene.next(AGE * 8 / 10, expiring).await, None, "it is far off");
+    let event = scene.next(AGE / 5, expiring).await.unwrap();
+    assert_eq!(event.about.unwrap().key, "claim-0");
+    assert!(event.message.contains("at 1970-01-01T03:03:20Z"), "{}", event.message);
+    assert_eq!(scene.next(AGE / 10, expiring).await, None, "it has been said");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_replacement_that_does_not_come_up_costs_twelve_minutes_and_no_node() {
     let (node, mut claim) = in_service(0);
     claim.expire_after = Some(prost_types::Duration { seconds: 60, nanos: 0 });

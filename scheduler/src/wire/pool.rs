@@ -72,6 +72,7 @@ fn disruption(wire: Option<&v1::Disruption>, now_ms: i64) -> Result<DisruptionRu
         policy,
         consolidate_after_ms: wire.consolidate_after.as_ref().map(duration_ms),
         budgets: budgets.map_err(|error: WireError| error.within("disruption"))?,
+        evictions_left: wire.evictions_per_hour.map(|most| most.max(0)),
     })
 }
 

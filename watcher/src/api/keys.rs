@@ -173,6 +173,8 @@ pub mod annotations {
     /// On a NodePool: the rollout that is tried again although it was stopped, by the name that the
     /// condition gives it.
     pub const RETRY_ROLLOUT: &str = "longshore.dev/retry-rollout";
+    /// On a NodePool: how many pods may be moved within any hour to save money: `50`.
+    pub const EVICTIONS_PER_HOUR: &str = "longshore.dev/evictions-per-hour";
     /// `off` on a NodePool: its nodes stay however long something is wrong with them.
     pub const NODE_REPAIR: &str = "longshore.dev/node-repair";
     /// `dense` on a NodePool: its nodes may hold more pods of a spread over hosts than the spread's

@@ -156,6 +156,7 @@ fn disruption(spec: &ProvisionerSpec) -> FieldResult<Disruption> {
         policy: policy.into(),
         consolidate_after: after.map(duration::seconds),
         budgets: vec![gentle()],
+        evictions_per_hour: None,
     })
 }
 

@@ -97,6 +97,9 @@ pub(super) fn annotated(
     let dense_spread = chosen(metadata, names::SPREAD_DENSITY, ["safe", "dense"])?;
     let keeps_ailing_nodes = chosen(metadata, names::NODE_REPAIR, ["on", "off"])?;
     let rollout = Some(rollout::rules(metadata)?);
+    let evictions_per_hour = evictions_per_hour(metadata)?;
+    let disruption = pool.disruption.map(|rules| Disruption { evictions_per_hour, ..rules });
+    let pool = wire::NodePool { disruption, ..pool };
     Ok(wire::NodePool { dense_spread, losses_accepted_until, rollout, keeps_ailing_nodes, ..pool })
 }
 
@@ -108,6 +111,15 @@ fn losses_accepted_until(metadata: &ObjectMeta) -> FieldResult<Option<prost_type
     let field = || format!("metadata.annotations[{}]", names::ACCEPT_LOSSES_UNTIL);
     let time = text.parse::<Timestamp>().map_err(|_| FieldFault::new(field(), problem()))?;
     Ok(Some(duration::timestamp(&Time(time))))
+}
+
+fn evictions_per_hour(metadata: &ObjectMeta) -> FieldResult<Option<i64>> {
+    let asked = metadata.annotations.as_ref().and_then(|all| all.get(names::EVICTIONS_PER_HOUR));
+    let Some(text) = asked else { return Ok(None) };
+    let problem = || Problem::Unknown { value: text.clone(), allowed: "a count such as 50" };
+    let field = || format!("metadata.annotations[{}]", names::EVICTIONS_PER_HOUR);
+    let most: u32 = text.parse().map_err(|_| FieldFault::new(field(), problem()))?;
+    Ok(Some(most.into()))
 }
 
 /// Whether an annotation says the second of two words; without it, the first is meant.
@@ -189,6 +201,7 @@ fn disruption(from: &ApiDisruption) -> FieldResult<Disruption> {
         policy: policy.into(),
         consolidate_after: from.consolidate_after.duration().and_then(to_wire),
         budgets: budgets.collect::<FieldResult<_>>()?,
+        evictions_per_hour: None,
     })
 }
 

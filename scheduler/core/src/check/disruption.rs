@@ -42,6 +42,7 @@ pub(super) fn check(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
     }
     node_budgets(input, &claims, &chosen, findings);
     canaries(input, &claims, &chosen, findings);
+    savings(input, &claims, &chosen, findings);
     if planted::is("S16c") {
         order.sort();
     }
@@ -210,6 +211,30 @@ fn canaries(
             *gone += 1;
             findings.require(*gone <= canary.nodes, Rule::NodeBudget, || {
                 let of = format!("{gone} drifted nodes go, to look at {} new ones", canary.nodes);
+                (vec![Part::Disruption(*at)], format!("{}: {of}", claim.pool))
+            });
+        }
+    }
+}
+
+/// No more pods are moved to save money than their pool allows within the hour.
+fn savings(
+    input: &PlanInput,
+    claims: &BTreeMap<NodeName, Arc<NodeClaim>>,
+    chosen: &[(usize, &Disruption)],
+    findings: &mut Findings,
+) {
+    let mut moved: BTreeMap<&PoolName, usize> = BTreeMap::new();
+    let saving = |(_, it): &&(usize, &Disruption)| it.reason == DisruptionReason::Underutilized;
+    for (at, disruption) in chosen.iter().filter(saving) {
+        for (node, claim) in disruption.nodes.iter().filter_map(|it| claims.get_key_value(it)) {
+            let pool = input.world.pools.get(&claim.pool);
+            let Some(left) = pool.and_then(|pool| pool.disruption.evictions_left) else { continue };
+            let moved = moved.entry(&claim.pool).or_default();
+            *moved += evicted(input, node).len();
+            let within = i64::try_from(*moved).is_ok_and(|moved| moved <= left);
+            findings.require(within, Rule::NodeBudget, || {
+                let of = format!("{moved} pods move to save money, and {left} may");
                 (vec![Part::Disruption(*at)], format!("{}: {of}", claim.pool))
             });
         }

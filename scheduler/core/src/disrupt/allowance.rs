@@ -20,6 +20,8 @@ pub(crate) struct Allowance<'a> {
     nodes: BTreeMap<PoolName, Count>,
     /// Drifted nodes that may still go of each pool whose rollout has not proven itself.
     canaries: BTreeMap<PoolName, i64>,
+    /// Pods that may still be moved to save money, of each pool that bounds them.
+    savings: BTreeMap<PoolName, i64>,
     /// Evictions left of each disruption budget, in order of key.
     evictions: Vec<i64>,
     /// Budgets that cover each shape.
@@ -55,9 +57,15 @@ impl<'a> Allowance<'a> {
             let canary = pool.canary?;
             Some((pool.name.clone(), canary.nodes - canary.under_way))
         });
+        let pools = model.input.world.pools.values();
+        let savings = pools.filter_map(|pool| {
+            let left = pool.disruption.evictions_left?;
+            Some((pool.name.clone(), left))
+        });
         Self {
             nodes,
             canaries: canaries.collect(),
+            savings: savings.collect(),
             evictions: budgets.iter().map(|budget| budget.disruptions_allowed).collect(),
             cover: model.shapes.iter().map(covers).collect(),
             budgets,
@@ -71,16 +79,19 @@ impl<'a> Allowance<'a> {
         gone: &[&Candidate<'_>],
         reason: DisruptionReason,
     ) -> bool {
-        let mut pools: BTreeMap<&PoolName, i64> = BTreeMap::new();
+        let mut pools: BTreeMap<&PoolName, (i64, usize)> = BTreeMap::new();
         for candidate in gone {
-            *pools.entry(&candidate.pool.name).or_default() += 1;
+            let (nodes, pods) = pools.entry(&candidate.pool.name).or_default();
+            (*nodes, *pods) = (*nodes + 1, *pods + candidate.pods.len());
         }
-        let nodes = pools.iter().all(|(pool, more)| {
+        let nodes = pools.iter().all(|(pool, (more, pods))| {
             let (disturbed, allowed) = self.of_pool(model, pool, reason);
             let drifts = reason == DisruptionReason::Drifted;
             let canaries = self.canaries_left(pool).filter(|_| drifts);
+            let moved = self.savings_left(pool).filter(|_| saves(reason));
             allowed.is_none_or(|allowed| disturbed + more <= allowed)
                 && canaries.is_none_or(|left| *more <= left)
+                && moved.is_none_or(|left| at_most(*pods, left))
         });
         let kept = gone.iter().copied().filter(|candidate| !candidate.overrides(reason));
         nodes && self.admits_evictions(&kept.collect::<Vec<_>>())
@@ -102,6 +113,11 @@ impl<'a> Allowance<'a> {
     /// it need not.
     pub(crate) fn canaries_left(&self, pool: &PoolName) -> Option<i64> {
         self.canaries.get(pool).copied()
+    }
+
+    /// Pods of a pool's nodes that may still be moved to save money; none without a bound.
+    pub(crate) fn savings_left(&self, pool: &PoolName) -> Option<i64> {
+        self.savings.get(pool).copied()
     }
 
     /// Disruption budgets that cover a shape, by their place in order of key.
@@ -129,6 +145,11 @@ impl<'a> Allowance<'a> {
             {
                 *left -= 1;
             }
+            if saves(reason)
+                && let Some(left) = self.savings.get_mut(&candidate.pool.name)
+            {
+                *left -= i64::try_from(candidate.pods.len()).unwrap_or(i64::MAX);
+            }
             for (shape, pod) in &candidate.pods {
                 for budget in self.minding(*shape, pod) {
                     self.evictions[budget] -= 1;
@@ -152,4 +173,13 @@ impl<'a> Allowance<'a> {
             single && allowed
         })
     }
+}
+
+/// True where pods are moved for nothing but money.
+fn saves(reason: DisruptionReason) -> bool {
+    reason == DisruptionReason::Underutilized
+}
+
+fn at_most(pods: usize, left: i64) -> bool {
+    i64::try_from(pods).is_ok_and(|pods| pods <= left)
 }

@@ -90,6 +90,13 @@ pub enum HoldRule {
     },
     /// The first new nodes of the rollout have not proven themselves.
     Canary,
+    /// The pool bounds how many pods are moved within an hour to save money.
+    Evictions {
+        /// Pods that would have to move.
+        pods: usize,
+        /// How many may at present.
+        left: i64,
+    },
     /// The pool removes only nodes without pods.
     WhenEmpty {
         /// Pods that would have to move.
@@ -248,7 +255,7 @@ impl Looker<'_, '_> {
         holds
     }
 
-    /// Budgets and rollout of the pool.
+    /// Budgets and rollout of the pool, and its bound on evictions.
     fn of_pool(&self, candidate: &Candidate<'_>, reason: DisruptionReason) -> Vec<Hold> {
         let name = &candidate.pool.name;
         let (disturbed, allowed) = self.allowance.of_pool(self.model, name, reason);
@@ -257,7 +264,17 @@ impl Looker<'_, '_> {
         let drifts = reason == DisruptionReason::Drifted;
         let canary = self.allowance.canaries_left(name).filter(|left| drifts && *left <= 0);
         let canary = canary.map(|_| HoldRule::Canary);
-        budget.into_iter().chain(canary).map(|rule| hold("NodePool", name, rule)).collect()
+        let pods = candidate.pods.len();
+        let saves = reason == DisruptionReason::Underutilized;
+        let left = self.allowance.savings_left(name).filter(|_| saves);
+        let left = left.filter(|left| i64::try_from(pods).is_ok_and(|pods| pods > *left));
+        let evictions = left.map(|left| HoldRule::Evictions { pods, left: left.max(0) });
+        budget
+            .into_iter()
+            .chain(canary)
+            .chain(evictions)
+            .map(|rule| hold("NodePool", name, rule))
+            .collect()
     }
 }
 

@@ -98,6 +98,8 @@ pub struct DisruptionRules {
     pub consolidate_after_ms: Option<i64>,
     /// Budgets, all of which must hold. Empty means no bound.
     pub budgets: Vec<NodeBudget>,
+    /// Pods that may still be moved now to save money; none without a bound.
+    pub evictions_left: Option<i64>,
 }
 
 /// Bounds how many nodes of a pool may be disrupted at once.

@@ -138,6 +138,30 @@ fn a_disruption_is_checked_against_budgets_and_promises() {
     assert!(rules(&lost).contains(&Rule::Complete));
 }
 
+#[test]
+fn what_moves_to_save_money_is_checked_against_what_may_within_the_hour() {
+    let input = |evictions: i64| {
+        let text = "
+            now 2h
+            type m.small cpu 4 mem 16Gi pods 20 od 0.10
+            pool default after 0s evictions LEFT
+            shape job cpu 500m mem 1Gi
+            pods job 2 on n1
+            pods job 3 on n2
+            node n1 type m.small pool default
+            node n2 type m.small pool default
+        ";
+        let scenario = scenario::read(&text.replace("LEFT", &evictions.to_string()));
+        scenario.input(0..scenario.changes.len())
+    };
+    let answer = plan(&input(2));
+    assert_eq!(answer.disruptions.len(), 1, "two pods move");
+    assert_eq!(check(&answer, &input(2)), Vec::new());
+    let found = check(&answer, &input(1));
+    assert_eq!(found.iter().map(|it| it.rule).collect::<Vec<_>>(), [Rule::NodeBudget]);
+    assert!(plan(&input(1)).disruptions.is_empty());
+}
+
 fn violated(text: &str, plant: impl FnOnce(&mut Plan)) -> Vec<Rule> {
     let scenario = scenario::read(text);
     let input = scenario.input(0..scenario.changes.len());

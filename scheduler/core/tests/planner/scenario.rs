@@ -158,6 +158,7 @@ impl Scenario {
                     }
                 }
                 "spread" => pool.dense_spread = value == "dense",
+                "evictions" => pool.disruption.evictions_left = Some(value.parse().unwrap()),
                 "canary" => pool.canary = Some(objects::canary(value)),
                 "replicas" => pool.replicas = Some(value.parse().unwrap()),
                 "budget" => pool.disruption.budgets.push(budget(value)),

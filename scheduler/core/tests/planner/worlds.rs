@@ -191,6 +191,7 @@ pub fn world(random: &mut Random) -> String {
             " budget 50%",
             " canary 1/0",
             " canary 2/1",
+            " evictions 1",
             " replicas 2",
         ];
         writeln!(text, "{}", one(random, &more)).unwrap();

@@ -26,6 +26,18 @@ impl ClusterState {
         self.show_claim(claim);
     }
 
+    /// Pods move off a claim's node to save money.
+    pub fn moving(&mut self, claim: &str, pods: usize, now_ms: i64) {
+        let of_claim = self.effective.get(claim).map(|claim| claim.pool.as_str());
+        let bounded = |name: &&str| {
+            let rules = self.pools.get(*name).and_then(|pool| pool.disruption.as_ref());
+            rules.is_some_and(|rules| rules.evictions_per_hour.is_some())
+        };
+        if let Some(pool) = of_claim.filter(bounded) {
+            self.evictions.add(pool, pods, now_ms);
+        }
+    }
+
     /// Deletion of a claim has been asked for, and why.
     pub fn deleting(&mut self, claim: &str, reason: &str, now_ms: i64) {
         // Asked for again, it is the same end.

@@ -77,13 +77,14 @@ impl ClusterState {
 
     /// Brings the view in line with what the region has found and with the time. When to do that
     /// again although nothing has changed, in milliseconds since 1970: a rollout is to be looked
-    /// at, or a budget begins or ceases to count.
+    /// at, a budget begins or ceases to count, or a move to save money does.
     pub fn refresh(&mut self, region: &RegionState, now_ms: i64) -> Option<i64> {
         self.refresh_drift(region);
         let look_ms = self.refresh_rollouts(region, now_ms);
+        let fewer_ms = self.evictions.forget(now_ms);
         self.refresh_pools(region, now_ms);
         let edges_ms = self.pools.values().filter_map(|it| wire::pool::next_edge_ms(it, now_ms));
-        edges_ms.chain(look_ms).min()
+        edges_ms.chain(look_ms).chain(fewer_ms).min()
     }
 
     /// Brings pools in line with what their node classes resolve to and with the time.
@@ -93,7 +94,10 @@ impl ClusterState {
             let class = self.classes.get(&wire.node_class);
             let supply = supply::of_class(&self.cluster_id, &wire.node_class, class, region);
             let error = match wire::pool::pool(&wire, &supply, now_ms) {
-                Ok(pool) => {
+                Ok(mut pool) => {
+                    let moved = self.evictions.of(&wire.name);
+                    let left = &mut pool.disruption.evictions_left;
+                    *left = left.map(|left| (left - moved).max(0));
                     let canary = self.rollouts.get(&wire.name).and_then(|rollout| rollout.canary);
                     let pool = self.held_back(NodePool { canary, ..pool });
                     self.view.apply(Change::Pool(pool));

@@ -50,6 +50,10 @@ fn a_pool() {
     let note = "annotations: { longshore.dev/spread-density: dense }";
     let dense = read::<NodePool>(&POOL.replace("generation: 3", note));
     assert!(pool::pool(&dense).unwrap().dense_spread);
+    assert_eq!(disruption.evictions_per_hour, None);
+    let note = "annotations: { longshore.dev/evictions-per-hour: '50' }";
+    let bounded = pool::pool(&read::<NodePool>(&POOL.replace("generation: 3", note))).unwrap();
+    assert_eq!(bounded.disruption.unwrap().evictions_per_hour, Some(50));
     let note = "annotations: { longshore.dev/accept-losses-until: '2026-01-31T09:00:00Z' }";
     let accepting = read::<NodePool>(&POOL.replace("generation: 3", note));
     let until = pool::pool(&accepting).unwrap().losses_accepted_until;
@@ -115,6 +119,12 @@ fn a_pool_with_a_fault_is_a_fault_that_names_the_field() {
             "annotations: { longshore.dev/spread-density: high }",
             "NodePool/default: metadata.annotations[longshore.dev/spread-density]: \"high\" is unknown; use \
              safe or dense",
+        ),
+        (
+            "generation: 3",
+            "annotations: { longshore.dev/evictions-per-hour: few }",
+            "NodePool/default: metadata.annotations[longshore.dev/evictions-per-hour]: \"few\" is unknown; use \
+             a count such as 50",
         ),
     ];
     for (from, to, expected) in table {

@@ -19,6 +19,7 @@ impl HoldRule {
             Self::TwoBudgets { .. } => "TWO_POD_DISRUPTION_BUDGETS",
             Self::PoolBudget { .. } => "NODE_POOL_BUDGET",
             Self::Canary => "CANARY",
+            Self::Evictions { .. } => "EVICTIONS_PER_HOUR",
             Self::WhenEmpty { .. } => "CONSOLIDATION_POLICY",
             Self::Never => "CONSOLIDATE_AFTER_NEVER",
             Self::Replicas => "REPLICAS",
@@ -59,6 +60,7 @@ impl fmt::Display for HoldRule {
             Self::Canary => {
                 f.write_str("the first new nodes are looked at; see its condition RolloutHealthy")
             }
+            Self::Evictions { pods, left } => write_evictions(f, *pods, *left),
             Self::WhenEmpty { pods } => {
                 let pods = count(*pods, "pod");
                 write!(f, "consolidationPolicy WhenEmpty, and {pods} would have to move")
@@ -78,6 +80,15 @@ impl fmt::Display for HoldRule {
             }
         }
     }
+}
+
+fn write_evictions(f: &mut fmt::Formatter<'_>, pods: usize, left: i64) -> fmt::Result {
+    let pods = count(pods, "pod");
+    write!(
+        f,
+        "its annotation longshore.dev/evictions-per-hour lets {left} more pods move within "
+    )?;
+    write!(f, "this hour, and {pods} would have to")
 }
 
 fn write_do_not_disrupt(f: &mut fmt::Formatter<'_>, for_ms: Option<i64>) -> fmt::Result {
