@@ -119,8 +119,8 @@ pub fn expiring(state: &ClusterState, now_ms: i64) -> Vec<Written> {
     let said = soon.map(|(claim, at)| {
         let at = at.strftime("%FT%TZ").to_string();
         let message = format!(
-            "it expires at {at}, by the expireAfter of NodePool {}, and is replaced then, one of a budget \
-             after the other",
+            "it expires at {at}, by the expireAfter of NodePool {}, and is replaced then, within the budgets \
+             of the pool",
             claim.pool
         );
         let key = format!("expiring/{}", claim.name);
