@@ -5,6 +5,7 @@
 
 pub mod affinity;
 pub mod ailment;
+mod annotation;
 pub mod attachments;
 pub mod budget;
 pub mod buffer;

@@ -113,11 +113,10 @@ pub fn expiring(state: &ClusterState, now_ms: i64) -> Vec<Written> {
     let soon = staying.filter_map(|claim| {
         let (age_ms, at_ms) = (claim.expire_after_ms?, claim.expires_ms()?);
         let ahead_ms = (age_ms / EXPIRES_SOON).min(DAY_MS);
-        let is_soon = (at_ms - ahead_ms..at_ms).contains(&now_ms);
-        Some((claim, Timestamp::from_millisecond(at_ms).ok()?)).filter(|_| is_soon)
+        (at_ms - ahead_ms..at_ms).contains(&now_ms).then_some((claim, at_ms))
     });
-    let said = soon.map(|(claim, at)| {
-        let at = at.strftime("%FT%TZ").to_string();
+    let said = soon.filter_map(|(claim, at_ms)| {
+        let at = Timestamp::from_millisecond(at_ms).ok()?.strftime("%FT%TZ").to_string();
         let message = format!(
             "it expires at {at}, by the expireAfter of NodePool {}, and is replaced then, within the budgets \
              of the pool",
@@ -127,7 +126,7 @@ pub fn expiring(state: &ClusterState, now_ms: i64) -> Vec<Written> {
         let about = ObjectRef { kind: ObjectKind::NodeClaim.into(), key: claim.name.to_string() };
         let (reason, warning) = ("Expiring".to_owned(), false);
         let event = PublishEvent { about: Some(about), warning, reason, message };
-        Written { key, content: at, action: Action::PublishEvent(event) }
+        Some(Written { key, content: at, action: Action::PublishEvent(event) })
     });
     said.collect()
 }

@@ -14,7 +14,7 @@ use prost_types::Duration;
 
 use super::fault::{Fault, FieldFault, FieldResult, Problem};
 use super::quantity::{Rounding, integer};
-use super::{drift, duration, requirement, rollout};
+use super::{annotation, drift, duration, requirement, rollout};
 use crate::api::node_pool::{Budget, ConsolidationPolicy, Disruption as ApiDisruption};
 use crate::api::{self, NodeClassReference, NodePool, ResourceList};
 use crate::names;
@@ -104,35 +104,29 @@ pub(super) fn annotated(
 }
 
 fn losses_accepted_until(metadata: &ObjectMeta) -> FieldResult<Option<prost_types::Timestamp>> {
-    let asked = metadata.annotations.as_ref().and_then(|all| all.get(names::ACCEPT_LOSSES_UNTIL));
-    let Some(text) = asked else { return Ok(None) };
-    let allowed = "a time such as 2026-01-31T09:00:00Z";
-    let problem = || Problem::Unknown { value: text.clone(), allowed };
-    let field = || format!("metadata.annotations[{}]", names::ACCEPT_LOSSES_UNTIL);
-    let time = text.parse::<Timestamp>().map_err(|_| FieldFault::new(field(), problem()))?;
+    let key = names::ACCEPT_LOSSES_UNTIL;
+    let Some(text) = annotation::text(metadata, key) else { return Ok(None) };
+    let wrong = |_| annotation::wrong(key, text, "a time such as 2026-01-31T09:00:00Z");
+    let time = text.parse::<Timestamp>().map_err(wrong)?;
     Ok(Some(duration::timestamp(&Time(time))))
 }
 
 fn evictions_per_hour(metadata: &ObjectMeta) -> FieldResult<Option<i64>> {
-    let asked = metadata.annotations.as_ref().and_then(|all| all.get(names::EVICTIONS_PER_HOUR));
-    let Some(text) = asked else { return Ok(None) };
-    let problem = || Problem::Unknown { value: text.clone(), allowed: "a count such as 50" };
-    let field = || format!("metadata.annotations[{}]", names::EVICTIONS_PER_HOUR);
-    let most: u32 = text.parse().map_err(|_| FieldFault::new(field(), problem()))?;
+    let key = names::EVICTIONS_PER_HOUR;
+    let Some(text) = annotation::text(metadata, key) else { return Ok(None) };
+    let most: u32 = text.parse().map_err(|_| annotation::wrong(key, text, "a count such as 50"))?;
     Ok(Some(most.into()))
 }
 
 /// Whether an annotation says the second of two words; without it, the first is meant.
 fn chosen(metadata: &ObjectMeta, key: &str, [first, second]: [&str; 2]) -> FieldResult<bool> {
-    let asked = metadata.annotations.as_ref().and_then(|all| all.get(key));
-    match asked.map(String::as_str) {
+    match annotation::text(metadata, key) {
         None => Ok(false),
         Some(value) if value == first => Ok(false),
         Some(value) if value == second => Ok(true),
         Some(value) => {
             let allowed = if key == names::NODE_REPAIR { "on or off" } else { "safe or dense" };
-            let problem = Problem::Unknown { value: value.to_owned(), allowed };
-            Err(FieldFault::new(format!("metadata.annotations[{key}]"), problem))
+            Err(annotation::wrong(key, value, allowed))
         }
     }
 }

@@ -8,7 +8,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
 use longshore_proto::types::v1::Rollout;
 use prost_types::Duration;
 
-use super::fault::{FieldFault, FieldResult, Problem};
+use super::annotation;
+use super::fault::FieldResult;
 use crate::api::PlainDuration;
 use crate::api::keys::conditions;
 use crate::names;
@@ -39,36 +40,27 @@ pub fn said(metadata: &ObjectMeta, conditions: &[Condition], rules: Rollout) -> 
         let (_, target) = condition.reason.split_once(':')?;
         Some((target.to_owned(), condition.message.clone()))
     });
-    let again = metadata.annotations.as_ref().and_then(|all| all.get(names::RETRY_ROLLOUT));
-    match stopped.filter(|(target, _)| Some(target) != again) {
+    let again = annotation::text(metadata, names::RETRY_ROLLOUT);
+    match stopped.filter(|(target, _)| Some(target.as_str()) != again) {
         Some((stopped, stopped_because)) => Rollout { stopped, stopped_because, ..rules },
         None => rules,
     }
 }
 
 fn canary(metadata: &ObjectMeta) -> FieldResult<Option<String>> {
-    let Some(text) = annotation(metadata, names::CANARY) else { return Ok(None) };
+    let Some(text) = annotation::text(metadata, names::CANARY) else { return Ok(None) };
     let digits = text.strip_suffix('%').unwrap_or(text);
     if digits.parse::<u32>().is_err() {
-        return Err(wrong(names::CANARY, text, COUNT));
+        return Err(annotation::wrong(names::CANARY, text, COUNT));
     }
     Ok(Some(text.to_owned()))
 }
 
 fn period(metadata: &ObjectMeta, key: &str) -> FieldResult<Option<Duration>> {
-    let Some(text) = annotation(metadata, key) else { return Ok(None) };
+    let Some(text) = annotation::text(metadata, key) else { return Ok(None) };
     let read = PlainDuration::try_from(text.to_owned());
     let read = read.ok().and_then(|plain| Duration::try_from(plain.duration()).ok());
-    read.map(Some).ok_or_else(|| wrong(key, text, PERIOD))
-}
-
-fn annotation<'a>(metadata: &'a ObjectMeta, key: &str) -> Option<&'a str> {
-    metadata.annotations.as_ref()?.get(key).map(String::as_str)
-}
-
-fn wrong(key: &str, text: &str, allowed: &'static str) -> FieldFault {
-    let problem = Problem::Unknown { value: text.to_owned(), allowed };
-    FieldFault::new(format!("metadata.annotations[{key}]"), problem)
+    read.map(Some).ok_or_else(|| annotation::wrong(key, text, PERIOD))
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@ mod kept;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use clap::ValueEnum as _;
 
 use super::args::{CaseName, LiveArgs};
 use super::cases::{self, Case};
@@ -57,23 +56,19 @@ pub async fn all(args: &LiveArgs, names: &[CaseName]) -> Result<Results> {
 /// # Errors
 /// When none is kept, or a document cannot be written.
 pub fn rewritten(args: &LiveArgs) -> Result<Results> {
-    let found = all_dirs(args).find_map(|dir| kept::find(&dir)).with_context(|| {
+    let first = kept::all(&args.keep).into_iter().next().with_context(|| {
         format!("no run is kept in {}: measure without --rewrite", args.keep.display())
     })?;
-    let results = kept_of(args, found.machine);
+    let results = kept_of(args, first.machine);
     write(&results, args)?;
     Ok(results)
 }
 
 /// What is kept that was measured on a machine.
 fn kept_of(args: &LiveArgs, machine: String) -> Results {
-    let kept = all_dirs(args).filter_map(|dir| kept::find(&dir));
-    let runs = kept.filter(|kept| kept.machine == machine).map(|kept| kept.run).collect();
+    let kept = kept::all(&args.keep).into_iter().filter(|kept| kept.machine == machine);
+    let runs = kept.map(|kept| kept.run).collect();
     Results { machine, runs }
-}
-
-fn all_dirs(args: &LiveArgs) -> impl Iterator<Item = PathBuf> {
-    turns(args, CaseName::value_variants()).map(|turn| dir(args, turn))
 }
 
 /// Who is measured when: the contenders by turns.

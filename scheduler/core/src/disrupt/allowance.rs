@@ -79,19 +79,19 @@ impl<'a> Allowance<'a> {
         gone: &[&Candidate<'_>],
         reason: DisruptionReason,
     ) -> bool {
-        let mut pools: BTreeMap<&PoolName, (i64, usize)> = BTreeMap::new();
+        let mut pools: BTreeMap<&PoolName, (i64, i64)> = BTreeMap::new();
         for candidate in gone {
             let (nodes, pods) = pools.entry(&candidate.pool.name).or_default();
-            (*nodes, *pods) = (*nodes + 1, *pods + candidate.pods.len());
+            (*nodes, *pods) = (*nodes + 1, *pods + candidate.pod_count());
         }
         let nodes = pools.iter().all(|(pool, (more, pods))| {
             let (disturbed, allowed) = self.of_pool(model, pool, reason);
             let drifts = reason == DisruptionReason::Drifted;
             let canaries = self.canaries_left(pool).filter(|_| drifts);
-            let moved = self.savings_left(pool).filter(|_| saves(reason));
+            let moved = self.savings_left(pool, reason);
             allowed.is_none_or(|allowed| disturbed + more <= allowed)
                 && canaries.is_none_or(|left| *more <= left)
-                && moved.is_none_or(|left| at_most(*pods, left))
+                && moved.is_none_or(|left| *pods <= left)
         });
         let kept = gone.iter().copied().filter(|candidate| !candidate.overrides(reason));
         nodes && self.admits_evictions(&kept.collect::<Vec<_>>())
@@ -115,9 +115,9 @@ impl<'a> Allowance<'a> {
         self.canaries.get(pool).copied()
     }
 
-    /// Pods of a pool's nodes that may still be moved to save money; none without a bound.
-    pub(crate) fn savings_left(&self, pool: &PoolName) -> Option<i64> {
-        self.savings.get(pool).copied()
+    /// Pods of a pool's nodes that may still be moved for a reason; none without a bound.
+    pub(crate) fn savings_left(&self, pool: &PoolName, reason: DisruptionReason) -> Option<i64> {
+        self.savings.get(pool).copied().filter(|_| saves(reason))
     }
 
     /// Disruption budgets that cover a shape, by their place in order of key.
@@ -148,7 +148,7 @@ impl<'a> Allowance<'a> {
             if saves(reason)
                 && let Some(left) = self.savings.get_mut(&candidate.pool.name)
             {
-                *left -= i64::try_from(candidate.pods.len()).unwrap_or(i64::MAX);
+                *left -= candidate.pod_count();
             }
             for (shape, pod) in &candidate.pods {
                 for budget in self.minding(*shape, pod) {
@@ -178,8 +178,4 @@ impl<'a> Allowance<'a> {
 /// True where pods are moved for nothing but money.
 fn saves(reason: DisruptionReason) -> bool {
     reason == DisruptionReason::Underutilized
-}
-
-fn at_most(pods: usize, left: i64) -> bool {
-    i64::try_from(pods).is_ok_and(|pods| pods <= left)
 }

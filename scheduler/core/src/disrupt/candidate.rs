@@ -106,6 +106,11 @@ impl Candidate<'_> {
         forced && self.claim.termination_grace_ms.is_some()
     }
 
+    /// How many pods would have to move.
+    pub(crate) fn pod_count(&self) -> i64 {
+        i64::try_from(self.pods.len()).unwrap_or(i64::MAX)
+    }
+
     /// True when nothing runs on it that counts and its pool removes such nodes, soon or now.
     pub(crate) fn ends(&self) -> bool {
         self.pods.is_empty() && self.quiet_ms.is_some() && !self.refused

@@ -264,17 +264,12 @@ impl Looker<'_, '_> {
         let drifts = reason == DisruptionReason::Drifted;
         let canary = self.allowance.canaries_left(name).filter(|left| drifts && *left <= 0);
         let canary = canary.map(|_| HoldRule::Canary);
+        let left = self.allowance.savings_left(name, reason);
+        let left = left.filter(|left| candidate.pod_count() > *left);
         let pods = candidate.pods.len();
-        let saves = reason == DisruptionReason::Underutilized;
-        let left = self.allowance.savings_left(name).filter(|_| saves);
-        let left = left.filter(|left| i64::try_from(pods).is_ok_and(|pods| pods > *left));
         let evictions = left.map(|left| HoldRule::Evictions { pods, left: left.max(0) });
-        budget
-            .into_iter()
-            .chain(canary)
-            .chain(evictions)
-            .map(|rule| hold("NodePool", name, rule))
-            .collect()
+        let rules = budget.into_iter().chain(canary).chain(evictions);
+        rules.map(|rule| hold("NodePool", name, rule)).collect()
     }
 }
 

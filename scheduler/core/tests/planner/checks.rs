@@ -100,68 +100,6 @@ fn a_launch_is_checked_against_pool_taints_limits_and_catalogue() {
     assert!(rules(&wrong).contains(&Rule::Taints));
 }
 
-#[test]
-fn a_disruption_is_checked_against_budgets_and_promises() {
-    let text = "
-        now 2h
-        type m.small cpu 4 mem 16Gi pods 20 od 0.10
-        pool default after 0s budget 1
-        shape job cpu 1 mem 1Gi
-        pods job 1 on n1
-        pods job 1 on n2
-        pods job 1 on n3 hold ever
-        pdb job app job allowed 1
-        node n1 type m.small pool default
-        node n2 type m.small pool default
-        node n3 type m.small pool default
-    ";
-    let scenario = scenario::read(text);
-    let input = scenario.input(0..scenario.changes.len());
-    let answer = plan(&input);
-    assert_eq!(check(&answer, &input), Vec::new());
-    assert_eq!(answer.disruptions.len(), 1, "one within the budget");
-    let rules = |answer: &Plan| -> Vec<Rule> {
-        check(answer, &input).into_iter().map(|violation| violation.rule).collect()
-    };
-    let mut two = answer.clone();
-    let mut again = two.disruptions[0].clone();
-    let other = if again.nodes[0].as_str() == "n1" { "n2" } else { "n1" };
-    again.nodes[0] = other.into();
-    two.disruptions.push(again);
-    assert!(rules(&two).contains(&Rule::NodeBudget));
-    assert!(rules(&two).contains(&Rule::DisruptionBudget));
-    let mut held = answer.clone();
-    held.disruptions[0].nodes[0] = "n3".into();
-    assert!(rules(&held).contains(&Rule::Disruptable));
-    let mut lost = answer;
-    lost.disruptions[0].moves.clear();
-    assert!(rules(&lost).contains(&Rule::Complete));
-}
-
-#[test]
-fn what_moves_to_save_money_is_checked_against_what_may_within_the_hour() {
-    let input = |evictions: i64| {
-        let text = "
-            now 2h
-            type m.small cpu 4 mem 16Gi pods 20 od 0.10
-            pool default after 0s evictions LEFT
-            shape job cpu 500m mem 1Gi
-            pods job 2 on n1
-            pods job 3 on n2
-            node n1 type m.small pool default
-            node n2 type m.small pool default
-        ";
-        let scenario = scenario::read(&text.replace("LEFT", &evictions.to_string()));
-        scenario.input(0..scenario.changes.len())
-    };
-    let answer = plan(&input(2));
-    assert_eq!(answer.disruptions.len(), 1, "two pods move");
-    assert_eq!(check(&answer, &input(2)), Vec::new());
-    let found = check(&answer, &input(1));
-    assert_eq!(found.iter().map(|it| it.rule).collect::<Vec<_>>(), [Rule::NodeBudget]);
-    assert!(plan(&input(1)).disruptions.is_empty());
-}
-
 fn violated(text: &str, plant: impl FnOnce(&mut Plan)) -> Vec<Rule> {
     let scenario = scenario::read(text);
     let input = scenario.input(0..scenario.changes.len());

@@ -12,6 +12,7 @@ mod bounds;
 mod checks;
 mod crowds;
 mod cuts;
+mod disruptions;
 mod explanations;
 mod mixtures;
 mod objective;

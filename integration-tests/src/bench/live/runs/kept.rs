@@ -33,9 +33,17 @@ pub fn keep(dir: &Path, kept: &Kept) -> Result<()> {
     Ok(())
 }
 
-/// The run in a folder, unless it failed or was cut short.
+/// All runs in the folders of a folder, in order of cases, whoever was measured and how often.
 #[must_use]
-pub fn find(dir: &Path) -> Option<Kept> {
+pub fn all(keep: &Path) -> Vec<Kept> {
+    let dirs = std::fs::read_dir(keep).into_iter().flatten().flatten();
+    let mut found: Vec<Kept> = dirs.filter_map(|dir| find(&dir.path())).collect();
+    found.sort_by_key(|kept| kept.run.turn());
+    found
+}
+
+/// The run in a folder, unless it failed or was cut short.
+fn find(dir: &Path) -> Option<Kept> {
     let read = |name: &str| std::fs::read(dir.join(name)).ok();
     let kept: Kept = serde_json::from_slice(&read(RUN)?).ok()?;
     let marks = serde_json::from_slice(&read(TIMELINE)?).ok()?;
@@ -69,6 +77,19 @@ mod tests {
         assert_eq!(found.run.marks, kept(None).run.marks);
         keep(&dir, &kept(Some("etcd ended"))).unwrap();
         assert!(find(&dir).is_none(), "it failed");
+    }
+
+    #[test]
+    fn all_runs_are_found_in_order() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(all(&dir.path().join("none")).is_empty());
+        for (name, number) in [("b", 1), ("a", 2)] {
+            let one = kept(None);
+            let run = Run { number, ..one.run };
+            keep(&dir.path().join(name), &Kept { run, ..one }).unwrap();
+        }
+        let numbers: Vec<u32> = all(dir.path()).iter().map(|kept| kept.run.number).collect();
+        assert_eq!(numbers, [1, 2]);
     }
 
     #[test]
