@@ -2,8 +2,7 @@
 //!
 //! Invariant: a replacement costs less than what it replaces even when every node of it is bought
 //! at the dearest offering on its list. Unlike Karpenter's, a move may replace m nodes by n, with n
-//! < m; or by as many, when some of the m could be emptied onto the others and what is bought costs
-//! half of what would be left.
+//! < m; or by any number that costs half of what would be left.
 
 use std::collections::BTreeSet;
 
@@ -67,12 +66,15 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
         gone.iter().filter_map(|candidate| self.cost(candidate)).sum()
     }
 
-    /// What would be left of nodes whose pods came to as few of them as hold all: the cheapest
-    /// first, each filled.
-    fn filled<'c>(&self, gone: &[&'c Candidate<'a>]) -> Vec<&'c Candidate<'a>> {
+    /// What would be left of nodes if pods came to as few of them as hold all: the cheapest first,
+    /// each filled. None when they do not hold all.
+    fn filled<'c>(
+        &self,
+        nodes: &[&'c Candidate<'a>],
+        mut pods: Vec<i64>,
+    ) -> Option<Vec<&'c Candidate<'a>>> {
         let Context { model, ref state, .. } = self.context;
-        let mut wanted = wanted(model, gone);
-        let mut order = gone.to_vec();
+        let mut order = nodes.to_vec();
         order.sort_by_key(|candidate| self.cost(candidate));
         order.retain(|candidate| {
             let mut room = state.rooms[candidate.existing].clone();
@@ -80,7 +82,7 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
                 vector::add(&mut room, &model.requests[shape], count);
             }
             let mut stays = false;
-            for (shape, left) in wanted.iter_mut().enumerate().filter(|(_, left)| **left > 0) {
+            for (shape, left) in pods.iter_mut().enumerate().filter(|(_, left)| **left > 0) {
                 let count = vector::copies(&model.requests[shape], &room).min(*left);
                 vector::add(&mut room, &model.requests[shape], -count);
                 *left -= count;
@@ -88,7 +90,7 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
             }
             stays
         });
-        order
+        pods.iter().all(|left| *left == 0).then_some(order)
     }
 
     fn stakes_of(&self, candidate: &Candidate<'a>) -> Stakes {
@@ -112,11 +114,10 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
             if !may_go || !self.pays_to_empty(candidate) {
                 continue;
             }
-            if trials < REPLACE_TRIALS_MAX
-                && let Some(exchange) = self.with_roomy(candidate, order, rebinding)
-            {
-                trials += 1;
-                if let Trial::Taken = self.trial(&exchange, rebinding) {
+            if trials < REPLACE_TRIALS_MAX {
+                let exchanges = self.in_place_of_emptying(candidate, order, rebinding);
+                trials += exchanges.len();
+                if exchanges.iter().any(|one| self.trial(one, rebinding) == Trial::Taken) {
                     continue;
                 }
             }
@@ -127,23 +128,31 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
         }
     }
 
-    /// A node and all of its pool that have room for one of its pods, when they may be replaced
-    /// together and some of them could be emptied onto the others.
-    fn with_roomy<'c>(
+    /// What may be replaced rather than that a node is emptied onto those of its pool that have
+    /// room for one of its pods: these, beside it, or all together.
+    fn in_place_of_emptying<'c>(
         &self,
         candidate: &'c Candidate<'a>,
         order: &[&'c Candidate<'a>],
         rebinding: &mut Rebinding<'g, 'm, 'a>,
-    ) -> Option<Exchange<'c, 'a>> {
-        let pods = wanted(self.context.model, &[candidate]);
+    ) -> Vec<Exchange<'c, 'a>> {
+        let model = self.context.model;
+        let pods = wanted(model, &[candidate]);
         let of_pool = order.iter().copied().filter(|other| other.pool.name == candidate.pool.name);
-        let roomy = of_pool.filter(|other| rebinding.has_room(other.existing, &pods));
-        let others = roomy.filter(|other| other.existing != candidate.existing);
-        let all: Vec<_> = std::iter::once(candidate).chain(others).take(TOGETHER_MAX + 1).collect();
+        let others = of_pool.filter(|other| other.existing != candidate.existing);
+        let roomy = others.filter(|other| rebinding.has_room(other.existing, &pods));
+        let roomy: Vec<_> = roomy.take(TOGETHER_MAX).collect();
+        let all: Vec<_> = std::iter::once(candidate).chain(roomy.iter().copied()).collect();
         let few = (2..=TOGETHER_MAX).contains(&all.len());
-        let gone = if few { self.within_budget(&all, all.len()) } else { return None };
-        let exchange = Exchange { stay: self.filled(&gone), gone };
-        (exchange.gone.len() == all.len() && exchange.empties()).then_some(exchange)
+        let left = few.then(|| self.filled(&roomy, wanted(model, &all))).flatten();
+        let Some(stay) = left else { return Vec::new() };
+        let beside = Exchange { gone: roomy, stay: stay.clone(), kept: Some(candidate) };
+        let mut exchanges = vec![beside, Exchange { gone: all, stay, kept: None }];
+        exchanges.retain(|Exchange { gone, .. }| {
+            let within = self.within_budget(gone, gone.len());
+            within.len() == gone.len()
+        });
+        exchanges
     }
 
     /// Replaces many nodes of one pool by fewer: half as many in each further attempt.
@@ -237,7 +246,9 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
             again = scales::bought_again(priced, placed, model, gone);
             again.is_empty() && rebinding.takes(moved, placed)
         };
-        let kept_off = if exchange.empties() { 0..model.existing_nodes.len() } else { 0..0 };
+        let all = if exchange.empties() { 0..model.existing_nodes.len() } else { 0..0 };
+        let kept = exchange.kept.map(|candidate| candidate.existing);
+        let kept_off = all.filter(|existing| Some(*existing) != kept);
         match self.relocation(gone).avoiding(kept_off).if_worth(accept) {
             Some(placed) => {
                 self.commit(gone, DisruptionReason::Underutilized, &placed);
@@ -249,11 +260,12 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
     }
 
     fn scales<'c>(&self, exchange: &'c Exchange<'c, 'a>) -> Scales<'c, 'a> {
-        let Exchange { gone, stay } = exchange;
+        let Exchange { gone, stay, kept } = exchange;
         Scales {
             exchange,
             cost: self.cost_of(stay),
             freed: self.cost_of(gone),
+            kept: kept.map_or(0, |candidate| self.cost_of(&[candidate])),
             least: self.stakes_of(gone[0]).share(gone) / FAIR_SHARE,
             may_empty: stay.iter().all(|candidate| self.pays_to_empty(candidate)),
             single_spot: gone.len() == 1 && self.is_spot(gone[0]),
@@ -280,6 +292,7 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
 }
 
 /// What came of a trial to replace nodes.
+#[derive(PartialEq, Eq)]
 enum Trial {
     /// They are replaced.
     Taken,

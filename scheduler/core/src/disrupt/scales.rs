@@ -57,26 +57,23 @@ pub(super) fn stakes(model: &Model<'_>, all: &[Candidate<'_>]) -> BTreeMap<PoolN
 pub(super) struct Exchange<'c, 'a> {
     /// Those that go.
     pub(super) gone: Vec<&'c Candidate<'a>>,
-    /// Those of them that would be left without it: all, or fewer when the others could be emptied
-    /// onto these.
+    /// Those of them that would be left without it: all, or fewer when others could be emptied onto
+    /// these.
     pub(super) stay: Vec<&'c Candidate<'a>>,
+    /// One that is left with it, and would be emptied without it.
+    pub(super) kept: Option<&'c Candidate<'a>>,
 }
 
 impl<'c, 'a> Exchange<'c, 'a> {
     /// All would be left.
     pub(super) fn of(gone: Vec<&'c Candidate<'a>>) -> Self {
-        Self { stay: gone.clone(), gone }
+        Self { stay: gone.clone(), gone, kept: None }
     }
 
-    /// True when some would go for nothing without it: all pods come to new nodes then, which cost
-    /// less than those that would be left.
+    /// True when some would go for nothing without it: pods come to new nodes then and to the one
+    /// that is kept, which cost less than those that would be left.
     pub(super) fn empties(&self) -> bool {
-        self.stay.len() < self.gone.len()
-    }
-
-    /// Most nodes that may be bought.
-    fn most_nodes(&self) -> usize {
-        if self.empties() { self.gone.len() } else { self.gone.len().max(2) - 1 }
+        self.stay.len() < self.gone.len() + usize::from(self.kept.is_some())
     }
 }
 
@@ -88,6 +85,8 @@ pub(super) struct Scales<'c, 'a> {
     pub(super) cost: i64,
     /// What all that go cost, in micro-dollars per hour.
     pub(super) freed: i64,
+    /// What the one costs that is kept, in micro-dollars per hour.
+    pub(super) kept: i64,
     /// What is to be saved of that unless their pods have waited as long as any, in micro-dollars
     /// per hour.
     pub(super) least: f64,
@@ -98,21 +97,23 @@ pub(super) struct Scales<'c, 'a> {
 }
 
 impl Scales<'_, '_> {
-    /// True when what would be bought is worth it. Drops offers that would eat the saving.
+    /// True when what would be bought is worth it: fewer nodes, or as many as it takes to save a
+    /// half. Drops offers that would eat the saving.
     pub(super) fn pays(&self, priced: &PricedOffers<'_, '_>, placed: &mut Placed) -> bool {
         let nodes: i64 = placed.nodes.iter().map(|node| node.copies).sum();
-        let planned = planned_cost(priced, placed);
-        let saving = self.cost - planned;
-        let halves = 2 * planned <= self.cost;
-        let fair = float(self.freed - planned) >= self.least;
-        let Exchange { stay, .. } = self.exchange;
-        usize::try_from(nodes).is_ok_and(|nodes| nodes <= self.exchange.most_nodes())
+        let bought = planned_cost(priced, placed);
+        let left = bought + self.kept;
+        let saving = self.cost - left;
+        let halves = 2 * left <= self.cost;
+        let fair = float(self.freed - bought) >= self.least;
+        let Exchange { gone, stay, .. } = self.exchange;
+        let fewer = usize::try_from(nodes).is_ok_and(|nodes| nodes < gone.len().max(2));
+        (halves || fewer && !self.exchange.empties())
             && (nodes > 0 || self.may_empty)
             && saving.saturating_mul(SAVING_SHARE) >= self.cost
-            && (halves || !self.exchange.empties())
             && stay.iter().all(|candidate| self.has_paid(candidate, saving))
             && (fair || stay.iter().all(|candidate| candidate.has_paid_anything()))
-            && keep_cheaper(priced, placed, self.cost)
+            && keep_cheaper(priced, placed, self.cost - self.kept)
             && (!self.single_spot || halves || has_spot_choice(priced, placed))
     }
 
