@@ -52,6 +52,9 @@ pub struct Case {
     pub quiet: Duration,
     /// Whether nodes are to be repaired, which Karpenter does only with its feature gate.
     pub repairs: bool,
+    /// Whether it mostly waits, for minutes: then all its runs are made at once, which changes
+    /// little for any of them.
+    pub waits: bool,
 }
 
 /// A part of a case with figures of its own.
@@ -320,7 +323,7 @@ fn settle() -> Case {
 }
 
 fn made(name: CaseName, about: &'static str, supply: Vec<Value>, phases: Vec<Phase>) -> Case {
-    Case { name, about, supply, phases, quiet: QUIET, repairs: false }
+    Case { name, about, supply, phases, quiet: QUIET, repairs: false, waits: false }
 }
 
 fn phase(name: &'static str, acts: Vec<Act>, goal: Goal) -> Phase {

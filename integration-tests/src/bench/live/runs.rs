@@ -8,6 +8,7 @@ mod kept;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
+use futures::{StreamExt as _, stream};
 
 use super::args::{CaseName, LiveArgs};
 use super::cases::{self, Case};
@@ -19,34 +20,32 @@ use super::results::{Results, Run, Turn};
 use super::script::{Course, Span, play};
 use super::world::World;
 use crate::bench::{machine, tell};
+use crate::parts::ControlPlane;
 use crate::stage::hands;
 use kept::Kept;
 
 /// Measures everything that is asked for, and writes it down after each run, beside what is kept of
-/// other cases.
+/// other cases. Runs of a case that mostly waits are made at once.
 ///
 /// # Errors
 /// When a document cannot be written.
 pub async fn all(args: &LiveArgs, names: &[CaseName]) -> Result<Results> {
-    let (commit, machine) = (machine::commit(), machine::describe());
-    let mut results = kept_of(args, machine);
-    for turn in turns(args, names) {
-        let (name, number, contender) = turn;
-        let dir = dir(args, turn);
-        let title = format!("{}, {}, run {number}", name.text(), contender.text());
-        let same = |run: &&Run| run.turn() == turn && run.commit == commit;
-        let kept = results.runs.iter().find(same).filter(|_| args.resume);
-        tell(&format!("{title}{}", if kept.is_some() { ": kept" } else { "" }));
-        let run = match kept {
-            Some(run) => run.clone(),
-            None => {
-                let begun = Run::begun(turn, &commit);
-                Box::pin(new(&cases::case(name)?, begun, &dir, &results)).await?
-            }
-        };
-        run.phases.iter().for_each(|played| tell(&format!("  {}", report::brief(played))));
-        results.put(run);
-        write(&results, args)?;
+    let mut results = kept_of(args, machine::describe());
+    let known = results.clone();
+    let begun = Begun { args, known: &known, commit: machine::commit() };
+    for name in names {
+        let case = cases::case(*name)?;
+        let turns = turns(args, *name);
+        let at_once = if case.waits { turns.len() } else { 1 };
+        if at_once > 1 {
+            ControlPlane::admit_more(at_once);
+        }
+        let runs = stream::iter(turns).map(|turn| begun.run(&case, turn)).buffer_unordered(at_once);
+        let mut runs = std::pin::pin!(runs);
+        while let Some(run) = runs.next().await {
+            results.put(run?);
+            write(&results, args)?;
+        }
     }
     Ok(results)
 }
@@ -72,10 +71,9 @@ fn kept_of(args: &LiveArgs, machine: String) -> Results {
 }
 
 /// Who is measured when: the contenders by turns.
-fn turns(args: &LiveArgs, names: &[CaseName]) -> impl Iterator<Item = Turn> {
-    let each = move |name: CaseName| (1..=args.runs).map(move |number| (name, number));
-    let of = |(name, number)| args.contenders.iter().map(move |it| (name, number, *it));
-    names.iter().copied().flat_map(each).flat_map(of)
+fn turns(args: &LiveArgs, name: CaseName) -> Vec<Turn> {
+    let of = |number| args.contenders.iter().map(move |it| (name, number, *it));
+    (1..=args.runs).flat_map(of).collect()
 }
 
 /// Where a run is kept.
@@ -83,15 +81,43 @@ fn dir(args: &LiveArgs, (name, number, contender): Turn) -> PathBuf {
     args.keep.join(format!("{}-{}-{number}", name.text(), contender.text()))
 }
 
-/// One run, whose outcome is kept however it ends.
-async fn new(case: &Case, mut run: Run, dir: &Path, results: &Results) -> Result<Run> {
-    if let Err(error) = Box::pin(measure(case, &mut run, dir)).await {
-        tell(&format!("  failed: {error:#}; logs: {}", dir.display()));
-        run.error = Some(format!("{error:#}"));
+/// What was known when measuring began.
+struct Begun<'b> {
+    args: &'b LiveArgs,
+    known: &'b Results,
+    commit: String,
+}
+
+impl Begun<'_> {
+    /// One run, unless it is kept and may be taken as it is.
+    async fn run(&self, case: &Case, turn: Turn) -> Result<Run> {
+        let (name, number, contender) = turn;
+        let title = format!("{}, {}, run {number}", name.text(), contender.text());
+        let same = |run: &&Run| run.turn() == turn && run.commit == self.commit;
+        let kept = self.known.runs.iter().find(same).filter(|_| self.args.resume);
+        tell(&format!("{title}{}", if kept.is_some() { ": kept" } else { "" }));
+        let run = match kept {
+            Some(run) => run.clone(),
+            None => Box::pin(self.new(case, turn, &title)).await?,
+        };
+        for played in &run.phases {
+            tell(&format!("  {title}: {}", report::brief(played)));
+        }
+        Ok(run)
     }
-    let kept = Kept { machine: results.machine.clone(), run };
-    kept::keep(dir, &kept)?;
-    Ok(kept.run)
+
+    /// A new run, whose outcome is kept however it ends.
+    async fn new(&self, case: &Case, turn: Turn, title: &str) -> Result<Run> {
+        let dir = dir(self.args, turn);
+        let mut run = Run::begun(turn, &self.commit);
+        if let Err(error) = Box::pin(measure(case, &mut run, &dir)).await {
+            tell(&format!("  {title}: failed: {error:#}; logs: {}", dir.display()));
+            run.error = Some(format!("{error:#}"));
+        }
+        let kept = Kept { machine: self.known.machine.clone(), run };
+        kept::keep(&dir, &kept)?;
+        Ok(kept.run)
+    }
 }
 
 /// One run in a world of its own, whose logs are kept however it ends.
