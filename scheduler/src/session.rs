@@ -12,6 +12,7 @@ mod commit;
 mod company;
 mod dispatch;
 mod drift;
+mod duds;
 mod effects;
 mod evictions;
 mod explain;

@@ -1,16 +1,19 @@
 //! Whether the nodes of a pool come up: the condition `NodeRegistrationHealthy`, and whether more
 //! of them are worth buying.
 //!
-//! The condition is counted as Karpenter counts: of the last four nodes, two that did not register
+//! Offerings whose nodes fail are avoided for a while: see `duds`. The condition is counted as Karpenter counts: of the last four nodes, two that did not register
 //! in time, or were never ready, make the pool unhealthy. Plans do not look at it. They look at
 //! whether none has come into service since the last four failed.
 //!
 //! Invariant: outcomes are of the pool and node class as they stand; when one of them changes, they
 //! are forgotten, and nothing is said before there is another.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use longshore_proto::cluster::v1::Condition;
+use longshore_proto::types::v1::NodeClaim;
+
+use super::duds::{Duds, Sold};
 
 /// The condition.
 const HEALTHY: &str = "NodeRegistrationHealthy";
@@ -41,6 +44,7 @@ struct Record {
     outcomes: VecDeque<bool>,
     /// Nodes that failed since one came into service.
     failures: usize,
+    duds: Duds,
 }
 
 impl Health {
@@ -49,18 +53,34 @@ impl Health {
         self.note(pool, edition, true);
     }
 
-    /// A node has come into service.
-    pub fn serves(&mut self, pool: &str) {
-        if let Some(record) = self.pools.get_mut(pool) {
+    /// The node of a claim has come into service.
+    pub fn serves(&mut self, claim: &NodeClaim, now_ms: i64) {
+        if let Some(record) = self.pools.get_mut(&claim.pool) {
             record.failures = 0;
+            record.duds.serves(claim, now_ms);
         }
     }
 
     /// A claim ends for this reason.
-    pub fn ends(&mut self, pool: &str, edition: Edition, reason: &str) {
+    pub fn ends(&mut self, claim: &NodeClaim, edition: Edition, reason: &str, now_ms: i64) {
         if TIMEOUTS.contains(&reason) {
-            self.note(pool, edition, false).failures += 1;
+            let record = self.note(&claim.pool, edition, false);
+            record.failures += 1;
+            record.duds.fails(claim, now_ms);
         }
+    }
+
+    /// Tries again what has been avoided for long enough. When there is more of that next, in
+    /// milliseconds since 1970.
+    pub fn forget(&mut self, now_ms: i64) -> Option<i64> {
+        self.pools.values_mut().filter_map(|record| record.duds.forget(now_ms)).min()
+    }
+
+    /// What a pool does not buy for a while.
+    #[must_use]
+    pub fn avoided(&self, pool: &str, edition: Edition) -> BTreeSet<Sold> {
+        let record = self.pools.get(pool).filter(|record| record.edition == edition);
+        record.map(|record| record.duds.avoided()).unwrap_or_default()
     }
 
     fn note(&mut self, pool: &str, edition: Edition, good: bool) -> &mut Record {
@@ -106,16 +126,20 @@ impl Health {
 mod tests {
     use super::*;
 
+    fn claim() -> NodeClaim {
+        NodeClaim { pool: "p".to_owned(), ..NodeClaim::default() }
+    }
+
     #[test]
     fn a_pool_fails_while_none_of_its_nodes_comes_into_service() {
         let mut health = Health::default();
-        (0..3).for_each(|_| health.ends("p", (1, 1), "InitializationTimeout"));
+        (0..3).for_each(|_| health.ends(&claim(), (1, 1), "InitializationTimeout", 0));
         assert_eq!(health.failing("p", (1, 1)), None);
         health.came_up("p", (1, 1));
-        health.ends("p", (1, 1), "RegistrationTimeout");
+        health.ends(&claim(), (1, 1), "RegistrationTimeout", 0);
         assert_eq!(health.failing("p", (1, 1)), Some(4), "to join is not to serve");
         assert_eq!(health.failing("p", (2, 1)), None, "the pool is another");
-        health.serves("p");
+        health.serves(&claim(), 0);
         assert_eq!(health.failing("p", (1, 1)), None);
     }
 
@@ -125,11 +149,11 @@ mod tests {
         let said =
             |health: &Health, edition| health.condition("p", edition).and_then(|it| it.status);
         assert_eq!(said(&health, (1, 1)), None);
-        health.ends("p", (1, 1), "Empty");
+        health.ends(&claim(), (1, 1), "Empty", 0);
         assert_eq!(said(&health, (1, 1)), None, "it had come up");
-        health.ends("p", (1, 1), "RegistrationTimeout");
+        health.ends(&claim(), (1, 1), "RegistrationTimeout", 0);
         assert_eq!(said(&health, (1, 1)), Some(true));
-        health.ends("p", (1, 1), "InitializationTimeout");
+        health.ends(&claim(), (1, 1), "InitializationTimeout", 0);
         assert_eq!(said(&health, (1, 1)), Some(false));
         (0..2).for_each(|_| health.came_up("p", (1, 1)));
         assert_eq!(said(&health, (1, 1)), Some(false), "two of four");

@@ -1,10 +1,10 @@
-//! What overlays make of a region's catalogues, kept until something of it changes, and their
-//! status.
+//! What overlays make of a region's catalogues, and what is left of them for pools that avoid
+//! something, kept until something of it changes; and the overlays' status.
 //!
 //! Invariant: what is kept always equals what would be worked out anew. Conditions are false
 //! exactly for an overlay without effect because another one contradicts it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use longshore_core::catalogue::Catalogue;
@@ -17,6 +17,7 @@ use longshore_proto::cluster::v1::directive::Action;
 use longshore_proto::cluster::v1::{Condition, SetConditions};
 use longshore_proto::types::v1::{ObjectKind, ObjectRef};
 
+use super::duds::{self, Sold};
 use super::state::ClusterState;
 use super::status::Written;
 
@@ -26,8 +27,12 @@ pub struct Kept {
     overlays: BTreeMap<OverlayName, NodeOverlay>,
     pools: BTreeMap<PoolName, Arc<NodePool>>,
     catalogues: BTreeMap<CatalogueId, Arc<Catalogue>>,
+    avoided: Avoided,
     overlaid: Overlaid,
 }
+
+/// What pools do not buy for a while.
+type Avoided = BTreeMap<PoolName, BTreeSet<Sold>>;
 
 impl Kept {
     /// What was worked out last.
@@ -37,23 +42,42 @@ impl Kept {
     }
 
     /// Works it out anew when anything has changed.
-    pub fn refresh(&mut self, world: &World, catalogues: &BTreeMap<CatalogueId, Arc<Catalogue>>) {
-        if !self.is_from(world, catalogues) {
-            self.overlays.clone_from(&world.overlays);
-            self.pools.clone_from(&world.pools);
-            self.catalogues.clone_from(catalogues);
-            self.overlaid = overlaid(world, catalogues);
+    pub fn refresh(
+        &mut self,
+        world: &World,
+        catalogues: &BTreeMap<CatalogueId, Arc<Catalogue>>,
+        avoided: Avoided,
+    ) {
+        if self.is_from(world, catalogues, &avoided) {
+            return;
+        }
+        self.overlays.clone_from(&world.overlays);
+        self.pools.clone_from(&world.pools);
+        self.catalogues.clone_from(catalogues);
+        self.avoided = avoided;
+        self.overlaid = overlaid(world, catalogues);
+        let changed = &mut self.overlaid.catalogues;
+        for (name, avoided) in &self.avoided {
+            let whole = || catalogues.get(&world.pools.get(name)?.catalogue);
+            let left = changed.get(name).or_else(whole).map(|from| duds::without(from, avoided));
+            changed.extend(left.map(|left| (name.clone(), left)));
         }
     }
 
     /// Catalogues that are not the same one may still be equal, but to see that takes long.
-    fn is_from(&self, world: &World, catalogues: &BTreeMap<CatalogueId, Arc<Catalogue>>) -> bool {
+    fn is_from(
+        &self,
+        world: &World,
+        catalogues: &BTreeMap<CatalogueId, Arc<Catalogue>>,
+        avoided: &Avoided,
+    ) -> bool {
         let mut pairs = self.catalogues.iter().zip(catalogues);
         let same = |((a, x), (b, y)): ((&CatalogueId, &Arc<_>), (&CatalogueId, &Arc<_>))| {
             a == b && Arc::ptr_eq(x, y)
         };
         self.overlays == world.overlays
-            && (self.overlays.is_empty()
+            && self.avoided == *avoided
+            && (self.overlays.is_empty() && avoided.is_empty()
                 || self.pools == world.pools
                     && self.catalogues.len() == catalogues.len()
                     && pairs.all(same))
@@ -100,7 +124,7 @@ pub fn written(
 #[cfg(test)]
 mod tests {
     use longshore_core::overlay::PriceChange;
-    use longshore_core::world::view::{Change, ClusterView};
+    use longshore_core::world::view::{Change, ClusterView, ObjectRef};
 
     use super::*;
 
@@ -127,9 +151,10 @@ mod tests {
             catalogue.put(kind);
             BTreeMap::from([(CatalogueId::new("all"), Arc::new(catalogue))])
         };
+        let none = Avoided::new;
         let mut kept = Kept::default();
         let first = catalogue(1);
-        kept.refresh(view.world(), &first);
+        kept.refresh(view.world(), &first, none());
         assert!(kept.overlaid().catalogues.is_empty());
         let overlay = |price| NodeOverlay {
             name: "o".into(),
@@ -141,15 +166,32 @@ mod tests {
             (kind.capacity.cpu_millis, kind.offerings[0].price_micro_usd_per_hour)
         };
         view.apply(Change::Overlay(overlay(7)));
-        kept.refresh(view.world(), &first);
+        kept.refresh(view.world(), &first, none());
         assert_eq!(seen(&kept), (1, 7));
         view.apply(Change::Overlay(overlay(8)));
-        kept.refresh(view.world(), &first);
+        kept.refresh(view.world(), &first, none());
         assert_eq!(seen(&kept), (1, 8));
-        kept.refresh(view.world(), &catalogue(2));
+        kept.refresh(view.world(), &catalogue(2), none());
         assert_eq!(seen(&kept), (2, 8));
         view.apply(Change::Pool(NodePool { name: "q".into(), ..pool }));
-        kept.refresh(view.world(), &catalogue(2));
+        kept.refresh(view.world(), &catalogue(2), none());
         assert_eq!(kept.overlaid().catalogues.len(), 2);
+        let sold = ("m".into(), "a".into(), longshore_core::catalogue::CapacityType::Spot);
+        let avoided = Avoided::from([("q".into(), BTreeSet::from([sold]))]);
+        let sells = |kept: &Kept| {
+            let of =
+                |pool: &str| kept.overlaid().catalogues[pool].types["m"].offerings[0].available;
+            ["p", "q"].map(of)
+        };
+        kept.refresh(view.world(), &first, avoided.clone());
+        assert_eq!((sells(&kept), seen(&kept)), ([true, false], (1, 8)));
+        view.remove(ObjectRef::Overlay("o".into()));
+        kept.refresh(view.world(), &first, avoided);
+        assert_eq!(
+            kept.overlaid().catalogues.keys().map(PoolName::as_str).collect::<Vec<_>>(),
+            ["q"]
+        );
+        kept.refresh(view.world(), &first, none());
+        assert!(kept.overlaid().catalogues.is_empty(), "it is bought again");
     }
 }

@@ -76,7 +76,7 @@ pub struct Planning {
     given_up: BTreeSet<String>,
     /// What the newest plan knew to draw on limits without a claim.
     unclaimed: Unclaimed,
-    /// What overlays make of the catalogues.
+    /// What overlays make of the catalogues, and what is avoided of them.
     overlays: Kept,
     /// What metrics show of the cluster.
     pub shown: OfCluster,
@@ -208,7 +208,7 @@ impl Planning {
         self.newest.as_ref().map_or_else(none, |newest| newest.plan_id.clone())
     }
 
-    /// The catalogue of a pool as overlays make it, when any touches it.
+    /// The catalogue of a pool as overlays make it, and without what it avoids, when there is any.
     #[must_use]
     pub fn overlaid(&self, pool: &str) -> Option<&Catalogue> {
         self.overlays.overlaid().catalogues.get(pool).map(AsRef::as_ref)
@@ -356,7 +356,7 @@ impl Planning {
                 .collect();
             (catalogues, announced)
         });
-        self.overlays.refresh(state.view().world(), &catalogues);
+        self.overlays.refresh(state.view().world(), &catalogues, state.avoided());
         let (earlier, kept) = self.earlier(state);
         self.settings.applied(PlanInput {
             world: state.view().snapshot(),

@@ -198,6 +198,7 @@ impl ClusterState {
         self.created = old.created;
         self.drift = old.drift.renewed();
         self.health = old.health;
+        self.evictions = old.evictions;
         self.rollouts = old.rollouts;
         self.earlier_nodes = old.nodes_by_provider;
         self.apply(changes, now_ms);
@@ -289,7 +290,7 @@ impl ClusterState {
             self.health.came_up(&claim.pool, self.edition(&claim.pool));
         }
         if claim.initialize_time.is_some() && self.is_starting(&name) {
-            self.health.serves(&claim.pool);
+            self.health.serves(&claim, now_ms);
             self.binding.opened(now_ms);
         }
         self.watched.insert(name.clone(), claim);

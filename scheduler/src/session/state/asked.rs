@@ -42,8 +42,7 @@ impl ClusterState {
     pub fn deleting(&mut self, claim: &str, reason: &str, now_ms: i64) {
         // Asked for again, it is the same end.
         if let Some(ending) = self.effective.get(claim).filter(|claim| !claim.deleting) {
-            let pool = ending.pool.clone();
-            self.health.ends(&pool, self.edition(&pool), reason);
+            self.health.ends(ending, self.edition(&ending.pool), reason, now_ms);
         }
         self.effects.delete(claim, now_ms);
         self.show_claim(claim);

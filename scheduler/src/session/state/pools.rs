@@ -2,8 +2,9 @@
 //!
 //! Invariant: a pool that cannot be read is left out of planning and said once for each reason.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use longshore_core::vocabulary::ids::PoolName;
 use longshore_core::vocabulary::pool::NodePool;
 use longshore_core::world::view::{Change, ObjectRef};
 use longshore_proto::cluster::v1::Condition;
@@ -13,6 +14,7 @@ use longshore_proto::types::v1::object::Kind;
 
 use super::ClusterState;
 use crate::region::RegionState;
+use crate::session::duds::Sold;
 use crate::session::health::Edition;
 use crate::session::supply;
 use crate::wire::{self, WireError};
@@ -46,6 +48,14 @@ impl ClusterState {
         ))
     }
 
+    /// What pools do not buy for a while, since nodes of it did not come up.
+    #[must_use]
+    pub fn avoided(&self) -> BTreeMap<PoolName, BTreeSet<Sold>> {
+        let of =
+            |name: &String| (name.as_str().into(), self.health.avoided(name, self.edition(name)));
+        self.pools.keys().map(of).filter(|(_, avoided)| !avoided.is_empty()).collect()
+    }
+
     /// A pool of which no more than one node is bought at a time while they fail: none while one is
     /// coming.
     fn held_back(&self, mut pool: NodePool) -> NodePool {
@@ -77,14 +87,16 @@ impl ClusterState {
 
     /// Brings the view in line with what the region has found and with the time. When to do that
     /// again although nothing has changed, in milliseconds since 1970: a rollout is to be looked
-    /// at, a budget begins or ceases to count, or a move to save money does.
+    /// at, a budget begins or ceases to count, a move to save money does, or what was avoided is
+    /// to be tried again.
     pub fn refresh(&mut self, region: &RegionState, now_ms: i64) -> Option<i64> {
         self.refresh_drift(region);
         let look_ms = self.refresh_rollouts(region, now_ms);
         let fewer_ms = self.evictions.forget(now_ms);
+        let again_ms = self.health.forget(now_ms);
         self.refresh_pools(region, now_ms);
         let edges_ms = self.pools.values().filter_map(|it| wire::pool::next_edge_ms(it, now_ms));
-        edges_ms.chain(look_ms).chain(fewer_ms).min()
+        edges_ms.chain(look_ms).chain(fewer_ms).chain(again_ms).min()
     }
 
     /// Brings pools in line with what their node classes resolve to and with the time.
@@ -170,5 +182,57 @@ mod tests {
         assert!(why.is_some_and(|why| why.starts_with("the last 4 nodes did not come")));
         state.apply(vec![upsert(claim("next", true))], 0);
         assert_eq!((held(&mut state), state.failing("p")), ((None, None), None), "it serves");
+    }
+
+    #[test]
+    fn an_offering_whose_node_has_failed_is_avoided_until_it_is_tried_again() {
+        let mut state = ClusterState::new("c".to_owned());
+        let pool = v1::NodePool { name: "p".to_owned(), ..Default::default() };
+        let dud = NodeClaim {
+            name: "dud".to_owned(),
+            pool: "p".to_owned(),
+            instance_type: "m".to_owned(),
+            zone: "a".to_owned(),
+            capacity_type: v1::CapacityType::Spot.into(),
+            ..Default::default()
+        };
+        state.apply([Kind::NodePool(pool.clone()), Kind::NodeClaim(dud)].map(upsert).into(), 0);
+        state.deleting("dud", "RegistrationTimeout", 1_000);
+        let avoided = |state: &ClusterState| {
+            let of =
+                |avoided: BTreeSet<Sold>| avoided.into_iter().map(|(name, ..)| name.to_string());
+            state.avoided().into_values().flat_map(of).collect::<Vec<_>>()
+        };
+        assert_eq!(avoided(&state), ["m"]);
+        state.reset(vec![upsert(Kind::NodePool(pool.clone()))], 2_000);
+        assert_eq!(avoided(&state), ["m"], "a snapshot says nothing of it");
+        let again_ms = state.refresh(&RegionState::default(), 2_000);
+        assert_eq!(again_ms, Some(601_000), "ten minutes after it failed");
+        state.refresh(&RegionState::default(), 601_000);
+        assert_eq!(avoided(&state), [""; 0]);
+        state.deleting("dud", "Empty", 602_000);
+        assert_eq!(avoided(&state), [""; 0]);
+    }
+
+    #[test]
+    fn a_snapshot_gives_back_no_evictions() {
+        let mut state = ClusterState::new("c".to_owned());
+        let disruption = v1::Disruption { evictions_per_hour: Some(5), ..Default::default() };
+        let pool = v1::NodePool {
+            name: "p".to_owned(),
+            node_class: "k/n".to_owned(),
+            disruption: Some(disruption),
+            ..Default::default()
+        };
+        let all = [Kind::NodePool(pool), claim("n", true)].map(upsert);
+        state.apply(all.to_vec(), 0);
+        state.moving("n", 3, 0);
+        let left = |state: &mut ClusterState| {
+            held(state);
+            state.view().world().pools["p"].disruption.evictions_left
+        };
+        assert_eq!(left(&mut state), Some(2));
+        state.reset(all.to_vec(), 0);
+        assert_eq!(left(&mut state), Some(2));
     }
 }
