@@ -99,7 +99,7 @@ impl<'a> Blockers<'a> {
     ) {
         for (name, volume) in attached {
             let message = format!(
-                "volume {volume} is still attached; its pods cannot start elsewhere before it is not"
+                "volume {volume} is still attached; its pods cannot start elsewhere until it is detached"
             );
             let object = format!("VolumeAttachment/{name}");
             self.add(self.began_ms(), BlockingRule::VolumeAttached, object, message);
