@@ -123,75 +123,85 @@ pub fn written(
 
 #[cfg(test)]
 mod tests {
+    use longshore_core::capacity_group::CapacityGroup;
+    use longshore_core::catalogue::{CapacityType, InstanceType, Offering};
     use longshore_core::overlay::PriceChange;
     use longshore_core::world::view::{Change, ClusterView, ObjectRef};
 
     use super::*;
 
+    /// One type, which all pools may buy.
+    fn catalogues(cpu_millis: i64) -> BTreeMap<CatalogueId, Arc<Catalogue>> {
+        let mut kind = InstanceType { name: "m".into(), ..Default::default() };
+        kind.capacity.cpu_millis = cpu_millis;
+        kind.offerings.push(Offering {
+            zone: "a".into(),
+            zone_id: "".into(),
+            capacity_type: CapacityType::Spot,
+            price_micro_usd_per_hour: 100,
+            available: true,
+            reservation: None,
+            group: CapacityGroup::default(),
+            interruptions_per_million_hours: None,
+        });
+        let mut catalogue = Catalogue::default();
+        catalogue.put(kind);
+        BTreeMap::from([(CatalogueId::new("all"), Arc::new(catalogue))])
+    }
+
+    fn pool(name: &str) -> Change {
+        let (name, catalogue) = (name.into(), "all".into());
+        Change::Pool(NodePool { name, catalogue, ..NodePool::default() })
+    }
+
+    fn overlay(price: i64) -> Change {
+        let price = Some(PriceChange::Fixed(price));
+        Change::Overlay(NodeOverlay { name: "o".into(), price, ..NodeOverlay::default() })
+    }
+
+    /// Size, price, and whether it is to be had.
+    fn seen(kept: &Kept, pool: &str) -> (i64, i64, bool) {
+        let kind = &kept.overlaid().catalogues[pool].types["m"];
+        let Offering { price_micro_usd_per_hour: price, available, .. } = kind.offerings[0];
+        (kind.capacity.cpu_millis, price, available)
+    }
+
     #[test]
     fn what_is_kept_follows_overlays_pools_and_catalogues() {
-        let pool = NodePool { name: "p".into(), catalogue: "all".into(), ..NodePool::default() };
-        let mut view = ClusterView::new();
-        view.apply(Change::Pool(pool.clone()));
-        let catalogue = |cpu_millis| {
-            let mut catalogue = Catalogue::default();
-            let mut kind =
-                longshore_core::catalogue::InstanceType { name: "m".into(), ..Default::default() };
-            kind.capacity.cpu_millis = cpu_millis;
-            kind.offerings.push(longshore_core::catalogue::Offering {
-                zone: "a".into(),
-                zone_id: "".into(),
-                capacity_type: longshore_core::catalogue::CapacityType::Spot,
-                price_micro_usd_per_hour: 100,
-                available: true,
-                reservation: None,
-                group: longshore_core::capacity_group::CapacityGroup::default(),
-                interruptions_per_million_hours: None,
-            });
-            catalogue.put(kind);
-            BTreeMap::from([(CatalogueId::new("all"), Arc::new(catalogue))])
-        };
-        let none = Avoided::new;
-        let mut kept = Kept::default();
-        let first = catalogue(1);
+        let (mut view, mut kept, none) = (ClusterView::new(), Kept::default(), Avoided::new);
+        view.apply(pool("p"));
+        let first = catalogues(1);
         kept.refresh(view.world(), &first, none());
         assert!(kept.overlaid().catalogues.is_empty());
-        let overlay = |price| NodeOverlay {
-            name: "o".into(),
-            price: Some(PriceChange::Fixed(price)),
-            ..NodeOverlay::default()
-        };
-        let seen = |kept: &Kept| {
-            let kind = kept.overlaid().catalogues["p"].types["m"].clone();
-            (kind.capacity.cpu_millis, kind.offerings[0].price_micro_usd_per_hour)
-        };
-        view.apply(Change::Overlay(overlay(7)));
+        view.apply(overlay(7));
         kept.refresh(view.world(), &first, none());
-        assert_eq!(seen(&kept), (1, 7));
-        view.apply(Change::Overlay(overlay(8)));
+        assert_eq!(seen(&kept, "p"), (1, 7, true));
+        view.apply(overlay(8));
         kept.refresh(view.world(), &first, none());
-        assert_eq!(seen(&kept), (1, 8));
-        kept.refresh(view.world(), &catalogue(2), none());
-        assert_eq!(seen(&kept), (2, 8));
-        view.apply(Change::Pool(NodePool { name: "q".into(), ..pool }));
-        kept.refresh(view.world(), &catalogue(2), none());
+        assert_eq!(seen(&kept, "p"), (1, 8, true));
+        kept.refresh(view.world(), &catalogues(2), none());
+        assert_eq!(seen(&kept, "p"), (2, 8, true));
+        view.apply(pool("q"));
+        kept.refresh(view.world(), &catalogues(2), none());
         assert_eq!(kept.overlaid().catalogues.len(), 2);
-        let sold = ("m".into(), "a".into(), longshore_core::catalogue::CapacityType::Spot);
+    }
+
+    #[test]
+    fn what_a_pool_avoids_is_not_to_be_had_for_it_alone() {
+        let (mut view, mut kept) = (ClusterView::new(), Kept::default());
+        for change in [pool("p"), pool("q"), overlay(8)] {
+            view.apply(change);
+        }
+        let first = catalogues(1);
+        let sold = ("m".into(), "a".into(), CapacityType::Spot);
         let avoided = Avoided::from([("q".into(), BTreeSet::from([sold]))]);
-        let sells = |kept: &Kept| {
-            let of =
-                |pool: &str| kept.overlaid().catalogues[pool].types["m"].offerings[0].available;
-            ["p", "q"].map(of)
-        };
         kept.refresh(view.world(), &first, avoided.clone());
-        assert_eq!((sells(&kept), seen(&kept)), ([true, false], (1, 8)));
+        assert_eq!((seen(&kept, "p"), seen(&kept, "q")), ((1, 8, true), (1, 8, false)));
         view.remove(ObjectRef::Overlay("o".into()));
         kept.refresh(view.world(), &first, avoided);
-        assert_eq!(
-            kept.overlaid().catalogues.keys().map(PoolName::as_str).collect::<Vec<_>>(),
-            ["q"]
-        );
-        kept.refresh(view.world(), &first, none());
+        assert_eq!(seen(&kept, "q"), (1, 100, false));
+        assert_eq!(kept.overlaid().catalogues.len(), 1);
+        kept.refresh(view.world(), &first, Avoided::new());
         assert!(kept.overlaid().catalogues.is_empty(), "it is bought again");
     }
 }
