@@ -1,9 +1,10 @@
 //! Whether the nodes of a pool come up: the condition `NodeRegistrationHealthy`, and whether more
 //! of them are worth buying.
 //!
-//! Offerings whose nodes fail are avoided for a while: see `duds`. The condition is counted as Karpenter counts: of the last four nodes, two that did not register
-//! in time, or were never ready, make the pool unhealthy. Plans do not look at it. They look at
-//! whether none has come into service since the last four failed.
+//! Offerings whose nodes fail are avoided for a while: see `duds`. The condition is counted as
+//! Karpenter counts: of the last four nodes, two that did not register in time, or were never
+//! ready, make the pool unhealthy. Plans do not look at it. They look at whether none has come into
+//! service since the last four failed.
 //!
 //! Invariant: outcomes are of the pool and node class as they stand; when one of them changes, they
 //! are forgotten, and nothing is said before there is another.
