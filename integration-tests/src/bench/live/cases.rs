@@ -52,8 +52,8 @@ pub struct Case {
     pub quiet: Duration,
     /// Whether nodes are to be repaired, which Karpenter does only with its feature gate.
     pub repairs: bool,
-    /// Whether it mostly waits, for minutes: then all its runs are made at once, which changes
-    /// little for any of them.
+    /// Whether it mostly waits, for minutes: then its runs are made at once and begin one after the
+    /// other, which changes little for any of them.
     pub waits: bool,
 }
 

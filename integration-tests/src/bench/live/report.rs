@@ -106,8 +106,9 @@ real), a simulated region us-east-1 with EC2's wire protocol, and kubelets that 
 runs 8 s after its launch, its Node is there and Ready 2 s later: a boot takes 10 s for everybody. One node of \
 Fargate, which takes none of the pods, is there all the time: without any node kube-scheduler tries pods again ever \
 more seldom, for 18 s in the end, and hides whatever the contender does.
-- Where nodes have to go or never come (from `rollout` on), most of each run is waiting, and all runs of a case are \
-made at once, those of both contenders: for the rest of the cases, one run has the machine for itself.
+- The runs of `rollout`, `expiry`, `repair` and `unregistered`, most of which is waiting, are made at once, those of \
+both contenders; each starts when the one before has been in its case for 45 s. In all other cases a run has the machine \
+for itself.
 - The contender is one process with every right on the cluster. A case begins when class and pool are Ready and \
 it has asked nothing of AWS for 3 s but for messages; there is no pod to warm it up.
 - The pool, unless a case says otherwise: linux on amd64, on demand, categories c, m and r, generation \

@@ -1,14 +1,17 @@
 //! Runs of cases by turns, and the documents made of them.
 //!
 //! Invariant: a run that fails is written down as one and stops nothing; documents are complete
-//! after each.
+//! after each. However many runs are made at once, no two of them start, or are at the beginning of
+//! their case, at the same time.
 
 mod kept;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use futures::{StreamExt as _, stream};
+use futures::{StreamExt as _, future, stream};
+use tokio::sync::{Mutex, MutexGuard};
 
 use super::args::{CaseName, LiveArgs};
 use super::cases::{self, Case};
@@ -32,7 +35,8 @@ use kept::Kept;
 pub async fn all(args: &LiveArgs, names: &[CaseName]) -> Result<Results> {
     let mut results = kept_of(args, machine::describe());
     let known = results.clone();
-    let begun = Begun { args, known: &known, commit: machine::commit() };
+    let entrance = Mutex::new(());
+    let begun = Begun { args, known: &known, commit: machine::commit(), entrance };
     for name in names {
         let case = cases::case(*name)?;
         let turns = turns(args, *name);
@@ -81,11 +85,17 @@ fn dir(args: &LiveArgs, (name, number, contender): Turn) -> PathBuf {
     args.keep.join(format!("{}-{}-{number}", name.text(), contender.text()))
 }
 
+/// How long after the beginning of its case, when both contenders have long bought what they buy
+/// first, a run that waits shares the machine with the start of another.
+const APART: Duration = Duration::from_secs(45);
+
 /// What was known when measuring began.
 struct Begun<'b> {
     args: &'b LiveArgs,
     known: &'b Results,
     commit: String,
+    /// Held by the run that starts.
+    entrance: Mutex<()>,
 }
 
 impl Begun<'_> {
@@ -95,10 +105,12 @@ impl Begun<'_> {
         let title = format!("{}, {}, run {number}", name.text(), contender.text());
         let same = |run: &&Run| run.turn() == turn && run.commit == self.commit;
         let kept = self.known.runs.iter().find(same).filter(|_| self.args.resume);
-        tell(&format!("{title}{}", if kept.is_some() { ": kept" } else { "" }));
+        if kept.is_some() {
+            tell(&format!("{title}: kept"));
+        }
         let run = match kept {
             Some(run) => run.clone(),
-            None => Box::pin(self.new(case, turn, &title)).await?,
+            None => Box::pin(self.anew(case, turn, &title)).await?,
         };
         for played in &run.phases {
             tell(&format!("  {title}: {}", report::brief(played)));
@@ -107,10 +119,12 @@ impl Begun<'_> {
     }
 
     /// A new run, whose outcome is kept however it ends.
-    async fn new(&self, case: &Case, turn: Turn, title: &str) -> Result<Run> {
+    async fn anew(&self, case: &Case, turn: Turn, title: &str) -> Result<Run> {
         let dir = dir(self.args, turn);
         let mut run = Run::begun(turn, &self.commit);
-        if let Err(error) = Box::pin(measure(case, &mut run, &dir)).await {
+        let entered = self.entrance.lock().await;
+        tell(title);
+        if let Err(error) = Box::pin(measure(case, &mut run, &dir, entered)).await {
             tell(&format!("  {title}: failed: {error:#}; logs: {}", dir.display()));
             run.error = Some(format!("{error:#}"));
         }
@@ -121,23 +135,35 @@ impl Begun<'_> {
 }
 
 /// One run in a world of its own, whose logs are kept however it ends.
-async fn measure(case: &Case, run: &mut Run, dir: &Path) -> Result<()> {
+async fn measure(
+    case: &Case,
+    run: &mut Run,
+    dir: &Path,
+    entered: MutexGuard<'_, ()>,
+) -> Result<()> {
     if dir.exists() {
         std::fs::remove_dir_all(dir)?;
     }
     let world = World::start(dir).await?;
-    let outcome = measured(case, run, &world).await;
+    let outcome = measured(case, run, &world, entered).await;
     world.keep_logs()?;
     outcome
 }
 
-async fn measured(case: &Case, run: &mut Run, world: &World) -> Result<()> {
+async fn measured(
+    case: &Case,
+    run: &mut Run,
+    world: &World,
+    entered: MutexGuard<'_, ()>,
+) -> Result<()> {
     let mut contender = Running::start(run.contender, world, case.repairs).await?;
     hands::apply(&world.client, &case.supply).await?;
     world.settled().await?;
     let recorder = Recorder::start(&world.client, &world.region);
     let mut course = Course::default();
-    let outcome = Box::pin(play(case, world, &recorder, &mut contender, &mut course)).await;
+    let playing = Box::pin(play(case, world, &recorder, &mut contender, &mut course));
+    let apart = if case.waits { APART } else { Duration::ZERO };
+    let (outcome, ()) = future::join(playing, leave(entered, apart)).await;
     // What it does while it ends is no part of a phase.
     let outcome = outcome.and(contender.stop().await);
     calls::written(&world.audit_log).await?;
@@ -148,6 +174,12 @@ async fn measured(case: &Case, run: &mut Run, world: &World) -> Result<()> {
     run.phases = course.spans.into_iter().map(|span| played(run, span)).collect();
     run.told = course.told;
     outcome
+}
+
+/// Lets the next run start, after a while.
+async fn leave(entered: MutexGuard<'_, ()>, after: Duration) {
+    tokio::time::sleep(after).await;
+    drop(entered);
 }
 
 fn played(run: &Run, span: Span) -> Played {

@@ -74,7 +74,7 @@ pub fn blocked() -> Case {
                  PodDisruptionBudgets on one pod, a pod with a finalizer, a volume that stays attached, and \
                  a DaemonSet's pod that does not tolerate the taint; `held` lasts 90 s, then all of it is \
                  taken away, and `freed` ends when the last of the 20 nodes is gone and all run elsewhere";
-    waiting(CaseName::Blocked, about, supply(&Pool::default()), phases)
+    made(CaseName::Blocked, about, supply(&Pool::default()), phases)
 }
 
 /// One of ten nodes ails.
