@@ -187,9 +187,12 @@ fn is_evicted(input: &PlanInput, place: &Target, pod: &Pod, shape: &PodShape) ->
     let taken = |node: &Arc<Node>| {
         input.interrupted_instances.iter().any(|i| node.provider_id.ends_with(i.as_str()))
     };
-    let mut budgets = input.world.budgets.values();
-    let held = pod.do_not_disrupt.in_force(input.now_ms)
-        || budgets.any(|budget| budget.fully_blocking && budget.covers(shape));
+    let mut asked = 0;
+    let mut held = pod.do_not_disrupt.in_force(input.now_ms);
+    for budget in input.world.budgets.values().filter(|budget| budget.covers(shape)) {
+        asked += u32::from(budget.minds(pod));
+        held |= budget.fully_blocking || asked == 2;
+    }
     !stays && (!pod.deleting || returns) && (!held || node.is_some_and(taken))
 }
 

@@ -322,9 +322,10 @@ fn must_move(model: &Model<'_>, existing: &ExistingNode<'_>, pod: &Pod, shape: u
         return false;
     }
     let blocked = || {
-        let budgets = model.input.world.budgets.values();
+        let covering = model.input.world.budgets.values().filter(|budget| budget.covers(kind));
         pod.do_not_disrupt.in_force(model.input.now_ms)
-            || budgets.into_iter().any(|b| b.fully_blocking && b.covers(kind))
+            || covering.clone().any(|budget| budget.fully_blocking)
+            || covering.filter(|budget| budget.minds(pod)).count() > 1
     };
     existing.is_interrupted(model.input) || !blocked()
 }
