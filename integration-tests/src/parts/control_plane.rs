@@ -85,13 +85,8 @@ pub struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// Lets so many more run at once in this process.
-    pub fn admit_more(slots: usize) {
-        SLOTS.add_permits(slots);
-    }
-
     /// Starts a control plane and waits until its API server is ready. Waits for a free slot first
-    /// when [`CONTROL_PLANES_MAX`] are running and no more are admitted.
+    /// when [`CONTROL_PLANES_MAX`] are running.
     ///
     /// # Errors
     /// When Kubernetes is not installed, or a program ends or is not ready in time; the error holds

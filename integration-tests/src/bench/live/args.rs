@@ -24,7 +24,8 @@ pub struct LiveArgs {
         value_name = "NAME,…"
     )]
     pub contenders: Vec<Contender>,
-    /// Runs of each contender in each case; tables show medians.
+    /// Runs of each contender in each case, tables show medians; one, whatever is said here, of
+    /// cases that take minutes and differ little (from `rollout` on).
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub runs: u32,
     /// Folder for live.md, live.svg and, of the case hundred, live-burst.svg.
@@ -104,6 +105,16 @@ pub enum CaseName {
 }
 
 impl CaseName {
+    /// Whether nodes have to go in it, or never come: minutes that are ruled by waits of fixed
+    /// length, and differ by a few per cent.
+    #[must_use]
+    pub const fn is_upkeep(self) -> bool {
+        matches!(
+            self,
+            Self::Rollout | Self::Expiry | Self::Blocked | Self::Repair | Self::Unregistered
+        )
+    }
+
     /// The name as the argument has it.
     #[must_use]
     pub fn text(self) -> String {

@@ -52,9 +52,6 @@ pub struct Case {
     pub quiet: Duration,
     /// Whether nodes are to be repaired, which Karpenter does only with its feature gate.
     pub repairs: bool,
-    /// Whether it mostly waits, for minutes: then its runs are made at once and begin one after the
-    /// other, which changes little for any of them.
-    pub waits: bool,
 }
 
 /// A part of a case with figures of its own.
@@ -323,7 +320,7 @@ fn settle() -> Case {
 }
 
 fn made(name: CaseName, about: &'static str, supply: Vec<Value>, phases: Vec<Phase>) -> Case {
-    Case { name, about, supply, phases, quiet: QUIET, repairs: false, waits: false }
+    Case { name, about, supply, phases, quiet: QUIET, repairs: false }
 }
 
 fn phase(name: &'static str, acts: Vec<Act>, goal: Goal) -> Phase {

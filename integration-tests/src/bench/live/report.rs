@@ -27,7 +27,8 @@ pub fn document(results: &Results) -> Result<String> {
     let head = format!(
         "# Live, side by side\n\nWritten by `make peer-live`; do not edit. Machine: {}. {}. \
          Karpenter is the published AWS controller, v{}; Longshore is `longshore up`, a {} build. \
-         Runs of each contender in each case, by turns: {}; figures are medians.\n\n![Pods and prices over \
+         Runs of each contender in each case, by turns: {}, from `rollout` on one; figures are \
+         medians.\n\n![Pods and prices over \
          time](live.svg)",
         results.machine,
         commits(results),
@@ -106,9 +107,6 @@ real), a simulated region us-east-1 with EC2's wire protocol, and kubelets that 
 runs 8 s after its launch, its Node is there and Ready 2 s later: a boot takes 10 s for everybody. One node of \
 Fargate, which takes none of the pods, is there all the time: without any node kube-scheduler tries pods again ever \
 more seldom, for 18 s in the end, and hides whatever the contender does.
-- The runs of `rollout`, `expiry`, `repair` and `unregistered`, most of which is waiting, are made at once, those of \
-both contenders; each starts when the one before has been in its case for 45 s. In all other cases a run has the machine \
-for itself.
 - The contender is one process with every right on the cluster. A case begins when class and pool are Ready and \
 it has asked nothing of AWS for 3 s but for messages; there is no pod to warm it up.
 - The pool, unless a case says otherwise: linux on amd64, on demand, categories c, m and r, generation \

@@ -44,7 +44,7 @@ pub fn rollout() -> Case {
                  then the EC2NodeClass names another image release, and `rollout` ends when all run and no \
                  node has the old image. Longshore's canaries are left at their defaults: it looks at the \
                  first new node for 30 s before others follow, which the figures contain";
-    waiting(CaseName::Rollout, about, of_class(class_of(old.al2023), &Pool::default()), phases)
+    made(CaseName::Rollout, about, of_class(class_of(old.al2023), &Pool::default()), phases)
 }
 
 /// Twenty nodes past their age.
@@ -58,7 +58,7 @@ pub fn expiry() -> Case {
                  is settled, waits for most of the four minutes, and ends when all run on nodes that were not \
                  there then. The pods have no budget: each that is away counts";
     let pool = Pool { budget: "20%", expire_after: EXPIRE_AFTER, ..Pool::default() };
-    waiting(CaseName::Expiry, about, supply(&pool), phases)
+    made(CaseName::Expiry, about, supply(&pool), phases)
 }
 
 /// Twenty nodes that are to go, and something keeps each.
@@ -87,7 +87,7 @@ pub fn repair() -> Case {
     let about = "10 nodes with a pod each; then one of them says NetworkingReady=False, for an hour already, and \
                  `repair` ends when it is gone and all run. Karpenter has its feature gate NodeRepair on; \
                  Longshore has to have seen for five minutes what is wrong";
-    let repair = waiting(CaseName::Repair, about, supply(&Pool::default()), phases);
+    let repair = made(CaseName::Repair, about, supply(&Pool::default()), phases);
     Case { repairs: true, ..repair }
 }
 
@@ -101,12 +101,7 @@ pub fn unregistered() -> Case {
     let about = "20 pods that do not share a node, of a class whose user data joins no cluster, watched for six \
                  minutes: whether more is bought for pods whose nodes do not come up shows within minutes, \
                  and neither gives such a node up before a quarter of an hour";
-    waiting(CaseName::Unregistered, about, of_class(class, &Pool::default()), phases)
-}
-
-/// A case that mostly waits.
-fn waiting(name: CaseName, about: &'static str, supply: Vec<Value>, phases: Vec<Phase>) -> Case {
-    Case { waits: true, ..made(name, about, supply, phases) }
+    made(CaseName::Unregistered, about, of_class(class, &Pool::default()), phases)
 }
 
 /// A Deployment whose pods do not share a node.
