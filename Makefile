@@ -152,7 +152,7 @@ cluster-bench: setup-build ## measure a cluster of 100,000 pods, and starts with
 		--package longshore-watcher --package longshore-it --bins
 	$(target)/release/bench cluster $(CLUSTER_BENCH_ARGS)
 
-peer-live: setup-build ## run Longshore and the published Karpenter side by side on real control planes, into docs/live.md (more than five hours)
+peer-live: setup-build ## run Longshore and the published Karpenter side by side on real control planes, into docs/live (more than five hours)
 	@tools/setup.sh etcd kubernetes karpenter
 	cargo build --release --package longshore --package longshore-it --bin longshore --bin bench
 	$(target)/release/bench live --keep $(target)/live $(PEER_LIVE_ARGS)

@@ -35,7 +35,7 @@ pub fn live(args: &LiveArgs) -> Result<()> {
     let results = if args.rewrite { runs::rewritten(args)? } else { measured(args, &names)? };
     say(&report::tables(&results)?)?;
     let failed = results.runs.iter().filter(|run| run.error.is_some()).count();
-    tell(&format!("written: {}", args.out.join("live.md").display()));
+    tell(&format!("written: {}", args.out.join(runs::DOCUMENT).display()));
     let (runs, keep) = (results.runs.len(), args.keep.display());
     ensure!(failed == 0, "{failed} of {runs} runs failed; their logs are in {keep}");
     Ok(())

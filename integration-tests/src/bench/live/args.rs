@@ -28,18 +28,17 @@ pub struct LiveArgs {
     /// cases that take minutes and differ little (from `rollout` on).
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub runs: u32,
-    /// Folder for live.md, live.svg and, of the case hundred, live-burst.svg.
-    #[arg(long, default_value = "docs", value_name = "DIR")]
+    /// Folder for README.md, a chart of each case, and runs.json with the figures of every run.
+    #[arg(long, default_value = "docs/live", value_name = "DIR")]
     pub out: PathBuf,
-    /// Folder for runs.json with the figures of every run, and for the logs and the timeline of
-    /// each.
+    /// Folder for the logs and the timeline of each run.
     #[arg(long, default_value = "target/live", value_name = "DIR")]
     pub keep: PathBuf,
     /// Measure no run again that is in that folder already, of this commit on this machine, and did
     /// not fail.
     #[arg(long)]
     pub resume: bool,
-    /// Measure nothing: write the documents anew from the runs in that folder.
+    /// Measure nothing: write the documents anew from the runs in both folders.
     #[arg(long, conflicts_with = "resume")]
     pub rewrite: bool,
 }
@@ -47,9 +46,9 @@ pub struct LiveArgs {
 const NOTES: &str = "\
 Needs the parts etcd, kubernetes and karpenter (tools/setup.sh), and the program longshore beside this \
 one; `make peer-live` sees to both. A run takes one to twelve minutes and half a GiB besides what it \
-measures. Documents are written anew after each run, from all runs that are kept, those of other cases and \
-earlier commits, too, and name the commit of each. Figures are worth something on a machine that does \
-nothing else.
+measures. Documents are written anew after each run, from all that was measured, other cases at \
+earlier commits and on other machines, too, and name commit and machine of each. Figures are worth something \
+on a machine that does nothing else.
 
 Examples:
   # do both work? two minutes

@@ -1,4 +1,4 @@
-//! docs/live.md: what was measured live, on what, and how.
+//! docs/live/README.md: what was measured live, on what, and how.
 //!
 //! Invariant: each figure is the median of the runs that have it; what was not reached is said
 //! where its figure would stand. Losses are in the same tables as wins, and in one of their own.
@@ -14,7 +14,7 @@ use anyhow::Result;
 use super::args::{CaseName, Contender};
 use super::cases::{self, Case};
 use super::figures::Played;
-use super::results::Results;
+use super::results::{Origin, Results};
 use rows::{ROWS, Row, TEXTS};
 
 pub use rows::brief;
@@ -25,18 +25,16 @@ pub use rows::brief;
 /// When a case cannot be read.
 pub fn document(results: &Results) -> Result<String> {
     let head = format!(
-        "# Live, side by side\n\nWritten by `make peer-live`; do not edit. Machine: {}. {}. \
+        "# Live, side by side\n\nWritten by `make peer-live`; do not edit. {}. \
          Karpenter is the published AWS controller, v{}; Longshore is `longshore up`, a {} build. \
          Runs of each contender in each case, by turns: {}, from `rollout` on one; figures are \
-         medians.\n\n![Pods and prices over \
-         time](live.svg)",
-        results.machine,
-        commits(results),
+         medians.",
+        origins(results),
         crate::bench::report::part_version("karpenter"),
         if cfg!(debug_assertions) { "debug" } else { "release" },
         results.runs.iter().map(|run| run.number).max().unwrap_or_default(),
     );
-    let burst = burst::svg(results).map(|_| BURST.to_owned());
+    let burst = results.cases().contains(&burst::CASE).then(|| BURST.to_owned());
     let phases = phases(results)?;
     let (glance, lost) = (at_a_glance(&phases), losses::section(&phases));
     let parts =
@@ -44,17 +42,17 @@ pub fn document(results: &Results) -> Result<String> {
     Ok(parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n") + "\n")
 }
 
-/// What was measured: one commit, or of which which cases are.
-fn commits(results: &Results) -> String {
-    let found = results.commits();
-    if let [(commit, _)] = &found[..] {
-        return format!("Commit: {commit}");
+/// What was measured and where: one commit on one machine, or which cases of which on which.
+fn origins(results: &Results) -> String {
+    let found = results.origins();
+    if let [(Origin { commit, machine }, _)] = &found[..] {
+        return format!("Machine: {machine}. Commit: {commit}");
     }
-    let of = |(commit, cases): &(&str, Vec<CaseName>)| {
+    let of = |(Origin { commit, machine }, cases): &(&Origin, Vec<CaseName>)| {
         let cases: Vec<String> = cases.iter().map(|case| case.text()).collect();
-        format!("{commit} ({})", cases.join(", "))
+        format!("{} at {commit} on {machine}", cases.join(", "))
     };
-    format!("Commits: {}", found.iter().map(of).collect::<Vec<_>>().join(", "))
+    format!("Measured: {}", found.iter().map(of).collect::<Vec<_>>().join("; "))
 }
 
 /// The rows that matter most, of all phases in one table: Longshore's and, behind it, Karpenter's.
@@ -86,7 +84,9 @@ pub fn tables(results: &Results) -> Result<String> {
     let (phases, mut parts) = (phases(results)?, Vec::new());
     for phases in phases.chunk_by(|one, next| one.case.name == next.case.name) {
         let Some(Phase { case, .. }) = phases.first() else { continue };
-        parts.push(format!("## {}\n\n{}.", case.name.text(), capital(case.about)));
+        let name = case.name.text();
+        parts.push(format!("## {name}\n\n{}.", capital(case.about)));
+        parts.push(format!("![Pods and prices over time]({name}.svg)"));
         parts.extend(phases.iter().map(table));
         parts.extend(told::lists(case.name, results));
         parts.extend(failures(case.name, results));
@@ -97,7 +97,7 @@ pub fn tables(results: &Results) -> Result<String> {
 const BURST: &str = "\
 The burst of a hundred pods as a timeline, the middle run of each:
 
-![Pods, claims, calls, nodes and evictions from the first of a hundred pods on](live-burst.svg)";
+![Pods, claims, calls, nodes and evictions from the first of a hundred pods on](burst.svg)";
 
 const HOW: &str = "\
 ## How it is measured
@@ -141,7 +141,7 @@ struct Phase<'r> {
 /// The phases of all cases that were measured, in order.
 fn phases(results: &Results) -> Result<Vec<Phase<'_>>> {
     let mut found = Vec::new();
-    for case in measured(results) {
+    for case in results.cases() {
         let case = cases::case(case)?;
         for phase in &case.phases {
             let played = |contender| played(results, (case.name, phase.name), contender);
@@ -150,12 +150,6 @@ fn phases(results: &Results) -> Result<Vec<Phase<'_>>> {
         }
     }
     Ok(found)
-}
-
-fn measured(results: &Results) -> Vec<CaseName> {
-    let mut names: Vec<CaseName> = results.runs.iter().map(|run| run.case).collect();
-    names.dedup();
-    names
 }
 
 fn played<'r>(

@@ -7,7 +7,7 @@ mod kept;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 
 use super::args::{CaseName, LiveArgs};
 use super::cases::{self, Case};
@@ -15,34 +15,35 @@ use super::contender::Running;
 use super::figures::{Played, figures};
 use super::recorder::{Recorder, calls};
 use super::report::{self, burst, chart};
-use super::results::{Results, Run, Turn};
+use super::results::{Origin, Results, Run, Turn};
 use super::script::{Course, Span, play};
 use super::world::World;
 use crate::bench::{machine, tell};
 use crate::stage::hands;
-use kept::Kept;
 
-/// Measures everything that is asked for, and writes it down after each run, beside what is kept of
+/// The document.
+pub const DOCUMENT: &str = "README.md";
+/// The figures of all runs.
+const FIGURES: &str = "runs.json";
+
+/// Measures everything that is asked for, and writes it down after each run, beside what is known of
 /// other cases.
 ///
 /// # Errors
 /// When a document cannot be written.
 pub async fn all(args: &LiveArgs, names: &[CaseName]) -> Result<Results> {
-    let (commit, machine) = (machine::commit(), machine::describe());
-    let mut results = kept_of(args, machine);
+    let origin = Origin { commit: machine::commit(), machine: machine::describe() };
+    let mut results = known(args)?;
     for turn in turns(args, names) {
         let (name, number, contender) = turn;
         let dir = dir(args, turn);
         let title = format!("{}, {}, run {number}", name.text(), contender.text());
-        let same = |run: &&Run| run.turn() == turn && run.commit == commit;
+        let same = |run: &&Run| run.turn() == turn && run.origin == origin;
         let kept = results.runs.iter().find(same).filter(|_| args.resume);
         tell(&format!("{title}{}", if kept.is_some() { ": kept" } else { "" }));
         let run = match kept {
             Some(run) => run.clone(),
-            None => {
-                let begun = Run::begun(turn, &commit);
-                Box::pin(new(&cases::case(name)?, begun, &dir, &results)).await?
-            }
+            None => Box::pin(new(&cases::case(name)?, Run::begun(turn, &origin), &dir)).await?,
         };
         run.phases.iter().for_each(|played| tell(&format!("  {}", report::brief(played))));
         results.put(run);
@@ -51,24 +52,37 @@ pub async fn all(args: &LiveArgs, names: &[CaseName]) -> Result<Results> {
     Ok(results)
 }
 
-/// Writes the documents of runs that are kept, and measures nothing.
+/// Writes the documents of runs that are known, and measures nothing.
 ///
 /// # Errors
-/// When none is kept, or a document cannot be written.
+/// When there is none, or a document cannot be written.
 pub fn rewritten(args: &LiveArgs) -> Result<Results> {
-    let first = kept::all(&args.keep).into_iter().next().with_context(|| {
-        format!("no run is kept in {}: measure without --rewrite", args.keep.display())
-    })?;
-    let results = kept_of(args, first.machine);
+    let results = known(args)?;
+    let (keep, out) = (args.keep.display(), args.out.display());
+    ensure!(
+        !results.runs.is_empty(),
+        "no run is kept in {keep} or written down in {out}: measure without --rewrite"
+    );
     write(&results, args)?;
     Ok(results)
 }
 
-/// What is kept that was measured on a machine.
-fn kept_of(args: &LiveArgs, machine: String) -> Results {
-    let kept = kept::all(&args.keep).into_iter().filter(|kept| kept.machine == machine);
-    let runs = kept.map(|kept| kept.run).collect();
-    Results { machine, runs }
+/// What is written down, and in its place what is kept with its timelines.
+fn known(args: &LiveArgs) -> Result<Results> {
+    let mut results = written(args)?;
+    kept::all(&args.keep).into_iter().for_each(|run| results.put(run));
+    Ok(results)
+}
+
+/// The figures that are written down.
+fn written(args: &LiveArgs) -> Result<Results> {
+    let path = args.out.join(FIGURES);
+    if !path.exists() {
+        return Ok(Results::default());
+    }
+    let text = std::fs::read(&path).with_context(|| path.display().to_string())?;
+    let read = serde_json::from_slice(&text);
+    read.with_context(|| format!("{} holds no figures: remove it", path.display()))
 }
 
 /// Who is measured when: the contenders by turns, in each case as often as is asked for or of use.
@@ -85,14 +99,13 @@ fn dir(args: &LiveArgs, (name, number, contender): Turn) -> PathBuf {
 }
 
 /// One run, whose outcome is kept however it ends.
-async fn new(case: &Case, mut run: Run, dir: &Path, results: &Results) -> Result<Run> {
+async fn new(case: &Case, mut run: Run, dir: &Path) -> Result<Run> {
     if let Err(error) = Box::pin(measure(case, &mut run, dir)).await {
         tell(&format!("  failed: {error:#}; logs: {}", dir.display()));
         run.error = Some(format!("{error:#}"));
     }
-    let kept = Kept { machine: results.machine.clone(), run };
-    kept::keep(dir, &kept)?;
-    Ok(kept.run)
+    kept::keep(dir, &run)?;
+    Ok(run)
 }
 
 /// One run in a world of its own, whose logs are kept however it ends.
@@ -131,11 +144,16 @@ fn played(run: &Run, span: Span) -> Played {
 
 fn write(results: &Results, args: &LiveArgs) -> Result<()> {
     std::fs::create_dir_all(&args.out)?;
-    std::fs::write(args.out.join("live.md"), report::document(results)?)?;
-    std::fs::write(args.out.join("live.svg"), chart::svg(results))?;
-    if let Some(drawn) = burst::svg(results) {
-        std::fs::write(args.out.join("live-burst.svg"), drawn)?;
+    let file = |name: &str| args.out.join(name);
+    std::fs::write(file(DOCUMENT), report::document(results)?)?;
+    for case in results.cases() {
+        // Without their timelines, what was drawn of them stays.
+        let Some(runs) = results.drawable(case) else { continue };
+        std::fs::write(file(&format!("{}.svg", case.text())), chart::svg(&runs))?;
+        if let Some(drawn) = burst::svg(&runs) {
+            std::fs::write(file("burst.svg"), drawn)?;
+        }
     }
-    std::fs::write(args.keep.join("runs.json"), serde_json::to_vec_pretty(results)?)?;
+    std::fs::write(file(FIGURES), serde_json::to_string(results)? + "\n")?;
     Ok(())
 }

@@ -111,7 +111,10 @@ impl Obstacle {
         if let Self::NoOffering { types, closest } = self {
             let way_out = match closest {
                 Some(closest) => closest.to_string(),
-                None => "all are sold out everywhere: wait, or allow other types".to_owned(),
+                None => {
+                    "all are sold out, or their nodes did not come up: wait, or allow other types"
+                        .to_owned()
+                }
             };
             return Some(format!(
                 "{types} instance types would fit, but none of them can be bought now in an allowed zone and \

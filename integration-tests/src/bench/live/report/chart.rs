@@ -1,6 +1,6 @@
-//! docs/live.svg: pods that run, and what an hour costs, over time.
+//! docs/live/CASE.svg: pods that run, and what an hour costs, over time.
 //!
-//! Invariant: every run is drawn, one line each, from its own timeline; axes begin at zero, and
+//! Invariant: every run of the case is drawn, one line each, from its own timeline; axes begin at zero, and
 //! both contenders share them.
 
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use crate::bench::chart::{OURS, PEER};
 use crate::bench::live::args::Contender;
 use crate::bench::live::figures::Played;
 use crate::bench::live::recorder::seen::{Capacity, Mark, PodState, What};
-use crate::bench::live::results::{Results, Run};
+use crate::bench::live::results::Run;
 use crate::bench::numbers::{count, float};
 
 const WIDTH: f64 = 860.0;
@@ -39,10 +39,10 @@ struct Line {
     usd: Vec<Point>,
 }
 
-/// The chart.
+/// The chart of a case's runs.
 #[must_use]
-pub fn svg(results: &Results) -> String {
-    let bands = bands(results);
+pub fn svg(runs: &[&Run]) -> String {
+    let bands = bands(runs);
     let height = TOP + BAND * float(count(bands.len()));
     let drawn: String = (0_u64..).zip(&bands).map(|(number, it)| band(number, it)).collect();
     format!(
@@ -65,9 +65,9 @@ fn legend(x: f64, colour: &str, name: &str) -> String {
 }
 
 /// One for each phase, in the order in which they were measured.
-fn bands(results: &Results) -> Vec<Band> {
+fn bands(runs: &[&Run]) -> Vec<Band> {
     let mut found: Vec<Band> = Vec::new();
-    for run in &results.runs {
+    for run in runs {
         for played in &run.phases {
             let title = format!("{}: {}", run.case.text(), played.span.name);
             let line = line(run, played);

@@ -32,10 +32,12 @@ fn list(name: &str, told: &Told) -> String {
 
 #[cfg(test)]
 mod tests {
+    use crate::bench::live::results::Origin;
+
     use super::*;
 
     fn run(contender: Contender, told: Vec<Told>) -> Run {
-        Run { told, ..Run::begun((CaseName::Blocked, 1, contender), "c") }
+        Run { told, ..Run::begun((CaseName::Blocked, 1, contender), &Origin::default()) }
     }
 
     #[test]
@@ -47,7 +49,7 @@ mod tests {
             run(Contender::Longshore, of(lines)),
             run(Contender::Karpenter, of(Vec::new())),
         ];
-        let results = Results { machine: String::new(), runs };
+        let results = Results { runs };
         let [ours, peers] = &lists(CaseName::Blocked, &results)[..] else { panic!("two lists") };
         assert!(ours.ends_with(":\n\n- 3: NodeClaim, condition Drained False: 1 pod"), "{ours}");
         assert!(peers.starts_with("What Karpenter told in `held`") && peers.ends_with("nothing."));

@@ -6,63 +6,54 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use serde::{Deserialize, Serialize};
 
 use super::Run;
 
 const RUN: &str = "run.json";
 const TIMELINE: &str = "timeline.json";
 
-/// A run, and where it was measured.
-#[derive(Deserialize, Serialize)]
-pub struct Kept {
-    /// The machine.
-    pub machine: String,
-    /// What was measured.
-    pub run: Run,
-}
-
 /// Keeps a run that has ended. Its figures are written last: without them it is none.
 ///
 /// # Errors
 /// When the folder cannot be written.
-pub fn keep(dir: &Path, kept: &Kept) -> Result<()> {
+pub fn keep(dir: &Path, run: &Run) -> Result<()> {
     std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
-    std::fs::write(dir.join(TIMELINE), serde_json::to_vec(&kept.run.marks)?)?;
-    std::fs::write(dir.join(RUN), serde_json::to_vec_pretty(kept)?)?;
+    std::fs::write(dir.join(TIMELINE), serde_json::to_vec(&run.marks)?)?;
+    std::fs::write(dir.join(RUN), serde_json::to_vec_pretty(run)?)?;
     Ok(())
 }
 
 /// All runs in the folders of a folder, in order of cases, whoever was measured and how often.
 #[must_use]
-pub fn all(keep: &Path) -> Vec<Kept> {
+pub fn all(keep: &Path) -> Vec<Run> {
     let dirs = std::fs::read_dir(keep).into_iter().flatten().flatten();
-    let mut found: Vec<Kept> = dirs.filter_map(|dir| find(&dir.path())).collect();
-    found.sort_by_key(|kept| kept.run.turn());
+    let mut found: Vec<Run> = dirs.filter_map(|dir| find(&dir.path())).collect();
+    found.sort_by_key(Run::turn);
     found
 }
 
 /// The run in a folder, unless it failed or was cut short.
-fn find(dir: &Path) -> Option<Kept> {
+fn find(dir: &Path) -> Option<Run> {
     let read = |name: &str| std::fs::read(dir.join(name)).ok();
-    let kept: Kept = serde_json::from_slice(&read(RUN)?).ok()?;
+    let run: Run = serde_json::from_slice(&read(RUN)?).ok()?;
     let marks = serde_json::from_slice(&read(TIMELINE)?).ok()?;
-    let whole = kept.run.error.is_none();
-    whole.then_some(Kept { run: Run { marks, ..kept.run }, ..kept })
+    let whole = run.error.is_none();
+    whole.then_some(Run { marks, ..run })
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::super::args::{CaseName, Contender};
     use super::super::super::recorder::seen::{Mark, PodState, What};
+    use super::super::super::results::Origin;
     use super::*;
 
-    fn kept(error: Option<&str>) -> Kept {
+    fn kept(error: Option<&str>) -> Run {
         let what = What::Pod { name: "a".to_owned(), is: PodState::Waiting };
-        let begun = Run::begun((CaseName::One, 1, Contender::Longshore), "c");
+        let origin = Origin { commit: "c".to_owned(), machine: "m".to_owned() };
+        let begun = Run::begun((CaseName::One, 1, Contender::Longshore), &origin);
         let marks = vec![Mark { at_ms: 7, what }];
-        let run = Run { error: error.map(str::to_owned), marks, ..begun };
-        Kept { machine: "m".to_owned(), run }
+        Run { error: error.map(str::to_owned), marks, ..begun }
     }
 
     #[test]
@@ -72,9 +63,9 @@ mod tests {
         assert!(find(&dir).is_none(), "none is there");
         keep(&dir, &kept(None)).unwrap();
         let found = find(&dir).unwrap();
-        assert_eq!((found.machine.as_str(), found.run.commit.as_str()), ("m", "c"));
-        assert_eq!((found.run.case, found.run.number), (CaseName::One, 1));
-        assert_eq!(found.run.marks, kept(None).run.marks);
+        assert_eq!(found.origin, kept(None).origin);
+        assert_eq!((found.case, found.number), (CaseName::One, 1));
+        assert_eq!(found.marks, kept(None).marks);
         keep(&dir, &kept(Some("etcd ended"))).unwrap();
         assert!(find(&dir).is_none(), "it failed");
     }
@@ -84,11 +75,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         assert!(all(&dir.path().join("none")).is_empty());
         for (name, number) in [("b", 1), ("a", 2)] {
-            let one = kept(None);
-            let run = Run { number, ..one.run };
-            keep(&dir.path().join(name), &Kept { run, ..one }).unwrap();
+            keep(&dir.path().join(name), &Run { number, ..kept(None) }).unwrap();
         }
-        let numbers: Vec<u32> = all(dir.path()).iter().map(|kept| kept.run.number).collect();
+        let numbers: Vec<u32> = all(dir.path()).iter().map(|run| run.number).collect();
         assert_eq!(numbers, [1, 2]);
     }
 

@@ -4,6 +4,7 @@ use super::super::super::cases::Goal;
 use super::super::super::contender::Usage;
 use super::super::super::figures::{Played, figures};
 use super::super::super::recorder::seen::{ClaimState, Mark, NodeState, PodState, What};
+use super::super::super::results::Origin;
 use super::super::super::script::Span;
 use super::super::super::world::HOST;
 use super::timeline::{Event, Pods};
@@ -84,11 +85,7 @@ fn run(contender: Contender, slower: u64, has_goal: bool) -> Run {
         away: None,
     };
     let phases = vec![Played { contender, figures: figures(&marks, &span), span }];
-    Run { phases, marks, ..Run::begun((CaseName::Hundred, 1, contender), "c") }
-}
-
-fn results(runs: Vec<Run>) -> Results {
-    Results { machine: "m".to_owned(), runs }
+    Run { phases, marks, ..Run::begun((CaseName::Hundred, 1, contender), &Origin::default()) }
 }
 
 #[test]
@@ -129,20 +126,20 @@ fn what_does_not_settle_is_drawn_to_its_end() {
 #[test]
 fn the_middle_run_is_drawn_and_other_cases_are_not() {
     let all = [4, 1, 2].map(|slower| run(Contender::Karpenter, slower, true));
-    let all = results(all.into());
+    let all = all.each_ref();
     let drawn = middle(&all, Contender::Karpenter).unwrap();
     assert_eq!(drawn.phases[0].figures.goal_ms, Some(100 + 12_900 * 2));
     assert!(middle(&all, Contender::Longshore).is_none());
     let other = Run { case: CaseName::Drip, ..run(Contender::Karpenter, 1, true) };
-    assert_eq!(svg(&results(vec![other])), None);
+    assert_eq!(svg(&[&other]), None);
     let begun = Run { phases: Vec::new(), ..run(Contender::Karpenter, 1, true) };
-    assert_eq!(svg(&results(vec![begun])), None, "it came nowhere");
+    assert_eq!(svg(&[&begun]), None, "it came nowhere");
 }
 
 #[test]
 fn both_are_drawn_on_one_axis() {
     let both = [run(Contender::Karpenter, 2, true), run(Contender::Longshore, 1, true)];
-    let drawn = svg(&results(both.into())).unwrap();
+    let drawn = svg(&both.each_ref()).unwrap();
     let place = |text: &str| drawn.find(text).unwrap_or_else(|| panic!("no {text}"));
     assert!(place("<g id=\"longshore\">") < place("<g id=\"karpenter\">"), "ours is above");
     assert!(drawn.contains("all run after 12.9 s") && drawn.contains("all run after 25.8 s"));
