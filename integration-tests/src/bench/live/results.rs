@@ -15,6 +15,7 @@ pub type Turn = (CaseName, u32, Contender);
 
 /// What was measured, and on what.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default)]
 pub struct Origin {
     /// The commit, as it was before documents were written.
     pub commit: String,
