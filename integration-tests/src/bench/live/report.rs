@@ -26,12 +26,11 @@ pub use rows::brief;
 pub fn document(results: &Results) -> Result<String> {
     let head = format!(
         "# Live, side by side\n\nWritten by `make peer-live`; do not edit. {}. \
-         Karpenter is the published AWS controller, v{}; Longshore is `longshore up`, a {} build. \
+         Karpenter is the published AWS controller, v{}; Longshore is `longshore up`. \
          Runs of each contender in each case, by turns: {}, from `rollout` on one; figures are \
          medians.",
         origins(results),
         crate::bench::report::part_version("karpenter"),
-        if cfg!(debug_assertions) { "debug" } else { "release" },
         results.runs.iter().map(|run| run.number).max().unwrap_or_default(),
     );
     let burst = results.cases().contains(&burst::CASE).then(|| BURST.to_owned());
@@ -45,12 +44,15 @@ pub fn document(results: &Results) -> Result<String> {
 /// What was measured and where: one commit on one machine, or which cases of which on which.
 fn origins(results: &Results) -> String {
     let found = results.origins();
-    if let [(Origin { commit, machine }, _)] = &found[..] {
-        return format!("Machine: {machine}. Commit: {commit}");
+    let build = |origin: &Origin| if origin.release { "release" } else { "debug" };
+    if let [(origin, _)] = &found[..] {
+        let (Origin { commit, machine, .. }, build) = (origin, build(origin));
+        return format!("Machine: {machine}. Commit: {commit}, a {build} build");
     }
-    let of = |(Origin { commit, machine }, cases): &(&Origin, Vec<CaseName>)| {
+    let of = |(origin, cases): &(&Origin, Vec<CaseName>)| {
+        let (Origin { commit, machine, .. }, build) = (origin, build(origin));
         let cases: Vec<String> = cases.iter().map(|case| case.text()).collect();
-        format!("{} at {commit} on {machine}", cases.join(", "))
+        format!("{}: {commit}, a {build} build, on {machine}", cases.join(", "))
     };
     format!("Measured: {}", found.iter().map(of).collect::<Vec<_>>().join("; "))
 }

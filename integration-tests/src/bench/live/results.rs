@@ -9,6 +9,7 @@ use super::args::{CaseName, Contender};
 use super::figures::Played;
 use super::recorder::seen::Mark;
 use super::script::told::Told;
+use crate::bench::machine;
 
 /// Which run: its case, its number from 1, and who is measured.
 pub type Turn = (CaseName, u32, Contender);
@@ -21,6 +22,8 @@ pub struct Origin {
     pub commit: String,
     /// The machine.
     pub machine: String,
+    /// Whether it was built for release.
+    pub release: bool,
 }
 
 /// A run.
@@ -45,6 +48,15 @@ pub struct Run {
     /// Everything that happened.
     #[serde(skip)]
     pub marks: Vec<Mark>,
+}
+
+impl Origin {
+    /// What this program is built of and runs on.
+    #[must_use]
+    pub fn here() -> Self {
+        let release = !cfg!(debug_assertions);
+        Self { commit: machine::commit(), machine: machine::describe(), release }
+    }
 }
 
 impl Run {
@@ -119,7 +131,7 @@ mod tests {
     use super::*;
 
     fn origin(commit: &str, machine: &str) -> Origin {
-        Origin { commit: commit.to_owned(), machine: machine.to_owned() }
+        Origin { commit: commit.to_owned(), machine: machine.to_owned(), release: true }
     }
 
     fn run(case: CaseName, number: u32, origin: &Origin) -> Run {

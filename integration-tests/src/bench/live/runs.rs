@@ -18,7 +18,7 @@ use super::report::{self, burst, chart};
 use super::results::{Origin, Results, Run, Turn};
 use super::script::{Course, Span, play};
 use super::world::World;
-use crate::bench::{machine, tell};
+use crate::bench::tell;
 use crate::stage::hands;
 
 /// The document.
@@ -26,13 +26,13 @@ pub const DOCUMENT: &str = "README.md";
 /// The figures of all runs.
 const FIGURES: &str = "runs.json";
 
-/// Measures everything that is asked for, and writes it down after each run, beside what is known of
-/// other cases.
+/// Measures everything that is asked for, and writes it down after each run, beside what is known
+/// of other cases.
 ///
 /// # Errors
 /// When a document cannot be written.
 pub async fn all(args: &LiveArgs, names: &[CaseName]) -> Result<Results> {
-    let origin = Origin { commit: machine::commit(), machine: machine::describe() };
+    let origin = Origin::here();
     let mut results = known(args)?;
     for turn in turns(args, names) {
         let (name, number, contender) = turn;

@@ -1,7 +1,7 @@
 //! docs/live/CASE.svg: pods that run, and what an hour costs, over time.
 //!
-//! Invariant: every run of the case is drawn, one line each, from its own timeline; axes begin at zero, and
-//! both contenders share them.
+//! Invariant: every run of the case is drawn, one line each, from its own timeline; axes begin at
+//! zero, and both contenders share them.
 
 use std::fmt::Write as _;
 

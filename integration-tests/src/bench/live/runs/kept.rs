@@ -50,7 +50,7 @@ mod tests {
 
     fn kept(error: Option<&str>) -> Run {
         let what = What::Pod { name: "a".to_owned(), is: PodState::Waiting };
-        let origin = Origin { commit: "c".to_owned(), machine: "m".to_owned() };
+        let origin = Origin::here();
         let begun = Run::begun((CaseName::One, 1, Contender::Longshore), &origin);
         let marks = vec![Mark { at_ms: 7, what }];
         Run { error: error.map(str::to_owned), marks, ..begun }
