@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use super::client::KubeletClient;
 use super::devices;
 use super::dispatch::Served;
-use super::node::{bootstrap, object, readiness};
+use super::node::{begun, bootstrap, object, readiness};
 use super::refusals::Refusals;
 use super::{KubeletConfig, StaticNode};
 use crate::instance::{Instance, InstanceState};
@@ -39,7 +39,7 @@ pub async fn live(mut instance: watch::Receiver<Instance>, around: Surroundings)
         Ok(bootstrap) => {
             let object = object(&machine, &bootstrap, &around.config);
             let life = async {
-                join(&around, &object).await;
+                join(&around, object).await;
                 if around.config.lists_devices {
                     list_devices(&around, &node, &machine.instance_type).await;
                 }
@@ -72,7 +72,7 @@ pub async fn live(mut instance: watch::Receiver<Instance>, around: Surroundings)
 /// Keeps a node that is no instance, until the task is ended.
 pub async fn live_static(node: StaticNode, around: Surroundings) {
     let object = node.object(&around.config.kubelet_version);
-    join(&around, &object).await;
+    join(&around, object).await;
     serve(&around, &node.name, &node.ip).await;
 }
 
@@ -85,9 +85,9 @@ async fn reached(
 }
 
 /// Makes the node known.
-async fn join(around: &Surroundings, object: &serde_json::Value) {
+async fn join(around: &Surroundings, object: serde_json::Value) {
     sleep(around.config.register_delay).await;
-    around.client.register(object).await;
+    around.client.register(&begun(object, &around.client.now())).await;
 }
 
 /// Lists the devices of a node that is known, as the driver on it would.

@@ -186,6 +186,17 @@ pub fn bootstrap(instance: &Instance, config: &KubeletConfig) -> Result<Bootstra
     }
 }
 
+/// A Node object whose conditions begin now, as a kubelet has them: without times, they would have
+/// begun in the year one, and whoever repairs nodes would repair this one.
+pub fn begun(mut object: Value, now: &str) -> Value {
+    let conditions = object["status"]["conditions"].as_array_mut();
+    for condition in conditions.into_iter().flatten() {
+        condition["lastHeartbeatTime"] = now.into();
+        condition["lastTransitionTime"] = now.into();
+    }
+    object
+}
+
 /// The `Ready` condition, as a status to be merged.
 pub fn readiness(is_ready: bool, reason: &str, message: &str, now: &str) -> Value {
     json!({ "status": { "conditions": [{

@@ -44,6 +44,8 @@ async fn a_machine_joins_with_what_its_user_data_says_and_leaves_with_its_instan
     ] {
         assert_eq!(labels.get(key).map(String::as_str), Some(value), "{key}");
     }
+    let mut conditions = node.status.as_ref().unwrap().conditions.iter().flatten();
+    assert!(conditions.all(|condition| condition.last_transition_time.is_some()), "{node:?}");
     let allocatable = node.status.as_ref().unwrap().allocatable.as_ref().unwrap();
     assert_eq!(allocatable["cpu"].0, "1930m");
     assert_eq!(allocatable["memory"].0, (6_903_u64 << 20).to_string());
