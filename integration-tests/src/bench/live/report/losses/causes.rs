@@ -153,6 +153,14 @@ const CAUSES: &[Cause] = &[
                emergency.",
     },
     Cause {
+        cases: &[CaseName::Repair],
+        phases: &["repair"],
+        rows: &[],
+        text: "The condition says that it has been so for an hour, which Karpenter believes at once. Longshore has to \
+               have seen it for five minutes itself: the time is the word of a node that ails. Not tried: fewer \
+               minutes.",
+    },
+    Cause {
         cases: UPKEEP,
         phases: &[],
         rows: &["calls of CreateFleet until all run"],
