@@ -15,8 +15,8 @@ use crate::wire::catalogue::capacity_type;
 use crate::wire::time_ms;
 
 /// How long an offering is avoided, in milliseconds: others are bought for its pods at once, and
-/// pods that fit no other lose two thirds of what the failure itself has taken.
-const AVOIDED_MS: i64 = 10 * 60 * 1000;
+/// what fits no other, or has to be replaced by it, does not wait for long.
+const AVOIDED_MS: i64 = 2 * 60 * 1000;
 
 /// A type, in a zone, bought in a way.
 pub type Sold = (InstanceTypeName, Zone, CapacityType);
@@ -49,7 +49,7 @@ impl Duds {
         let (instance_type, zone, capacity_type) = &sold;
         tracing::info!(
             pool = claim.pool, %instance_type, %zone, ?capacity_type,
-            "its node did not come up: others are bought for ten minutes"
+            "its node did not come up: others are bought for two minutes"
         );
         self.failed.insert(sold, now_ms);
     }
