@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use longshore_core::catalogue::{CapacityType, Catalogue};
-use longshore_core::ids::{InstanceTypeName, Zone};
+use longshore_core::ids::{InstanceTypeName, PoolName, Zone};
 use longshore_proto::types::v1;
 
 use crate::wire::catalogue::capacity_type;
@@ -20,6 +20,9 @@ const AVOIDED_MS: i64 = 2 * 60 * 1000;
 
 /// A type, in a zone, bought in a way.
 pub type Sold = (InstanceTypeName, Zone, CapacityType);
+
+/// What pools do not buy for a while.
+pub type Avoided = BTreeMap<PoolName, BTreeSet<Sold>>;
 
 /// What has become of the offerings of a pool.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@
 //! Invariant: what is kept always equals what would be worked out anew. Conditions are false
 //! exactly for an overlay without effect because another one contradicts it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use longshore_core::catalogue::Catalogue;
@@ -17,7 +17,7 @@ use longshore_proto::cluster::v1::directive::Action;
 use longshore_proto::cluster::v1::{Condition, SetConditions};
 use longshore_proto::types::v1::{ObjectKind, ObjectRef};
 
-use super::duds::{self, Sold};
+use super::duds::{self, Avoided};
 use super::state::ClusterState;
 use super::status::Written;
 
@@ -30,9 +30,6 @@ pub struct Kept {
     avoided: Avoided,
     overlaid: Overlaid,
 }
-
-/// What pools do not buy for a while.
-type Avoided = BTreeMap<PoolName, BTreeSet<Sold>>;
 
 impl Kept {
     /// What was worked out last.
@@ -123,6 +120,8 @@ pub fn written(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use longshore_core::capacity_group::CapacityGroup;
     use longshore_core::catalogue::{CapacityType, InstanceType, Offering};
     use longshore_core::overlay::PriceChange;

@@ -34,8 +34,8 @@ pub struct LiveArgs {
     /// Folder for the logs and the timeline of each run.
     #[arg(long, default_value = "target/live", value_name = "DIR")]
     pub keep: PathBuf,
-    /// Measure no run again that is in that folder already, of this commit on this machine, and did
-    /// not fail.
+    /// Measure no run again that is in one of these folders already, of this commit on this
+    /// machine, and did not fail.
     #[arg(long)]
     pub resume: bool,
     /// Measure nothing: write the documents anew from the runs in both folders.

@@ -138,14 +138,21 @@ mod tests {
         Run::begun((case, number, Contender::Longshore), origin)
     }
 
+    fn results<const N: usize>(runs: [(CaseName, u32, &Origin); N]) -> Results {
+        let mut results = Results::default();
+        runs.into_iter().for_each(|(case, number, origin)| results.put(run(case, number, origin)));
+        results
+    }
+
     #[test]
     fn runs_are_in_order_and_the_newest_of_two_counts() {
         let (old, new) = (origin("a", "m"), origin("b", "m"));
-        let mut results = Results::default();
-        results.put(run(CaseName::Drip, 1, &old));
-        results.put(run(CaseName::One, 2, &old));
-        results.put(run(CaseName::One, 1, &old));
-        results.put(run(CaseName::Drip, 1, &new));
+        let results = results([
+            (CaseName::Drip, 1, &old),
+            (CaseName::One, 2, &old),
+            (CaseName::One, 1, &old),
+            (CaseName::Drip, 1, &new),
+        ]);
         let order: Vec<_> = results.runs.iter().map(|run| (run.case, run.number)).collect();
         assert_eq!(order, [(CaseName::One, 1), (CaseName::One, 2), (CaseName::Drip, 1)]);
         let origins = [(&old, vec![CaseName::One]), (&new, vec![CaseName::Drip])];
@@ -155,11 +162,12 @@ mod tests {
     #[test]
     fn a_case_is_of_one_machine() {
         let (here, there) = (origin("a", "here"), origin("a", "there"));
-        let mut results = Results::default();
-        results.put(run(CaseName::One, 1, &here));
-        results.put(run(CaseName::Drip, 1, &here));
-        results.put(run(CaseName::Drip, 2, &here));
-        results.put(run(CaseName::Drip, 1, &there));
+        let results = results([
+            (CaseName::One, 1, &here),
+            (CaseName::Drip, 1, &here),
+            (CaseName::Drip, 2, &here),
+            (CaseName::Drip, 1, &there),
+        ]);
         let origins = [(&here, vec![CaseName::One]), (&there, vec![CaseName::Drip])];
         assert_eq!((results.runs.len(), results.origins()), (2, origins.into()));
     }

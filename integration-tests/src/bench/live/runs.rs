@@ -67,9 +67,11 @@ pub fn rewritten(args: &LiveArgs) -> Result<Results> {
     Ok(results)
 }
 
-/// What is written down, and in its place what is kept with its timelines.
+/// What is written down, and in its place what is kept with its timelines; what failed is not
+/// known.
 fn known(args: &LiveArgs) -> Result<Results> {
     let mut results = written(args)?;
+    results.runs.retain(|run| run.error.is_none());
     kept::all(&args.keep).into_iter().for_each(|run| results.put(run));
     Ok(results)
 }
@@ -156,4 +158,35 @@ fn write(results: &Results, args: &LiveArgs) -> Result<()> {
     }
     std::fs::write(file(FIGURES), serde_json::to_string(results)? + "\n")?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::args::Contender;
+    use super::*;
+
+    #[test]
+    fn what_failed_is_measured_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let args = LiveArgs {
+            cases: Vec::new(),
+            contenders: vec![Contender::Longshore],
+            runs: 2,
+            out: dir.path().to_owned(),
+            keep: dir.path().join("keep"),
+            resume: true,
+            rewrite: false,
+        };
+        assert!(known(&args).unwrap().runs.is_empty(), "nothing is written down");
+        let run =
+            |number| Run::begun((CaseName::One, number, Contender::Longshore), &Origin::here());
+        let failed = Run { error: Some("etcd ended".to_owned()), ..run(2) };
+        let results = Results { runs: vec![run(1), failed] };
+        std::fs::write(dir.path().join(FIGURES), serde_json::to_vec(&results).unwrap()).unwrap();
+        let numbers =
+            |results: Results| results.runs.iter().map(|run| run.number).collect::<Vec<_>>();
+        assert_eq!(numbers(known(&args).unwrap()), [1]);
+        kept::keep(&args.keep.join("one-longshore-2"), &run(2)).unwrap();
+        assert_eq!(numbers(known(&args).unwrap()), [1, 2]);
+    }
 }

@@ -2,9 +2,8 @@
 //!
 //! Invariant: a pool that cannot be read is left out of planning and said once for each reason.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use longshore_core::vocabulary::ids::PoolName;
 use longshore_core::vocabulary::pool::NodePool;
 use longshore_core::world::view::{Change, ObjectRef};
 use longshore_proto::cluster::v1::Condition;
@@ -14,7 +13,7 @@ use longshore_proto::types::v1::object::Kind;
 
 use super::ClusterState;
 use crate::region::RegionState;
-use crate::session::duds::Sold;
+use crate::session::duds::Avoided;
 use crate::session::health::Edition;
 use crate::session::supply;
 use crate::wire::{self, WireError};
@@ -50,7 +49,7 @@ impl ClusterState {
 
     /// What pools do not buy for a while, since nodes of it did not come up.
     #[must_use]
-    pub fn avoided(&self) -> BTreeMap<PoolName, BTreeSet<Sold>> {
+    pub fn avoided(&self) -> Avoided {
         let of =
             |name: &String| (name.as_str().into(), self.health.avoided(name, self.edition(name)));
         self.pools.keys().map(of).filter(|(_, avoided)| !avoided.is_empty()).collect()
@@ -128,12 +127,15 @@ impl ClusterState {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use longshore_proto::capacity::v1::region_change;
     use longshore_proto::capacity::v1::{NodeClassResolution, RegionChange};
     use longshore_proto::cluster::v1::SetNodeClassStatus;
     use longshore_proto::types::v1::{NodeClaim, Object, ObjectChange, object_change};
 
     use super::*;
+    use crate::session::duds::Sold;
 
     fn upsert(kind: Kind) -> ObjectChange {
         let object = Object { kind: Some(kind) };
