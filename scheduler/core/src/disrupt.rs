@@ -123,12 +123,16 @@ struct Disruptor<'c, 'g, 'm, 'a> {
 }
 
 impl<'a> Disruptor<'_, '_, '_, 'a> {
-    /// Replaces nodes that must go, whatever it costs, one at a time. Pods go to others of these
-    /// only where they must: they would be moved again.
+    /// Replaces nodes that must go, whatever it costs, one at a time and the oldest first, so that
+    /// no pool waits for ever for what budgets of pods leave to the others. Pods go to others of
+    /// these only where they must: they would be moved again.
     fn replace(&mut self, candidates: &[Candidate<'a>], reason: DisruptionReason) {
         let due = candidates.iter().filter(|candidate| candidate.must_go.is_some());
         let due: Vec<usize> = due.map(|candidate| candidate.existing).collect();
-        for candidate in candidates.iter().filter(|candidate| candidate.must_go == Some(reason)) {
+        let must_go = candidates.iter().filter(|candidate| candidate.must_go == Some(reason));
+        let mut must_go: Vec<_> = must_go.collect();
+        must_go.sort_by_key(|candidate| candidate.claim.created_ms);
+        for candidate in must_go {
             if !self.may_go(candidate, reason) {
                 continue;
             }

@@ -261,7 +261,9 @@ impl Scenario {
                 "drop-label" => dropped.push(topology_key(value)),
                 "alloc" => allocatable.push(value),
                 "initialized" => claim.initialized_ms = (value != "no").then(|| millis(value)),
-                "created" => node.created_ms = millis(value),
+                "created" => {
+                    (node.created_ms, claim.created_ms) = (millis(value), millis(value));
+                }
                 "last-pod" => claim.last_pod_event_ms = Some(millis(value)),
                 "expire" => claim.expire_after_ms = Some(millis(value)),
                 "grace" => claim.termination_grace_ms = Some(millis(value)),
