@@ -19,6 +19,7 @@ mod rebinding;
 mod relocate;
 mod replicas;
 mod scales;
+mod turns;
 
 use std::collections::BTreeMap;
 

@@ -10,6 +10,7 @@ use crate::disrupt::candidate::Candidate;
 use crate::disrupt::rebinding::Rebinding;
 use crate::disrupt::relocate::{Moved, Relocation, wanted};
 use crate::disrupt::scales::{self, Exchange, Scales, Stakes};
+use crate::disrupt::turns::Turns;
 use crate::disrupt::{Context, Disruptor};
 use crate::pack::problem::vector::{self, float};
 use crate::place::Placed;
@@ -18,7 +19,7 @@ use crate::vocabulary::ids::PoolName;
 use crate::vocabulary::labels::CAPACITY_TYPE;
 use crate::vocabulary::pool::DisruptionReason;
 
-/// Most nodes for which a move onto existing nodes is tried in one plan.
+/// Most nodes for which a move onto existing nodes is tried in one plan, others by [`Turns`].
 const DELETE_TRIALS_MAX: usize = 1_000;
 /// Most single nodes for which a replacement is tried in one plan.
 const REPLACE_TRIALS_MAX: usize = 50;
@@ -41,7 +42,8 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
             candidates.iter().filter(|c| c.may_consolidate()).collect();
         order.sort_by(|a, b| self.yield_of(b).total_cmp(&self.yield_of(a)));
         let mut rebinding = Rebinding::new(&self.context);
-        self.delete(&order, &mut rebinding);
+        let mut turns = Turns::at(self.context.model.input.now_ms);
+        self.delete(&turns.some(&order, DELETE_TRIALS_MAX), &mut rebinding);
         order.retain(|candidate| candidate.may_be_replaced());
         let pools: BTreeSet<&PoolName> =
             order.iter().map(|candidate| &candidate.pool.name).collect();
@@ -49,8 +51,12 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
             let of_pool: Vec<&Candidate<'a>> =
                 order.iter().copied().filter(|c| c.pool.name == *pool).collect();
             self.replace_together(&of_pool, &mut rebinding);
+            let others = turns.others(&of_pool, TOGETHER_MAX, TOGETHER_MAX);
+            self.replace_together(&others, &mut rebinding);
         }
-        self.replace_singly(&order, &mut rebinding);
+        order.retain(|candidate| self.may_be_tried(candidate));
+        self.replace_singly(&turns.some(&order, REPLACE_TRIALS_MAX), &mut rebinding);
+        self.plan.wake_ms = self.plan.wake_ms.into_iter().chain(turns.ends_ms()).min();
     }
 
     /// Cost an hour for each unit of disturbance.
@@ -109,7 +115,7 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
 
     fn delete(&mut self, order: &[&Candidate<'a>], rebinding: &mut Rebinding<'g, 'm, 'a>) {
         let mut trials = 0;
-        for candidate in order.iter().take(DELETE_TRIALS_MAX) {
+        for candidate in order {
             let may_go = self.may_go(candidate, DisruptionReason::Underutilized);
             if !may_go || !self.pays_to_empty(candidate) {
                 continue;
@@ -175,18 +181,16 @@ impl<'g, 'm, 'a> Disruptor<'_, 'g, 'm, 'a> {
     }
 
     fn replace_singly(&mut self, order: &[&Candidate<'a>], rebinding: &mut Rebinding<'g, 'm, 'a>) {
-        let mut trials = 0;
         for candidate in order {
-            if trials == REPLACE_TRIALS_MAX {
-                return;
-            }
-            if self.cost(candidate).is_some()
-                && self.may_go(candidate, DisruptionReason::Underutilized)
-            {
-                trials += 1;
+            if self.may_be_tried(candidate) {
                 self.replace_if_cheaper(vec![candidate], rebinding);
             }
         }
+    }
+
+    /// True when a node may go and it is known what that saves.
+    fn may_be_tried(&self, candidate: &Candidate<'a>) -> bool {
+        self.cost(candidate).is_some() && self.may_go(candidate, DisruptionReason::Underutilized)
     }
 
     /// The first `most` nodes that may go together.

@@ -69,3 +69,34 @@ fn what_moves_to_save_money_is_checked_against_what_may_within_the_hour() {
     assert_eq!(found.iter().map(|it| it.rule).collect::<Vec<_>>(), [Rule::NodeBudget]);
     assert!(plan(&input(1)).disruptions.is_empty());
 }
+
+#[test]
+fn of_more_nodes_than_one_plan_tries_each_has_its_turn() {
+    let input = |now: &str| {
+        let mut text = format!(
+            "
+            now {now}
+            type m.large cpu 4 mem 16Gi pods 20 od 0.40
+            type m.small cpu 2 mem 8Gi pods 20 od 0.10
+            type m.tiny cpu 1 mem 4Gi pods 20 od 0.02
+            pool default after 0s budget 1
+            shape large cpu 3800m mem 12Gi
+            shape tiny cpu 500m mem 1Gi
+            "
+        );
+        let mut node = |name: &str, kind: &str, pod: &str| {
+            text += &format!("pods {pod} 1 on {name}\nnode {name} type {kind} pool default\n");
+        };
+        (10..70).for_each(|number| node(&format!("n{number}"), "m.large", "large"));
+        node("small", "m.small", "tiny");
+        let scenario = scenario::read(&text);
+        scenario.input(0..scenario.changes.len())
+    };
+    let before = plan(&input("7260s"));
+    assert!(before.disruptions.is_empty(), "it saves less than any other");
+    assert_eq!(before.wake_ms, Some(7_290_000), "others are tried then");
+    let after = plan(&input("7290s"));
+    let gone = after.disruptions.iter().flat_map(|it| &it.nodes);
+    let gone: Vec<&str> = gone.map(|node| node.as_str()).collect();
+    assert_eq!(gone, ["small"]);
+}
