@@ -33,7 +33,7 @@ pub fn live(args: &LiveArgs) -> Result<()> {
     let all = CaseName::value_variants().to_vec();
     let names = if args.cases.is_empty() { all } else { args.cases.clone() };
     let results = if args.rewrite { runs::rewritten(args)? } else { measured(args, &names)? };
-    say(&report::tables(&results)?)?;
+    say(&report::tables(&results, report::Pictures::None)?)?;
     let failed = results.runs.iter().filter(|run| run.error.is_some()).count();
     tell(&format!("written: {}", args.out.join(runs::DOCUMENT).display()));
     let (runs, keep) = (results.runs.len(), args.keep.display());

@@ -36,8 +36,8 @@ pub fn document(results: &Results) -> Result<String> {
     let burst = results.cases().contains(&burst::CASE).then(|| BURST.to_owned());
     let phases = phases(results)?;
     let (glance, lost) = (at_a_glance(&phases), losses::section(&phases));
-    let parts =
-        [Some(head), Some(glance), burst, Some(lost), Some(tables(results)?), Some(HOW.to_owned())];
+    let cases = tables(results, Pictures::Linked)?;
+    let parts = [Some(head), Some(glance), burst, Some(lost), Some(cases), Some(HOW.to_owned())];
     Ok(parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n") + "\n")
 }
 
@@ -78,17 +78,28 @@ fn at_a_glance(phases: &[Phase<'_>]) -> String {
     )
 }
 
+/// Whether tables name the charts beside them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pictures {
+    /// In a document, where they are seen.
+    Linked,
+    /// In a terminal.
+    None,
+}
+
 /// The tables of all cases.
 ///
 /// # Errors
 /// When a case cannot be read.
-pub fn tables(results: &Results) -> Result<String> {
+pub fn tables(results: &Results, pictures: Pictures) -> Result<String> {
     let (phases, mut parts) = (phases(results)?, Vec::new());
     for phases in phases.chunk_by(|one, next| one.case.name == next.case.name) {
         let Some(Phase { case, .. }) = phases.first() else { continue };
         let name = case.name.text();
         parts.push(format!("## {name}\n\n{}.", capital(case.about)));
-        parts.push(format!("![Pods and prices over time]({name}.svg)"));
+        let picture = (pictures == Pictures::Linked)
+            .then(|| format!("![Pods and prices over time]({name}.svg)"));
+        parts.extend(picture);
         parts.extend(phases.iter().map(table));
         parts.extend(told::lists(case.name, results));
         parts.extend(failures(case.name, results));
