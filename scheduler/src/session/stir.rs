@@ -76,7 +76,10 @@ fn of_node(node: &Node, before: Option<&Node>) -> Stir {
 
 fn of_claim(claim: &NodeClaim, before: Option<&NodeClaim>) -> Stir {
     let leaves = before.is_some_and(NodeClaim::is_leaving);
-    if claim.is_leaving() == leaves { Stir::Echo } else { Stir::Demand }
+    // One that is drained lets the next of its pool go.
+    let drained = before.is_some_and(|before| before.drained);
+    let is_echo = claim.is_leaving() == leaves && claim.drained == drained;
+    if is_echo { Stir::Echo } else { Stir::Demand }
 }
 
 #[cfg(test)]
@@ -142,10 +145,14 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_that_goes_leaves_pods_without_a_place() {
+    fn a_claim_that_goes_leaves_pods_without_a_place_and_then_lets_the_next_go() {
         let mut view = ClusterView::new();
         let claim = |deleting| NodeClaim { name: "c".into(), deleting, ..NodeClaim::default() };
         assert_eq!(stir(&mut view, Change::Claim(claim(false))), Stir::Echo);
         assert_eq!(stir(&mut view, Change::Claim(claim(true))), Stir::Demand);
+        let drained = NodeClaim { drained: true, ..claim(true) };
+        assert_eq!(stir(&mut view, Change::Claim(drained.clone())), Stir::Demand);
+        let ending = NodeClaim { last_pod_event_ms: Some(1), ..drained };
+        assert_eq!(stir(&mut view, Change::Claim(ending)), Stir::Echo);
     }
 }

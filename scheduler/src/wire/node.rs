@@ -64,6 +64,7 @@ fn read_claim(wire: &v1::NodeClaim) -> Result<NodeClaim, WireError> {
         initialized_ms: wire.initialize_time.as_ref().map(time_ms),
         last_pod_event_ms: wire.last_pod_event_time.as_ref().map(time_ms),
         deleting: wire.deleting,
+        drained: wire.drained,
         replaced_by: wire.replaced_by.iter().map(|name| name.as_str().into()).collect(),
         replacement: wire.replacement,
         disrupted: optional(&wire.disruption_reason).map(|reason| disruption_reason(&reason)),

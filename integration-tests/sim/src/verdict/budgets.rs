@@ -2,8 +2,8 @@
 //!
 //! Invariant: a budget's share is of the most nodes that the pool has had of late, since a plan is
 //! carried out minutes after it was made; what users and EC2 end themselves is nobody's choice. A
-//! claim whose node is gone has left nothing that goes, though its instance may take minutes more
-//! to end.
+//! claim whose node is drained or gone has left nothing that goes, though its instance may take
+//! minutes more to end.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -37,7 +37,7 @@ impl Judge {
             if pool_of(other) == pool {
                 all += 1;
                 let leaves = !other["metadata"]["deletionTimestamp"].is_null();
-                if leaves && BY_CHOICE.contains(&reason_of(other).as_str()) {
+                if leaves && !is_drained(other) && BY_CHOICE.contains(&reason_of(other).as_str()) {
                     leaving.insert(other["status"]["nodeName"].to_string());
                 }
             }
@@ -98,6 +98,16 @@ impl Judge {
             self.violate("the breaker did not hold", text);
         }
     }
+}
+
+/// True when no pod is left on a claim's node, and it is decided what becomes of its volumes.
+fn is_drained(claim: &Value) -> bool {
+    let conditions = claim["status"]["conditions"].as_array().into_iter().flatten();
+    let said = |kind: &str, is: fn(&str) -> bool| {
+        let found = conditions.clone().find(|one| one["type"] == kind);
+        found.and_then(|one| one["status"].as_str()).is_some_and(is)
+    };
+    said("Drained", |status| status == "True") && said("VolumesDetached", |s| s != "Unknown")
 }
 
 /// The share of a pool that may go at once: its only budget's.

@@ -170,7 +170,8 @@ fn node_budgets(
     findings: &mut Findings,
 ) {
     let mut totals: BTreeMap<&PoolName, (i64, i64)> = BTreeMap::new();
-    for (name, claim) in claims.iter().filter(|(_, claim)| claim.initialized_ms.is_some()) {
+    let counts = |claim: &NodeClaim| claim.initialized_ms.is_some() && !claim.drained;
+    for (name, claim) in claims.iter().filter(|(_, claim)| counts(claim)) {
         let Some(node) = input.world.nodes.get(name) else { continue };
         let interrupted = input.interrupted_instances.iter().any(|i| node.provider_id.ends_with(i));
         let disturbed = claim.is_leaving() || node.deleting || !node.ready || interrupted;

@@ -1,6 +1,7 @@
 //! How many nodes and pods may still be disturbed: NodePool budgets and disruption budgets.
 //!
-//! Invariant: nodes that are leaving or not ready use up their pool's budget. A disruption budget
+//! Invariant: nodes that are leaving or not ready use up their pool's budget until their pods have
+//! left: how long EC2 takes to end an instance holds up nobody. A disruption budget
 //! must allow an eviction for each node that holds covered pods, unless the node must go and its
 //! drain is bounded; what one node takes is not given twice.
 
@@ -42,7 +43,7 @@ impl<'a> Allowance<'a> {
         let mut nodes: BTreeMap<PoolName, Count> = BTreeMap::new();
         for existing in &model.existing_nodes {
             let (Some(node), Some(claim)) = (existing.node, &existing.claim) else { continue };
-            if claim.initialized_ms.is_some() {
+            if claim.initialized_ms.is_some() && !claim.drained {
                 let count = nodes.entry(claim.pool.clone()).or_default();
                 count.total += 1;
                 count.disturbed += i64::from(existing.leaving || !node.ready);

@@ -53,6 +53,9 @@ pub struct NodeClaim {
     pub last_pod_event_ms: Option<i64>,
     /// True once deletion has begun.
     pub deleting: bool,
+    /// True when its pods have left and nothing but the end of its instance is waited for: it
+    /// counts no more as a node of its pool for the pool's budgets.
+    pub drained: bool,
     /// Claims that replace this one; it is deleted when all of them are initialised.
     pub replaced_by: Vec<ClaimName>,
     /// True when it was made in place of others, so that its pods have been moved once.

@@ -94,6 +94,7 @@ pub fn node_state(node: &mut Node, claim: &mut NodeClaim, state: &str) {
     match state {
         "cordoned" => node.cordoned = true,
         "deleting" => claim.deleting = true,
+        "drained" => (claim.deleting, claim.drained) = (true, true),
         "hold" => node.do_not_disrupt = true,
         "not-ready" => node.ready = false,
         "drifted" => claim.drifted = true,

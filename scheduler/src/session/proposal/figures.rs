@@ -93,7 +93,7 @@ fn counts(input: &PlanInput) -> BTreeMap<PoolName, Count> {
     let mut counts: BTreeMap<_, Count> = BTreeMap::new();
     for (name, claim) in input.world.claims_by_node() {
         let Some(node) = input.world.nodes.get(&name) else { continue };
-        if claim.initialized_ms.is_some() {
+        if claim.initialized_ms.is_some() && !claim.drained {
             let count = counts.entry(claim.pool.clone()).or_default();
             count.total += 1;
             count.disturbed += i64::from(is_disturbed(input, &claim, node));
