@@ -142,12 +142,13 @@ fn budget() -> Value {
 }
 
 /// Waits until no node has the image any more. Meanwhile, no more nodes than the pool's budget
-/// allows are on their way out, and no more pods are missing than theirs.
+/// allows are on their way out with what runs there, and no more pods are missing than theirs.
 async fn rolled_out(scene: &Scene, image: &str) -> Result<()> {
     let client = scene.world.client.clone();
     let done = poll::until("no node has the old image", 2 * LIMIT, || async {
         let claims = eyes::claims(&client).await?;
-        let going = claims.iter().filter(|claim| is_going(claim)).count();
+        let leaving = |claim: &&DynamicObject| is_going(claim) && !is_drained(claim);
+        let going = claims.iter().filter(leaving).count();
         let running = eyes::look(&client, "default", "app=web").await?.running;
         if going > AT_ONCE || running + 1 < NODES {
             return Ok(Err(anyhow::anyhow!("{going} nodes go at once, {running} pods run")));
@@ -163,6 +164,16 @@ async fn rolled_out(scene: &Scene, image: &str) -> Result<()> {
 fn is_going(claim: &DynamicObject) -> bool {
     claim.annotations().contains_key("longshore.dev/disruption-reason")
         || claim.metadata.deletion_timestamp.is_some()
+}
+
+/// True once the pods of a claim that is to go have left, and nothing but the end of its instance
+/// is waited for.
+fn is_drained(claim: &DynamicObject) -> bool {
+    let conditions = claim.data.pointer("/status/conditions").and_then(Value::as_array);
+    let all: Vec<&Value> = conditions.into_iter().flatten().collect();
+    let said = |kind: &str| all.iter().find(|it| it["type"] == kind).map(|it| &it["status"]);
+    said("Drained").is_some_and(|status| status == "True")
+        && said("VolumesDetached").is_some_and(|status| status != "Unknown")
 }
 
 /// Nodes by the image that they booted.
