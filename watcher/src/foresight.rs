@@ -1,4 +1,5 @@
-//! Reads the owners of pods that kube-scheduler fails, for how many more of these are to come.
+//! Reads the owners of pods that kube-scheduler fails, for how many more of these are to come, and
+//! how many others go for them.
 //!
 //! Invariant: an owner is read once for a burst, a few at a time, and none is watched; what cannot
 //! be read is not asked for again because of that, and nothing is expected of it. Nothing is
@@ -11,7 +12,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::ResourceQuota;
 use kube::api::ListParams;
@@ -20,7 +21,7 @@ use serde::de::DeserializeOwned;
 
 use crate::index::{Index, Store};
 use crate::patch;
-use crate::project::owner::{Creates, Owner, OwnerKind};
+use crate::project::owner::{self, Creates, Owner, OwnerKind};
 
 /// Owners that are read at the same time.
 const READS_MAX: usize = 4;
@@ -35,7 +36,8 @@ pub async fn run(client: &Client, store: &Store) {
         changes.mark_unchanged();
         while reading.len() < READS_MAX && store.read(Index::has_unread_owners) {
             let Some(owner) = store.update(Index::take_unread_owner) else { break };
-            reading.push(read(client, owner));
+            let replaces = store.read(|index| index.is_rollout(&owner));
+            reading.push(read(client, owner, replaces));
         }
         let wait = store.read(Index::expects_until_ms).map(|at_ms| at_ms - store.now().steady_ms);
         if wait.is_some_and(|wait_ms| wait_ms <= 0) {
@@ -51,8 +53,11 @@ pub async fn run(client: &Client, store: &Store) {
         tokio::select! {
             // At most so many are read as there are, and changes are looked at all at once.
             biased;
-            Some((owner, wanted)) = reading.next() => {
-                store.write(|index| index.owner_read(&owner, wanted));
+            Some((owner, Told { wanted, staying })) = reading.next() => {
+                store.write(|index| {
+                    staying.into_iter().for_each(|stay| index.deployment_read(&owner, stay));
+                    index.owner_read(&owner, wanted);
+                });
             }
             changed = changes.changed() => {
                 // The sender lives in the store, so this cannot fail.
@@ -63,21 +68,38 @@ pub async fn run(client: &Client, store: &Store) {
     }
 }
 
-/// How many unfinished pods an owner wants; none when nothing is to be expected of it.
-async fn read(client: &Client, owner: Arc<Owner>) -> (Arc<Owner>, Option<usize>) {
-    let asked = async { futures::try_join!(wanted(client, &owner), is_free(client, &owner)) };
-    let wanted = match tokio::time::timeout(PATIENCE, asked).await {
-        Ok(Ok((wanted, free))) => wanted.filter(|_| free),
+/// What the API server tells of an owner.
+#[derive(Default)]
+struct Told {
+    /// How many unfinished pods it wants; none when nothing is to be expected of it.
+    wanted: Option<usize>,
+    /// How many of those that its pods replace stay for now; none when it replaces none.
+    staying: Option<usize>,
+}
+
+async fn read(client: &Client, owner: Arc<Owner>, replaces: bool) -> (Arc<Owner>, Told) {
+    let asked = async {
+        let staying = staying(client, &owner, replaces);
+        futures::try_join!(wanted(client, &owner), is_free(client, &owner), staying)
+    };
+    let told = match tokio::time::timeout(PATIENCE, asked).await {
+        Ok(Ok((wanted, free, staying))) => Told { wanted: wanted.filter(|_| free), staying },
         Ok(Err(error)) => {
             tracing::debug!(?owner, %error, "its pods are not foreseen");
-            None
+            Told::default()
         }
         Err(_) => {
             tracing::debug!(?owner, "its pods are not foreseen: the API server is slow");
-            None
+            Told::default()
         }
     };
-    (owner, wanted)
+    (owner, told)
+}
+
+async fn staying(client: &Client, owner: &Owner, replaces: bool) -> kube::Result<Option<usize>> {
+    let Some(name) = owner.deployment.as_ref().filter(|_| replaces) else { return Ok(None) };
+    let api: Api<Deployment> = Api::namespaced(client.clone(), &owner.namespace);
+    Ok(api.get_opt(name).await?.as_ref().and_then(owner::staying))
 }
 
 async fn wanted(client: &Client, owner: &Owner) -> kube::Result<Option<usize>> {

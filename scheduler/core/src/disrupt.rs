@@ -61,6 +61,13 @@ fn given_up_ms(existing: &ExistingNode<'_>) -> impl Iterator<Item = i64> {
     opened.into_iter().chain(late)
 }
 
+/// When pods wait no longer for the room of those that are about to end.
+fn awaited_ms(context: &Context<'_, '_, '_>) -> Option<i64> {
+    let nodes = context.model.existing_nodes.iter().zip(&context.state.added);
+    let used = nodes.filter(|(_, added)| !added.is_empty());
+    used.filter_map(|(existing, _)| existing.frees_until_ms).min()
+}
+
 /// Adds disruptions, their replacements and the time to wake to a plan whose pods are placed.
 pub(crate) fn decide(context: Context<'_, '_, '_>, plan: &mut Plan) {
     let model = context.model;
@@ -69,7 +76,9 @@ pub(crate) fn decide(context: Context<'_, '_, '_>, plan: &mut Plan) {
     let given_up = model.existing_nodes.iter().flat_map(given_up_ms);
     let given_up = given_up.filter(|at_ms| *at_ms > model.input.now_ms);
     let ripe = candidates.iter().filter_map(|candidate| candidate.wake_ms);
-    plan.wake_ms = ripe.chain(given_up).min();
+    let awaited = awaited_ms(&context);
+    plan.wake_ms = ripe.chain(given_up).chain(awaited).min();
+    context.state.await_no_ends(model);
     let allowance = Allowance::new(model);
     let kept = |existing: usize| !buffers::on_existing(model, context.state, existing).is_empty();
     let ending =

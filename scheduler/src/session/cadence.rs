@@ -194,12 +194,13 @@ impl Cadence {
         let wish = self.wish.take();
         (self.echo, self.wake, self.planned) = (None, None, Some(now));
         let every = CONSOLIDATE_EVERY.max(self.took * REST_FACTOR);
-        let rested = self.consolidated.is_none_or(|last| last + every <= now);
-        let consolidates = rested && !expects && self.gathers_until().is_none();
+        let tired_for = self.consolidated.map(|last| (last + every).saturating_duration_since(now));
+        let rest = tired_for.filter(|rest| !rest.is_zero());
+        let consolidates = rest.is_none() && !expects && self.gathers_until().is_none();
         if consolidates {
             self.consolidated = Some(now);
         } else {
-            self.wake_after(every);
+            self.wake_after(rest.unwrap_or(every));
         }
         (wish.map(|wish| wish.traceparents).unwrap_or_default(), consolidates)
     }
@@ -333,8 +334,8 @@ mod tests {
         advance(300 * MS).await;
         cadence.stir(Stir::Demand, "");
         assert!(!cadence.begin(false).1, "it has been looked at just now");
-        assert_eq!(due_ms(&cadence), Some(1_000));
-        advance(1_000 * MS).await;
+        assert_eq!(due_ms(&cadence), Some(700), "a second after it was looked at");
+        advance(700 * MS).await;
         assert!(cadence.begin(false).1);
         assert_eq!(due_ms(&cadence), None);
     }

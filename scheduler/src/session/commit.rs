@@ -69,7 +69,7 @@ impl Session {
             .map(|(at, wanted)| wanted.then(|| self.create_claim(at, &proposal, origin)).flatten())
             .collect();
         self.disrupt(&going, &launched, origin);
-        self.nominate(&plan, origin);
+        self.nominate(&proposal, origin);
         report(&proposal, &launched, held);
         self.count_plan(&proposal, &launched);
         self.planning.adopt(proposal, &launched, &self.state, now_ms);
@@ -242,9 +242,10 @@ impl Session {
     /// Existing nodes: only pods that kube-scheduler has given up on need to be told, and none
     /// while any place is as good as another and nodes open, since it tries all pods again for each
     /// of these.
-    fn nominate(&mut self, plan: &Plan, origin: Origin<'_>) {
+    fn nominate(&mut self, proposal: &Proposal, origin: Origin<'_>) {
+        let plan = &proposal.plan;
         // A node gets its nominations with its registration, not before: kube-scheduler would clear
-        // them while the node repels pods.
+        // them while the node repels pods, or has no room for them yet.
         let closed = self.state.starting_nodes();
         if plan.any_order && !closed.is_empty() {
             return;
@@ -253,7 +254,7 @@ impl Session {
         let mut by_node: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for placement in &plan.placements {
             let Target::Node(node) = &placement.target else { continue };
-            if closed.contains(node.as_str()) {
+            if closed.contains(node.as_str()) || proposal.awaited.contains(node) {
                 continue;
             }
             let pod = world.pods.get(&placement.pod);

@@ -1,17 +1,20 @@
-//! Pods that their owners are still creating: plans count on them before they exist.
+//! Pods that their owners are still creating: plans count on them before they exist. And those that
+//! their owners are about to delete: plans count on their room before they end.
 //!
-//! Invariant: they are in the input of a plan and nowhere else. What a plan says of them is taken
+//! Invariant: both are in the input of a plan and nowhere else. What a plan says of them is taken
 //! out before anybody sees it, but for the nodes that are bought for them and the places that the
 //! next plan keeps there; and no pod that is here goes without a place for one that is not.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use longshore_core::answer::{Placement, Plan, Target};
 use longshore_core::question::PlanInput;
-use longshore_core::vocabulary::ids::{ObjectKey, PodUid, ShapeId};
+use longshore_core::vocabulary::ids::{NodeName, ObjectKey, PodUid, ShapeId};
 use longshore_core::world::pod::Pod;
 use longshore_core::world::view::{Change, ClusterView, World};
+use longshore_proto::types::v1;
 
 use super::cadence::Stir;
 
@@ -26,6 +29,9 @@ const PREFIX: &str = "~coming/";
 /// How many pods are to come, by shape; never zero.
 pub type Coming = BTreeMap<ShapeId, u32>;
 
+/// How many pods are about to be deleted, by shape; never zero.
+pub type Going = BTreeMap<ShapeId, u32>;
+
 /// Places of pods that are to come, by shape.
 pub type Kept = BTreeMap<Target, BTreeMap<ShapeId, i64>>;
 
@@ -35,6 +41,7 @@ pub struct Foresight {
     coming: Coming,
     /// Shapes of which the watcher is about to tell how many are to come.
     counting: BTreeSet<ShapeId>,
+    going: Going,
     /// Pods that are expected no more since the step of the view began: they come with it.
     due: Coming,
 }
@@ -45,26 +52,30 @@ impl Foresight {
         self.due.clear();
     }
 
-    /// So many pods of a shape are to come now, or that is being counted. More than before have to
-    /// be planned for.
-    pub fn tell(&mut self, shape: &str, count: u32, counting: bool) -> Stir {
-        let shape = ShapeId::new(shape);
-        self.counting.remove(&shape);
-        self.counting.extend(counting.then(|| shape.clone()));
-        let before = self.coming.remove(&shape).unwrap_or(0);
-        if count < before {
-            *self.due.entry(shape.clone()).or_default() += before - count;
+    /// What the watcher tells of the pods of a shape. More to come than before have to be planned
+    /// for, and more to go before others are bought nodes for.
+    pub fn tell(&mut self, shape: &v1::PodShape) -> Stir {
+        let id = ShapeId::new(&shape.shape_id);
+        self.counting.remove(&id);
+        self.counting.extend(shape.counting.then(|| id.clone()));
+        let came = put(&mut self.coming, &id, shape.coming);
+        if shape.coming < came {
+            *self.due.entry(id.clone()).or_default() += came - shape.coming;
         }
-        if count > 0 {
-            self.coming.insert(shape, count);
+        let went = put(&mut self.going, &id, shape.going);
+        match (shape.coming.cmp(&came), shape.going.cmp(&went)) {
+            (Ordering::Greater, _) | (_, Ordering::Greater) => Stir::Demand,
+            (_, Ordering::Less) => Stir::Echo,
+            (Ordering::Less | Ordering::Equal, Ordering::Equal) => Stir::Nothing,
         }
-        if count > before { Stir::Demand } else { Stir::Nothing }
     }
 
     /// No pod has a shape any more.
     pub fn forget(&mut self, shape: &str) {
-        self.coming.remove(&ShapeId::new(shape));
-        self.counting.remove(&ShapeId::new(shape));
+        let id = ShapeId::new(shape);
+        self.coming.remove(&id);
+        self.counting.remove(&id);
+        self.going.remove(&id);
     }
 
     /// True when it will be known within moments how many more pods are to come. A pod that waits
@@ -84,11 +95,63 @@ impl Foresight {
         })
     }
 
+    /// True while pods are known to come or to go.
+    #[must_use]
+    pub fn expects(&self) -> bool {
+        !self.coming.is_empty() || !self.going.is_empty()
+    }
+
     /// Pods that are to come.
     #[must_use]
     pub const fn coming(&self) -> &Coming {
         &self.coming
     }
+
+    /// The cluster with those marked as ending that are about to be deleted. Which these are is for
+    /// their owner to say: the oldest of the shape stand for them.
+    #[must_use]
+    pub fn with_ends(&self, world: Arc<World>, now_ms: i64) -> Arc<World> {
+        if self.going.is_empty() {
+            return world;
+        }
+        let mut view = ClusterView::of(Arc::clone(&world));
+        for (id, count) in &self.going {
+            let runs = |pod: &&Arc<Pod>| {
+                pod.shape == *id && pod.node.is_some() && !pod.deleting && pod.ends_ms.is_none()
+            };
+            let mut running: Vec<&Arc<Pod>> = world.pods.values().filter(runs).collect();
+            running.sort_by_key(|pod| (pod.created_ms, &pod.uid));
+            let count = usize::try_from(*count).unwrap_or(usize::MAX);
+            for pod in running.into_iter().take(count) {
+                view.apply(Change::Pod(Pod { ends_ms: Some(now_ms), ..Pod::clone(pod) }));
+            }
+        }
+        view.snapshot()
+    }
+}
+
+/// Sets how many there are of a shape; how many there were.
+fn put(counts: &mut BTreeMap<ShapeId, u32>, shape: &ShapeId, count: u32) -> u32 {
+    let before = counts.remove(shape).unwrap_or(0);
+    if count > 0 {
+        counts.insert(shape.clone(), count);
+    }
+    before
+}
+
+/// Nodes of a plan on which pods that wait count on the room of others, which are about to end.
+#[must_use]
+pub fn awaited(plan: &Plan, input: &PlanInput) -> BTreeSet<NodeName> {
+    let ends = |node: &&NodeName| {
+        let mut pods = input.world.pods_on(node);
+        pods.any(|pod| pod.frees_until_ms(input.now_ms).is_some())
+    };
+    let targets = plan.placements.iter().filter_map(|placement| match &placement.target {
+        Target::Node(node) => Some(node),
+        Target::Claim(_) | Target::New(_) => None,
+    });
+    let targets: BTreeSet<&NodeName> = targets.collect();
+    targets.into_iter().filter(ends).cloned().collect()
 }
 
 /// A plan that counts on pods to come, with the input that it is a plan of.
@@ -169,21 +232,56 @@ mod tests {
 
     use super::*;
 
+    fn told(coming: u32, going: u32) -> v1::PodShape {
+        v1::PodShape { shape_id: "s".to_owned(), coming, going, ..v1::PodShape::default() }
+    }
+
     #[test]
     fn more_to_come_stirs_a_plan_and_what_was_expected_does_not() {
         let mut foresight = Foresight::default();
-        assert_eq!(foresight.tell("s", 3, false), Stir::Demand);
+        assert_eq!(foresight.tell(&told(3, 0)), Stir::Demand);
         assert!(!foresight.expected("s"), "three more than there are");
-        assert_eq!(foresight.tell("s", 3, false), Stir::Nothing);
+        assert_eq!(foresight.tell(&told(3, 0)), Stir::Nothing);
         foresight.begin();
-        assert_eq!(foresight.tell("s", 1, false), Stir::Nothing);
+        assert_eq!(foresight.tell(&told(1, 0)), Stir::Nothing);
         assert!(foresight.expected("s") && foresight.expected("s"));
         assert!(!foresight.expected("s") && !foresight.expected("t"), "two were expected");
         foresight.begin();
-        assert_eq!(foresight.tell("s", 0, false), Stir::Nothing);
+        assert_eq!(foresight.tell(&told(0, 0)), Stir::Nothing);
         assert!(foresight.coming().is_empty());
         foresight.begin();
         assert!(!foresight.expected("s"), "they have not come");
+    }
+
+    #[test]
+    fn more_to_go_stirs_a_plan_and_fewer_are_an_echo() {
+        let mut foresight = Foresight::default();
+        let stirs = [3, 3, 1, 0].map(|going| foresight.tell(&told(0, going)));
+        assert_eq!(stirs, [Stir::Demand, Stir::Nothing, Stir::Echo, Stir::Echo]);
+        assert!(!foresight.expects());
+    }
+
+    #[test]
+    fn the_oldest_that_run_stand_for_those_that_are_about_to_go() {
+        let mut view = ClusterView::new();
+        view.apply(Change::Shape(PodShape { id: "s".into(), ..PodShape::default() }));
+        for (uid, created_ms) in [("d", 1), ("c", 2), ("b", 3), ("a", 4)] {
+            let node = Some("n".into()).filter(|_| uid != "d");
+            let pod =
+                Pod { uid: uid.into(), shape: "s".into(), created_ms, node, ..Pod::default() };
+            view.apply(Change::Pod(pod));
+        }
+        let mut foresight = Foresight::default();
+        foresight.tell(&told(0, 2));
+        let world = foresight.with_ends(view.snapshot(), 7);
+        let ends = world.pods.iter().filter(|(_, pod)| pod.ends_ms == Some(7));
+        let ends: Vec<&str> = ends.map(|(uid, _)| uid.as_str()).collect();
+        assert_eq!(ends, ["b", "c"], "the oldest waits itself");
+        let place = |target: Target| Placement { pod: "d".into(), target };
+        let targets = [Target::Node("n".into()), Target::Node("m".into()), Target::New(0)];
+        let plan = Plan { placements: targets.map(place).into(), ..Plan::default() };
+        let input = PlanInput { world, now_ms: 7, ..PlanInput::default() };
+        assert_eq!(awaited(&plan, &input), ["n".into()].into());
     }
 
     fn world(count: u32) -> Arc<World> {

@@ -239,7 +239,7 @@ impl Planning {
             return;
         }
         let mut coming = state.foresight().coming().clone();
-        let (traceparents, consolidates) = self.cadence.begin(!coming.is_empty());
+        let (traceparents, consolidates) = self.cadence.begin(state.foresight().expects());
         self.plans += 1;
         self.began = Instant::now();
         let plan_id = format!("{}-{}-{}", state.cluster_id(), self.session_epoch, self.plans);
@@ -359,7 +359,7 @@ impl Planning {
         self.overlays.refresh(state.view().world(), &catalogues, state.avoided());
         let (earlier, kept) = self.earlier(state);
         self.settings.applied(PlanInput {
-            world: state.view().snapshot(),
+            world: state.foresight().with_ends(state.view().snapshot(), now_ms),
             catalogues,
             overlaid: self.overlays.overlaid().catalogues.clone(),
             interrupted_instances: interrupted,

@@ -43,6 +43,8 @@ pub struct Proposal {
     pub certain: Vec<bool>,
     /// Places of pods that are still to come; none of these is named.
     pub kept: Kept,
+    /// Nodes on which pods wait for others to end: kube-scheduler finds these by itself.
+    pub awaited: BTreeSet<NodeName>,
     /// What nodes of each pool count as made from, which the pools it was computed with are.
     pub drift_hashes: BTreeMap<String, String>,
     /// What keeps nodes, when that was asked.
@@ -88,6 +90,7 @@ pub fn propose(asked: Asked, planner: Planner) -> Option<Proposal> {
     let certain = longshore_core::answer::certain(&plan, &input);
     let holds = looks.then(|| explain_nodes(&input, &plan));
     let kept = foresight::strip(&mut plan, &input.world);
+    let awaited = foresight::awaited(&plan, &input);
     span.record("refused", violations.len());
     span.record("placed", plan.placements.len());
     span.record("launches", plan.launches.len());
@@ -104,6 +107,7 @@ pub fn propose(asked: Asked, planner: Planner) -> Option<Proposal> {
         tainted,
         certain,
         kept,
+        awaited,
         drift_hashes,
         holds,
         figures,

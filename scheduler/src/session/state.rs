@@ -254,9 +254,7 @@ impl ClusterState {
             }
             Kind::Node(ref node) => self.joins(node, now_ms),
             Kind::Pod(ref pod) => most = self.binds(pod, now_ms),
-            Kind::PodShape(ref shape) => {
-                least = self.foresight.tell(&shape.shape_id, shape.coming, shape.counting);
-            }
+            Kind::PodShape(ref shape) => least = self.foresight.tell(shape),
             Kind::DaemonSet(_)
             | Kind::DisruptionBudget(_)
             | Kind::Namespace(_)

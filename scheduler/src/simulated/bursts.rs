@@ -233,3 +233,33 @@ async fn two_owners_are_bought_for_together_when_the_count_of_one_follows_that_o
     }
     assert_eq!(prices[0], prices[1]);
 }
+
+/// A shape of which one pod fills a node, so many of which are about to be deleted.
+fn filling(going: u32) -> Kind {
+    let Kind::PodShape(shape) = of_one_core("web", GIB, 0) else { panic!("a shape") };
+    let requests =
+        v1::Resources { cpu_millis: 3_000, memory_bytes: GIB, pods: 1, ..Default::default() };
+    Kind::PodShape(v1::PodShape { requests: Some(requests), going, ..shape })
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_that_come_for_others_wait_for_these_to_end_and_are_bought_for_when_they_do_not() {
+    let (node, claim) = in_service(1);
+    let Kind::Pod(old) = bound(&node.name) else { panic!("a pod") };
+    let old = Kind::Pod(v1::Pod { shape_id: "web".to_owned(), ..old });
+    let objects = vec![pool(false), Kind::Node(node), Kind::NodeClaim(claim), filling(0), old];
+    let mut scene = Scene::new(&[1], objects).await;
+    scene.next(Duration::from_secs(1), |_| None::<()>).await;
+    scene.delta(vec![filling(1), waiting_in("web", 0)]);
+    let told = |action: &Action| {
+        let claim = matches!(action, Action::CreateClaim(_)).then_some("a claim");
+        claim.or(matches!(action, Action::NominatePods(_)).then_some("a nomination"))
+    };
+    assert_eq!(
+        scene.next(Duration::from_secs(10), told).await,
+        None,
+        "its room is about to be free"
+    );
+    scene.delta(vec![filling(0)]);
+    assert_eq!(scene.next(Duration::from_secs(2), told).await, Some("a claim"));
+}

@@ -151,6 +151,7 @@ fn read_pod(wire: &v1::Pod) -> Result<Pod, WireError> {
         preempting: nominated.is_some() && !wire.nominated_by_us,
         nominated_node: nominated.map(Into::into),
         deleting: wire.deleting,
+        ends_ms: wire.end_time.as_ref().map(time_ms),
         do_not_disrupt: match (wire.do_not_disrupt, &wire.do_not_disrupt_until) {
             (false, _) => DoNotDisrupt::No,
             (true, None) => DoNotDisrupt::Always,

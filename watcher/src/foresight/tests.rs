@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use http::{Request, Response, StatusCode};
 use k8s_openapi::api::core::v1::{ObjectReference, Pod};
 use kube::client::Body;
+use longshore_proto::types::v1::PodShape;
 use longshore_runtime::clock::Clock;
 use serde_json::{Value, json};
 use tower::service_fn;
@@ -42,6 +43,9 @@ impl Server {
 
     fn answer(&self, path: &str) -> Option<(u16, Value)> {
         self.asked.lock().unwrap().push(path.to_owned());
+        if path.contains("/deployments/") {
+            return Some(deployment());
+        }
         if !path.ends_with("/resourcequotas") {
             return self.owner.clone();
         }
@@ -57,6 +61,13 @@ fn refusal(code: u16) -> Value {
         "code": code })
 }
 
+/// A Deployment of eight, which lets two go at a time.
+fn deployment() -> (u16, Value) {
+    let meta = json!({ "namespace": "n", "name": "web" });
+    let spec = json!({ "replicas": 8, "selector": {}, "template": {} });
+    (200, json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec }))
+}
+
 fn replica_set(uid: &str, replicas: u32) -> Option<(u16, Value)> {
     let spec = json!({ "replicas": replicas, "selector": {} });
     let meta = json!({ "namespace": "n", "name": "web", "uid": uid });
@@ -66,13 +77,16 @@ fn replica_set(uid: &str, replicas: u32) -> Option<(u16, Value)> {
     ))
 }
 
-/// A pod of the set, which kube-scheduler has failed.
-fn failed(store: &Store, name: &str) {
-    let owner = json!({ "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u",
+/// A pod of a set, which kube-scheduler has failed.
+fn failed(store: &Store, name: &str, set: (&str, &str)) {
+    let (set, uid) = set;
+    let owner = json!({ "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": set, "uid": uid,
         "controller": true });
     let condition = json!({ "type": "PodScheduled", "status": "False", "reason": "Unschedulable" });
+    let labels = json!({ "pod-template-hash": set.strip_prefix("web-").unwrap_or("none") });
     let pod: Pod = serde_json::from_value(json!({
-        "metadata": { "namespace": "n", "name": name, "uid": name, "ownerReferences": [owner] },
+        "metadata": { "namespace": "n", "name": name, "uid": name, "labels": labels,
+            "ownerReferences": [owner] },
         "spec": { "containers": [{ "name": "c" }] },
         "status": { "conditions": [condition] },
     }))
@@ -81,21 +95,31 @@ fn failed(store: &Store, name: &str) {
     store.write(|index| index.apply(reference, Ok(pod)));
 }
 
-/// Pods that are expected when the first has failed and the API server has answered, and once none
-/// has come for some time.
-async fn expected(server: &Server) -> (u32, u32) {
+/// An index whose pods have been listed.
+fn listed() -> Store {
     let store = Store::new(Clock::reading(|| 0));
     store.write(|index| {
         index.begin::<Pod>();
         index.end::<Pod>();
     });
-    failed(&store, "a");
-    let coming = || {
-        store.read(|index| {
-            let shape = index.pods().next().map(|pod| pod.row.shape_id.clone());
-            shape.and_then(|id| index.shape(&id)).map_or(0, |shape| shape.coming)
-        })
-    };
+    store
+}
+
+/// What the scheduler is told of the shape of the pods.
+fn shape(store: &Store) -> PodShape {
+    let told = store.read(|index| {
+        let shape = index.pods().next().map(|pod| pod.row.shape_id.clone());
+        shape.and_then(|id| index.shape(&id).cloned())
+    });
+    told.unwrap_or_default()
+}
+
+/// Pods that are expected when the first has failed and the API server has answered, and once none
+/// has come for some time.
+async fn expected(server: &Server) -> (u32, u32) {
+    let store = listed();
+    failed(&store, "a", ("web", "u"));
+    let coming = || shape(&store).coming;
     let client = server.client();
     let mut running = std::pin::pin!(run(&client, &store));
     let wait = Duration::from_millis(1_900);
@@ -140,4 +164,23 @@ async fn nothing_is_expected_of_an_owner_that_cannot_be_read_and_it_is_not_asked
         let owner = asked.iter().filter(|path| path.ends_with("/web"));
         assert_eq!(owner.count(), 1, "{answer:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deployment_that_replaces_pods_says_how_many_are_about_to_go() {
+    let server = Server::new(replica_set("u", 2), (200, 0));
+    let store = listed();
+    (0..8).for_each(|number| failed(&store, &format!("old{number}"), ("web-old", "old")));
+    let client = server.client();
+    let mut running = std::pin::pin!(run(&client, &store));
+    let wait = Duration::from_millis(100);
+    assert!(tokio::time::timeout(wait, &mut running).await.is_err(), "it runs for ever");
+    let asked = || server.asked.lock().unwrap().iter().filter(|it| it.contains("dep")).count();
+    assert_eq!((shape(&store).going, asked()), (0, 0), "it replaces nothing");
+    failed(&store, "new", ("web-new", "u"));
+    assert!(tokio::time::timeout(wait, &mut running).await.is_err(), "it runs for ever");
+    assert_eq!((shape(&store).going, asked()), (2, 1));
+    let wait = Duration::from_millis(2_000);
+    assert!(tokio::time::timeout(wait, &mut running).await.is_err(), "it runs for ever");
+    assert_eq!(shape(&store).going, 0, "nothing of it has come or gone for a while");
 }

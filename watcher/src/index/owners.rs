@@ -1,15 +1,20 @@
-//! Owners that are creating pods: how many of theirs are still to come, by the shape of these.
+//! Owners that are creating pods: how many of theirs are still to come, by the shape of these, and
+//! how many go for them.
 //!
 //! Invariant: pure. An owner is read when kube-scheduler has failed a pod of it, and what is to
 //! come only falls from then on: by each pod that comes, and to nothing once no pod has come for a
 //! while, one comes that is unlike the others, or none of them is left. A pod that goes adds none:
 //! the owner may have been scaled down.
 
+mod rollouts;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use longshore_proto::types::v1::object::Kind;
 use longshore_proto::types::v1::{ObjectKind, PodShape};
+
+use rollouts::Rollouts;
 
 use super::{Index, Key, PodEntry, Source};
 use crate::project::owner::Owner;
@@ -68,6 +73,8 @@ pub(super) struct Owners {
     asked: BTreeSet<Arc<Owner>>,
     /// Owners of which more pods are expected.
     creating: BTreeSet<Arc<Owner>>,
+    /// Deployments that replace their pods.
+    rollouts: Rollouts,
     /// Shapes of which something else may be expected than before.
     changed: BTreeSet<String>,
 }
@@ -98,13 +105,15 @@ impl Owners {
             Some(_) | None => 0,
         };
         self.expect(owner, left);
+        self.changed.extend(self.rollouts.moved(owner, now_ms));
         if now.failed && !before.is_some_and(|before| before.failed) {
             self.ask(owner, now.shape, now_ms);
         }
     }
 
     /// A pod is gone.
-    fn lose(&mut self, owner: &Arc<Owner>, member: Member<'_>) {
+    fn lose(&mut self, owner: &Arc<Owner>, member: Member<'_>, now_ms: i64) {
+        self.changed.extend(self.rollouts.moved(owner, now_ms));
         let Some(entry) = self.known.get_mut(owner) else { return };
         entry.pods -= 1;
         entry.leaving -= usize::from(member.leaving);
@@ -156,10 +165,16 @@ impl Owners {
         // is none about these.
         let asked = |entry: &&Entry| entry.asked_ms.is_some();
         let Some(entry) = self.known.get(owner).filter(asked) else { return };
-        let leaving = if owner.kind.waits_for_the_leaving() { 0 } else { entry.leaving };
-        let here = entry.pods - leaving;
+        let waits = owner.kind.waits_for_the_leaving();
+        let here = if waits { entry.pods } else { entry.here() };
         let wanted = wanted.filter(|_| entry.creates(now_ms));
         self.expect(owner, wanted.unwrap_or(0).saturating_sub(here));
+    }
+
+    /// Other ReplicaSets of an owner's Deployment that have pods.
+    fn older(&self, owner: &Owner) -> impl Iterator<Item = &Arc<Owner>> {
+        let known = self.known.keys();
+        known.filter(|other| other.uid != owner.uid && other.is_of_the_same_deployment(owner))
     }
 
     /// Expects so many more pods of an owner.
@@ -184,12 +199,13 @@ impl Owners {
             |owner: &&Arc<Owner>| self.known.get(*owner).is_none_or(|entry| !entry.creates(now_ms));
         let tired: Vec<_> = self.creating.iter().filter(tired).cloned().collect();
         tired.iter().for_each(|owner| self.expect(owner, 0));
+        self.changed.extend(self.rollouts.tire(now_ms));
     }
 
     /// When the first of those that are expected will not be any more.
     fn due_ms(&self) -> Option<i64> {
         let creating = self.creating.iter().filter_map(|owner| self.known.get(owner));
-        creating.map(|entry| entry.came_ms + GAP_MS).min()
+        creating.map(|entry| entry.came_ms + GAP_MS).chain(self.rollouts.due_ms()).min()
     }
 
     /// Pods of a shape that are expected of all owners.
@@ -208,11 +224,17 @@ impl Owners {
     /// A shape as the scheduler is told of it.
     pub(super) fn foretell(&self, shape: PodShape) -> PodShape {
         let (coming, counting) = (self.coming(&shape.shape_id), self.counts(&shape.shape_id));
-        PodShape { coming, counting, ..shape }
+        let going = self.rollouts.going(&self.known, &shape.shape_id);
+        PodShape { coming, counting, going, ..shape }
     }
 }
 
 impl Entry {
+    /// Its pods but for those whose deletion has begun.
+    const fn here(&self) -> usize {
+        self.pods - self.leaving
+    }
+
     /// True while its pods come one after the other.
     const fn creates(&self, now_ms: i64) -> bool {
         now_ms < self.came_ms + GAP_MS
@@ -226,7 +248,7 @@ impl Index {
         let same = before.filter(|before| before.owner == pod.owner);
         let left = before.filter(|before| before.owner != pod.owner);
         if let Some((left, owner)) = left.and_then(|left| Some((left, left.owner.as_ref()?))) {
-            self.owners.lose(owner, left.into());
+            self.owners.lose(owner, left.into(), self.seen.steady_ms);
         }
         let Some(owner) = &pod.owner else { return self.tell_coming() };
         // What is there when the watcher starts has not just failed.
@@ -239,7 +261,7 @@ impl Index {
     /// A pod is gone.
     pub(super) fn lose_member(&mut self, pod: &PodEntry) {
         if let Some(owner) = &pod.owner {
-            self.owners.lose(owner, pod.into());
+            self.owners.lose(owner, pod.into(), self.seen.steady_ms);
             self.tell_coming();
         }
     }
@@ -264,8 +286,27 @@ impl Index {
         self.tell_coming();
     }
 
-    /// When pods will have ceased to come that are expected now, by the steady clock; none when
-    /// none are expected.
+    /// True when an owner's pods take the place of others of its Deployment.
+    #[must_use]
+    pub fn is_rollout(&self, owner: &Owner) -> bool {
+        self.owners.older(owner).next().is_some()
+    }
+
+    /// The Deployment of an owner that creates pods has been read: of those that it replaces, so
+    /// many stay until new ones are available.
+    pub fn deployment_read(&mut self, newest: &Arc<Owner>, stay: usize) {
+        let of = |owner: &Arc<Owner>| {
+            let pod = self.pods.values().find(|pod| pod.owner.as_ref() == Some(owner))?;
+            Some((Arc::clone(owner), pod.row.shape_id.clone()))
+        };
+        let old = self.owners.older(newest).filter_map(of).collect();
+        let changed = self.owners.rollouts.begin(newest, old, stay, self.seen.steady_ms);
+        self.owners.changed.extend(changed);
+        self.tell_coming();
+    }
+
+    /// When pods will have ceased to come or go that are expected to now, by the steady clock;
+    /// none when none are expected to.
     #[must_use]
     pub fn expects_until_ms(&self) -> Option<i64> {
         self.owners.due_ms()

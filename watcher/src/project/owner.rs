@@ -4,16 +4,22 @@
 //! Invariant: where the next pod may not come, or may differ from the last in what decides where it
 //! runs, there is no number.
 
-use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 /// Whoever creates Jobs' pods unless the Job says otherwise.
 const JOB_CONTROLLER: &str = "kubernetes.io/job-controller";
 /// Conditions of a Job that creates no more pods.
 const JOB_ENDS: [&str; 4] = ["Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"];
+
+/// How a Deployment replaces its pods unless it says otherwise: some at a time.
+const ROLLING_UPDATE: &str = "RollingUpdate";
+/// Share of a Deployment's pods, in percent, that may be away meanwhile unless it says otherwise.
+const UNAVAILABLE_PERCENT: usize = 25;
 
 /// Kinds of owners that create many pods at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,6 +51,17 @@ pub struct Owner {
     pub namespace: String,
     /// Name.
     pub name: String,
+    /// Name of the Deployment that a ReplicaSet belongs to; none for any other.
+    pub deployment: Option<String>,
+}
+
+impl Owner {
+    /// True for ReplicaSets of one Deployment, which replace each other's pods.
+    #[must_use]
+    pub fn is_of_the_same_deployment(&self, other: &Self) -> bool {
+        self.deployment.is_some()
+            && (&self.deployment, &self.namespace) == (&other.deployment, &other.namespace)
+    }
 }
 
 /// The owner that may be creating more pods like this one; none for any other, and for pods with a
@@ -67,6 +84,7 @@ pub fn of(pod: &Pod) -> Option<Owner> {
         kind,
         namespace: pod.metadata.namespace.clone().unwrap_or_default(),
         name: owner.name.clone(),
+        deployment: deployment(pod).map(str::to_owned),
     })
 }
 
@@ -126,6 +144,47 @@ impl Creates for Job {
 
 fn is_going(meta: &ObjectMeta) -> bool {
     meta.deletion_timestamp.is_some()
+}
+
+/// How many pods of a Deployment stay at least while it replaces them; none when it replaces none
+/// now, or all at once.
+#[must_use]
+pub fn staying(deployment: &Deployment) -> Option<usize> {
+    let spec = deployment.spec.as_ref()?;
+    let kind = spec.strategy.as_ref().and_then(|strategy| strategy.type_.as_deref());
+    let recreates = kind.is_some_and(|kind| kind != ROLLING_UPDATE);
+    if recreates || is_going(&deployment.metadata) || spec.paused == Some(true) {
+        return None;
+    }
+    let wanted = count(spec.replicas)?;
+    let rolling = spec.strategy.as_ref().and_then(|strategy| strategy.rolling_update.as_ref());
+    let given = rolling.and_then(|rolling| rolling.max_unavailable.as_ref());
+    let away =
+        given.map_or_else(|| share(UNAVAILABLE_PERCENT, wanted), |given| amount(given, wanted));
+    Some(wanted.saturating_sub(away))
+}
+
+/// A number, or a share rounded down; nothing where it cannot be read.
+fn amount(given: &IntOrString, all: usize) -> usize {
+    match given {
+        IntOrString::Int(number) => usize::try_from(*number).unwrap_or(0),
+        IntOrString::String(text) => {
+            let percent = text.strip_suffix('%').and_then(|number| number.parse().ok());
+            percent.map_or(0, |percent| share(percent, all))
+        }
+    }
+}
+
+fn share(percent: usize, all: usize) -> usize {
+    all.saturating_mul(percent) / 100
+}
+
+/// Name of the Deployment whose ReplicaSet controls a pod; none for any other pod.
+#[must_use]
+pub fn deployment(pod: &Pod) -> Option<&str> {
+    let owner = controller(pod).filter(|owner| owner.kind == "ReplicaSet")?;
+    let hash = pod.metadata.labels.as_ref()?.get("pod-template-hash")?;
+    owner.name.strip_suffix(hash.as_str())?.strip_suffix('-')
 }
 
 /// A number of pods; one where none is given.
@@ -200,6 +259,26 @@ mod tests {
         let mut foreign = of(50, 80);
         foreign["managedBy"] = json!("example.com/queue");
         assert_eq!(job(foreign, json!({})), None, "its pods may come elsewhere");
+    }
+
+    #[test]
+    fn of_what_a_deployment_replaces_as_many_stay_as_it_says() {
+        let staying = |fields: Value| {
+            let mut spec = json!({ "replicas": 10, "selector": {}, "template": {} });
+            let more = fields.as_object().unwrap().clone();
+            spec.as_object_mut().unwrap().extend(more);
+            let object = json!({ "metadata": { "name": "a" }, "spec": spec });
+            super::staying(&serde_json::from_value(object).unwrap())
+        };
+        let rolling = |away: Value| json!({ "strategy": { "type": "RollingUpdate", "rollingUpdate": { "maxUnavailable": away } } });
+        assert_eq!(staying(json!({})), Some(8), "a quarter goes, rounded down");
+        assert_eq!(staying(rolling(json!("50%"))), Some(5));
+        assert_eq!(staying(rolling(json!(3))), Some(7));
+        assert_eq!(staying(rolling(json!(0))), Some(10));
+        assert_eq!(staying(rolling(json!(20))), Some(0));
+        assert_eq!(staying(rolling(json!("many"))), Some(10));
+        assert_eq!(staying(json!({ "paused": true })), None);
+        assert_eq!(staying(json!({ "strategy": { "type": "Recreate" } })), None);
     }
 
     #[test]

@@ -92,11 +92,7 @@ pub fn is_mirror(pod: &Pod) -> bool {
 /// rollout keeps its shape.
 fn workload(pod: &Pod) -> String {
     let Some(owner) = controller(pod).filter(|_| !is_mirror(pod)) else { return String::new() };
-    let hash = pod.metadata.labels.as_ref().and_then(|l| l.get("pod-template-hash"));
-    let deployment = hash
-        .filter(|_| owner.kind == "ReplicaSet")
-        .and_then(|hash| owner.name.strip_suffix(hash.as_str())?.strip_suffix('-'));
-    match deployment {
+    match super::owner::deployment(pod) {
         Some(name) => format!("{DEPLOYMENT}{name}"),
         None => format!("{}/{}", owner.kind, owner.name),
     }
@@ -140,6 +136,7 @@ fn row(pod: &Pod, shape_id: &str) -> wire::Pod {
             .unwrap_or(0),
         failing: is_failing(pod),
         surges: false,
+        end_time: meta.deletion_timestamp.as_ref().map(duration::timestamp),
     }
 }
 

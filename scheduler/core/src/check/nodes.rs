@@ -17,7 +17,7 @@ use crate::vocabulary::catalogue::capacity_group::CapacityGroup;
 use crate::vocabulary::catalogue::{CapacityType, InstanceType, Offering};
 use crate::vocabulary::ids::PodUid;
 use crate::vocabulary::labels::{self, Labels};
-use crate::vocabulary::pool::NodePool;
+use crate::vocabulary::pool::{DisruptionReason, NodePool};
 use crate::vocabulary::resources::Resources;
 use crate::vocabulary::taint::Taint;
 use crate::world::claim::NodeClaim;
@@ -45,6 +45,10 @@ pub(super) struct NodeAfter<'a> {
     pub(super) arrived: BTreeSet<&'a PodUid>,
     /// Pods that are ending.
     pub(super) ending: BTreeSet<&'a PodUid>,
+    /// Pods whose room those count on that wait: they end before a node could come.
+    pub(super) frees: BTreeSet<&'a PodUid>,
+    /// True when the plan moves pods there by choice.
+    pub(super) moved_to: bool,
     /// True for nodes that may take pods.
     pub(super) takes_pods: bool,
     /// What it is launched for, DaemonSets included; none for a node that is there or on its way.
@@ -100,6 +104,11 @@ impl<'a> Nodes<'a> {
             let node = nodes.all.get_mut(&Target::Node(node.clone()));
             node.into_iter().for_each(|node| node.is_disrupted = true);
         }
+        let chosen = plan.disruptions.iter().filter(|d| d.reason != DisruptionReason::Interrupted);
+        for moved in chosen.flat_map(|disruption| &disruption.moves) {
+            let node = nodes.all.get_mut(&moved.target);
+            node.into_iter().for_each(|node| node.moved_to = true);
+        }
         nodes.move_pods(plan, input, findings);
         nodes
     }
@@ -132,6 +141,9 @@ impl<'a> Nodes<'a> {
             node.pods.push((uid, shape.as_ref()));
             if pod.deleting {
                 node.ending.insert(uid);
+            }
+            if !arrives && leaves_room(pod, shape, input.now_ms) {
+                node.frees.insert(uid);
             }
             if arrives {
                 node.arrived.insert(uid);
@@ -178,6 +190,12 @@ impl<'a> Nodes<'a> {
     }
 }
 
+/// True when the pod's room is free for others before a node could come.
+fn leaves_room(pod: &Pod, shape: &PodShape, now_ms: i64) -> bool {
+    let own = ["Node/", "StatefulSet/"].iter().any(|kind| shape.owner.starts_with(kind));
+    !shape.is_daemon && !own && pod.frees_until_ms(now_ms).is_some()
+}
+
 /// True when the pod goes with its leaving node, whether or not it has another place already.
 fn is_evicted(input: &PlanInput, place: &Target, pod: &Pod, shape: &PodShape) -> bool {
     let stays = shape.is_daemon || shape.owner.starts_with("Node/");
@@ -220,6 +238,8 @@ fn existing<'a>(input: &PlanInput, node: &Node, claim: Option<&NodeClaim>) -> No
         pods: Vec::new(),
         arrived: BTreeSet::new(),
         ending: BTreeSet::new(),
+        frees: BTreeSet::new(),
+        moved_to: false,
         requests: None,
         stands_by: false,
         takes_pods: ready && !gone && !interrupted && !node.cordoned && !node.is_fargate(),
@@ -287,6 +307,8 @@ fn launched<'a>(
         pods: Vec::new(),
         arrived: BTreeSet::new(),
         ending: BTreeSet::new(),
+        frees: BTreeSet::new(),
+        moved_to: false,
         requests: Some(&launch.requests),
         stands_by: launch.standing,
         takes_pods: pool.is_some_and(|pool| pool.not_ready.is_none()),

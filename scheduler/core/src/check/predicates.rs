@@ -4,6 +4,7 @@
 
 use crate::check::nodes::{Form, NodeAfter, Nodes};
 use crate::check::{Findings, Part, Rule};
+use crate::vocabulary::ids::PodUid;
 use crate::vocabulary::requirements::Requirements;
 use crate::vocabulary::resources::Resources;
 use crate::world::shape::PodShape;
@@ -33,7 +34,9 @@ pub(super) fn check(nodes: &Nodes<'_>, findings: &mut Findings) {
 }
 
 fn resources(nodes: &Nodes<'_>, node: &NodeAfter<'_>, findings: &mut Findings) {
-    let pods = node.pods.iter().map(|(_, shape)| &shape.requests);
+    // What runs is not moved to where it would have to wait.
+    let stays = |uid: &PodUid| node.moved_to || !node.frees.contains(uid);
+    let pods = node.pods.iter().filter(|(uid, _)| stays(uid)).map(|(_, shape)| &shape.requests);
     let sum = pods.fold(Resources::default(), |sum, request| sum.plus(request));
     let arrived = node.pods.iter().filter(|(uid, _)| node.arrived.contains(uid));
     let brought = arrived.fold(Resources::default(), |sum, (_, pod)| sum.plus(&pod.requests));

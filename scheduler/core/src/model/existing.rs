@@ -3,6 +3,7 @@
 //! Invariant: an existing node's room already subtracts what runs there and the DaemonSet pods
 //! still to come. Pods of existing nodes that are leaving are demand, not load; pods of all other
 //! existing nodes are counted in the topology, whether or not the existing node takes new ones.
+//! Pods that are about to end are there for all rules, and their room is told apart.
 
 mod in_flight;
 
@@ -54,6 +55,10 @@ pub(crate) struct ExistingNode<'a> {
     pub(crate) leaving: bool,
     /// What is free.
     pub(crate) room: Vector,
+    /// What will be before a node could come, with the room of pods that are about to end.
+    pub(crate) later: Vector,
+    /// Until when that may be counted on, in milliseconds since 1970; none when it is no more.
+    pub(crate) frees_until_ms: Option<i64>,
     /// What it holds of the node rules.
     pub(crate) state: NodeState,
     /// What it holds of the node preferences.
@@ -104,6 +109,18 @@ impl ExistingNode<'_> {
         self.counts_for(&open)
             && alternatives
                 .is_none_or(|all| all.iter().any(|wanted| self.possible_labels.may_meet(wanted)))
+    }
+
+    /// Takes the room of a pod that stays: for as long as it does.
+    fn hold(&mut self, model: &Model<'_>, pod: &Pod, shape: usize) {
+        let (kind, request) = (model.shapes[shape], &model.requests[shape]);
+        vector::add(&mut self.room, request, -1);
+        // What comes after these is their own.
+        let own = kind.stays_with_node() || kind.returns();
+        match pod.frees_until_ms(model.input.now_ms).filter(|_| !own) {
+            Some(ms) => self.frees_until_ms = self.frees_until_ms.into_iter().chain([ms]).min(),
+            None => vector::add(&mut self.later, request, -1),
+        }
     }
 
     /// True when pods of the shape may run there as far as labels and taints say.
@@ -174,6 +191,8 @@ fn of_node<'a>(model: &Model<'a>, node: &'a Node) -> ExistingNode<'a> {
         preference_state: NodeState::default(),
         pods: BTreeMap::new(),
         ending: BTreeMap::new(),
+        later: Vector::new(),
+        frees_until_ms: None,
         price: None,
         cost: None,
         capacity: capacity_of(model, node, claim.as_deref()),
@@ -249,6 +268,8 @@ fn of_claim<'a>(model: &Model<'a>, claim: &Arc<NodeClaim>) -> ExistingNode<'a> {
         preference_state: NodeState::default(),
         pods: BTreeMap::new(),
         ending: BTreeMap::new(),
+        later: Vector::new(),
+        frees_until_ms: None,
         price,
         cost,
         capacity: drawn(claim, None, catalogue),
@@ -277,6 +298,7 @@ fn worth_of(model: &Model<'_>, existing: &ExistingNode<'_>) -> Option<(i64, i64)
 /// Subtracts what runs on the existing node, or hands it over to the demand when the existing node
 /// is leaving.
 fn settle_pods<'a>(model: &mut Model<'a>, existing: &mut ExistingNode<'a>) {
+    existing.later.clone_from(&existing.room);
     let mut daemons_here: BTreeSet<(&str, &str)> = BTreeSet::new();
     if let Some(node) = existing.node {
         for pod in model.input.world.pods_on(&node.name) {
@@ -290,7 +312,7 @@ fn settle_pods<'a>(model: &mut Model<'a>, existing: &mut ExistingNode<'a>) {
             } else {
                 *existing.pods.entry(shape).or_default() += 1;
                 *existing.ending.entry(shape).or_default() += i64::from(pod.deleting);
-                vector::add(&mut existing.room, &model.requests[shape], -1);
+                existing.hold(model, pod, shape);
             }
         }
     }
@@ -298,9 +320,11 @@ fn settle_pods<'a>(model: &mut Model<'a>, existing: &mut ExistingNode<'a>) {
         let kind = model.shapes[*daemon];
         let here = daemons_here.contains(&(kind.namespace.as_str(), kind.owner.as_str()));
         if !here && existing.admits(kind, &model.alternatives[*daemon]) {
-            let free = existing.room.clone();
-            vector::add(&mut existing.room, &model.requests[*daemon], -1);
-            raise_to_zero(&mut existing.room, &free);
+            for room in [&mut existing.room, &mut existing.later] {
+                let free = room.clone();
+                vector::add(room, &model.requests[*daemon], -1);
+                raise_to_zero(room, &free);
+            }
         }
     }
 }
@@ -316,9 +340,7 @@ fn raise_to_zero(room: &mut [i64], before: &[i64]) {
 /// keeps its node for as long as the node can choose.
 fn must_move(model: &Model<'_>, existing: &ExistingNode<'_>, pod: &Pod, shape: usize) -> bool {
     let kind = model.shapes[shape];
-    // A StatefulSet makes its pod again under the same name once the old one is gone.
-    let returns = kind.owner.starts_with("StatefulSet/");
-    if model.stays_with_node(shape) || (pod.deleting && !returns) {
+    if model.stays_with_node(shape) || (pod.deleting && !kind.returns()) {
         return false;
     }
     let blocked = || {

@@ -16,7 +16,8 @@ use crate::world::topology::Topology;
 /// What changes while planning.
 #[derive(Clone, Debug)]
 pub(crate) struct PlanState {
-    /// Free room of each existing node.
+    /// Free room of each existing node, that of pods about to end included while places are given
+    /// to pods that wait.
     pub(crate) rooms: Vec<Vector>,
     /// Node rules of each existing node.
     pub(crate) states: Vec<NodeState>,
@@ -77,7 +78,7 @@ impl PlanState {
     /// The world before the plan.
     pub(crate) fn begin(model: &Model<'_>, priced: &PricedOffers<'_, '_>) -> Self {
         Self {
-            rooms: model.existing_nodes.iter().map(|existing| existing.room.clone()).collect(),
+            rooms: model.existing_nodes.iter().map(|existing| existing.later.clone()).collect(),
             states: model.existing_nodes.iter().map(|existing| existing.state.clone()).collect(),
             preference_states: model
                 .existing_nodes
@@ -92,6 +93,15 @@ impl PlanState {
             residents: model.topology.clone(),
             occupied: occupied(model),
             limit_sets: priced.limit_sets.clone(),
+        }
+    }
+
+    /// From here on only room counts that is free now: what runs somewhere is not moved to where it
+    /// would have to wait.
+    pub(crate) fn await_no_ends(&mut self, model: &Model<'_>) {
+        for (room, existing) in self.rooms.iter_mut().zip(&model.existing_nodes) {
+            vector::add(room, &existing.later, -1);
+            vector::add(room, &existing.room, 1);
         }
     }
 

@@ -5,6 +5,13 @@
 pub use crate::vocabulary::ids::PodKey;
 use crate::vocabulary::ids::{NodeName, PodUid, ShapeId};
 
+/// A pod that ends within this long leaves its room before a node that is launched now is there, in
+/// milliseconds: the grace that Kubernetes gives pods by default, and a little more.
+const ENDS_SOON_MS: i64 = 40_000;
+/// A pod whose end is overdue by this much, in milliseconds, is not known to end at all: its
+/// kubelet has killed it by then, or does nothing.
+const OVERDUE_MS: i64 = 5_000;
+
 /// A pod that has not finished.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pod {
@@ -28,6 +35,9 @@ pub struct Pod {
     pub preempting: bool,
     /// True once deletion has begun.
     pub deleting: bool,
+    /// When it will have ended at the latest, in milliseconds since 1970: its deletion has begun,
+    /// or its owner is known to be about to begin it. None when nothing is known of its end.
+    pub ends_ms: Option<i64>,
     /// Whether eviction is refused by annotation, and until when.
     pub do_not_disrupt: DoNotDisrupt,
     /// `controller.kubernetes.io/pod-deletion-cost`; 0 when absent.
@@ -36,6 +46,17 @@ pub struct Pod {
     pub failing: bool,
     /// True when its workload replaces it before it goes.
     pub surges: bool,
+}
+
+impl Pod {
+    /// Until when, in milliseconds since 1970, others may count on the room of this pod, which is
+    /// about to end; none when they may not.
+    #[must_use]
+    pub fn frees_until_ms(&self, now_ms: i64) -> Option<i64> {
+        let until_ms = self.ends_ms?.saturating_add(OVERDUE_MS);
+        let soon = self.ends_ms? <= now_ms.saturating_add(ENDS_SOON_MS);
+        (soon && now_ms < until_ms).then_some(until_ms)
+    }
 }
 
 /// Phase of a pod's life.

@@ -174,6 +174,13 @@ impl PodShape {
         self.is_daemon || self.owner.starts_with("Node/")
     }
 
+    /// True when a pod that goes comes again under its name: those of a StatefulSet, which want the
+    /// room that they had.
+    #[must_use]
+    pub fn returns(&self) -> bool {
+        self.owner.starts_with("StatefulSet/")
+    }
+
     /// The owner, or the shape itself where nobody owns its pods.
     #[must_use]
     pub fn workload(&self) -> &str {

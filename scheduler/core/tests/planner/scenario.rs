@@ -201,6 +201,7 @@ impl Scenario {
                 }
                 "untried" => template.unschedulable = value != "yes",
                 "deleting" => template.deleting = value == "yes",
+                "ends" => template.ends_ms = Some(millis(value)),
                 "failing" => template.failing = value == "yes",
                 "surges" => template.surges = value == "yes",
                 "created" => template.created_ms = millis(value),

@@ -158,6 +158,10 @@ const STATES: [&str; 21] = [
     "bought spot",
 ];
 
+/// What is said of pods that run.
+const HELD: [&str; 8] =
+    ["", "", "", "", " hold ever", " deleting yes", " deleting yes ends 10815s", " ends 10799s"];
+
 /// Nodes on their way.
 const CLAIMS: [&str; 7] = [
     "need type=m.xlarge",
@@ -240,7 +244,7 @@ fn nodes(random: &mut Random, pools: u64, text: &mut String) {
         writeln!(text, "node n{node} type {kind} zone {zone} {owner} {state}").unwrap();
         for _ in 0..random.below(3) {
             let (shape, count) = (one(random, &["run", "walk"]), 1 + random.below(2));
-            let held = one(random, &["", "", "", "", " hold ever", " deleting yes"]);
+            let held = one(random, &HELD);
             writeln!(text, "pods {shape} {count} on n{node}{held}").unwrap();
         }
     }

@@ -16,6 +16,7 @@ fn proposal(told: &[&str], fit: &[&str]) -> Proposal {
         opening: told.iter().map(|claim| ClaimName::new(claim)).collect(),
         tainted: BTreeSet::new(),
         certain: Vec::new(),
+        awaited: BTreeSet::new(),
         kept: BTreeMap::new(),
         drift_hashes: BTreeMap::new(),
         holds: None,

@@ -270,3 +270,66 @@ fn a_pod_that_is_given_to_another_owner_counts_there() {
     put(&mut index, "b", &Made { owner: "other", ..NEW });
     assert_eq!((coming(&index), index.expects_until_ms()), (0, None));
 }
+
+const OLD: Made<'_> = Made { owner: "web-old", ..NEW };
+const NEWER: Made<'_> = Made { owner: "web-new", ..FAILED };
+
+/// What the scheduler is told to be about to go, of all shapes.
+fn going(index: &Index) -> u32 {
+    let ids = index.shapes.keys();
+    ids.filter_map(|id| index.shape(id)).map(|shape| shape.going).sum()
+}
+
+/// A Deployment of four that is about to replace them, three of which stay for now.
+fn rollout() -> Index {
+    let mut index = listed();
+    (0..4).for_each(|number| put(&mut index, &format!("old{number}"), &OLD));
+    put(&mut index, "new", &NEWER);
+    let newest = index.take_unread_owner().unwrap();
+    assert!(index.is_rollout(&newest));
+    index.deployment_read(&newest, 3);
+    index
+}
+
+#[test]
+fn what_a_deployment_replaces_is_about_to_go_until_its_deletion_has_begun() {
+    let mut index = rollout();
+    assert_eq!(going(&index), 1);
+    put(&mut index, "old0", &Made { leaving: true, ..OLD });
+    assert_eq!(going(&index), 0);
+    gone(&mut index, "old0");
+    assert_eq!(going(&index), 0, "it went for itself");
+}
+
+#[test]
+fn pods_that_cease_to_come_and_go_let_none_of_the_others_go() {
+    let mut index = rollout();
+    at(&mut index, GAP_MS - 1);
+    put(&mut index, "newer", &NEWER);
+    assert_eq!(index.expects_until_ms(), Some(2 * GAP_MS - 1));
+    at(&mut index, 2 * GAP_MS - 2);
+    index.expect_less();
+    assert_eq!(going(&index), 1, "one has come meanwhile");
+    at(&mut index, 2 * GAP_MS - 1);
+    index.expect_less();
+    assert_eq!((going(&index), index.expects_until_ms()), (0, None));
+}
+
+#[test]
+fn a_deployment_that_is_changed_again_lets_go_of_its_pods_once() {
+    let mut index = rollout();
+    put(&mut index, "newest", &Made { owner: "web-newest", ..FAILED });
+    let newest = index.take_unread_owner().unwrap();
+    index.deployment_read(&newest, 3);
+    assert_eq!(going(&index), 2, "of four and the one that came before");
+}
+
+#[test]
+fn an_owner_without_older_ones_replaces_none() {
+    let mut index = rollout();
+    put(&mut index, "other", &Made { owner: "other-new", ..FAILED });
+    put(&mut index, "alone", &Made { owner: "web", ..FAILED });
+    while let Some(owner) = index.take_unread_owner() {
+        assert!(!index.is_rollout(&owner), "{owner:?}");
+    }
+}

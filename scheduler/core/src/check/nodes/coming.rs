@@ -66,6 +66,8 @@ fn in_flight<'a>(claim: &NodeClaim, forms: Rc<[Form]>) -> NodeAfter<'a> {
         pods: Vec::new(),
         arrived: BTreeSet::new(),
         ending: BTreeSet::new(),
+        frees: BTreeSet::new(),
+        moved_to: false,
         requests: None,
         stands_by: false,
         takes_pods: !claim.is_leaving(),
