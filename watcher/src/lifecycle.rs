@@ -238,6 +238,13 @@ pub fn steps(index: &Index, now: Now) -> Vec<Step> {
     steps
 }
 
+/// How long until something may become due by time alone.
+fn rest(index: &Index, now: Now) -> Duration {
+    let wait_ms = drain::due_ms(index, now).map(|at_ms| at_ms - now.steady_ms);
+    let wait = wait_ms.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
+    wait.map_or(PASS_EVERY_MAX, |wait| wait.min(PASS_EVERY_MAX))
+}
+
 /// Carries out what is due, for as long as the watcher leads.
 pub async fn run(directives: &Directives) {
     let mut changes = directives.store.changes();
@@ -262,7 +269,10 @@ pub async fn run(directives: &Directives) {
                 continue;
             }
         }
-        let due = directives.store.read(|index| steps(index, directives.store.now()));
+        let (due, rest) = directives.store.read(|index| {
+            let now = directives.store.now();
+            (steps(index, now), rest(index, now))
+        });
         let now = Instant::now();
         pace.keep(due.iter().map(Step::key));
         for step in due {
@@ -271,7 +281,7 @@ pub async fn run(directives: &Directives) {
                 under_way.push(async move { (key, directives.carry_out_step(step).await) });
             }
         }
-        pass_at = pace.wake_at().unwrap_or(now + PASS_EVERY_MAX).min(now + PASS_EVERY_MAX);
+        pass_at = pace.wake_at().map_or(now + rest, |at| at.min(now + rest));
         pass_at = pass_at.max(now + PASS_EVERY_MIN);
     }
 }

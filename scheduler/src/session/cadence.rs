@@ -42,6 +42,13 @@ pub enum Stir {
     Arrival,
 }
 
+/// Changes that only may matter.
+#[derive(Clone, Copy)]
+struct Echo {
+    first: Instant,
+    last: Instant,
+}
+
 /// A wish to plan.
 struct Wish {
     first: Instant,
@@ -68,7 +75,7 @@ pub struct Cadence {
     wish: Option<Wish>,
     /// How many more pods are to come is about to be known.
     counting: bool,
-    echo: Option<Instant>,
+    echo: Option<Echo>,
     wake: Option<Instant>,
     not_before: Option<Instant>,
     burst: Option<Burst>,
@@ -113,7 +120,7 @@ impl Cadence {
         let now = Instant::now();
         match stir {
             Stir::Nothing => {}
-            Stir::Echo => drop(self.echo.get_or_insert(now)),
+            Stir::Echo => self.echo.get_or_insert(Echo { first: now, last: now }).last = now,
             Stir::Demand => self.want(now, traceparent),
             Stir::Arrival => {
                 self.arrive(now);
@@ -179,10 +186,10 @@ impl Cadence {
         Some(self.not_before.map_or(at, |until| at.max(until)))
     }
 
-    /// When echoes are due.
+    /// When echoes are due: not in the midst of a burst of them, which may end with a node empty.
     fn echoed_at(&self) -> Option<Instant> {
-        let (since, every) = (self.echo?, ECHO_EVERY.max(self.took * REST_FACTOR));
-        let settled = since + QUIET;
+        let (echo, every) = (self.echo?, ECHO_EVERY.max(self.took * REST_FACTOR));
+        let settled = (echo.last + QUIET).min(echo.first + GATHER_MAX);
         Some(self.planned.map_or(settled, |planned| settled.max(planned + every)))
     }
 
@@ -312,6 +319,18 @@ mod tests {
         assert_eq!(due_ms(&cadence), Some(300), "a second after the plan before");
         cadence.stir(Stir::Demand, "");
         assert_eq!(due_ms(&cadence), Some(50), "a pod does not wait for that");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_plan_for_what_only_may_matter_sees_the_end_of_it() {
+        let mut cadence = cadence();
+        for due in [Some(40), Some(20)] {
+            for _ in 0..14 {
+                cadence.stir(Stir::Echo, "");
+                advance(10 * MS).await;
+            }
+            assert_eq!(due_ms(&cadence), due, "quiet, or 300 ms after the first");
+        }
     }
 
     #[tokio::test(start_paused = true)]

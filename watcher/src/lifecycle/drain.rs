@@ -47,6 +47,15 @@ pub fn steps(index: &Index, now: Now) -> Vec<Step> {
     drains.chain(deleted.filter_map(|node| deleted_node(index, node))).collect()
 }
 
+/// When the next node has waited for load balancers for long enough, by the steady clock; none while
+/// none waits.
+#[must_use]
+pub fn due_ms(index: &Index, now: Now) -> Option<i64> {
+    let going = index.claims().filter(|claim| claim.metadata.deletion_timestamp.is_some());
+    let closed = going.filter_map(|claim| index.going_since_ms(&claim.name_any()));
+    closed.map(|at_ms| at_ms + DRAIN_MIN_MS).filter(|at_ms| *at_ms > now.steady_ms).min()
+}
+
 fn is_deleted(node: &Node) -> bool {
     let held = node.finalizers().iter().any(|f| f == names::TERMINATION);
     node.metadata.deletion_timestamp.is_some() && held

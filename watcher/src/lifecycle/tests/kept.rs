@@ -38,6 +38,8 @@ fn a_node_that_served_is_drained_no_sooner_than_load_balancers_know() {
     let served = json!({ "status": { "conditions": [met("Initialized")] } });
     let index = draining_since(NOW_MS, served, &[]);
     assert!(keys(&index, NOW_MS + 4_000).is_empty());
+    let rests = [4_000, 4_400, 5_000].map(|ms| rest(&index, at(NOW_MS + ms)).as_millis());
+    assert_eq!(rests, [1_000, 600, 1_000], "it is looked at when they do");
     assert_eq!(keys(&index, NOW_MS + 5_000), ["drained/c1"]);
     let index = draining_since(NOW_MS, json!({}), &[]);
     assert_eq!(keys(&index, NOW_MS), ["drained/c1"], "it never took pods");

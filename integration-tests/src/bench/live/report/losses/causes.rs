@@ -154,10 +154,11 @@ const CAUSES: &[Cause] = &[
         cases: &[CaseName::Rolling],
         phases: &["update"],
         rows: &[],
-        text: "Pods of the new version that find no room are bought nodes for within a second. Karpenter waits \
-               for the burst to end, by which time pods of the old version are gone: here they end at once. \
-               All run 1.5 s sooner for it; what was bought goes after half a minute. Not tried: counting on \
-               the room of pods that are about to end.",
+        text: "The 125 pods that are deleted first leave their room to as many new ones. The update lets 125 more run \
+               beside all others, and these are bought a node for within a second. Karpenter waits for the burst \
+               to end, by which time the update is over: here pods are ready, and end, at once. All run a second \
+               sooner for the node, which goes after half a minute. Before the room of pods about to end was \
+               counted on it was four nodes for $2.69 an hour, and 109 writes.",
     },
     Cause {
         cases: &[CaseName::Expiry],
