@@ -30,10 +30,7 @@ pub async fn find(explainer: &Explainer<'_>, facts: &ClusterFacts) -> Result<Str
         let setting = "settings.defaultInstanceProfile";
         return given(explainer, &facts.default_instance_profile, setting).await;
     }
-    let message = format!(
-        "{} names neither a role nor an instance profile; set spec.role to the node role",
-        class.name
-    );
+    let message = "neither a role nor an instance profile is named; set spec.role to the node role";
     Err(Problem::new("InstanceProfileNotFound", message))
 }
 

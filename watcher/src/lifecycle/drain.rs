@@ -47,8 +47,8 @@ pub fn steps(index: &Index, now: Now) -> Vec<Step> {
     drains.chain(deleted.filter_map(|node| deleted_node(index, node))).collect()
 }
 
-/// When the next node has waited for load balancers for long enough, by the steady clock; none while
-/// none waits.
+/// When the next node has waited for load balancers for long enough, by the steady clock; none
+/// while none waits.
 #[must_use]
 pub fn due_ms(index: &Index, now: Now) -> Option<i64> {
     let going = index.claims().filter(|claim| claim.metadata.deletion_timestamp.is_some());

@@ -36,7 +36,7 @@ const CAUSES: &[Cause] = &[
         cases: &[CaseName::W2],
         phases: &["back"],
         rows: NODES,
-        text: "Counted when the last pod has gone, before anything could follow from it. One node is left 13.8 s \
+        text: "Counted when the last pod has gone, before anything could follow from it. One node is left 11.9 s \
                later: two go, by the budget of 10 % one after the other, and load balancers have five seconds to \
                see that each is closed. With Karpenter it is 38 s later.",
     },
