@@ -42,17 +42,24 @@ pub enum Stir {
     Arrival,
 }
 
-/// Changes that only may matter.
+/// Changes that are planned for together.
 #[derive(Clone, Copy)]
-struct Echo {
+struct Gathered {
     first: Instant,
     last: Instant,
 }
 
+impl Gathered {
+    /// When no more have come for a moment; as late as may be while more are expected.
+    fn due_at(self, more: bool) -> Instant {
+        let latest = self.first + GATHER_MAX;
+        if more { latest } else { latest.min(self.last + QUIET) }
+    }
+}
+
 /// A wish to plan.
 struct Wish {
-    first: Instant,
-    last: Instant,
+    gathered: Gathered,
     traceparents: Vec<String>,
 }
 
@@ -75,7 +82,7 @@ pub struct Cadence {
     wish: Option<Wish>,
     /// How many more pods are to come is about to be known.
     counting: bool,
-    echo: Option<Echo>,
+    echo: Option<Gathered>,
     wake: Option<Instant>,
     not_before: Option<Instant>,
     burst: Option<Burst>,
@@ -120,7 +127,7 @@ impl Cadence {
         let now = Instant::now();
         match stir {
             Stir::Nothing => {}
-            Stir::Echo => self.echo.get_or_insert(Echo { first: now, last: now }).last = now,
+            Stir::Echo => self.echo.get_or_insert(Gathered { first: now, last: now }).last = now,
             Stir::Demand => self.want(now, traceparent),
             Stir::Arrival => {
                 self.arrive(now);
@@ -130,9 +137,9 @@ impl Cadence {
     }
 
     fn want(&mut self, now: Instant, traceparent: &str) {
-        let wish =
-            self.wish.get_or_insert(Wish { first: now, last: now, traceparents: Vec::new() });
-        wish.last = now;
+        let gathered = Gathered { first: now, last: now };
+        let wish = self.wish.get_or_insert(Wish { gathered, traceparents: Vec::new() });
+        wish.gathered.last = now;
         if !traceparent.is_empty() && !wish.traceparents.iter().any(|known| known == traceparent) {
             wish.traceparents.push(traceparent.to_owned());
         }
@@ -178,10 +185,7 @@ impl Cadence {
     /// not begun before its time because of what only may matter: that is planned for with it.
     #[must_use]
     pub fn due_at(&self) -> Option<Instant> {
-        let wished = self.wish.as_ref().map(|wish| {
-            let latest = wish.first + GATHER_MAX;
-            if self.counting { latest } else { latest.min(wish.last + QUIET) }
-        });
+        let wished = self.wish.as_ref().map(|wish| wish.gathered.due_at(self.counting));
         let at = wished.or_else(|| [self.echoed_at(), self.wake].into_iter().flatten().min())?;
         Some(self.not_before.map_or(at, |until| at.max(until)))
     }
@@ -189,7 +193,7 @@ impl Cadence {
     /// When echoes are due: not in the midst of a burst of them, which may end with a node empty.
     fn echoed_at(&self) -> Option<Instant> {
         let (echo, every) = (self.echo?, ECHO_EVERY.max(self.took * REST_FACTOR));
-        let settled = (echo.last + QUIET).min(echo.first + GATHER_MAX);
+        let settled = echo.due_at(false);
         Some(self.planned.map_or(settled, |planned| settled.max(planned + every)))
     }
 

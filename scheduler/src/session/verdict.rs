@@ -44,7 +44,7 @@ pub struct Bench<'a> {
 pub fn moved<'a>(world: &'a World, node: &NodeName) -> impl Iterator<Item = &'a Pod> {
     let moves = |pod: &&Pod| {
         let shape = world.shape_of(pod);
-        !pod.deleting && shape.is_none_or(|s| !s.is_daemon && !s.owner.starts_with("Node/"))
+        !pod.deleting && shape.is_none_or(|s| !s.stays_with_node())
     };
     world.pods_on(node).map(AsRef::as_ref).filter(moves)
 }

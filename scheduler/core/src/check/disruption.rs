@@ -53,7 +53,7 @@ pub(super) fn check(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
 fn evicted<'a>(input: &'a PlanInput, node: &NodeName) -> Vec<&'a Pod> {
     let moves = |pod: &&Pod| {
         let shape = input.world.shapes.get(&pod.shape);
-        !pod.deleting && shape.is_none_or(|s| !s.is_daemon && !s.owner.starts_with("Node/"))
+        !pod.deleting && shape.is_none_or(|s| !s.stays_with_node())
     };
     input.world.pods_on(node).map(AsRef::as_ref).filter(moves).collect()
 }

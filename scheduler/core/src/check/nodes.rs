@@ -165,7 +165,7 @@ impl<'a> Nodes<'a> {
         }
         let waits = |pod: &Pod| {
             let shape = input.world.shapes.get(&pod.shape);
-            let plain = shape.is_some_and(|s| !s.is_daemon && !s.owner.starts_with("Node/"));
+            let plain = shape.is_some_and(|s| !s.stays_with_node());
             let ours = shape.is_some_and(|shape| !shape.opts_out());
             ours && pod.node.is_none()
                 && pod.unschedulable
@@ -192,14 +192,12 @@ impl<'a> Nodes<'a> {
 
 /// True when the pod's room is free for others before a node could come.
 fn leaves_room(pod: &Pod, shape: &PodShape, now_ms: i64) -> bool {
-    let own = ["Node/", "StatefulSet/"].iter().any(|kind| shape.owner.starts_with(kind));
-    !shape.is_daemon && !own && pod.frees_until_ms(now_ms).is_some()
+    let own = shape.stays_with_node() || shape.returns();
+    !own && pod.frees_until_ms(now_ms).is_some()
 }
 
 /// True when the pod goes with its leaving node, whether or not it has another place already.
 fn is_evicted(input: &PlanInput, place: &Target, pod: &Pod, shape: &PodShape) -> bool {
-    let stays = shape.is_daemon || shape.owner.starts_with("Node/");
-    let returns = shape.owner.starts_with("StatefulSet/");
     let Target::Node(name) = place else { return false };
     let node = input.world.nodes.get(name);
     let taken = |node: &Arc<Node>| {
@@ -211,7 +209,9 @@ fn is_evicted(input: &PlanInput, place: &Target, pod: &Pod, shape: &PodShape) ->
         asked += u32::from(budget.minds(pod));
         held |= budget.fully_blocking || asked == 2;
     }
-    !stays && (!pod.deleting || returns) && (!held || node.is_some_and(taken))
+    !shape.stays_with_node()
+        && (!pod.deleting || shape.returns())
+        && (!held || node.is_some_and(taken))
 }
 
 fn existing<'a>(input: &PlanInput, node: &Node, claim: Option<&NodeClaim>) -> NodeAfter<'a> {
