@@ -35,32 +35,60 @@ pub fn of(kind: &Kind) -> ObjectRef {
     ObjectRef { kind: kind.into(), key }
 }
 
-/// Count and digest of a set of objects, as `Bookmark` defines them, kept up by single changes.
+/// Count and digest of a set of objects, as `Bookmark` defines them, for one who knows which
+/// objects are in the set.
+#[derive(Clone, Debug, Default)]
+pub struct Sum {
+    count: u64,
+    sum: u64,
+}
+
+impl Sum {
+    /// An object has come that was not there.
+    pub fn add(&mut self, reference: &ObjectRef) {
+        self.count += 1;
+        self.sum = self.sum.wrapping_add(contribution(reference));
+    }
+
+    /// An object that was there is gone.
+    pub fn remove(&mut self, reference: &ObjectRef) {
+        self.count -= 1;
+        self.sum = self.sum.wrapping_sub(contribution(reference));
+    }
+
+    /// Number of objects and their digest.
+    #[must_use]
+    pub const fn value(&self) -> (u64, u64) {
+        (self.count, self.sum)
+    }
+}
+
+/// The same for one who does not: it keeps the set.
 #[derive(Clone, Debug, Default)]
 pub struct Digest {
     known: BTreeSet<(i32, String)>,
-    sum: u64,
+    sum: Sum,
 }
 
 impl Digest {
     /// The object is there. Adding it again changes nothing.
     pub fn add(&mut self, reference: &ObjectRef) {
         if self.known.insert((reference.kind, reference.key.clone())) {
-            self.sum = self.sum.wrapping_add(contribution(reference));
+            self.sum.add(reference);
         }
     }
 
     /// The object is gone. Removing an unknown one changes nothing.
     pub fn remove(&mut self, reference: &ObjectRef) {
         if self.known.remove(&(reference.kind, reference.key.clone())) {
-            self.sum = self.sum.wrapping_sub(contribution(reference));
+            self.sum.remove(reference);
         }
     }
 
     /// Number of objects and their digest.
     #[must_use]
-    pub fn value(&self) -> (u64, u64) {
-        (u64::try_from(self.known.len()).unwrap_or(u64::MAX), self.sum)
+    pub const fn value(&self) -> (u64, u64) {
+        self.sum.value()
     }
 }
 

@@ -38,12 +38,14 @@ use buffers::BufferEntry;
 use departures::Departures;
 use owners::Owners;
 pub use pods::PodEntry;
+use pods::PodNames;
 use pools::Pools;
 pub use source::Source;
 pub use store::{Now, Store};
 use surroundings::Stale;
+use unreadable::Tombstone;
 pub use unreadable::{Missing, Relisted};
-pub use view::{Key, Step, View};
+pub use view::{Encoded, Key, Step, View};
 
 /// Namespace (empty for cluster-scoped objects) and name.
 pub type Name = (String, String);
@@ -85,6 +87,14 @@ pub struct Left {
     pub fault: Fault,
 }
 
+/// A shape, and how many use it.
+#[derive(Debug, Default)]
+struct UsedShape {
+    users: usize,
+    /// As the scheduler is told of it.
+    shape: PodShape,
+}
+
 /// Pods that a claim is for.
 #[derive(Debug)]
 struct Planned {
@@ -101,15 +111,15 @@ pub struct Index {
     around: Surroundings,
     /// Whose pods may have to be projected again, because something they refer to has changed.
     stale: Stale,
-    pods: BTreeMap<String, PodEntry>,
+    cluster: Option<ClusterFacts>,
+    pods: BTreeMap<Arc<str>, PodEntry>,
     /// Changes of waiting pods.
     stirs: u64,
-    pod_names: BTreeMap<Name, String>,
-    pods_by_node: BTreeMap<String, BTreeSet<String>>,
+    pod_names: PodNames,
+    pods_by_node: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
     /// Owners of pods that may be creating more of them.
     owners: Owners,
-    /// Number of users of each shape.
-    shapes: BTreeMap<String, usize>,
+    shapes: BTreeMap<Arc<str>, UsedShape>,
     daemon_shapes: BTreeMap<Name, String>,
     nodes: BTreeMap<String, Arc<Node>>,
     /// How many volumes each node can attach.
@@ -121,7 +131,8 @@ pub struct Index {
     buffers: BTreeMap<Name, BufferEntry>,
     left: BTreeMap<(Source, Name), Left>,
     /// Tombstones of the objects among them that have one.
-    tombstones: BTreeMap<(Source, Name), Key>,
+    tombstones: BTreeMap<(Source, Name), Tombstone>,
+    /// Names of all objects of each kind, but for pods.
     known: BTreeMap<Source, BTreeSet<Name>>,
     relisting: BTreeMap<Source, BTreeSet<Name>>,
     listed: BTreeSet<Source>,
@@ -158,7 +169,9 @@ impl Index {
         if let Some(seen) = self.relisting.get_mut(&source) {
             seen.insert(name.clone());
         }
-        self.known.entry(source).or_default().insert(name.clone());
+        if source != Source::Pod {
+            self.known.entry(source).or_default().insert(name.clone());
+        }
         let outcome = match object {
             Ok(object) => object.apply(self),
             Err(text) => Err(undecodable(&reference, text)),
@@ -194,14 +207,23 @@ impl Index {
     /// Ends a relist.
     pub fn end<W: Watched>(&mut self) -> Relisted {
         let seen = self.relisting.remove(&W::SOURCE).unwrap_or_default();
-        let known = self.known.entry(W::SOURCE).or_default();
-        let gone: Vec<Name> = known.difference(&seen).cloned().collect();
+        let known = self.known_of(W::SOURCE).into_iter();
+        let gone: Vec<Name> = known.filter(|name| !seen.contains(name)).collect();
         for name in &gone {
             self.forget::<W>(name);
         }
         self.listed.insert(W::SOURCE);
         self.served(W::SOURCE);
         Relisted { seen: seen.len(), gone: gone.len() }
+    }
+
+    /// Names of all objects of a kind.
+    fn known_of(&self, source: Source) -> Vec<Name> {
+        if source != Source::Pod {
+            return self.known.get(&source).into_iter().flatten().cloned().collect();
+        }
+        let left = self.left.keys().filter(|(left, _)| *left == Source::Pod);
+        self.pod_names.all().chain(left.map(|(_, name)| name.clone())).collect()
     }
 
     /// Kinds that have not been listed yet. The view is not complete before there are none.
@@ -220,6 +242,7 @@ impl Index {
     pub fn set_cluster(&mut self, facts: ClusterFacts) {
         let known = self.cluster().map(|known| known.ca_bundle.as_str());
         let trusted = known == Some(facts.ca_bundle.as_str());
+        self.cluster = Some(facts.clone());
         self.view.put(Kind::Cluster(facts));
         if !trusted {
             self.prove_classes();
@@ -228,18 +251,15 @@ impl Index {
 
     /// The facts about the cluster itself.
     #[must_use]
-    pub fn cluster(&self) -> Option<&ClusterFacts> {
-        match self.view.get(&Key::new(ObjectKind::Cluster, "")) {
-            Some(Kind::Cluster(facts)) => Some(facts),
-            _ => None,
-        }
+    pub const fn cluster(&self) -> Option<&ClusterFacts> {
+        self.cluster.as_ref()
     }
 
     /// The view, with everything that was observed in it.
     pub fn settled(&mut self) -> &mut View {
         match std::mem::take(&mut self.stale) {
             Stale::Namespaces(names) if names.is_empty() => {}
-            Stale::Namespaces(names) => self.project_again(|pod| names.contains(&pod.namespace)),
+            Stale::Namespaces(names) => self.project_again(|pod| names.contains(&*pod.namespace)),
             Stale::All => self.project_again(|_| true),
         }
         &mut self.view
@@ -277,7 +297,7 @@ impl Index {
     /// Pods that a claim is for and that still exist.
     pub fn planned_for<'a>(&'a self, claim: &str) -> impl Iterator<Item = &'a PodEntry> + use<'a> {
         let uids = self.planned.get(claim).into_iter().flat_map(|planned| &planned.pods);
-        uids.filter_map(|uid| self.pods.get(uid))
+        uids.filter_map(|uid| self.pods.get(uid.as_str()))
     }
 
     /// True when any pod that waited was as good as another on the claim's node, so that none was
@@ -290,7 +310,7 @@ impl Index {
     /// True when a pod of the shape waits for a node.
     #[must_use]
     pub fn awaits(&self, shape_id: &str) -> bool {
-        self.pods.values().any(|pod| pod.waits() && pod.row.shape_id == shape_id)
+        self.pods.values().any(|pod| pod.waits() && *pod.row.shape_id == *shape_id)
     }
 
     /// Counts changes of waiting pods.
@@ -334,15 +354,17 @@ impl Index {
     }
 
     fn use_shape(&mut self, shape: PodShape) {
-        let id = shape.shape_id.clone();
-        self.view.put(Kind::PodShape(self.owners.foretell(shape)));
-        *self.shapes.entry(id).or_default() += 1;
+        let id = shape.shape_id.as_str().into();
+        let used = self.shapes.entry(id).or_default();
+        used.users += 1;
+        used.shape = self.owners.foretell(shape);
+        self.view.put(Kind::PodShape(used.shape.clone()));
     }
 
     fn drop_shape(&mut self, id: &str) {
-        let Some(users) = self.shapes.get_mut(id) else { return };
-        *users -= 1;
-        if *users == 0 {
+        let Some(used) = self.shapes.get_mut(id) else { return };
+        used.users -= 1;
+        if used.users == 0 {
             self.shapes.remove(id);
             self.view.remove(&Key::new(ObjectKind::PodShape, id));
         }

@@ -26,6 +26,7 @@ use tokio::time::Instant;
 use crate::api::NodeClaim;
 use crate::counters::Places;
 use crate::directives::Directives;
+use crate::index::pods::PodRow;
 use crate::index::{Index, Now};
 use crate::names;
 use drain::Volumes;
@@ -71,19 +72,19 @@ pub enum Step {
     /// Ask for a pod's eviction.
     Evict {
         /// Pod.
-        pod: Box<wire::Pod>,
+        pod: PodRow,
         /// Claim of its node.
         claim: String,
     },
     /// Have the Deployment of a pod make its next one before this one goes.
     Surge {
         /// Pod.
-        pod: Box<wire::Pod>,
+        pod: PodRow,
     },
     /// Delete a pod whose time is up.
     ForceDelete {
         /// Pod.
-        pod: Box<wire::Pod>,
+        pod: PodRow,
         /// Grace left for it.
         grace_seconds: u32,
     },

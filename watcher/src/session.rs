@@ -28,9 +28,11 @@ const LISTING_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Longest pause that a scheduler may ask for.
 const GO_AWAY_DELAY_MAX: Duration = Duration::from_secs(60);
-/// Pauses between sessions.
+/// Pauses between sessions. No plan is made for the cluster meanwhile, and a scheduler that has
+/// come back is found this late; an attempt costs a write of the Lease, which is written more often
+/// than that as it is.
 const RECONNECT: BackoffPolicy =
-    BackoffPolicy { minimum: Duration::from_millis(200), maximum: Duration::from_secs(10) };
+    BackoffPolicy { minimum: Duration::from_millis(200), maximum: Duration::from_secs(2) };
 
 /// What sessions are made of.
 #[derive(Clone)]

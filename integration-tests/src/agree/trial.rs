@@ -264,7 +264,7 @@ impl Trial<'_> {
             self.way.placement.is_some() && pod.waits() && pod.row.nominated_node.is_empty()
         };
         let lost = |index: &Index| {
-            self.planned_for(index, node).filter(lost).map(|pod| pod.row.uid.clone()).collect()
+            self.planned_for(index, node).filter(lost).map(|pod| pod.row.uid.to_string()).collect()
         };
         cluster.store.read(lost)
     }

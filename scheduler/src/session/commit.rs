@@ -34,6 +34,8 @@ const TOLD_PER_SHAPE: usize = 10;
 /// A disruption that does not stand at present is looked at again after this long, also when
 /// nothing changes.
 const SKIPPED_AGAIN: Duration = Duration::from_secs(30);
+/// Most reasons of pods without a place that are logged of one plan: each pod may have its own.
+const REASONS_MAX: usize = 20;
 /// Characters of a claim's suffix: those that Kubernetes uses in generated names.
 const SUFFIX_CHARACTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 /// Length of a claim's suffix.
@@ -359,7 +361,12 @@ fn report(proposal: &Proposal, launched: &[Option<String>], held: usize) {
         disrupted,
         "pods batched, packing computed"
     );
-    for reason in plan.unplaced.iter().map(|unplaced| &unplaced.reason) {
+    let reasons = plan.unplaced.iter().map(|unplaced| &unplaced.reason);
+    for reason in reasons.clone().take(REASONS_MAX) {
         tracing::warn!(plan_id = proposal.plan_id, "not placed: {reason}");
+    }
+    let more = reasons.len().saturating_sub(REASONS_MAX);
+    if more > 0 {
+        tracing::warn!(plan_id = proposal.plan_id, more, "not placed, for as many other reasons");
     }
 }

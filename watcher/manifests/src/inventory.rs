@@ -9,10 +9,9 @@ use k8s_openapi::api::core::v1::{self as core, ObjectReference};
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use k8s_openapi::api::{apps::v1 as apps, policy::v1 as policy, resource::v1 as resource};
 use longshore_proto::types::v1::object::Kind;
-use longshore_proto::types::v1::object_change::Change;
 use longshore_proto::types::v1::{Object, PodCount};
 use longshore_watcher::api;
-use longshore_watcher::index::{Index, Watched, name_of};
+use longshore_watcher::index::{Encoded, Index, Watched, name_of};
 use longshore_watcher::project::Surroundings;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -182,13 +181,8 @@ impl Reader {
 
     fn finish(mut self) -> Result<Inventory, Faults> {
         self.resolve_buffers();
-        let steps = self.index.settled().snapshot().into_iter();
-        self.found.objects = steps
-            .filter_map(|step| match step.change {
-                Some(Change::Upsert(object)) => Some(object),
-                Some(Change::Remove(_)) | None => None,
-            })
-            .collect();
+        let objects = self.index.settled().snapshot();
+        self.found.objects = objects.iter().map(Encoded::object).collect();
         for left in self.index.left().values() {
             let place = self.places.get(&left.fault.object).cloned().unwrap_or_default();
             self.faults.push(format!("{place}: {}", left.fault));

@@ -11,6 +11,8 @@ use longshore_runtime::metrics::Metrics;
 use longshore_runtime::metrics::series::durations;
 use prometheus_client::metrics::histogram::Histogram;
 
+use crate::index::pods::PodRow;
+
 /// Histograms of pods. Clones measure together.
 #[derive(Clone, Debug)]
 pub struct PodTimes {
@@ -48,10 +50,10 @@ impl PodTimes {
     }
 
     /// A pod has changed; `now_ms` is when that was seen, in milliseconds since 1970.
-    pub fn see(&self, old: Option<&Pod>, new: &Pod, now_ms: i64) {
+    pub fn see(&self, old: Option<&PodRow>, new: &Pod, now_ms: i64) {
         let Some(old) = old.filter(|_| self.works.load(Ordering::Relaxed)) else { return };
         let bound = old.node_name.is_empty() && !new.node_name.is_empty();
-        let started = old.phase() != PodPhase::Running && new.phase() == PodPhase::Running;
+        let started = old.phase != PodPhase::Running && new.phase() == PodPhase::Running;
         if !bound && !started {
             return;
         }
@@ -99,15 +101,16 @@ mod tests {
         let waits = pod("", PodPhase::Pending, true);
         let placed = pod("n", PodPhase::Pending, true);
         let runs = pod("n", PodPhase::Running, false);
-        times.see(Some(&waits), &placed, 200_000);
+        let [waited, was_placed, ran] = [&waits, &placed, &runs].map(PodRow::from);
+        times.see(Some(&waited), &placed, 200_000);
         assert!(metrics.text().contains("bound_duration_seconds_count 0"), "a standby");
         times.works(true);
         times.see(None, &placed, 103_000);
-        times.see(Some(&waits), &placed, 103_000);
-        times.see(Some(&placed), &placed, 104_000);
-        times.see(Some(&placed), &runs, 107_500);
-        times.see(Some(&runs), &runs, 108_000);
-        let easy = pod("", PodPhase::Pending, false);
+        times.see(Some(&waited), &placed, 103_000);
+        times.see(Some(&was_placed), &placed, 104_000);
+        times.see(Some(&was_placed), &runs, 107_500);
+        times.see(Some(&ran), &runs, 108_000);
+        let easy = PodRow::from(&pod("", PodPhase::Pending, false));
         times.see(Some(&easy), &pod("n", PodPhase::Pending, false), 99_000);
         let text = metrics.text();
         for line in [

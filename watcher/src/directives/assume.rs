@@ -110,7 +110,7 @@ fn check_pod(pod: &PodEntry, node: &str, assumes: &Assumption, now: Now) -> Outc
     if is_protected(pod, now.wall_ms) {
         return Err(protected("Pod", &name));
     }
-    if moves(pod, now) && !assumes.pods.contains(&pod.row.uid) {
+    if moves(pod, now) && !assumes.pods.iter().any(|uid| **uid == *pod.row.uid) {
         return Err(failed(format!(
             "Pod {name} has come to node {node} since this was decided; the next plan decides anew"
         )));

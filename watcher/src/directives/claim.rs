@@ -149,10 +149,10 @@ fn announcements(index: &Index, claim: &str, pods: &[String]) -> Vec<Nominated> 
     let mut all: BTreeMap<(Option<Workload>, &str), Nominated> = BTreeMap::new();
     for pod in pods.iter().filter_map(|uid| index.pod(uid)) {
         let controller = index.shape(&pod.row.shape_id).map_or("", |shape| &shape.owner);
-        let namespace = pod.row.namespace.clone();
+        let namespace = pod.row.namespace.to_string();
         let workload = (!controller.is_empty())
             .then(|| Workload { namespace, controller: controller.to_owned() });
-        let shape = if workload.is_none() { pod.row.shape_id.as_str() } else { "" };
+        let shape = if workload.is_none() { &*pod.row.shape_id } else { "" };
         let first = || {
             let (about, workload) = (pod.reference(), workload.clone());
             Nominated { about, workload, pods: 0, claim: claim.to_owned() }

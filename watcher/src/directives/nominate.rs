@@ -11,12 +11,12 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::Api;
 use kube::api::Patch;
 use longshore_proto::cluster::v1::NominatePods;
-use longshore_proto::types::v1 as wire;
 use serde_json::json;
 
 use super::{Directives, Outcome, report_once};
 use crate::api::keys::labels::HOSTNAME;
 use crate::index::Index;
+use crate::index::pods::PodRow;
 use crate::patch::{code, params};
 
 /// Nominations written at once.
@@ -72,17 +72,17 @@ impl Directives {
     }
 
     /// The nomination, when it was written.
-    async fn nominate_one(&self, pod: wire::Pod, node: String) -> Option<Nomination> {
+    async fn nominate_one(&self, pod: PodRow, node: String) -> Option<Nomination> {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace);
         let patch = json!({
-            "metadata": { "uid": pod.uid },
+            "metadata": { "uid": &*pod.uid },
             "status": { "nominatedNodeName": node },
         });
         let _place = self.admission.write().await;
         match api.patch_status(&pod.name, &params(), &Patch::Merge(&patch)).await {
             Ok(_) => {
-                tracing::debug!(pod = pod.name, node, "pod nominated");
-                Some(Nomination { pod: pod.uid, node })
+                tracing::debug!(pod = &*pod.name, node, "pod nominated");
+                Some(Nomination { pod: pod.uid.to_string(), node })
             }
             Err(error) => {
                 self.report(&error);
@@ -106,20 +106,20 @@ impl Directives {
 }
 
 /// Pods that wait and may be nominated, each with its node.
-pub(super) fn open(index: &Index, nominations: &[Nomination]) -> Vec<(wire::Pod, String)> {
+pub(super) fn open(index: &Index, nominations: &[Nomination]) -> Vec<(PodRow, String)> {
     let waiting = nominations.iter().filter_map(|nomination| {
         let entry = index.pod(&nomination.pod).filter(|entry| entry.waits())?;
         Some((&entry.row, nomination.node.as_str()))
     });
     let (there, others): (Vec<_>, Vec<_>) =
-        waiting.partition(|(pod, node)| pod.nominated_node == *node);
+        waiting.partition(|(pod, node)| *pod.nominated_node == **node);
     let mut together: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for (pod, node) in there {
-        *together.entry((pod.shape_id.as_str(), node)).or_default() += 1;
+        *together.entry((&*pod.shape_id, node)).or_default() += 1;
     }
     let mut open = Vec::new();
     for (pod, node) in others {
-        let count = together.entry((pod.shape_id.as_str(), node)).or_default();
+        let count = together.entry((&*pod.shape_id, node)).or_default();
         let free = pod.nominated_node.is_empty() || pod.nominated_by_us;
         if free && *count < together_max(index, &pod.shape_id) {
             *count += 1;
@@ -141,7 +141,7 @@ fn together_max(index: &Index, shape: &str) -> usize {
 
 /// True when the pod shows its nomination, or does not wait any more.
 fn is_settled(index: &Index, nomination: &Nomination) -> bool {
-    let shown = |pod: &wire::Pod| pod.nominated_node == nomination.node;
+    let shown = |pod: &PodRow| *pod.nominated_node == *nomination.node;
     index.pod(&nomination.pod).is_none_or(|entry| !entry.waits() || shown(&entry.row))
 }
 
@@ -172,7 +172,7 @@ mod tests {
         }
         let all: Vec<String> = (0..4).map(|uid| uid.to_string()).collect();
         let open = open(&index, &Nomination::all("n", &all));
-        open.into_iter().map(|(pod, _)| pod.uid).collect()
+        open.into_iter().map(|(pod, _)| pod.uid.to_string()).collect()
     }
 
     #[test]

@@ -10,13 +10,13 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::{Node, Pod, Toleration};
 use kube::{Api, ResourceExt as _};
-use longshore_proto::types::v1 as wire;
 use serde_json::json;
 use tokio::time::Instant;
 
 use super::{Directives, report_once, turns};
 use crate::args::Placement;
 use crate::index::Index;
+use crate::index::pods::PodRow;
 use crate::names;
 use crate::patch::{Part, code, edit, operate};
 
@@ -92,7 +92,7 @@ impl Directives {
     }
 
     /// UIDs of the pods that were pinned.
-    async fn pin_all(&self, pods: Vec<wire::Pod>, pass: &Toleration) -> Vec<String> {
+    async fn pin_all(&self, pods: Vec<PodRow>, pass: &Toleration) -> Vec<String> {
         let pinned = futures::stream::iter(pods)
             .map(|pod| self.pin_one(pod, pass))
             .buffer_unordered(CONCURRENCY);
@@ -100,10 +100,10 @@ impl Directives {
     }
 
     /// UID of the pod, when it was pinned.
-    async fn pin_one(&self, pod: wire::Pod, pass: &Toleration) -> Option<String> {
+    async fn pin_one(&self, pod: PodRow, pass: &Toleration) -> Option<String> {
         let _place = self.admission.write().await;
         match self.let_in(&pod, pass).await {
-            Ok(pinned) => pinned.then_some(pod.uid),
+            Ok(pinned) => pinned.then(|| pod.uid.to_string()),
             Err(error) => {
                 if code(&error) == Some(403) {
                     report_once(
@@ -112,7 +112,7 @@ impl Directives {
                          exact; grant patch on pods to mend that",
                     );
                 } else {
-                    tracing::warn!(%error, pod = pod.name, "a pod could not be pinned");
+                    tracing::warn!(%error, pod = &*pod.name, "a pod could not be pinned");
                 }
                 None
             }
@@ -122,10 +122,10 @@ impl Directives {
     /// Adds the toleration; false when the pod is gone or another has its name. One request, unless
     /// the pod has no list of tolerations yet: the API server gives one to every pod, where its
     /// defaults are not turned off.
-    async fn let_in(&self, pod: &wire::Pod, pass: &Toleration) -> kube::Result<bool> {
+    async fn let_in(&self, pod: &PodRow, pass: &Toleration) -> kube::Result<bool> {
         let api: Api<Pod> = Api::namespaced(self.client.clone(), &pod.namespace);
         let appended = json!([
-            { "op": "test", "path": "/metadata/uid", "value": pod.uid },
+            { "op": "test", "path": "/metadata/uid", "value": &*pod.uid },
             { "op": "add", "path": "/spec/tolerations/-", "value": pass },
         ]);
         match operate(&api, &pod.name, appended).await {
@@ -135,7 +135,7 @@ impl Directives {
             Err(_) => {}
         }
         let found = edit(&api, &pod.name, Part::Main, None, |found: &mut Pod| {
-            if found.metadata.uid.as_deref() == Some(pod.uid.as_str()) {
+            if found.metadata.uid.as_deref() == Some(&*pod.uid) {
                 let spec = found.spec.get_or_insert_default();
                 let tolerations = spec.tolerations.get_or_insert_default();
                 if !tolerations.contains(pass) {
@@ -143,7 +143,7 @@ impl Directives {
                 }
             }
         });
-        Ok(found.await?.and_then(|found| found.metadata.uid).is_some_and(|uid| uid == pod.uid))
+        Ok(found.await?.and_then(|found| found.metadata.uid).is_some_and(|uid| *uid == *pod.uid))
     }
 
     async fn await_bound(&self, pods: &[String]) {
@@ -158,7 +158,7 @@ impl Directives {
 }
 
 /// Pods that wait and are not preemption's to place.
-fn pinnable(index: &Index, pods: &[String]) -> Vec<wire::Pod> {
+fn pinnable(index: &Index, pods: &[String]) -> Vec<PodRow> {
     let waiting = pods.iter().filter(|uid| index.is_out(uid)).filter_map(|uid| index.pod(uid));
     let rows = waiting.map(|pod| &pod.row);
     rows.filter(|pod| pod.nominated_node.is_empty() || pod.nominated_by_us).cloned().collect()

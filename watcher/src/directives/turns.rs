@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
-use longshore_proto::types::v1 as wire;
 use tokio::time::Instant;
 
 use crate::index::Index;
+use crate::index::pods::PodRow;
 use crate::names::HOSTNAME;
 
 /// How long a pod may wait for its turn: a zone may have nodes that the pods cannot go to, and
@@ -26,7 +26,7 @@ pub(super) const WITHIN: Duration = Duration::from_secs(5);
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// A shape, and a topology key that its pods spread over.
-type Group = (String, String);
+type Group = (Arc<str>, String);
 
 /// Whose turn it is. Clones share it.
 #[derive(Clone, Debug, Default)]
@@ -38,7 +38,7 @@ struct State {
     /// Pods of each domain that are bound, or were let in.
     counts: BTreeMap<Group, BTreeMap<String, i64>>,
     /// Pods that were let in and are not bound yet, with their domains.
-    let_in: BTreeMap<String, Vec<(Group, String)>>,
+    let_in: BTreeMap<Arc<str>, Vec<(Group, String)>>,
 }
 
 impl Turns {
@@ -47,8 +47,8 @@ impl Turns {
         &self,
         index: &Index,
         node: &Node,
-        waiting: &mut Vec<wire::Pod>,
-    ) -> Vec<wire::Pod> {
+        waiting: &mut Vec<PodRow>,
+    ) -> Vec<PodRow> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if state.looked.is_none_or(|looked| looked.elapsed() >= LOOK_EVERY) {
             state.look(index);
@@ -96,7 +96,7 @@ impl State {
     }
 
     /// Whether a pod may be let in to a node, and counts it there if so.
-    fn admits(&mut self, index: &Index, node: &Node, pod: &wire::Pod) -> bool {
+    fn admits(&mut self, index: &Index, node: &Node, pod: &PodRow) -> bool {
         let mut places = Vec::new();
         for (key, skew) in spreads(index, &pod.shape_id) {
             let Some(domain) = node.labels().get(key) else { continue };
@@ -166,7 +166,7 @@ mod tests {
         index
     }
 
-    fn pods(index: &Index, uids: std::ops::Range<u8>) -> Vec<wire::Pod> {
+    fn pods(index: &Index, uids: std::ops::Range<u8>) -> Vec<PodRow> {
         let entry = |uid: u8| index.pod(&uid.to_string()).map(|entry| entry.row.clone());
         uids.filter_map(entry).collect()
     }

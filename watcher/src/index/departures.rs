@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::storage::v1::VolumeAttachment;
+use longshore_proto::types::v1 as wire;
 use longshore_proto::types::v1::object::Kind;
 use longshore_proto::types::v1::{Blocker, BlockingRule, ObjectKind};
 
@@ -142,8 +143,7 @@ impl Index {
         else {
             return;
         };
-        let mut row = row.clone();
-        row.blockers.clone_from(&blockers);
+        let row = wire::NodeClaim { blockers: blockers.clone(), ..row };
         self.view.put(Kind::NodeClaim(row));
         if blockers.is_empty() {
             self.departures.blockers.remove(claim);

@@ -11,12 +11,12 @@ mod rollouts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use longshore_proto::types::v1::PodShape;
 use longshore_proto::types::v1::object::Kind;
-use longshore_proto::types::v1::{ObjectKind, PodShape};
 
 use rollouts::Rollouts;
 
-use super::{Index, Key, PodEntry, Source};
+use super::{Index, PodEntry, Source};
 use crate::project::owner::Owner;
 
 /// An owner is still creating pods while they come within this time of each other, in milliseconds:
@@ -297,7 +297,7 @@ impl Index {
     pub fn deployment_read(&mut self, newest: &Arc<Owner>, stay: usize) {
         let of = |owner: &Arc<Owner>| {
             let pod = self.pods.values().find(|pod| pod.owner.as_ref() == Some(owner))?;
-            Some((Arc::clone(owner), pod.row.shape_id.clone()))
+            Some((Arc::clone(owner), pod.row.shape_id.to_string()))
         };
         let old = self.owners.older(newest).filter_map(of).collect();
         let changed = self.owners.rollouts.begin(newest, old, stay, self.seen.steady_ms);
@@ -321,12 +321,9 @@ impl Index {
     /// Shows what is expected of the shapes of which that has changed.
     fn tell_coming(&mut self) {
         for id in std::mem::take(&mut self.owners.changed) {
-            let Some(Kind::PodShape(shape)) = self.view.get(&Key::new(ObjectKind::PodShape, &id))
-            else {
-                continue;
-            };
-            let shape = self.owners.foretell(shape.clone());
-            self.view.put(Kind::PodShape(shape));
+            let Some(used) = self.shapes.get_mut(id.as_str()) else { continue };
+            used.shape = self.owners.foretell(std::mem::take(&mut used.shape));
+            self.view.put(Kind::PodShape(used.shape.clone()));
         }
     }
 }

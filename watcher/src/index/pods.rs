@@ -3,6 +3,9 @@
 //! Invariant: a pod costs a row and a few facts; its whole object is kept only while its shape
 //! depends on other objects.
 
+mod by_name;
+mod row;
+
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ObjectReference, Pod};
@@ -10,6 +13,9 @@ use longshore_proto::types::v1 as wire;
 use longshore_proto::types::v1::object::Kind;
 use longshore_proto::types::v1::{ObjectKind, Taint, TaintEffect};
 
+pub(super) use self::by_name::PodNames;
+use self::by_name::shared;
+pub use self::row::PodRow;
 use super::{Index, Key, Name, Source, Watched, name_of};
 use crate::names;
 use crate::project::owner::Owner;
@@ -22,8 +28,8 @@ const GRACE_DEFAULT_SECONDS: i64 = 30;
 /// A pod as the index keeps it.
 #[derive(Clone, Debug)]
 pub struct PodEntry {
-    /// Its row in the view.
-    pub row: wire::Pod,
+    /// Its row.
+    pub row: PodRow,
     /// What a drain must know of it.
     pub facts: PodFacts,
     /// True when it has devices that its shape does not count.
@@ -67,9 +73,9 @@ impl PodEntry {
         ObjectReference {
             api_version: Some("v1".to_owned()),
             kind: Some("Pod".to_owned()),
-            namespace: Some(self.row.namespace.clone()),
-            name: Some(self.row.name.clone()),
-            uid: Some(self.row.uid.clone()),
+            namespace: Some(self.row.namespace.to_string()),
+            name: Some(self.row.name.to_string()),
+            uid: Some(self.row.uid.to_string()),
             ..ObjectReference::default()
         }
     }
@@ -80,9 +86,9 @@ impl Watched for Pod {
 
     fn apply(self, index: &mut Index) -> Result<(), Fault> {
         let name = name_of(&self.metadata);
-        let uid = self.metadata.uid.clone().unwrap_or_default();
-        if index.pod_names.get(&name).is_some_and(|known| *known != uid) || pod::is_finished(&self)
-        {
+        let uid = self.metadata.uid.as_deref().unwrap_or_default();
+        let another = index.pod_names.get(&name).is_some_and(|known| **known != *uid);
+        if another || pod::is_finished(&self) {
             Self::forget(index, &name);
         }
         if pod::is_finished(&self) {
@@ -91,7 +97,6 @@ impl Watched for Pod {
         let projection = pod::pod(&self, &index.around)?;
         let facts = facts(&self, &projection);
         let source = projection.contextual.then(|| Arc::new(self));
-        index.pod_names.insert(name, uid);
         index.set_pod(projection, facts, source);
         Ok(())
     }
@@ -157,24 +162,24 @@ impl Index {
     /// A pod by its name.
     #[must_use]
     pub fn pod_named(&self, name: &Name) -> Option<&PodEntry> {
-        self.pods.get(self.pod_names.get(name)?)
+        self.pods.get(&**self.pod_names.get(name)?)
     }
 
     /// A shape that pods have, by its id.
     #[must_use]
     pub fn shape(&self, id: &str) -> Option<&wire::PodShape> {
-        let found = self.view.get(&Key::new(ObjectKind::PodShape, id))?;
-        if let Kind::PodShape(shape) = found { Some(shape) } else { None }
+        self.shapes.get(id).map(|used| &used.shape)
     }
 
     /// Pods bound to a node, by UID.
     pub fn pods_on<'a>(&'a self, node: &str) -> impl Iterator<Item = &'a PodEntry> + use<'a> {
         let uids = self.pods_by_node.get(node).into_iter().flatten();
-        uids.filter_map(|uid| self.pods.get(uid))
+        uids.filter_map(|uid| self.pods.get(&**uid))
     }
 
     fn set_pod(&mut self, projection: Projection, mut facts: PodFacts, source: Option<Arc<Pod>>) {
-        let Projection { shape, row, uncounted, owner, .. } = projection;
+        let Projection { shape, row: told, uncounted, owner, .. } = projection;
+        let row = self.row(&told);
         if facts.delete_by_ms.is_some() {
             let known = self.pods.get(&row.uid).and_then(|pod| pod.facts.deleting_since_ms);
             facts.deleting_since_ms = known.or(Some(self.seen.steady_ms));
@@ -182,21 +187,20 @@ impl Index {
         let owner = owner.map(|owner| self.owners.shared(owner));
         let entry = PodEntry { row: row.clone(), facts, uncounted, owner, source };
         let waits = entry.waits() && !shape.daemon;
-        let shape_id = row.shape_id.clone();
-        let bound_to = |entry: &PodEntry| entry.row.node_name.clone();
-        let moved = self.pods.get(&row.uid).map(bound_to).as_ref() != Some(&row.node_name);
-        if moved {
+        let known = self.pods.get(&row.uid);
+        if known.is_none_or(|known| known.row.node_name != row.node_name) {
             self.touch_by(&entry);
         }
+        self.pod_names.insert(row.namespace.clone(), row.name.clone(), row.uid.clone());
         let old = self.pods.insert(row.uid.clone(), entry);
-        self.times.see(old.as_ref().map(|old| &old.row), &row, self.seen.wall_ms);
+        self.times.see(old.as_ref().map(|old| &old.row), &told, self.seen.wall_ms);
         self.see_member(old.as_ref(), &row.uid);
-        if old.as_ref().is_none_or(|old| old.row.shape_id != shape_id) {
+        if old.as_ref().is_none_or(|old| old.row.shape_id != row.shape_id) {
             self.use_shape(shape);
         }
         self.stirs += u64::from(old.is_some() && waits);
         if old.is_none() && waits {
-            self.fresh_pending.push(row.uid.clone());
+            self.fresh_pending.push(told.uid.clone());
         }
         if let Some(old) = &old {
             self.unbind(&old.row);
@@ -208,9 +212,22 @@ impl Index {
         if uncounted || old.as_ref().is_some_and(|old| old.uncounted) {
             self.show_node_again(&row.node_name);
         }
-        self.view.put(Kind::Pod(row));
-        if let Some(old) = old.filter(|old| old.row.shape_id != shape_id) {
+        self.view.put(Kind::Pod(told));
+        if let Some(old) = old.filter(|old| old.row.shape_id != row.shape_id) {
             self.drop_shape(&old.row.shape_id);
+        }
+    }
+
+    /// A row whose texts are shared with what is known already.
+    fn row(&self, told: &wire::Pod) -> PodRow {
+        let known = self.pods.get_key_value(told.uid.as_str());
+        let row = PodRow::from(told);
+        PodRow {
+            uid: known.map_or(row.uid, |(uid, _)| Arc::clone(uid)),
+            namespace: self.pod_names.namespace(&told.namespace),
+            shape_id: shared(&self.shapes, &told.shape_id),
+            node_name: shared(&self.pods_by_node, &told.node_name),
+            ..row
         }
     }
 
@@ -219,11 +236,11 @@ impl Index {
     fn touch_by(&mut self, entry: &PodEntry) {
         let counts = !entry.row.node_name.is_empty() && !entry.facts.daemon && !entry.facts.mirror;
         if counts && self.listed.contains(&Source::Pod) {
-            self.touched.insert(entry.row.node_name.clone(), self.seen.wall_ms);
+            self.touched.insert(entry.row.node_name.to_string(), self.seen.wall_ms);
         }
     }
 
-    fn unbind(&mut self, row: &wire::Pod) {
+    fn unbind(&mut self, row: &PodRow) {
         let Some(bound) = self.pods_by_node.get_mut(&row.node_name) else { return };
         bound.remove(&row.uid);
         if bound.is_empty() {
@@ -239,11 +256,12 @@ impl Index {
         let projection = pod::pod(pod, &self.around)?;
         let facts = facts(pod, &projection);
         let Projection { row, uncounted, .. } = projection;
+        let row = PodRow::from(&row);
         Ok(PodEntry { row, facts, uncounted, owner: None, source: None })
     }
 
     /// Projects those pods again whose shape depends on other objects, where `concerns` says so.
-    pub(super) fn project_again(&mut self, concerns: impl Fn(&wire::Pod) -> bool) {
+    pub(super) fn project_again(&mut self, concerns: impl Fn(&PodRow) -> bool) {
         let entries = self.pods.values().filter(|entry| entry.source.is_some());
         let sources = entries.filter(|e| concerns(&e.row)).filter_map(|e| e.source.clone());
         for source in sources.collect::<Vec<_>>() {

@@ -19,8 +19,7 @@ impl Index {
     /// A pool's row in the view, read from a NodePool or a Provisioner.
     #[must_use]
     pub fn pool_row(&self, name: &str) -> Option<&wire::NodePool> {
-        let found = self.view.get(&Key::new(ObjectKind::NodePool, name))?;
-        if let Kind::NodePool(pool) = found { Some(pool) } else { None }
+        self.pools.rows.get(name)
     }
 }
 
@@ -33,6 +32,8 @@ pub struct Pools {
     templates: BTreeMap<String, Arc<AWSNodeTemplate>>,
     /// Karpenter's hashes of classes whose own they are proven to be. To find out is a search.
     hashes: BTreeMap<String, String>,
+    /// Rows of the view of the former two.
+    rows: BTreeMap<String, wire::NodePool>,
 }
 
 impl Pools {
@@ -99,9 +100,14 @@ impl Index {
             None => self.remove_class("Provisioner", name),
         };
         if !self.pools.pools.contains_key(name) {
-            self.view.put(Kind::NodePool(read.pool));
+            self.put_pool(read.pool);
         }
         Ok(())
+    }
+
+    fn put_pool(&mut self, row: wire::NodePool) {
+        self.pools.rows.insert(row.name.clone(), row.clone());
+        self.view.put(Kind::NodePool(row));
     }
 
     /// Reads Provisioners of a template again. One that became unreadable keeps its last state
@@ -137,6 +143,7 @@ impl Index {
     }
 
     fn remove_pool(&mut self, name: &str) {
+        self.pools.rows.remove(name);
         self.view.remove(&Key::new(ObjectKind::NodePool, name));
     }
 }
@@ -147,7 +154,7 @@ impl Watched for NodePool {
     fn apply(self, index: &mut Index) -> Result<(), Fault> {
         let row = pool::pool(&self)?;
         index.pools.pools.insert(row.name.clone(), Arc::new(self));
-        index.view.put(Kind::NodePool(row));
+        index.put_pool(row);
         Ok(())
     }
 

@@ -26,8 +26,8 @@ impl Index {
         let coming = |name: &&str| self.claim(name).is_some_and(|claim| is_coming(claim));
         let planned = self.planned_claims().filter(coming);
         let pods = planned.flat_map(|claim| self.planned_for(claim)).filter(|pod| pod.waits());
-        let elsewhere = pods.filter(|pod| !apart.contains(pod.row.uid.as_str()));
-        elsewhere.map(|pod| pod.row.shape_id.as_str()).collect()
+        let elsewhere = pods.filter(|pod| !apart.contains(&*pod.row.uid));
+        elsewhere.map(|pod| &*pod.row.shape_id).collect()
     }
 
     /// True when a node has room for one more pod of any of the shapes, whatever else they ask of a
@@ -37,7 +37,7 @@ impl Index {
         let Some(Kind::Node(row)) = self.view.get(&Key::new(ObjectKind::Node, node)) else {
             return false;
         };
-        let Some(allocatable) = &row.allocatable else { return false };
+        let Some(allocatable) = row.allocatable else { return false };
         let mut used = wire::Resources::default();
         let requests = |pod: &PodEntry| self.shape(&pod.row.shape_id)?.requests.as_ref();
         self.pods_on(node).filter_map(requests).for_each(|requests| add(&mut used, requests));
@@ -45,7 +45,7 @@ impl Index {
         wanted.any(|wanted| {
             let mut sum = used.clone();
             add(&mut sum, wanted);
-            is_within(&sum, allocatable)
+            is_within(&sum, &allocatable)
         })
     }
 }

@@ -97,7 +97,7 @@ fn a_pod_made_anew_under_its_old_name_replaces_the_old_one() {
     apply::<Pod>(&mut index, pod("a", "2", json!({})));
     assert!(index.pod("1").is_none());
     assert_eq!(index.pods_on("n").count(), 0);
-    assert_eq!(index.pod_named(&name("a")).unwrap().row.uid, "2");
+    assert_eq!(&*index.pod_named(&name("a")).unwrap().row.uid, "2");
 }
 
 #[test]

@@ -23,6 +23,14 @@ pub struct Relisted {
     pub gone: usize,
 }
 
+/// A tombstone in the view.
+#[derive(Debug)]
+pub(super) struct Tombstone {
+    key: Key,
+    /// The node that the object is on; empty when it is not known, or on none.
+    node_name: String,
+}
+
 /// What a kind that is not served amounts to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
@@ -58,19 +66,19 @@ impl Index {
         };
         // A pod that was bound stays where it is. One that is on no node keeps none from ending.
         let bound = self.pod_named(&name).filter(|_| source == Source::Pod);
-        let bound = bound.map(|pod| pod.row.node_name.clone()).filter(|bound| !bound.is_empty());
+        let bound = bound.map(|pod| pod.row.node_name.to_string()).filter(|it| !it.is_empty());
         let node_name = bound.or(node_name);
         if source == Source::Pod && node_name.as_deref() == Some("") {
             return;
         }
-        let key = self.mark(about, fault.to_string(), node_name.unwrap_or_default());
-        self.tombstones.insert((source, name), key);
+        let tombstone = self.mark(about, fault.to_string(), node_name.unwrap_or_default());
+        self.tombstones.insert((source, name), tombstone);
     }
 
     /// The object can be read again, or is gone.
     pub(super) fn let_go(&mut self, source: Source, name: &Name) {
-        if let Some(key) = self.tombstones.remove(&(source, name.clone())) {
-            self.view.remove(&key);
+        if let Some(tombstone) = self.tombstones.remove(&(source, name.clone())) {
+            self.view.remove(&tombstone.key);
         }
     }
 
@@ -79,7 +87,7 @@ impl Index {
     /// tombstone of the whole kind.
     pub fn missing<W: Watched>(&mut self) -> Missing {
         self.relisting.remove(&W::SOURCE);
-        let known = self.known.get(&W::SOURCE).is_some_and(|known| !known.is_empty());
+        let known = !self.known_of(W::SOURCE).is_empty();
         let needed = W::SOURCE.is_needed() && !planted::is("S3c");
         if !(known || needed) || planted::is("S3") {
             self.begin::<W>();
@@ -123,25 +131,24 @@ impl Index {
     #[must_use]
     pub fn hidden_pod(&self, node: &str) -> Option<&Name> {
         let hidden = self.tombstones.iter().filter(|((source, _), _)| *source == Source::Pod);
-        let on = |key: &Key| match self.view.get(key) {
-            Some(Kind::Unreadable(row)) => row.node_name.is_empty() || row.node_name == node,
-            _ => true,
-        };
-        let hidden = hidden.filter(|(_, key)| on(key)).map(|((_, name), _)| name);
-        hidden.into_iter().find(|name| !self.pod_names.contains_key(*name))
+        let on = |it: &Tombstone| it.node_name.is_empty() || it.node_name == node;
+        let mut hidden = hidden.filter(|(_, tombstone)| on(tombstone)).map(|((_, name), _)| name);
+        hidden.find(|name| self.pod_names.get(name).is_none())
     }
 
-    fn mark(&mut self, about: ObjectRef, message: String, node_name: String) -> Key {
-        let key = format!("{}/{}", about.kind, about.key);
-        let row = UnreadableObject { key: key.clone(), about: Some(about), message, node_name };
+    fn mark(&mut self, about: ObjectRef, message: String, node_name: String) -> Tombstone {
+        let text = format!("{}/{}", about.kind, about.key);
+        let key = Key::new(ObjectKind::Unreadable, text.as_str());
+        let (about, node) = (Some(about), node_name.clone());
+        let row = UnreadableObject { key: text, about, message, node_name: node };
         self.view.put(Kind::Unreadable(row));
-        Key::new(ObjectKind::Unreadable, key)
+        Tombstone { key, node_name }
     }
 
     /// UID of the object whose row is in the view, where that is known.
     fn uid_of(&self, source: Source, name: &Name) -> Option<&str> {
         if source == Source::Pod {
-            return self.pod_names.get(name).map(String::as_str);
+            return self.pod_names.get(name).map(AsRef::as_ref);
         }
         let node = self.nodes.get(&name.1).filter(|_| source == Source::Node);
         let claim = self.claims.get(&name.1).filter(|_| source == Source::NodeClaim);

@@ -3,10 +3,13 @@
 //!
 //! Invariant: revision grows by one with every object that really changes; an object that is put
 //! again unchanged is no change. What is dirty is a set of keys, so it is bounded by the view.
+//! Objects are kept as the wire has them: a pod is two hundred bytes then, and a kilobyte
+//! otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use longshore_proto::reference::{self, Digest};
+use longshore_proto::reference::{self, Sum};
 use longshore_proto::types::v1::object::Kind;
 use longshore_proto::types::v1::object_change::Change;
 use longshore_proto::types::v1::{Object, ObjectChange, ObjectKind, ObjectRef};
@@ -16,13 +19,13 @@ use prost::Message as _;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
     kind: i32,
-    key: String,
+    key: Arc<str>,
 }
 
 impl Key {
     /// A key, as `ObjectKind` says what it is.
-    pub fn new(kind: ObjectKind, key: impl Into<String>) -> Self {
-        Self { kind: kind.into(), key: key.into() }
+    pub fn new(kind: ObjectKind, key: impl AsRef<str>) -> Self {
+        Self { kind: kind.into(), key: key.as_ref().into() }
     }
 
     fn is_tombstone(&self) -> bool {
@@ -32,13 +35,38 @@ impl Key {
 
 impl From<&Key> for ObjectRef {
     fn from(key: &Key) -> Self {
-        Self { kind: key.kind, key: key.key.clone() }
+        Self { kind: key.kind, key: key.key.to_string() }
     }
 }
 
-impl From<ObjectRef> for Key {
-    fn from(reference: ObjectRef) -> Self {
-        Self { kind: reference.kind, key: reference.key }
+impl From<&ObjectRef> for Key {
+    fn from(reference: &ObjectRef) -> Self {
+        Self { kind: reference.kind, key: reference.key.as_str().into() }
+    }
+}
+
+/// An object as the wire has it. Clones share it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Encoded(Arc<[u8]>);
+
+impl From<Kind> for Encoded {
+    fn from(kind: Kind) -> Self {
+        Self(Object { kind: Some(kind) }.encode_to_vec().into())
+    }
+}
+
+impl Encoded {
+    /// The object.
+    #[must_use]
+    pub fn object(&self) -> Object {
+        // It was encoded here.
+        Object::decode(&*self.0).unwrap_or_default()
+    }
+
+    /// That it is there.
+    #[must_use]
+    pub fn upsert(&self) -> ObjectChange {
+        ObjectChange { change: Some(Change::Upsert(self.object())) }
     }
 }
 
@@ -58,30 +86,36 @@ pub struct Step {
 /// The view.
 #[derive(Debug, Default)]
 pub struct View {
-    objects: BTreeMap<Key, Object>,
+    objects: BTreeMap<Key, Encoded>,
     /// Tombstones, while the receiver does not know what they are; they are no part of the view
     /// then.
-    hidden: Option<BTreeMap<Key, Object>>,
+    hidden: Option<BTreeMap<Key, Encoded>>,
     dirty: BTreeSet<Key>,
     told: u64,
     revision: u64,
-    digest: Digest,
+    digest: Sum,
 }
 
 impl View {
     /// Adds or replaces an object; true when that changed the view.
     pub fn put(&mut self, kind: Kind) -> bool {
         let reference = reference::of(&kind);
-        let key = Key::from(reference.clone());
-        let object = Object { kind: Some(kind) };
-        if self.objects.get(&key) == Some(&object) {
-            return false;
-        }
+        self.set(&reference, kind.into())
+    }
+
+    fn set(&mut self, reference: &ObjectRef, object: Encoded) -> bool {
+        let key = Key::from(reference);
         if let Some(hidden) = self.hidden.as_mut().filter(|_| key.is_tombstone()) {
             return hidden.insert(key, object.clone()) != Some(object);
         }
-        self.digest.add(&reference);
-        self.objects.insert(key.clone(), object);
+        match self.objects.get_mut(&key) {
+            Some(known) if *known == object => return false,
+            Some(known) => *known = object,
+            None => {
+                self.digest.add(reference);
+                self.objects.insert(key.clone(), object);
+            }
+        }
         self.touch(key);
         true
     }
@@ -106,8 +140,8 @@ impl View {
         }
         if known {
             let rows = self.hidden.take().unwrap_or_default();
-            rows.into_values().filter_map(|object| object.kind).for_each(|kind| {
-                self.put(kind);
+            rows.into_iter().for_each(|(key, object)| {
+                self.set(&(&key).into(), object);
             });
         } else {
             let keys: Vec<Key> =
@@ -150,16 +184,16 @@ impl View {
 
     /// An object.
     #[must_use]
-    pub fn get(&self, key: &Key) -> Option<&Kind> {
+    pub fn get(&self, key: &Key) -> Option<Kind> {
         let hidden = || self.hidden.as_ref()?.get(key);
-        self.objects.get(key).or_else(hidden)?.kind.as_ref()
+        self.objects.get(key).or_else(hidden)?.object().kind
     }
 
     /// Everything, in an order that puts shapes before pods. Nothing is dirty afterwards.
-    pub fn snapshot(&mut self) -> Vec<ObjectChange> {
+    pub fn snapshot(&mut self) -> Vec<Encoded> {
         self.dirty.clear();
         self.told = self.revision;
-        self.objects.values().cloned().map(upsert).collect()
+        self.objects.values().cloned().collect()
     }
 
     /// Marks objects as unknown to a receiver that is at `revision`.
@@ -198,14 +232,10 @@ impl View {
 
     fn change(&self, key: &Key) -> ObjectChange {
         match self.objects.get(key) {
-            Some(object) => upsert(object.clone()),
+            Some(object) => object.upsert(),
             None => ObjectChange { change: Some(Change::Remove(key.into())) },
         }
     }
-}
-
-fn upsert(object: Object) -> ObjectChange {
-    ObjectChange { change: Some(Change::Upsert(object)) }
 }
 
 #[cfg(test)]

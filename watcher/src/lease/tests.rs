@@ -130,6 +130,18 @@ async fn what_another_held_in_between_is_lost() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn one_that_is_started_again_under_its_name_does_not_wait_for_itself() {
+    let server = Server::default();
+    let killed = server.lease("pod-a");
+    killed.acquire(|| {}).await;
+    let epoch = killed.next_epoch().await.unwrap();
+    let (begun, again) = (Instant::now(), server.lease("pod-a"));
+    again.acquire(|| panic!("nobody else holds it")).await;
+    assert_eq!(begun.elapsed(), Duration::ZERO);
+    assert!(again.next_epoch().await.unwrap() > epoch);
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_takes_the_lease_over_knows_what_went_on_absence_under_its_holder() {
     let (server, began) = (Server::default(), Instant::now());
     let lease = |identity: &str| {

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{DeleteParams, EvictParams, Preconditions};
 use kube::{Api, ResourceExt as _};
-use longshore_proto::types::v1::{self as wire, BlockingRule};
+use longshore_proto::types::v1::BlockingRule;
 use longshore_runtime::propagate;
 use tracing::Instrument as _;
 
@@ -18,6 +18,7 @@ use crate::counters::Places;
 use crate::directives::Directives;
 use crate::directives::disrupt::set_taint;
 use crate::events::Happening;
+use crate::index::pods::{PodEntry, PodRow};
 use crate::names;
 use crate::observe::reference;
 use crate::patch::{
@@ -127,7 +128,7 @@ impl Directives {
         Ok(())
     }
 
-    async fn evict(&self, pod: &wire::Pod, claim: &str) -> Outcome {
+    async fn evict(&self, pod: &PodRow, claim: &str) -> Outcome {
         let options = DeleteParams { preconditions: exactly(pod), ..DeleteParams::default() };
         let params = EvictParams { delete_options: Some(options), ..EvictParams::default() };
         let answer = self.pods(pod).evict(&pod.name, &params).await;
@@ -152,7 +153,7 @@ impl Directives {
         }
     }
 
-    async fn force(&self, pod: &wire::Pod, grace_seconds: u32) -> Outcome {
+    async fn force(&self, pod: &PodRow, grace_seconds: u32) -> Outcome {
         let params = DeleteParams {
             preconditions: exactly(pod),
             grace_period_seconds: Some(grace_seconds),
@@ -252,14 +253,12 @@ impl Directives {
         Ok(())
     }
 
-    fn pods(&self, pod: &wire::Pod) -> Api<Pod> {
+    fn pods(&self, pod: &PodRow) -> Api<Pod> {
         Api::namespaced(self.client.clone(), &pod.namespace)
     }
 
-    pub(super) fn say_of(&self, pod: &wire::Pod, warning: bool, reason: &str, note: String) {
-        let about = self
-            .store
-            .read(|index| index.pod(&pod.uid).map(crate::index::pods::PodEntry::reference));
+    pub(super) fn say_of(&self, pod: &PodRow, warning: bool, reason: &str, note: String) {
+        let about = self.store.read(|index| index.pod(&pod.uid).map(PodEntry::reference));
         let Some(about) = about else { return };
         self.events.publish(Happening { about, warning, reason: reason.to_owned(), note });
     }
@@ -315,6 +314,6 @@ fn way_out(rule: BlockingRule, error: &kube::Error) -> String {
 }
 
 /// Only this pod, not one that has taken its name.
-fn exactly(pod: &wire::Pod) -> Option<Preconditions> {
-    Some(Preconditions { uid: Some(pod.uid.clone()), ..Preconditions::default() })
+fn exactly(pod: &PodRow) -> Option<Preconditions> {
+    Some(Preconditions { uid: Some(pod.uid.to_string()), ..Preconditions::default() })
 }

@@ -85,10 +85,10 @@ fn after_ms(index: &Index, claim: &NodeClaim) -> Option<i64> {
 fn running(index: &Index, claim: &str) -> Option<Step> {
     let node = index.claim(claim)?.status.as_ref()?.node_name.as_deref()?;
     let planned: Vec<_> = index.planned_for(claim).collect();
-    if planned.iter().any(|pod| pod.row.phase() != PodPhase::Running) {
+    if planned.iter().any(|pod| pod.row.phase != PodPhase::Running) {
         return None;
     }
-    let shapes = planned.iter().map(|pod| pod.row.shape_id.as_str());
+    let shapes = planned.iter().map(|pod| &*pod.row.shape_id);
     let places = if index.takes_any_order(claim) {
         Places { free: planned.len(), ..Places::default() }
     } else {

@@ -11,7 +11,6 @@ mod volumes;
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
-use longshore_proto::time::time_ms;
 use longshore_runtime::planted;
 
 use super::Step;
@@ -214,7 +213,7 @@ fn departures(
     for pod in waiting {
         let turn = !pod.row.deleting && Some(tier(&pod.facts)) == first;
         if let Some(grace_seconds) = deadline_ms.and_then(|d| forced(pod, d, now.wall_ms)) {
-            steps.push(Step::ForceDelete { pod: Box::new(pod.row.clone()), grace_seconds });
+            steps.push(Step::ForceDelete { pod: pod.row.clone(), grace_seconds });
         } else if turn && !is_protected(pod, now.wall_ms) {
             steps.extend(departure(index, claim, pod, now));
         }
@@ -224,7 +223,7 @@ fn departures(
 
 /// How a pod leaves whose turn it is; nothing while the next pod of its Deployment is on its way.
 fn departure(index: &Index, claim: &str, pod: &PodEntry, now: Now) -> Option<Step> {
-    let row = || Box::new(pod.row.clone());
+    let row = || pod.row.clone();
     match index.surge(&pod.row.uid) {
         None if pod.row.surges => Some(Step::Surge { pod: row() }),
         Some(Some(since_ms)) if now.steady_ms - since_ms < SURGE_PATIENCE_MS => None,
@@ -246,6 +245,6 @@ fn forced(pod: &PodEntry, deadline_ms: i64, now_ms: i64) -> Option<u32> {
 #[must_use]
 pub fn is_protected(pod: &PodEntry, now_ms: i64) -> bool {
     let row = &pod.row;
-    let over = row.do_not_disrupt_until.as_ref().is_some_and(|until| time_ms(until) <= now_ms);
+    let over = row.do_not_disrupt_until_ms.is_some_and(|until_ms| until_ms <= now_ms);
     row.do_not_disrupt && !over
 }

@@ -11,25 +11,25 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::Api;
 use kube::api::Patch;
-use longshore_proto::types::v1 as wire;
 use serde_json::json;
 
 use super::act::Outcome;
 use crate::directives::Directives;
+use crate::index::pods::PodRow;
 use crate::names;
 use crate::patch::{found, params};
 use crate::project::pod::deployment;
 
 impl Directives {
     /// Has the Deployment of a pod make its next pod.
-    pub(super) async fn surge(&self, pod: &wire::Pod) -> Outcome {
+    pub(super) async fn surge(&self, pod: &PodRow) -> Outcome {
         let owner = self.store.read(|index| index.shape(&pod.shape_id).map(|it| it.owner.clone()));
         let name = owner.as_deref().and_then(deployment).unwrap_or_default();
         let api: Api<Deployment> = Api::namespaced(self.client.clone(), &pod.namespace);
         let known = found(api.get(name).await)?;
         let why_not = known.as_ref().map_or(Some("it is not there"), obstacle);
         if why_not.is_none() {
-            let mark = json!({ "metadata": { "annotations": { names::SURGED_FOR: pod.uid } } });
+            let mark = json!({ "metadata": { "annotations": { names::SURGED_FOR: &*pod.uid } } });
             let patch = json!({ "spec": { "template": mark } });
             api.patch(name, &params(), &Patch::Merge(patch)).await?;
         }

@@ -16,8 +16,11 @@ use crate::index::{Now, Watched};
 pub(super) const NOW_MS: i64 = 1_767_225_600_000;
 
 pub(super) fn apply<W: Watched + serde::de::DeserializeOwned>(index: &mut Index, object: Value) {
+    let text = |key: &str| object["metadata"][key].as_str().map(str::to_owned);
+    let (namespace, name) = (text("namespace"), text("name"));
+    let reference = ObjectReference { namespace, name, ..ObjectReference::default() };
     let object = serde_json::from_value::<W>(object).unwrap();
-    index.apply(ObjectReference::default(), Ok(object));
+    index.apply(reference, Ok(object));
     assert!(index.left().is_empty(), "{:?}", index.left());
 }
 

@@ -1,7 +1,8 @@
 //! An object as it comes from the API server: decoded, or what can be told of it all the same.
 //!
 //! Invariant: one object that cannot be decoded spoils no list. Its metadata is read for itself,
-//! and so is the node that a pod is on: what it may be about is not more than that node then.
+//! and so is the node that a pod is on: what it may be about is not more than that node then. What
+//! can be decoded is read straight from the text, of which a large cluster has a gigabyte.
 
 use std::borrow::Cow;
 
@@ -10,6 +11,7 @@ use kube::api::ObjectMeta;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// An object, or why it cannot be decoded. Like kube's `DeserializeGuard`, but for what it tells of
 /// the latter.
@@ -29,7 +31,15 @@ pub struct Undecoded {
 
 impl<'de, K: DeserializeOwned> Deserialize<'de> for Guarded<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw = Value::deserialize(deserializer)?;
+        // In an event of a watch the text is there only because the type comes before the object:
+        // every API server writes them so.
+        let text = Box::<RawValue>::deserialize(deserializer)?;
+        if let Ok(object) = serde_json::from_str(text.get()) {
+            return Ok(Self(Ok(object)));
+        }
+        // Once more without the text: an error would name a place in it, which nobody sees and
+        // which moves with every change of the object.
+        let raw: Value = serde_json::from_str(text.get()).map_err(D::Error::custom)?;
         let error = match K::deserialize(&raw) {
             Ok(object) => return Ok(Self(Ok(object))),
             Err(error) => error.to_string(),
@@ -75,6 +85,8 @@ impl<K: Resource> Resource for Guarded<K> {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::Pod;
+    use kube::api::ObjectList;
+    use kube::core::WatchEvent;
     use serde_json::json;
 
     use super::*;
@@ -83,7 +95,8 @@ mod tests {
     fn what_cannot_be_decoded_says_what_can_be_read_of_it() {
         let read = |spec: Value| {
             let meta = json!({ "name": "p", "namespace": "n", "uid": "u" });
-            serde_json::from_value::<Guarded<Pod>>(json!({ "metadata": meta, "spec": spec }))
+            let pod = json!({ "metadata": meta, "spec": spec });
+            serde_json::from_str::<Guarded<Pod>>(&pod.to_string())
         };
         let good = read(json!({ "nodeName": "a", "containers": [] })).unwrap();
         assert!(good.0.is_ok() && good.meta().uid.as_deref() == Some("u"));
@@ -95,8 +108,24 @@ mod tests {
         ] {
             let bad = read(spec.clone()).unwrap();
             assert_eq!(bad.meta().name.as_deref(), Some("p"), "{spec}");
-            assert_eq!(bad.0.unwrap_err().node_name.as_deref(), node, "{spec}");
+            let undecoded = bad.0.unwrap_err();
+            assert_eq!(undecoded.node_name.as_deref(), node, "{spec}");
+            assert!(!undecoded.error.contains("column"), "{}", undecoded.error);
         }
-        assert!(serde_json::from_value::<Guarded<Pod>>(json!({ "metadata": 1 })).is_err());
+        assert!(serde_json::from_str::<Guarded<Pod>>(r#"{ "metadata": 1 }"#).is_err());
+    }
+
+    #[test]
+    fn lists_and_watches_hold_objects_of_both_sorts() {
+        let (good, bad) = (r#"{"metadata":{"name":"p"}}"#, r#"{"metadata":{"name":"q"},"spec":1}"#);
+        let list = format!(r#"{{"kind":"PodList","metadata":{{}},"items":[{good},{bad}]}}"#);
+        let list: ObjectList<Guarded<Pod>> = serde_json::from_str(&list).unwrap();
+        assert_eq!(list.items.iter().map(|pod| pod.0.is_ok()).collect::<Vec<_>>(), [true, false]);
+        for (object, is_good) in [(good, true), (bad, false)] {
+            let event = format!(r#"{{"type":"MODIFIED","object":{object}}}"#);
+            let event: WatchEvent<Guarded<Pod>> = serde_json::from_str(&event).unwrap();
+            let WatchEvent::Modified(pod) = event else { panic!("{event:?}") };
+            assert_eq!(pod.0.is_ok(), is_good);
+        }
     }
 }

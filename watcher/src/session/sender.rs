@@ -9,11 +9,10 @@ use std::collections::VecDeque;
 use longshore_proto::cluster::v1::sync_request::Message;
 use longshore_proto::cluster::v1::{Ack, Bookmark, Delta, SnapshotChunk, Welcome};
 use longshore_proto::limits::{CHUNK_BYTES_TARGET, SYNC_WINDOW};
-use longshore_proto::types::v1::ObjectChange;
 use prost::Message as _;
 use prost::bytes::Bytes;
 
-use crate::index::{Key, View};
+use crate::index::{Encoded, Key, View};
 
 /// A message that has not been acknowledged, and what it was about.
 #[derive(Debug)]
@@ -31,7 +30,30 @@ pub struct Sender {
     /// Acknowledgements so far.
     acks: u64,
     in_flight: VecDeque<InFlight>,
-    chunks: VecDeque<SnapshotChunk>,
+    /// What has not been sent of a snapshot; nothing once its last chunk has been.
+    snapshot: Option<Snapshot>,
+}
+
+/// A view as it was, of which a part is still to be sent.
+#[derive(Debug)]
+struct Snapshot {
+    revision: u64,
+    objects: std::vec::IntoIter<Encoded>,
+}
+
+impl Snapshot {
+    /// The next chunk, of about the target size; a view without objects has one, too.
+    fn chunk(&mut self) -> SnapshotChunk {
+        let (mut changes, mut bytes) = (Vec::new(), 0);
+        while bytes < CHUNK_BYTES_TARGET
+            && let Some(object) = self.objects.next()
+        {
+            let change = object.upsert();
+            bytes += change.encoded_len();
+            changes.push(change);
+        }
+        SnapshotChunk { revision: self.revision, changes, last: self.objects.len() == 0 }
+    }
 }
 
 impl Sender {
@@ -57,8 +79,8 @@ impl Sender {
     pub fn snapshot(&mut self, view: &mut View) {
         self.token = Bytes::new();
         self.in_flight.clear();
-        let changes = view.snapshot();
-        self.chunks = chunks(changes, view.revision());
+        let objects = view.snapshot().into_iter();
+        self.snapshot = Some(Snapshot { revision: view.revision(), objects });
     }
 
     /// Takes the scheduler's credit.
@@ -72,7 +94,7 @@ impl Sender {
         }
         self.acknowledged = ack.revision;
         self.acks = self.acks.wrapping_add(1);
-        if self.chunks.is_empty() {
+        if self.is_whole() {
             self.token = ack.resume_token;
         }
     }
@@ -82,7 +104,11 @@ impl Sender {
         if self.in_flight.len() >= self.window {
             return None;
         }
-        if let Some(chunk) = self.chunks.pop_front() {
+        if let Some(snapshot) = &mut self.snapshot {
+            let chunk = snapshot.chunk();
+            if chunk.last {
+                self.snapshot = None;
+            }
             self.in_flight.push_back(InFlight { revision: chunk.revision, keys: Vec::new() });
             return Some(Message::SnapshotChunk(chunk));
         }
@@ -101,7 +127,7 @@ impl Sender {
     pub fn bookmark(&self, view: &View) -> Option<Message> {
         let (object_count, digest) = view.digest();
         let revision = view.revision();
-        (self.chunks.is_empty() && view.is_clean()).then_some(Message::Bookmark(Bookmark {
+        (self.is_whole() && view.is_clean()).then_some(Message::Bookmark(Bookmark {
             revision,
             object_count,
             digest,
@@ -117,42 +143,20 @@ impl Sender {
     /// True when the scheduler holds a whole view.
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        self.chunks.is_empty()
+        self.snapshot.is_none()
     }
 
     /// Goes back to `revision`, if that is where some message ended; whether it was.
     fn rewind(&mut self, revision: u64, view: &mut View) -> bool {
         let known = revision == self.acknowledged
             || self.in_flight.iter().any(|message| message.revision == revision);
-        if !known || !self.chunks.is_empty() {
+        if !known || !self.is_whole() {
             return false;
         }
         let lost = self.in_flight.drain(..).filter(|message| message.revision > revision);
         view.rewind(revision, lost.flat_map(|message| message.keys).collect::<Vec<_>>());
         true
     }
-}
-
-/// A snapshot in chunks of about the target size; at least one.
-fn chunks(changes: Vec<ObjectChange>, revision: u64) -> VecDeque<SnapshotChunk> {
-    let chunk = |changes| SnapshotChunk { revision, changes, last: false };
-    let mut out = VecDeque::new();
-    let (mut part, mut bytes) = (Vec::new(), 0);
-    for change in changes {
-        bytes += change.encoded_len();
-        part.push(change);
-        if bytes >= CHUNK_BYTES_TARGET {
-            out.push_back(chunk(std::mem::take(&mut part)));
-            bytes = 0;
-        }
-    }
-    if !part.is_empty() || out.is_empty() {
-        out.push_back(chunk(part));
-    }
-    if let Some(last) = out.back_mut() {
-        last.last = true;
-    }
-    out
 }
 
 #[cfg(test)]

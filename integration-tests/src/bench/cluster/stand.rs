@@ -120,7 +120,9 @@ impl Stand {
         let kubeconfig = dir.path().join("kubeconfig");
         std::fs::write(&kubeconfig, cluster.kubeconfig_text())?;
         let plain = Surroundings::without_cluster(&logs, REGION, &region.endpoint_url());
-        let around = Surroundings { kubeconfig, ..plain };
+        // As the chart has it: a container that is started again is called as before.
+        let watcher_flags = ["--identity", Program::Watcher.name()].map(str::to_owned).to_vec();
+        let around = Surroundings { kubeconfig, watcher_flags, ..plain };
         let actuator = around.start_actuator(Program::Actuator.name(), ANY_PORT).await?;
         let scheduler = around.start_scheduler(ANY_PORT, &[actuator.url()]).await?;
         Ok(Self {
