@@ -1,8 +1,9 @@
 //! The clock of consolidation, and the end of a claim's trace.
 //!
 //! Invariant: the time of the last pod event lives in the claim's status, so a restart forgets
-//! nothing; it is written at most once in a few seconds for each claim. The condition
-//! Consolidatable follows it late, and goes with the next write: only people look at it.
+//! nothing that matters; it is written for each claim as often as whoever reads it needs it, which
+//! is once a minute where nothing depends on it. The condition Consolidatable follows it late, and
+//! goes with the next write: only people look at it.
 
 use std::collections::BTreeMap;
 
@@ -17,9 +18,13 @@ use crate::counters::Places;
 use crate::index::Index;
 use crate::project::claim::{condition, pool_of};
 
-/// Least time between two writes for one claim, in milliseconds: below any sensible
-/// consolidateAfter, far above what one rollout needs.
-const WRITE_EVERY_MS: i64 = 5_000;
+/// Least time between two writes for one claim, in milliseconds: this share of consolidateAfter, by
+/// which a restart of the watcher may have it fall short.
+const WRITE_EVERY_SHARE: i64 = 6;
+/// It is never less than this, in milliseconds: far above what one rollout needs.
+const WRITE_EVERY_MIN_MS: i64 = 5_000;
+/// Nor more than this, in milliseconds, for people.
+const WRITE_EVERY_MAX_MS: i64 = 60_000;
 /// How much longer than consolidateAfter a node is quiet before its claim says so, in milliseconds:
 /// in a burst that would be a write a node for what is over in a minute.
 const CALM_MS: i64 = 5 * 60_000;
@@ -34,7 +39,8 @@ pub fn steps(index: &Index, now_ms: i64) -> Vec<Step> {
         // Until its first pod event a node is as old as its initialisation, for all who ask.
         let initialized = condition(&status.conditions, conditions::INITIALIZED);
         let last = status.last_pod_event_time.as_ref().into_iter().chain(initialized).max();
-        let due = last.is_none_or(|last| now_ms - last.0.as_millisecond() >= WRITE_EVERY_MS);
+        let pause_ms = pause_ms(after_ms(index, claim));
+        let due = last.is_none_or(|last| now_ms - last.0.as_millisecond() >= pause_ms);
         let touched_ms = index.touched_ms(node);
         if let Some(at_ms) = touched_ms.filter(|_| due) {
             steps.push(Step::Touch { claim: claim.name_any(), node: node.to_owned(), at_ms });
@@ -45,6 +51,15 @@ pub fn steps(index: &Index, now_ms: i64) -> Vec<Step> {
     }
     steps.extend(index.planned_claims().filter_map(|claim| running(index, claim)));
     steps
+}
+
+/// Least time between two writes for a claim of a pool with this consolidateAfter: nodes that may go
+/// at once, or never, do not wait for the clock.
+fn pause_ms(after_ms: Option<i64>) -> i64 {
+    let waits = after_ms.filter(|after_ms| *after_ms > 0);
+    waits.map_or(WRITE_EVERY_MAX_MS, |after_ms| {
+        (after_ms / WRITE_EVERY_SHARE).clamp(WRITE_EVERY_MIN_MS, WRITE_EVERY_MAX_MS)
+    })
 }
 
 /// The condition Consolidatable, where a claim has another; `last_ms` is when pods last came or

@@ -64,3 +64,20 @@ fn the_mark_goes_when_its_pool_asks_for_more_quiet() {
     assert_eq!(said(&marked("1h"), NOW_MS), None);
     assert_eq!(said(&cluster("Never", &[]), NOW_MS), None);
 }
+
+#[test]
+fn the_clock_is_written_as_often_as_it_is_needed() {
+    let opened_ms = NOW_MS - 60 * MINUTE_MS;
+    for (after, pause_ms) in
+        [("0s", 60_000), ("Never", 60_000), ("30s", 5_000), ("2m", 20_000), ("2h", 60_000)]
+    {
+        let mut index = cluster(after, &[]);
+        index.begin::<Pod>();
+        index.end::<Pod>();
+        index.set_clock(at(opened_ms));
+        apply::<Pod>(&mut index, pod("p", json!({})));
+        assert_eq!(activity::steps(&index, opened_ms + pause_ms - 1), [], "{after}");
+        let steps = activity::steps(&index, opened_ms + pause_ms);
+        assert!(matches!(steps[..], [Step::Touch { .. }]), "{after}: {steps:?}");
+    }
+}
