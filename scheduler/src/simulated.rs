@@ -274,14 +274,12 @@ impl Scene {
 
     /// The watcher comes back.
     async fn reconnect(&mut self, session_epoch: u64) {
-        self.reconnect_telling(session_epoch, Vec::new()).await;
+        self.reconnect_saying(hello(session_epoch, "", "")).await;
     }
 
-    /// The same, with what it remembers.
-    async fn reconnect_telling(&mut self, session_epoch: u64, losses: Vec<cluster::Loss>) {
-        let platform = self.supervisor.platform();
-        let hello = cluster::Hello { losses, ..hello(session_epoch, "", "") };
-        (self.up, self.down) = connect(platform, hello).await.unwrap();
+    /// The same, with what it has to say.
+    async fn reconnect_saying(&mut self, hello: cluster::Hello) {
+        (self.up, self.down) = connect(self.supervisor.platform(), hello).await.unwrap();
     }
 
     fn snapshot(&mut self, objects: Vec<Kind>) {

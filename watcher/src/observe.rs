@@ -208,16 +208,23 @@ where
                 tracing::warn!(%kind, gone, "a list came back empty where there were many objects");
             }
         }
-        Event::Apply(guarded) | Event::InitApply(guarded) => {
-            let reference = reference::<K>(guarded.meta());
-            let node = guarded.0.as_ref().err().and_then(|it| it.node_name.clone());
-            let object = guarded.0.map_err(|undecoded| undecoded.error);
-            store.write(|index| index.apply_at(reference, object, node.as_deref()));
-        }
+        // Nobody is woken for each object of a list: its end is what they wait for.
+        Event::InitApply(guarded) => store.update(|index| apply(index, guarded)),
+        Event::Apply(guarded) => store.write(|index| apply(index, guarded)),
         Event::Delete(guarded) => {
             store.write(|index| index.forget::<K>(&name_of(guarded.meta())));
         }
     }
+}
+
+fn apply<K>(index: &mut Index, guarded: Guarded<K>)
+where
+    K: Watched + Resource<DynamicType = ()>,
+{
+    let reference = reference::<K>(guarded.meta());
+    let node = guarded.0.as_ref().err().and_then(|it| it.node_name.clone());
+    let object = guarded.0.map_err(|undecoded| undecoded.error);
+    index.apply_at(reference, object, node.as_deref());
 }
 
 /// A reference to an object, for Events about it.

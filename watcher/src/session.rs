@@ -17,6 +17,7 @@ use longshore_runtime::backoff::{Backoff, BackoffPolicy};
 use longshore_runtime::client;
 use longshore_runtime::tls::Server;
 use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 
 use crate::directives::Directives;
 use crate::index::{Index, Store};
@@ -96,6 +97,7 @@ impl Sessions {
     /// # Errors
     /// [`Ended::Lease`] when the lease is lost.
     pub async fn run(&self, lease: &Lease) -> Result<(), Ended> {
+        let mut idle_since = Instant::now();
         self.wait_until_listed().await;
         let mut backoff = Backoff::new(RECONNECT, self.directives.platform.entropy.clone());
         let mut sender = Sender::default();
@@ -110,10 +112,13 @@ impl Sessions {
                 }
                 Err(error) => return Err(error.into()),
             };
-            let mut progressed = false;
-            let ended = self.one(epoch, &mut sender, &mut progressed).await;
+            let (ended, progressed) = match self.open((epoch, idle_since), &mut sender).await {
+                Ok(link) => (link.run(self, &mut sender).await, true),
+                Err(ended) => (ended, false),
+            };
             self.connected.send_replace(false);
             if progressed {
+                idle_since = Instant::now();
                 backoff.reset();
             }
             if let Ended::GoAway { delay, reason } = ended {
@@ -134,23 +139,22 @@ impl Sessions {
         }
     }
 
-    async fn one(&self, epoch: u64, sender: &mut Sender, progressed: &mut bool) -> Ended {
+    /// Opens a session of this epoch; nothing has been carried out for one since `idle_since`.
+    async fn open(
+        &self,
+        (epoch, idle_since): (u64, Instant),
+        sender: &mut Sender,
+    ) -> Result<link::Link, Ended> {
         let platform = &self.directives.platform;
-        let channel = match client::channel_to(Server::Scheduler, &self.endpoint, platform) {
-            Ok(channel) => channel,
-            Err(error) => return Ended::Endpoint(error),
-        };
+        let channel = client::channel_to(Server::Scheduler, &self.endpoint, platform)
+            .map_err(Ended::Endpoint)?;
         let mut client = ClusterServiceClient::new(channel)
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX);
-        let link = match link::open(&mut client, self, epoch, sender).await {
-            Ok(link) => link,
-            Err(ended) => return ended,
-        };
-        *progressed = true;
+        let link = link::open(&mut client, self, (epoch, idle_since.elapsed()), sender).await?;
         self.begun.notify_one();
         self.store.update(Index::unplan_missing);
-        link.run(self, sender).await
+        Ok(link)
     }
 }
 

@@ -9,6 +9,7 @@ use longshore_proto::cluster::v1 as cluster;
 use longshore_proto::cluster::v1::sync_response::Message;
 use longshore_proto::types::v1::ObjectChange;
 use longshore_runtime::planted;
+use tokio::time::Instant;
 use tonic::Status;
 
 use super::Session;
@@ -19,9 +20,15 @@ use crate::proof;
 /// A plan that the watcher refused in part is made anew after this long, not at once: what stood in
 /// its way is likely still there.
 const REFUSED_AGAIN: Duration = Duration::from_secs(2);
-/// After a reconnect the first plan waits for this long: claims that an earlier session has asked
-/// for are on their way into the view, and their pods need no others.
+/// After the end of a session the first plan of the next waits for this long: claims that it has
+/// asked for are on their way into the view, and their pods need no others.
 const RECONNECTED: Duration = Duration::from_secs(3);
+
+/// When nothing that an earlier session has asked for is on its way any more, for one that begins.
+pub(super) fn settled_at(hello: &cluster::Hello) -> Instant {
+    let idle = hello.idle.and_then(|idle| Duration::try_from(idle).ok()).unwrap_or_default();
+    Instant::now() + RECONNECTED.saturating_sub(idle)
+}
 
 impl Session {
     pub(super) fn receive(&mut self, message: cluster::SyncRequest) -> Result<(), Status> {
@@ -87,9 +94,8 @@ impl Session {
         self.state.reset(changes, now_ms);
         self.safety.whole(now_ms);
         self.planning.shown.synced(true);
-        if self.follows && !planted::is("S1b") {
-            self.follows = false;
-            self.planning.cadence.hold(RECONNECTED);
+        if let Some(until) = self.follows_until.take().filter(|_| !planted::is("S1b")) {
+            self.planning.cadence.hold(until.saturating_duration_since(Instant::now()));
         }
     }
 

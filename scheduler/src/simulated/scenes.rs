@@ -102,7 +102,7 @@ async fn lost_after(losses: Vec<cluster::Loss>) -> Vec<cluster::DeleteClaim> {
         [pool(false)].into_iter().chain(unwell).collect::<Vec<_>>()
     };
     let mut scene = Scene::new(&numbers, unwell()).await;
-    scene.reconnect_telling(2, losses).await;
+    scene.reconnect_saying(cluster::Hello { losses, ..hello(2, "", "") }).await;
     scene.snapshot(unwell());
     for number in &numbers {
         let phase = capacity::InstancePhase::Terminated.into();
@@ -248,6 +248,11 @@ async fn a_session_that_follows_another_waits_for_what_that_one_asked() {
     assert_eq!(doubled, None, "its claim may be on its way into the view");
     scene.next(Duration::from_secs(2), creation).await.unwrap();
     assert!(!scene.ids.iter().any(|id| first.contains(id)), "{first:?} {:?}", scene.ids);
+    let idle = Some(prost_types::Duration { seconds: 5, nanos: 0 });
+    scene.reconnect_saying(cluster::Hello { idle, ..hello(3, "", "") }).await;
+    scene.snapshot(vec![pool(false), waiting()]);
+    let at_once = scene.next(Duration::from_millis(500), creation).await;
+    assert!(at_once.is_some(), "nothing has been under way for five seconds");
 }
 
 #[tokio::test(start_paused = true)]

@@ -44,11 +44,12 @@ pub(super) struct Link {
     bookmark_interval: Duration,
 }
 
-/// Opens a session: Hello out, Welcome in.
+/// Opens a session of this epoch: Hello out, Welcome in. For so long nothing has been carried out
+/// for any.
 pub(super) async fn open(
     client: &mut ClusterServiceClient<Channel>,
     sessions: &Sessions,
-    epoch: u64,
+    (epoch, idle): (u64, Duration),
     sender: &mut Sender,
 ) -> Result<Link, Ended> {
     let (outbound, queue) = mpsc::channel(OUTBOUND);
@@ -66,6 +67,7 @@ pub(super) async fn open(
         account_id: sessions.account_id.clone(),
         region,
         losses: sessions.directives.losses.told(),
+        idle: idle.try_into().ok(),
     });
     // The queue is new and empty.
     let _ = outbound.try_send(SyncRequest { message: Some(hello) });
