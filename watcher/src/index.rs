@@ -112,7 +112,8 @@ pub struct Index {
     /// Whose pods may have to be projected again, because something they refer to has changed.
     stale: Stale,
     cluster: Option<ClusterFacts>,
-    pods: BTreeMap<Arc<str>, PodEntry>,
+    /// By UID. In boxes, since a third of a map's places are empty.
+    pods: BTreeMap<Arc<str>, Box<PodEntry>>,
     /// Changes of waiting pods.
     stirs: u64,
     pod_names: PodNames,
@@ -297,7 +298,7 @@ impl Index {
     /// Pods that a claim is for and that still exist.
     pub fn planned_for<'a>(&'a self, claim: &str) -> impl Iterator<Item = &'a PodEntry> + use<'a> {
         let uids = self.planned.get(claim).into_iter().flat_map(|planned| &planned.pods);
-        uids.filter_map(|uid| self.pods.get(uid.as_str()))
+        uids.filter_map(|uid| self.pod(uid))
     }
 
     /// True when any pod that waited was as good as another on the claim's node, so that none was

@@ -244,7 +244,7 @@ impl Entry {
 impl Index {
     /// A pod has come, or has changed from what it was `before`.
     pub(super) fn see_member(&mut self, before: Option<&PodEntry>, uid: &str) {
-        let Some(pod) = self.pods.get(uid) else { return };
+        let Some(pod) = self.pods.get(uid).map(AsRef::as_ref) else { return };
         let same = before.filter(|before| before.owner == pod.owner);
         let left = before.filter(|before| before.owner != pod.owner);
         if let Some((left, owner)) = left.and_then(|left| Some((left, left.owner.as_ref()?))) {

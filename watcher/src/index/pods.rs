@@ -145,7 +145,7 @@ impl Index {
     /// A pod by its UID.
     #[must_use]
     pub fn pod(&self, uid: &str) -> Option<&PodEntry> {
-        self.pods.get(uid)
+        self.pods.get(uid).map(AsRef::as_ref)
     }
 
     /// True while a pod waits for a node.
@@ -156,13 +156,13 @@ impl Index {
 
     /// All pods, by UID.
     pub fn pods(&self) -> impl Iterator<Item = &PodEntry> {
-        self.pods.values()
+        self.pods.values().map(AsRef::as_ref)
     }
 
     /// A pod by its name.
     #[must_use]
     pub fn pod_named(&self, name: &Name) -> Option<&PodEntry> {
-        self.pods.get(&**self.pod_names.get(name)?)
+        self.pod(self.pod_names.get(name)?)
     }
 
     /// A shape that pods have, by its id.
@@ -174,7 +174,7 @@ impl Index {
     /// Pods bound to a node, by UID.
     pub fn pods_on<'a>(&'a self, node: &str) -> impl Iterator<Item = &'a PodEntry> + use<'a> {
         let uids = self.pods_by_node.get(node).into_iter().flatten();
-        uids.filter_map(|uid| self.pods.get(&**uid))
+        uids.filter_map(|uid| self.pod(uid))
     }
 
     fn set_pod(&mut self, projection: Projection, mut facts: PodFacts, source: Option<Arc<Pod>>) {
@@ -192,9 +192,9 @@ impl Index {
             self.touch_by(&entry);
         }
         self.pod_names.insert(row.namespace.clone(), row.name.clone(), row.uid.clone());
-        let old = self.pods.insert(row.uid.clone(), entry);
+        let old = self.pods.insert(row.uid.clone(), Box::new(entry));
         self.times.see(old.as_ref().map(|old| &old.row), &told, self.seen.wall_ms);
-        self.see_member(old.as_ref(), &row.uid);
+        self.see_member(old.as_deref(), &row.uid);
         if old.as_ref().is_none_or(|old| old.row.shape_id != row.shape_id) {
             self.use_shape(shape);
         }
@@ -212,7 +212,7 @@ impl Index {
         if uncounted || old.as_ref().is_some_and(|old| old.uncounted) {
             self.show_node_again(&row.node_name);
         }
-        self.view.put(Kind::Pod(told));
+        self.view.put_as(Key::shared(ObjectKind::Pod, &row.uid), Kind::Pod(told));
         if let Some(old) = old.filter(|old| old.row.shape_id != row.shape_id) {
             self.drop_shape(&old.row.shape_id);
         }

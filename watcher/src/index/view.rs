@@ -28,6 +28,12 @@ impl Key {
         Self { kind: kind.into(), key: key.as_ref().into() }
     }
 
+    /// The same for a text that others have, too.
+    #[must_use]
+    pub fn shared(kind: ObjectKind, key: &Arc<str>) -> Self {
+        Self { kind: kind.into(), key: Arc::clone(key) }
+    }
+
     fn is_tombstone(&self) -> bool {
         self.kind == i32::from(ObjectKind::Unreadable)
     }
@@ -39,9 +45,9 @@ impl From<&Key> for ObjectRef {
     }
 }
 
-impl From<&ObjectRef> for Key {
-    fn from(reference: &ObjectRef) -> Self {
-        Self { kind: reference.kind, key: reference.key.as_str().into() }
+impl From<ObjectRef> for Key {
+    fn from(reference: ObjectRef) -> Self {
+        Self { kind: reference.kind, key: reference.key.into() }
     }
 }
 
@@ -99,12 +105,16 @@ pub struct View {
 impl View {
     /// Adds or replaces an object; true when that changed the view.
     pub fn put(&mut self, kind: Kind) -> bool {
-        let reference = reference::of(&kind);
-        self.set(&reference, kind.into())
+        self.put_as(reference::of(&kind).into(), kind)
     }
 
-    fn set(&mut self, reference: &ObjectRef, object: Encoded) -> bool {
-        let key = Key::from(reference);
+    /// The same, of an object whose key others have, too.
+    pub fn put_as(&mut self, key: Key, kind: Kind) -> bool {
+        debug_assert_eq!(ObjectRef::from(&key), reference::of(&kind));
+        self.set(key, kind.into())
+    }
+
+    fn set(&mut self, key: Key, object: Encoded) -> bool {
         if let Some(hidden) = self.hidden.as_mut().filter(|_| key.is_tombstone()) {
             return hidden.insert(key, object.clone()) != Some(object);
         }
@@ -112,7 +122,7 @@ impl View {
             Some(known) if *known == object => return false,
             Some(known) => *known = object,
             None => {
-                self.digest.add(reference);
+                self.digest.add(&(&key).into());
                 self.objects.insert(key.clone(), object);
             }
         }
@@ -141,7 +151,7 @@ impl View {
         if known {
             let rows = self.hidden.take().unwrap_or_default();
             rows.into_iter().for_each(|(key, object)| {
-                self.set(&(&key).into(), object);
+                self.set(key, object);
             });
         } else {
             let keys: Vec<Key> =
