@@ -18,7 +18,9 @@ const ROTATIONS: usize = 50;
 /// Each so many of them, the workload has another size.
 const EACH: usize = 10;
 const LIMIT: Duration = Duration::from_secs(60);
-/// What a process logs that has taken over a certificate.
+/// What a process logs that has read its first certificate.
+const READ: &str = "certificate read";
+/// What one logs that has taken over another.
 const CHANGED: &str = "certificate changed";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -28,6 +30,8 @@ async fn pods_come_and_go_while_certificates_change() -> Result<()> {
     let world = World::start(config).await?;
     let demo = hands::manifests(&Path::new(ROOT).join("integration-tests/demo"))?;
     hands::apply(&world.client, &demo).await?;
+    // One that has yet to start would read the second one first.
+    have_logged(&world, READ, 1).await?;
     let sizes = [4, 40, 4].into_iter().cycle();
     for (turn, size) in (0..ROTATIONS / EACH).zip(sizes) {
         hands::scale(&world.client, "default", "web", size).await?;
@@ -47,11 +51,16 @@ async fn rotate(world: &World, count: usize) -> Result<()> {
     for identity in [Identity::Scheduler, actuator, Identity::Cluster { account, region, name }] {
         world.keys.sign(&identity)?;
     }
+    have_logged(world, CHANGED, count).await
+}
+
+/// Waits until each of the three has logged something so often.
+async fn have_logged(world: &World, text: &str, count: usize) -> Result<()> {
     let processes = [&world.watcher, &world.scheduler.process, &world.actuator.process];
-    poll::until("the certificates are taken over", LIMIT, || async {
+    poll::until("all have their certificates", LIMIT, || async {
         for process in processes {
-            let seen = process.log()?.matches(CHANGED).count();
-            ensure!(seen >= count, "{seen} of {count} changes");
+            let seen = process.log()?.matches(text).count();
+            ensure!(seen >= count, "{seen} of {count}: {text}");
         }
         Ok::<_, anyhow::Error>(())
     })

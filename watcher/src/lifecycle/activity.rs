@@ -53,8 +53,8 @@ pub fn steps(index: &Index, now_ms: i64) -> Vec<Step> {
     steps
 }
 
-/// Least time between two writes for a claim of a pool with this consolidateAfter: nodes that may go
-/// at once, or never, do not wait for the clock.
+/// Least time between two writes for a claim of a pool with this consolidateAfter: nodes that may
+/// go at once, or never, do not wait for the clock.
 fn pause_ms(after_ms: Option<i64>) -> i64 {
     let waits = after_ms.filter(|after_ms| *after_ms > 0);
     waits.map_or(WRITE_EVERY_MAX_MS, |after_ms| {
