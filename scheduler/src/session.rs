@@ -389,6 +389,7 @@ impl Session {
         if self.supply.replace(supply) != Some(supply) {
             self.planning.want("");
         }
+        self.settle(&region);
         let now_ms = self.now_ms();
         self.planning.start_if_due(&mut self.state, &region, now_ms);
         true

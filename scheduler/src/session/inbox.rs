@@ -15,7 +15,9 @@ use tonic::Status;
 use super::Session;
 use super::dispatch::Dispatched;
 use super::protocol::{Step, bounded};
+use super::supply;
 use crate::proof;
+use crate::region::directory::Region;
 
 /// A plan that the watcher refused in part is made anew after this long, not at once: what stood in
 /// its way is likely still there.
@@ -94,7 +96,19 @@ impl Session {
         self.state.reset(changes, now_ms);
         self.safety.whole(now_ms);
         self.planning.shown.synced(true);
-        if let Some(until) = self.follows_until.take().filter(|_| !planted::is("S1b")) {
+        self.follows_until = self.follows_until.filter(|_| !planted::is("S1b"));
+        if self.follows_until.is_some() {
+            self.planning.cadence.hold(RECONNECTED);
+        }
+    }
+
+    /// The first plan waits no longer than it has to: for what an earlier session has asked for,
+    /// and for what can be bought here, of which pods would be told else that it is not known.
+    pub(super) fn settle(&mut self, region: &Region) {
+        let Some(until) = self.follows_until else { return };
+        let (cluster, classes) = (self.state.cluster_id(), self.state.node_classes());
+        if region.read(|state| classes.keys().all(|class| supply::is_told(cluster, class, state))) {
+            self.follows_until = None;
             self.planning.cadence.hold(until.saturating_duration_since(Instant::now()));
         }
     }

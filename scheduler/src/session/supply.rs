@@ -45,6 +45,15 @@ pub fn of_class(
     }
 }
 
+/// True when the region has said whether a class can be used.
+#[must_use]
+pub fn is_told(cluster_id: &str, class: &str, region: &RegionState) -> bool {
+    region.node_class(cluster_id, class).is_some_and(|resolution| {
+        let conditions = resolution.status.iter().flat_map(|status| &status.conditions);
+        resolution.ready || conditions.into_iter().any(|it| it.status == Some(false))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use longshore_proto::capacity::v1::region_change::Change;

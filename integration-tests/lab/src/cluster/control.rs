@@ -116,7 +116,8 @@ impl Manager {
     /// Takes in all changes since the last time.
     fn observe(&mut self) {
         let news = self.world.observe(&self.server);
-        for change in &news.changes {
+        // What nobody is there to do would never be done.
+        for change in news.changes.iter().filter(|_| self.config.controllers) {
             self.work.mark(change, &self.world);
         }
         if !self.config.scheduler {
@@ -143,5 +144,34 @@ impl Manager {
             }
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::cluster::ClusterConfig;
+    use crate::cluster::clock::Clock;
+    use crate::cluster::server::WriteOptions;
+    use crate::cluster::store::Key;
+
+    #[test]
+    fn without_controllers_and_scheduler_there_is_nothing_to_do() {
+        let clock = Clock::starting_at(ClusterConfig::default().start_time);
+        let server = Arc::new(Server::new(clock, 0, 100));
+        let key = Key { namespace: String::new(), name: "n".to_owned() };
+        let node = json!({ "metadata": { "name": "n" } });
+        let target = server.target("nodes", key).unwrap();
+        server.create(&target, node, &WriteOptions::default()).unwrap();
+        let rests = |controllers| {
+            let config =
+                ControlConfig { scheduler: false, controllers, reaps_pods_after_grace: false };
+            let mut manager = Manager::new(Arc::clone(&server), config);
+            (0..100).any(|_| !manager.step())
+        };
+        assert!(rests(false), "a step after the other, for ever");
+        assert!(rests(true), "it is done");
     }
 }
