@@ -78,6 +78,13 @@ const CAUSES: &[Cause] = &[
                time, and for no two of them there is anything cheaper.",
     },
     Cause {
+        cases: &[CaseName::TwoThousandThere],
+        phases: &["none", "again"],
+        rows: &[],
+        text: "Of each of the 134 nodes it is noted when pods last came or went: every five seconds when this was \
+               measured, and once a minute since then where nodes may go at once, as here. Not measured again yet.",
+    },
+    Cause {
         cases: &[CaseName::W2Example],
         phases: &["out"],
         rows: NODES,
