@@ -135,9 +135,10 @@ struct Session {
     began: Instant,
     /// When the watcher is asked to connect anew; none once it has been.
     moves_at: Option<Instant>,
-    /// Until when what another session of the cluster asked for just before may be on its way; none
-    /// where there was none, or once that is known to whoever plans.
-    follows_until: Option<Instant>,
+    /// True when another session of the cluster may have been at work just before.
+    follows: bool,
+    /// True when nothing of it can be on its way, until the first plan may begin for that.
+    settled: bool,
     safety: Safety,
     memory: Option<ViewMemory>,
     /// Who the watcher has proved to be.
@@ -231,12 +232,12 @@ fn begin(parts: &Parts) -> (Session, mpsc::Receiver<Dispatched>) {
         }
     });
     let planning = Planning::new(epoch, parts.settings.clone(), &platform);
-    let state = ClusterState::new(hello.cluster_id.clone(), platform.clock.now_ms());
+    let state = ClusterState::new(hello.cluster_id.clone());
     let outbox = Outbox::new(parts.outbound.clone(), epoch, platform.clock.clone());
     let roads = (parts.regions.clone(), parcels);
     let mut session = Session::new(state, planning, outbox, roads, supervisor);
-    session.pins_pods = hello.pins_pods;
-    session.follows_until = (epoch > 1).then(|| inbox::settled_at(hello));
+    (session.pins_pods, session.follows) = (hello.pins_pods, epoch > 1);
+    session.settled = inbox::is_settled(hello);
     session.identity.clone_from(&parts.identity);
     session.planning.shown = parts.counters.clusters.of(&hello.cluster_id, epoch);
     session.safety = Safety::new(Arc::clone(&parts.breaker), parts.counters.clone());
@@ -300,7 +301,8 @@ impl Session {
             status_due_ms: 0,
             began: Instant::now(),
             moves_at: Some(Instant::now() + age),
-            follows_until: None,
+            follows: false,
+            settled: false,
             safety: Safety::new(Arc::default(), Counters::default()),
             memory: None,
             identity: None,
