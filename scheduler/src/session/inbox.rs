@@ -16,6 +16,7 @@ use super::dispatch::Dispatched;
 use super::protocol::{Step, bounded};
 use super::supply;
 use crate::proof;
+use crate::region::RegionState;
 use crate::region::directory::Region;
 
 /// A plan that the watcher refused in part is made anew after this long, not at once: what stood in
@@ -105,8 +106,10 @@ impl Session {
     /// here: pods would be told else that nothing can.
     pub(super) fn settle(&mut self, region: &Region) {
         let (cluster, classes) = (self.state.cluster_id(), self.state.node_classes());
-        let told = |class: &String| region.read(|state| supply::is_told(cluster, class, state));
-        if self.settled && classes.keys().all(told) {
+        let told = |region: &RegionState| {
+            classes.keys().all(|class| supply::is_told(cluster, class, region))
+        };
+        if self.settled && region.read(told) {
             self.settled = false;
             self.planning.cadence.release();
         }

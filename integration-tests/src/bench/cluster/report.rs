@@ -73,8 +73,8 @@ pub fn document(measured: &[Measured], args: &ClusterArgs) -> String {
          replaced by deleting it and creating another on its node, which runs at once.\n\
          - A program that starts: it is killed, {} pods come and are found unschedulable, and it is started \
          again where it was, as a container is in its pod. The first node is a Node object; a plan for \
-         all is one that has a place for every pod and holds no launch back. Memory is the largest resident set (VmHWM) since that start; \
-         nothing enforces the limit of 512 MiB.\n",
+         all is one that has a place for every pod and holds no launch back. Memory is the largest \
+         resident set (VmHWM) since that start; nothing enforces the limit of 512 MiB.\n",
         machine::describe(),
         machine::commit(),
         table(measured),
