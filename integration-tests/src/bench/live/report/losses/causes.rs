@@ -113,14 +113,7 @@ const CAUSES: &[Cause] = &[
         cases: &[CaseName::PerfBasic],
         phases: &["out"],
         rows: NODES,
-        text: "Fifty nodes cost 7 % less than forty, and are proven to be within 0.1 % of the least price.",
-    },
-    Cause {
-        cases: &[CaseName::PerfBasic],
-        phases: &["out"],
-        rows: MOVES,
-        text: "In two runs of three one of the fifty goes 75 s after all run, for $0.91 an hour: its six pods fit on \
-               the others, which hold more than their types were known to. Karpenter moves more than a hundred.",
+        text: "Fifty nodes cost 10 % less than 42, and are proven to be within 0.1 % of the least price.",
     },
     Cause {
         cases: &[CaseName::PerfBasic],
