@@ -232,7 +232,7 @@ fn begin(parts: &Parts) -> (Session, mpsc::Receiver<Dispatched>) {
         }
     });
     let planning = Planning::new(epoch, parts.settings.clone(), &platform);
-    let state = ClusterState::new(hello.cluster_id.clone());
+    let state = ClusterState::new(hello.cluster_id.clone(), platform.clock.now_ms());
     let outbox = Outbox::new(parts.outbound.clone(), epoch, platform.clock.clone());
     let roads = (parts.regions.clone(), parcels);
     let mut session = Session::new(state, planning, outbox, roads, supervisor);

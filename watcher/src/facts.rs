@@ -8,7 +8,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service};
-use kube::{Api, Client, ResourceExt as _};
+use kube::{Api, Client};
 use longshore_proto::types::v1::ClusterFacts;
 use longshore_runtime::entropy::Entropy;
 use longshore_runtime::planted;
@@ -164,7 +164,7 @@ async fn kubernetes_version(client: &Client) -> kube::Result<Option<String>> {
 
 /// Region by the label of a node, or by that of its zone.
 fn region_of_nodes(index: &Index) -> Option<String> {
-    let label = |key: &str| index.nodes().find_map(|node| node.labels().get(key).cloned());
+    let label = |key: &str| index.node_labels(key).next().map(|(_, value)| value.to_string());
     label(names::REGION).or_else(|| {
         let zone = label(names::ZONE)?;
         let region = zone.trim_end_matches(|c: char| c.is_ascii_lowercase());

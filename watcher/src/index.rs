@@ -24,7 +24,7 @@ pub mod view;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Node, ObjectReference};
+use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use longshore_proto::types::v1::object::Kind;
 use longshore_proto::types::v1::{ClusterFacts, ObjectKind, PodShape};
@@ -122,7 +122,7 @@ pub struct Index {
     owners: Owners,
     shapes: BTreeMap<Arc<str>, UsedShape>,
     daemon_shapes: BTreeMap<Name, String>,
-    nodes: BTreeMap<String, Arc<Node>>,
+    nodes: nodes::Nodes,
     /// How many volumes each node can attach.
     attachable: BTreeMap<String, Attachments>,
     /// The devices that drivers say nodes have.

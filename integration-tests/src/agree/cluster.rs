@@ -295,7 +295,7 @@ impl Cluster {
         release::<NodeClaim>(&Api::all(self.client.clone())).await?;
         release::<Node>(&Api::all(self.client.clone())).await?;
         self.see("the cluster is empty", |index| {
-            index.nodes().next().is_none() && index.claims().next().is_none()
+            index.node_names().next().is_none() && index.claims().next().is_none()
         })
         .await
     }

@@ -44,6 +44,8 @@ pub struct Refused {
 #[derive(Default)]
 pub struct ClusterState {
     cluster_id: String,
+    /// When its session began, in milliseconds since 1970 by this host's clock.
+    began_ms: i64,
     view: ClusterView,
     effects: Effects,
     digest: Digest,
@@ -71,10 +73,11 @@ pub struct ClusterState {
 }
 
 impl ClusterState {
-    /// A cluster of which nothing is known yet.
+    /// A cluster of which nothing is known yet, in a session that began at `began_ms`, in
+    /// milliseconds since 1970.
     #[must_use]
-    pub fn new(cluster_id: String) -> Self {
-        Self { cluster_id, ..Self::default() }
+    pub fn new(cluster_id: String, began_ms: i64) -> Self {
+        Self { cluster_id, began_ms, ..Self::default() }
     }
 
     /// Name of the cluster.
@@ -236,7 +239,7 @@ impl ClusterState {
         }
     }
 
-    fn upsert(&mut self, kind: Kind, now_ms: i64) -> Stir {
+    fn upsert(&mut self, mut kind: Kind, now_ms: i64) -> Stir {
         let (mut least, mut most) = (Stir::Nothing, Stir::Arrival);
         match kind {
             Kind::NodeClaim(claim) => return self.upsert_claim(claim, now_ms),
@@ -252,7 +255,7 @@ impl ClusterState {
             Kind::Cluster(facts) => {
                 return demand(self.facts.replace(facts.clone()).as_ref() != Some(&facts));
             }
-            Kind::Node(ref node) => self.joins(node, now_ms),
+            Kind::Node(ref mut node) => self.joins(node, now_ms),
             Kind::Pod(ref pod) => most = self.binds(pod, now_ms),
             Kind::PodShape(ref shape) => least = self.foresight.tell(shape),
             Kind::DaemonSet(_)
@@ -295,13 +298,18 @@ impl ClusterState {
         self.show_claim(&name)
     }
 
-    fn joins(&mut self, node: &v1::Node, now_ms: i64) {
+    /// Notes a node. It counts as made when it was first seen here, if that is later by this host's
+    /// clock: another's does not say that it is late.
+    fn joins(&mut self, node: &mut v1::Node, now_ms: i64) {
         if node.provider_id.is_empty() {
             return;
         }
         let known = self.nodes_by_provider.get(&node.provider_id);
         let before = known.or_else(|| self.earlier_nodes.get(&node.provider_id));
         let joined = Joined::new(node, before, now_ms);
+        let seen = wire::timestamp(self.began_ms + joined.seen_ms);
+        let made = node.create_time.filter(|made| wire::time_ms(made) < wire::time_ms(&seen));
+        node.create_time = made.map(|_| seen).or(node.create_time);
         self.nodes_by_provider.insert(node.provider_id.clone(), joined);
     }
 

@@ -41,7 +41,7 @@ impl Directives {
         let Some((node, marked)) = self.store.read(|index| {
             let claim = index.claim(claim)?;
             let marked = claim.annotations().contains_key(names::DISRUPTION_REASON);
-            Some((index.node_of(claim)?.as_ref().clone(), marked))
+            Some((index.node_of(claim)?, marked))
         }) else {
             return Ok(());
         };

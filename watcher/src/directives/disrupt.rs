@@ -22,7 +22,7 @@ impl Directives {
         let known = self.known_claim(name);
         let node = self.store.read(|index| {
             let claim = index.claim(name)?;
-            index.node_of(claim).map(|node| node.as_ref().clone())
+            index.node_of(claim)
         });
         if let Some(assumes) = disrupt.assumes.as_ref().filter(|_| !disrupt.cancel) {
             self.assume(name, assumes)?;

@@ -35,7 +35,7 @@ impl Directives {
     /// A node as it was last seen.
     #[must_use]
     pub fn known_node(&self, name: &str) -> Option<Node> {
-        self.store.read(|index| index.node(name).map(|node| node.as_ref().clone()))
+        self.store.read(|index| index.node(name))
     }
 
     pub(super) async fn register_node(&self, register: &RegisterNode) -> Outcome {

@@ -29,7 +29,7 @@ impl Directives {
         }
         let node = self.store.read(|index| {
             let claim = index.claim(name)?;
-            index.node_of(claim).map(|node| node.as_ref().clone())
+            index.node_of(claim)
         });
         if let Some(node) = &node {
             let node_name = node.name_any();

@@ -78,13 +78,16 @@ impl State {
         self.looked = Some(Instant::now());
         self.let_in.retain(|uid, _| index.is_out(uid));
         self.counts.clear();
+        let mut domains: BTreeMap<&str, BTreeMap<&Arc<str>, &Arc<str>>> = BTreeMap::new();
         for pod in index.pods() {
             for (key, _) in spreads(index, &pod.row.shape_id) {
+                let domains =
+                    domains.entry(key).or_insert_with(|| index.node_labels(key).collect());
                 let group = (pod.row.shape_id.clone(), key.to_owned());
-                let counts = self.counts.entry(group).or_insert_with(|| domains(index, key));
-                let node = Some(&pod.row.node_name).filter(|node| !node.is_empty());
-                let node = node.and_then(|node| index.node(node));
-                if let Some(count) = node.and_then(|it| counts.get_mut(it.labels().get(key)?)) {
+                let empty = || domains.values().map(|domain| (domain.to_string(), 0)).collect();
+                let counts = self.counts.entry(group).or_insert_with(empty);
+                let domain = domains.get(&pod.row.node_name);
+                if let Some(count) = domain.and_then(|domain| counts.get_mut(&***domain)) {
                     *count += 1;
                 }
             }
@@ -115,11 +118,6 @@ impl State {
         self.let_in.insert(pod.uid.clone(), places);
         true
     }
-}
-
-/// The values that nodes have for a topology key, with no pod in any.
-fn domains(index: &Index, key: &str) -> BTreeMap<String, i64> {
-    index.nodes().filter_map(|node| Some((node.labels().get(key)?.clone(), 0))).collect()
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! Nodes, what they can attach, and claims in the index.
 //!
-//! Invariant: nodes and claims are kept as they were read, because the loops and directives compare
-//! what is with what should be before they write. A node of the view has what its CSINode says it
-//! can attach and the devices of its ResourceSlices, in whichever order they come.
+//! Invariant: of nodes and claims everything is kept that the loops and directives compare with
+//! what should be before they write. A node of the view has what its CSINode says it can attach and
+//! the devices of its ResourceSlices, in whichever order they come.
+
+mod kept;
 
 use std::sync::Arc;
 
@@ -12,6 +14,7 @@ use longshore_proto::types::v1 as wire;
 use longshore_proto::types::v1::ObjectKind;
 use longshore_proto::types::v1::object::Kind;
 
+pub(super) use self::kept::Nodes;
 use super::{Index, Key, Name, Source, Watched, name_of};
 use crate::api::NodeClaim;
 use crate::project::{Fault, attachments, claim, devices, node};
@@ -19,14 +22,9 @@ use crate::project::{Fault, attachments, claim, devices, node};
 impl Watched for Node {
     const SOURCE: Source = Source::Node;
 
-    fn apply(mut self, index: &mut Index) -> Result<(), Fault> {
+    fn apply(self, index: &mut Index) -> Result<(), Fault> {
         let row = node::node(&self)?;
-        let (_, name) = name_of(&self.metadata);
-        self.metadata.managed_fields = None;
-        if let Some(status) = &mut self.status {
-            status.images = None;
-        }
-        index.nodes.insert(name, Arc::new(self));
+        index.nodes.put(self);
         index.show_node(row);
         Ok(())
     }
@@ -88,21 +86,36 @@ impl Index {
 
     pub(super) fn show_node_again(&mut self, name: &str) {
         // It was read before, so it can be read again.
-        let row = self.nodes.get(name).and_then(|node| node::node(node).ok());
+        let row = self.node(name).and_then(|node| node::node(&node).ok());
         if let Some(row) = row {
             self.show_node(row);
         }
     }
 
-    /// A node.
+    /// A node, with of its status only what it can give, and its conditions without messages.
     #[must_use]
-    pub fn node(&self, name: &str) -> Option<&Arc<Node>> {
+    pub fn node(&self, name: &str) -> Option<Node> {
         self.nodes.get(name)
     }
 
-    /// All nodes, by name.
-    pub fn nodes(&self) -> impl Iterator<Item = &Arc<Node>> {
-        self.nodes.values()
+    /// Names of all nodes, in order.
+    pub fn node_names(&self) -> impl Iterator<Item = &str> {
+        self.nodes.names()
+    }
+
+    /// Nodes with this provider id, by name.
+    pub fn nodes_with_provider_id(&self, id: &str) -> impl Iterator<Item = Node> {
+        self.nodes.with_provider_id(id).filter_map(|name| self.node(name))
+    }
+
+    /// Nodes that were deleted and wait for their claims to let them go, by name.
+    pub fn held_nodes(&self) -> impl Iterator<Item = Node> {
+        self.nodes.held()
+    }
+
+    /// The value of a label on each node that has it, by name of the node.
+    pub fn node_labels(&self, key: &str) -> impl Iterator<Item = (&Arc<str>, &Arc<str>)> {
+        self.nodes.label(key)
     }
 
     /// A claim.
@@ -119,18 +132,15 @@ impl Index {
     /// The node of a claim: the one it names, or the one with its provider id. A node of that name
     /// with another provider id is another instance's, which has the address of the first.
     #[must_use]
-    pub fn node_of(&self, claim: &NodeClaim) -> Option<&Arc<Node>> {
+    pub fn node_of(&self, claim: &NodeClaim) -> Option<Node> {
         let status = claim.status.as_ref()?;
-        let id = status.provider_id.as_deref().filter(|id| !id.is_empty());
-        let own = |node: &&Arc<Node>| {
-            let theirs = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref());
-            id.zip(theirs).is_none_or(|(id, theirs)| theirs.is_empty() || theirs == id)
+        let id = status.provider_id.as_deref().unwrap_or_default();
+        let is_own = |name: &str| {
+            let theirs = self.nodes.provider_id(name);
+            theirs.is_some_and(|theirs| id.is_empty() || theirs.is_empty() || theirs == id)
         };
-        let named = status.node_name.as_deref().and_then(|name| self.nodes.get(name));
-        if let Some(node) = named.filter(own) {
-            return Some(node);
-        }
-        let id = Some(id?);
-        self.nodes.values().find(|n| n.spec.as_ref().and_then(|s| s.provider_id.as_deref()) == id)
+        let named = status.node_name.as_deref().filter(|name| is_own(name));
+        let of_instance = || Some(&**self.nodes.with_provider_id(id).next()?);
+        self.node(named.or_else(of_instance)?)
     }
 }

@@ -53,8 +53,7 @@ impl Index {
     ) {
         let (source, name) = (W::SOURCE, reference_name(reference));
         let undecodable = matches!(fault.problem, Problem::Undecodable(_));
-        let another =
-            self.uid_of(source, &name).is_some_and(|uid| Some(uid) != reference.uid.as_deref());
+        let another = self.uid_of(source, &name).is_some_and(|uid| Some(uid) != reference.uid);
         if another || planted::is("S3") || (source.is_rule() && !undecodable) {
             W::forget(self, &name);
         }
@@ -117,7 +116,7 @@ impl Index {
     #[must_use]
     pub fn hides_node(&self, name: &str) -> bool {
         let hidden = self.tombstones.keys().filter(|(source, _)| *source == Source::Node);
-        let mut unknown = hidden.filter(|(_, (_, node))| !self.nodes.contains_key(node));
+        let mut unknown = hidden.filter(|(_, (_, node))| !self.nodes.contains(node));
         unknown.any(|(_, (_, node))| name.is_empty() || node == name)
     }
 
@@ -146,14 +145,15 @@ impl Index {
     }
 
     /// UID of the object whose row is in the view, where that is known.
-    fn uid_of(&self, source: Source, name: &Name) -> Option<&str> {
+    fn uid_of(&self, source: Source, name: &Name) -> Option<String> {
         if source == Source::Pod {
-            return self.pod_names.get(name).map(AsRef::as_ref);
+            return self.pod_names.get(name).map(ToString::to_string);
         }
-        let node = self.nodes.get(&name.1).filter(|_| source == Source::Node);
-        let claim = self.claims.get(&name.1).filter(|_| source == Source::NodeClaim);
-        let meta = node.map(|node| &node.metadata).or_else(|| claim.map(|claim| &claim.metadata));
-        meta?.uid.as_deref()
+        let name = &name.1;
+        let node = Some(source).filter(|source| *source == Source::Node);
+        let node = node.and_then(|_| self.node(name)).and_then(|node| node.metadata.uid);
+        let claim = self.claims.get(name).filter(|_| source == Source::NodeClaim);
+        node.or_else(|| claim?.metadata.uid.clone())
     }
 }
 

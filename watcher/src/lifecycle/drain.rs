@@ -42,8 +42,8 @@ const FORCED_GRACE_MIN_SECONDS: i64 = 1;
 pub fn steps(index: &Index, now: Now) -> Vec<Step> {
     let claims = index.claims().filter(|claim| claim.metadata.deletion_timestamp.is_some());
     let drains = claims.flat_map(|claim| drain(index, claim, now));
-    let deleted = index.nodes().filter(|node| is_deleted(node));
-    drains.chain(deleted.filter_map(|node| deleted_node(index, node))).collect()
+    let deleted = index.held_nodes();
+    drains.chain(deleted.filter_map(|node| deleted_node(index, &node))).collect()
 }
 
 /// When the next node has waited for load balancers for long enough, by the steady clock; none
@@ -53,11 +53,6 @@ pub fn due_ms(index: &Index, now: Now) -> Option<i64> {
     let going = index.claims().filter(|claim| claim.metadata.deletion_timestamp.is_some());
     let closed = going.filter_map(|claim| index.going_since_ms(&claim.name_any()));
     closed.map(|at_ms| at_ms + DRAIN_MIN_MS).filter(|at_ms| *at_ms > now.steady_ms).min()
-}
-
-fn is_deleted(node: &Node) -> bool {
-    let held = node.finalizers().iter().any(|f| f == names::TERMINATION);
-    node.metadata.deletion_timestamp.is_some() && held
 }
 
 /// `kubectl delete node` deletes the claim, which drains the node.
@@ -100,7 +95,7 @@ fn go_on(index: &Index, claim: &NodeClaim, now: Now, blockers: &mut Blockers<'_>
     {
         steps.push(Step::SetDeadline { claim: name.clone(), deadline_ms });
     }
-    if !is_cordoned(node) {
+    if !is_cordoned(&node) {
         steps.push(Step::Cordon { node: node.name_any() });
         return steps;
     }
@@ -111,11 +106,11 @@ fn go_on(index: &Index, claim: &NodeClaim, now: Now, blockers: &mut Blockers<'_>
         if let Some((namespace, pod)) = index.hidden_pod(&node_name).filter(|_| !planted::is("S3a"))
         {
             blockers.unreadable(&format!("Pod/{namespace}/{pod}"));
-        } else if !serves(index, claim, node, now) {
+        } else if !serves(index, claim, &node, now) {
             let over = end_ms.is_some_and(|end_ms| end_ms <= now.wall_ms);
             let late = over || volumes::are_late(index, claim, now);
             // Only a kubelet that works takes volumes off.
-            let attached = volumes::awaited(index, &node_name, now).filter(|_| is_ready(node));
+            let attached = volumes::awaited(index, &node_name, now).filter(|_| is_ready(&node));
             let attached: Vec<_> = attached.collect();
             steps.extend(volumes::step(claim, &attached, late));
             blockers.of_volumes(attached.iter().filter(|_| !late));

@@ -42,7 +42,7 @@ fn step(index: &Index, claim: &NodeClaim) -> Option<Step> {
         let message = "the node of the claim does not exist".to_owned();
         return pending(claim, "NodeNotFound", message);
     };
-    match obstacle(index, claim, node) {
+    match obstacle(index, claim, &node) {
         None => Some(Step::Initialize { claim: name, node: node.name_any() }),
         Some((reason, message)) => pending(claim, reason, message),
     }

@@ -32,9 +32,7 @@ fn step(index: &Index, claim: &NodeClaim, now_ms: i64) -> Option<Step> {
         return None;
     }
     let id = status.provider_id.as_deref().filter(|id| !id.is_empty())?;
-    let own =
-        |node: &&Node| node.spec.as_ref().is_some_and(|it| it.provider_id.as_deref() == Some(id));
-    let nodes: Vec<&Node> = index.nodes().map(AsRef::as_ref).filter(own).collect();
+    let nodes: Vec<Node> = index.nodes_with_provider_id(id).collect();
     let (reason, message) = missing(id, &nodes);
     let said = status
         .conditions
@@ -44,7 +42,7 @@ fn step(index: &Index, claim: &NodeClaim, now_ms: i64) -> Option<Step> {
     (!said).then(|| Step::Await { claim: claim.name_any(), kind, reason, message })
 }
 
-fn missing(id: &str, nodes: &[&Node]) -> (&'static str, String) {
+fn missing(id: &str, nodes: &[Node]) -> (&'static str, String) {
     match nodes {
         [] => (
             "NodeNotFound",

@@ -38,7 +38,8 @@ pub struct Node {
     pub deleting: bool,
     /// True when `karpenter.sh/do-not-disrupt` is set on it.
     pub do_not_disrupt: bool,
-    /// When it was created, in milliseconds since 1970.
+    /// When it was created, in milliseconds since 1970; when it was first seen, if that is later by
+    /// the clock of whoever plans.
     pub created_ms: i64,
 }
 
@@ -59,11 +60,12 @@ impl Node {
 
     /// Until when a node counts as opened although it shows the taint that is taken off when it is,
     /// in milliseconds since 1970: the claim that says so is watched apart from it, and may be seen
-    /// first. None when it shows none.
+    /// first. When that was is told by another host's clock, so it counts from when the node was
+    /// created, too. None when it shows none.
     #[must_use]
     pub fn opened_until_ms(&self, initialized_ms: i64) -> Option<i64> {
         let closed = self.taints.iter().any(|taint| taint.key == UNREGISTERED);
-        closed.then(|| initialized_ms.saturating_add(SEEN_WITHIN_MS))
+        closed.then(|| initialized_ms.max(self.created_ms).saturating_add(SEEN_WITHIN_MS))
     }
 
     /// True for compute that holds one pod and nothing else.
@@ -71,5 +73,21 @@ impl Node {
     pub fn is_fargate(&self) -> bool {
         self.labels.get(labels::COMPUTE_TYPE).is_some_and(|kind| kind == "fargate")
             || self.provider_id.contains("/fargate-")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vocabulary::taint::TaintEffect;
+
+    #[test]
+    fn a_node_that_was_just_seen_counts_as_opened_whatever_another_clock_says() {
+        let (key, value) = (UNREGISTERED.to_owned(), String::new());
+        let taint = Taint { key, value, effect: TaintEffect::NoExecute };
+        let closed = Node { taints: vec![taint], created_ms: 600_000, ..Node::default() };
+        assert_eq!(closed.opened_until_ms(0), Some(630_000), "its clock is ten minutes behind");
+        assert_eq!(closed.opened_until_ms(601_000), Some(631_000));
+        assert_eq!(Node::default().opened_until_ms(0), None, "it shows no taint");
     }
 }

@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn nodes_of_a_pool_that_fail_are_tried_one_at_a_time() {
-        let mut state = ClusterState::new("c".to_owned());
+        let mut state = ClusterState::new("c".to_owned(), 0);
         let (name, node_class) = ("p".to_owned(), "k/n".to_owned());
         let pool = v1::NodePool { name, node_class, ..Default::default() };
         let failing: Vec<Kind> = (0..4).map(|at| claim(&format!("bad{at}"), false)).collect();
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn an_offering_whose_node_has_failed_is_avoided_until_it_is_tried_again() {
-        let mut state = ClusterState::new("c".to_owned());
+        let mut state = ClusterState::new("c".to_owned(), 0);
         let pool = v1::NodePool { name: "p".to_owned(), ..Default::default() };
         let dud = NodeClaim {
             name: "dud".to_owned(),
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_snapshot_gives_back_no_evictions() {
-        let mut state = ClusterState::new("c".to_owned());
+        let mut state = ClusterState::new("c".to_owned(), 0);
         let disruption = v1::Disruption { evictions_per_hour: Some(5), ..Default::default() };
         let pool = v1::NodePool {
             name: "p".to_owned(),

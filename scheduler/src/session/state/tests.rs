@@ -56,7 +56,7 @@ struct End {
 
 impl End {
     fn new() -> Self {
-        Self { receiver: Receiver::default(), state: ClusterState::new("c".to_owned()) }
+        Self { receiver: Receiver::default(), state: ClusterState::new("c".to_owned(), 0) }
     }
 
     fn receive(&mut self, message: Message) {
@@ -165,7 +165,7 @@ fn what_cannot_be_read_is_kept_as_such_until_it_can() {
         about: Some(about),
         ..Default::default()
     };
-    let mut state = ClusterState::new("c".to_owned());
+    let mut state = ClusterState::new("c".to_owned(), 0);
     state.apply(vec![upsert(Kind::Unreadable(stone.clone()))], NOW_MS);
     assert!(state.tombstones().hides_claim("a"));
     state.reset(vec![upsert(Kind::Unreadable(stone.clone()))], NOW_MS);
@@ -195,7 +195,7 @@ fn a_node_stays_as_long_known_as_it_was_over_a_snapshot() {
         ready: true,
         ..Default::default()
     };
-    let mut state = ClusterState::new("c".to_owned());
+    let mut state = ClusterState::new("c".to_owned(), 0);
     let changes = || vec![random::upsert(Kind::Node(node.clone()))];
     state.apply(changes(), 10);
     state.reset(changes(), 20);
@@ -204,9 +204,27 @@ fn a_node_stays_as_long_known_as_it_was_over_a_snapshot() {
 }
 
 #[test]
+fn a_clock_that_is_ahead_makes_no_node_late() {
+    let node = v1::Node {
+        name: "n".to_owned(),
+        provider_id: "aws:///z/i-1".to_owned(),
+        create_time: Some(wire::timestamp(NOW_MS)),
+        ..Default::default()
+    };
+    for (ahead_ms, made_ms) in [(0, NOW_MS + 10), (600_000, NOW_MS + 600_010), (-600_000, NOW_MS)] {
+        let mut state = ClusterState::new("c".to_owned(), NOW_MS + ahead_ms);
+        for seen_ms in [10, 5_000] {
+            state.apply(vec![random::upsert(Kind::Node(node.clone()))], seen_ms);
+            let shown = &state.view().world().nodes["n"];
+            assert_eq!(shown.created_ms, made_ms, "{ahead_ms}");
+        }
+    }
+}
+
+#[test]
 fn claims_with_their_effects_are_kept_over_every_change() {
     let claim = |name: &str| v1::NodeClaim { name: name.to_owned(), ..Default::default() };
-    let mut state = ClusterState::new("c".to_owned());
+    let mut state = ClusterState::new("c".to_owned(), 0);
     let shown = |state: &ClusterState| -> Vec<(String, bool)> {
         state.claims().iter().map(|(name, claim)| (name.clone(), claim.deleting)).collect()
     };

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::row;
 use crate::index::Name;
 
 /// UIDs by namespace and name.
@@ -50,5 +51,5 @@ impl PodNames {
 /// A text as the key of a map where it is one, so that it is kept once.
 pub(super) fn shared<V>(known: &BTreeMap<Arc<str>, V>, text: &str) -> Arc<str> {
     let known = known.get_key_value(text).map(|(known, _)| Arc::clone(known));
-    known.unwrap_or_else(|| if text.is_empty() { Arc::default() } else { text.into() })
+    known.unwrap_or_else(|| row::text(text))
 }

@@ -43,12 +43,12 @@ pub struct PodRow {
 impl From<&wire::Pod> for PodRow {
     fn from(row: &wire::Pod) -> Self {
         Self {
-            uid: row.uid.as_str().into(),
-            namespace: row.namespace.as_str().into(),
-            name: row.name.as_str().into(),
-            shape_id: row.shape_id.as_str().into(),
-            node_name: row.node_name.as_str().into(),
-            nominated_node: row.nominated_node.as_str().into(),
+            uid: text(&row.uid),
+            namespace: text(&row.namespace),
+            name: text(&row.name),
+            shape_id: text(&row.shape_id),
+            node_name: text(&row.node_name),
+            nominated_node: text(&row.nominated_node),
             do_not_disrupt_until_ms: row.do_not_disrupt_until.as_ref().map(time_ms),
             phase: row.phase(),
             unschedulable: row.unschedulable,
@@ -58,4 +58,9 @@ impl From<&wire::Pod> for PodRow {
             surges: row.surges,
         }
     }
+}
+
+/// A text to share; most that may be empty are, and take no room then.
+pub(super) fn text(text: &str) -> Arc<str> {
+    if text.is_empty() { Arc::default() } else { text.into() }
 }

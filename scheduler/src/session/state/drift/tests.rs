@@ -29,7 +29,7 @@ fn a_node_made_from_nothing_counts_as_made_from_what_there_is_unless_it_has_drif
         ];
         let upsert = |kind| object_change::Change::Upsert(Object { kind: Some(kind) });
         let changes = objects.map(|kind| ObjectChange { change: Some(upsert(kind)) });
-        let mut state = ClusterState::new("c".to_owned());
+        let mut state = ClusterState::new("c".to_owned(), 0);
         state.apply(changes.into(), 0);
         state.refresh_drift(&RegionState::default());
         state.drift_notes()

@@ -62,7 +62,7 @@ fn waiting(node: &str, made_s: i64) -> Kind {
 }
 
 fn rollout(pool: v1::NodePool, kinds: Vec<Kind>) -> Option<Rollout> {
-    let mut state = ClusterState::new("c".to_owned());
+    let mut state = ClusterState::new("c".to_owned(), 0);
     let class = v1::NodeClass {
         name: "EC2NodeClass/c".to_owned(),
         drift_hash: "1-c".to_owned(),
