@@ -135,10 +135,9 @@ struct Session {
     began: Instant,
     /// When the watcher is asked to connect anew; none once it has been.
     moves_at: Option<Instant>,
-    /// True when another session of the cluster may have been at work just before.
-    follows: bool,
-    /// True when nothing of it can be on its way, until the first plan may begin for that.
-    settled: bool,
+    /// Until when what another session of the cluster asked for just before may be on its way; none
+    /// where there was none, or once that is known to whoever plans.
+    follows_until: Option<Instant>,
     safety: Safety,
     memory: Option<ViewMemory>,
     /// Who the watcher has proved to be.
@@ -236,8 +235,8 @@ fn begin(parts: &Parts) -> (Session, mpsc::Receiver<Dispatched>) {
     let outbox = Outbox::new(parts.outbound.clone(), epoch, platform.clock.clone());
     let roads = (parts.regions.clone(), parcels);
     let mut session = Session::new(state, planning, outbox, roads, supervisor);
-    (session.pins_pods, session.follows) = (hello.pins_pods, epoch > 1);
-    session.settled = inbox::is_settled(hello);
+    session.pins_pods = hello.pins_pods;
+    session.follows_until = (epoch > 1).then(|| inbox::settled_at(hello));
     session.identity.clone_from(&parts.identity);
     session.planning.shown = parts.counters.clusters.of(&hello.cluster_id, epoch);
     session.safety = Safety::new(Arc::clone(&parts.breaker), parts.counters.clone());
@@ -301,8 +300,7 @@ impl Session {
             status_due_ms: 0,
             began: Instant::now(),
             moves_at: Some(Instant::now() + age),
-            follows: false,
-            settled: false,
+            follows_until: None,
             safety: Safety::new(Arc::default(), Counters::default()),
             memory: None,
             identity: None,

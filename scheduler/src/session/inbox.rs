@@ -9,6 +9,7 @@ use longshore_proto::cluster::v1 as cluster;
 use longshore_proto::cluster::v1::sync_response::Message;
 use longshore_proto::types::v1::ObjectChange;
 use longshore_runtime::planted;
+use tokio::time::Instant;
 use tonic::Status;
 
 use super::Session;
@@ -26,10 +27,10 @@ const REFUSED_AGAIN: Duration = Duration::from_secs(2);
 /// asked for are on their way into the view, and their pods need no others.
 const RECONNECTED: Duration = Duration::from_secs(3);
 
-/// True when nothing that an earlier session has asked for can be on its way any more.
-pub(super) fn is_settled(hello: &cluster::Hello) -> bool {
-    let idle = hello.idle.and_then(|idle| Duration::try_from(idle).ok());
-    idle.is_some_and(|idle| idle >= RECONNECTED)
+/// When nothing that an earlier session has asked for is on its way any more, for one that begins.
+pub(super) fn settled_at(hello: &cluster::Hello) -> Instant {
+    let idle = hello.idle.and_then(|idle| Duration::try_from(idle).ok()).unwrap_or_default();
+    Instant::now() + RECONNECTED.saturating_sub(idle)
 }
 
 impl Session {
@@ -96,22 +97,23 @@ impl Session {
         self.state.reset(changes, now_ms);
         self.safety.whole(now_ms);
         self.planning.shown.synced(true);
-        if self.follows && !planted::is("S1b") {
-            self.follows = false;
+        self.follows_until = self.follows_until.filter(|_| !planted::is("S1b"));
+        if self.follows_until.is_some() {
             self.planning.cadence.hold(RECONNECTED);
         }
     }
 
-    /// Where nothing is on its way the first plan waits only until it is known what can be bought
-    /// here: pods would be told else that nothing can.
+    /// The first plan waits no longer than it has to: for what an earlier session has asked for,
+    /// and for what can be bought here, of which pods would be told else that it is not known.
     pub(super) fn settle(&mut self, region: &Region) {
+        let Some(until) = self.follows_until else { return };
         let (cluster, classes) = (self.state.cluster_id(), self.state.node_classes());
         let told = |region: &RegionState| {
             classes.keys().all(|class| supply::is_told(cluster, class, region))
         };
-        if self.settled && region.read(told) {
-            self.settled = false;
-            self.planning.cadence.release();
+        if region.read(told) {
+            self.follows_until = None;
+            self.planning.cadence.hold(until.saturating_duration_since(Instant::now()));
         }
     }
 
