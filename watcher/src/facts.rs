@@ -164,7 +164,7 @@ async fn kubernetes_version(client: &Client) -> kube::Result<Option<String>> {
 
 /// Region by the label of a node, or by that of its zone.
 fn region_of_nodes(index: &Index) -> Option<String> {
-    let label = |key: &str| index.node_labels(key).next().map(|(_, value)| value.to_string());
+    let label = |key: &str| index.node_labels(key).next().map(|(_, value)| value.to_owned());
     label(names::REGION).or_else(|| {
         let zone = label(names::ZONE)?;
         let region = zone.trim_end_matches(|c: char| c.is_ascii_lowercase());

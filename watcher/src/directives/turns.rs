@@ -78,16 +78,16 @@ impl State {
         self.looked = Some(Instant::now());
         self.let_in.retain(|uid, _| index.is_out(uid));
         self.counts.clear();
-        let mut domains: BTreeMap<&str, BTreeMap<&Arc<str>, &Arc<str>>> = BTreeMap::new();
+        let mut domains: BTreeMap<&str, BTreeMap<&Arc<str>, &str>> = BTreeMap::new();
         for pod in index.pods() {
             for (key, _) in spreads(index, &pod.row.shape_id) {
                 let domains =
                     domains.entry(key).or_insert_with(|| index.node_labels(key).collect());
                 let group = (pod.row.shape_id.clone(), key.to_owned());
-                let empty = || domains.values().map(|domain| (domain.to_string(), 0)).collect();
+                let empty = || domains.values().map(|domain| ((*domain).to_owned(), 0)).collect();
                 let counts = self.counts.entry(group).or_insert_with(empty);
                 let domain = domains.get(&pod.row.node_name);
-                if let Some(count) = domain.and_then(|domain| counts.get_mut(&***domain)) {
+                if let Some(count) = domain.and_then(|domain| counts.get_mut(*domain)) {
                     *count += 1;
                 }
             }

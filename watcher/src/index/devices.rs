@@ -71,7 +71,7 @@ impl Index {
 
     /// The devices of a node that pods of the view have, or could have.
     pub(super) fn offered_devices(&self, node: &str) -> Devices {
-        if self.pods_on(node).any(|pod| pod.uncounted) {
+        if self.pods_on(node).any(|pod| pod.facts.uncounted) {
             return Devices::new();
         }
         self.devices_on(node)

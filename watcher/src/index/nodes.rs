@@ -114,7 +114,7 @@ impl Index {
     }
 
     /// The value of a label on each node that has it, by name of the node.
-    pub fn node_labels(&self, key: &str) -> impl Iterator<Item = (&Arc<str>, &Arc<str>)> {
+    pub fn node_labels(&self, key: &str) -> impl Iterator<Item = (&Arc<str>, &str)> {
         self.nodes.label(key)
     }
 

@@ -30,17 +30,15 @@ const GRACE_DEFAULT_SECONDS: i64 = 30;
 pub struct PodEntry {
     /// Its row.
     pub row: PodRow,
-    /// What a drain must know of it.
+    /// What else the watcher must know of it.
     pub facts: PodFacts,
-    /// True when it has devices that its shape does not count.
-    pub uncounted: bool,
     /// Its owner, where that may be creating more pods like it.
     pub owner: Option<Arc<Owner>>,
     /// The object, when its shape depends on its surroundings.
     pub(super) source: Option<Arc<Pod>>,
 }
 
-/// What a drain must know of a pod.
+/// What the watcher must know of a pod that the scheduler is not told, for drains most of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodFacts {
     /// Of a system-critical priority class.
@@ -51,13 +49,21 @@ pub struct PodFacts {
     pub mirror: bool,
     /// Lets the taint of a disrupted node pass.
     pub tolerates_disruption: bool,
+    /// It has devices that its shape does not count.
+    pub uncounted: bool,
     /// spec.terminationGracePeriodSeconds.
     pub grace_seconds: i64,
-    /// When it should be gone by the API server's clock, in milliseconds since the epoch, once
-    /// deletion has begun.
-    pub delete_by_ms: Option<i64>,
-    /// When deletion was first seen, by the steady clock of the index.
-    pub deleting_since_ms: Option<i64>,
+    /// Its deletion, once that has begun. In a box, since of most pods there is none.
+    pub deletion: Option<Box<Deletion>>,
+}
+
+/// The deletion of a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deletion {
+    /// When the pod should be gone by the API server's clock, in milliseconds since the epoch.
+    pub by_ms: i64,
+    /// When it was first seen, by the steady clock of the index; none for a pod that is not in it.
+    pub since_ms: Option<i64>,
 }
 
 impl PodEntry {
@@ -114,7 +120,7 @@ impl Watched for Pod {
         index.lose_member(&entry);
         index.view.remove(&Key::new(ObjectKind::Pod, uid));
         index.drop_shape(&entry.row.shape_id);
-        if entry.uncounted {
+        if entry.facts.uncounted {
             index.show_node_again(&entry.row.node_name);
         }
     }
@@ -128,16 +134,19 @@ fn facts(pod: &Pod, projection: &Projection) -> PodFacts {
         value: String::new(),
         effect: TaintEffect::NoSchedule.into(),
     };
+    let deleted = pod.metadata.deletion_timestamp.as_ref();
     PodFacts {
         critical: matches!(class, Some("system-cluster-critical" | "system-node-critical")),
         daemon: pod::is_daemon(pod),
         mirror: pod::is_mirror(pod),
         tolerates_disruption: requirement::tolerates(&projection.shape.tolerations, &disrupted),
+        uncounted: projection.uncounted,
         grace_seconds: spec
             .and_then(|s| s.termination_grace_period_seconds)
             .unwrap_or(GRACE_DEFAULT_SECONDS),
-        delete_by_ms: pod.metadata.deletion_timestamp.as_ref().map(|t| t.0.as_millisecond()),
-        deleting_since_ms: None,
+        deletion: deleted.map(|by| {
+            Box::new(Deletion { by_ms: by.0.as_millisecond(), since_ms: None })
+        }),
     }
 }
 
@@ -178,14 +187,16 @@ impl Index {
     }
 
     fn set_pod(&mut self, projection: Projection, mut facts: PodFacts, source: Option<Arc<Pod>>) {
-        let Projection { shape, row: told, uncounted, owner, .. } = projection;
+        let Projection { shape, row: told, owner, .. } = projection;
         let row = self.row(&told);
-        if facts.delete_by_ms.is_some() {
-            let known = self.pods.get(&row.uid).and_then(|pod| pod.facts.deleting_since_ms);
-            facts.deleting_since_ms = known.or(Some(self.seen.steady_ms));
+        if let Some(deletion) = &mut facts.deletion {
+            let known = self.pods.get(&row.uid).and_then(|pod| pod.facts.deletion.as_ref());
+            let since_ms = known.and_then(|deletion| deletion.since_ms);
+            deletion.since_ms = since_ms.or(Some(self.seen.steady_ms));
         }
+        let uncounted = facts.uncounted;
         let owner = owner.map(|owner| self.owners.shared(owner));
-        let entry = PodEntry { row: row.clone(), facts, uncounted, owner, source };
+        let entry = PodEntry { row: row.clone(), facts, owner, source };
         let waits = entry.waits() && !shape.daemon;
         let known = self.pods.get(&row.uid);
         if known.is_none_or(|known| known.row.node_name != row.node_name) {
@@ -209,7 +220,7 @@ impl Index {
             let bound = self.pods_by_node.entry(row.node_name.clone()).or_default();
             bound.insert(row.uid.clone());
         }
-        if uncounted || old.as_ref().is_some_and(|old| old.uncounted) {
+        if uncounted || old.as_ref().is_some_and(|old| old.facts.uncounted) {
             self.show_node_again(&row.node_name);
         }
         self.view.put_as(Key::shared(ObjectKind::Pod, &row.uid), Kind::Pod(told));
@@ -255,9 +266,8 @@ impl Index {
     pub fn entry_of(&self, pod: &Pod) -> Result<PodEntry, Fault> {
         let projection = pod::pod(pod, &self.around)?;
         let facts = facts(pod, &projection);
-        let Projection { row, uncounted, .. } = projection;
-        let row = PodRow::from(&row);
-        Ok(PodEntry { row, facts, uncounted, owner: None, source: None })
+        let row = PodRow::from(&projection.row);
+        Ok(PodEntry { row, facts, owner: None, source: None })
     }
 
     /// Projects those pods again whose shape depends on other objects, where `concerns` says so.

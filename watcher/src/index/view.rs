@@ -3,7 +3,7 @@
 //!
 //! Invariant: revision grows by one with every object that really changes; an object that is put
 //! again unchanged is no change. What is dirty is a set of keys, so it is bounded by the view.
-//! Objects are kept as the wire has them: a pod is two hundred bytes then, and a kilobyte
+//! Objects are kept as the wire has them: a pod is less than two hundred bytes then, and a kilobyte
 //! otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,28 +51,35 @@ impl From<ObjectRef> for Key {
     }
 }
 
-/// An object as the wire has it. Clones share it.
+/// An object as the wire has it, but for a pod's UID: that is its key. Clones share it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Encoded(Arc<[u8]>);
 
 impl From<Kind> for Encoded {
-    fn from(kind: Kind) -> Self {
+    fn from(mut kind: Kind) -> Self {
+        if let Kind::Pod(pod) = &mut kind {
+            pod.uid.clear();
+        }
         Self(Object { kind: Some(kind) }.encode_to_vec().into())
     }
 }
 
 impl Encoded {
-    /// The object.
+    /// The object, which has this key.
     #[must_use]
-    pub fn object(&self) -> Object {
+    pub fn object(&self, key: &Key) -> Object {
         // It was encoded here.
-        Object::decode(&*self.0).unwrap_or_default()
+        let mut object = Object::decode(&*self.0).unwrap_or_default();
+        if let Some(Kind::Pod(pod)) = &mut object.kind {
+            pod.uid = key.key.to_string();
+        }
+        object
     }
 
     /// That it is there.
     #[must_use]
-    pub fn upsert(&self) -> ObjectChange {
-        ObjectChange { change: Some(Change::Upsert(self.object())) }
+    pub fn upsert(&self, key: &Key) -> ObjectChange {
+        ObjectChange { change: Some(Change::Upsert(self.object(key))) }
     }
 }
 
@@ -196,14 +203,14 @@ impl View {
     #[must_use]
     pub fn get(&self, key: &Key) -> Option<Kind> {
         let hidden = || self.hidden.as_ref()?.get(key);
-        self.objects.get(key).or_else(hidden)?.object().kind
+        self.objects.get(key).or_else(hidden)?.object(key).kind
     }
 
     /// Everything, in an order that puts shapes before pods. Nothing is dirty afterwards.
-    pub fn snapshot(&mut self) -> Vec<Encoded> {
+    pub fn snapshot(&mut self) -> Vec<(Key, Encoded)> {
         self.dirty.clear();
         self.told = self.revision;
-        self.objects.values().cloned().collect()
+        self.objects.iter().map(|(key, object)| (key.clone(), object.clone())).collect()
     }
 
     /// Marks objects as unknown to a receiver that is at `revision`.
@@ -242,7 +249,7 @@ impl View {
 
     fn change(&self, key: &Key) -> ObjectChange {
         match self.objects.get(key) {
-            Some(object) => object.upsert(),
+            Some(object) => object.upsert(key),
             None => ObjectChange { change: Some(Change::Remove(key.into())) },
         }
     }

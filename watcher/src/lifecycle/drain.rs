@@ -183,9 +183,10 @@ fn is_stuck(facts: &PodFacts, now: Now) -> bool {
 /// True when a pod should have ended so many milliseconds ago: by the API server's clock, and by
 /// what was seen of it here, because the two clocks may differ by minutes.
 fn is_late(facts: &PodFacts, by_ms: i64, now: Now) -> bool {
-    let late = facts.delete_by_ms.is_some_and(|end_ms| now.wall_ms > end_ms + by_ms);
+    let Some(deletion) = &facts.deletion else { return false };
+    let late = now.wall_ms > deletion.by_ms + by_ms;
     let least_ms = by_ms + facts.grace_seconds.saturating_mul(1000).clamp(0, SKEW_MAX_MS);
-    let seen = facts.deleting_since_ms.is_some_and(|since_ms| now.steady_ms - since_ms > least_ms);
+    let seen = deletion.since_ms.is_some_and(|since_ms| now.steady_ms - since_ms > least_ms);
     late && (seen || planted::is("S23a"))
 }
 
@@ -228,8 +229,8 @@ fn departure(index: &Index, claim: &str, pod: &PodEntry, now: Now) -> Option<Ste
 
 /// Grace for a pod that would otherwise outlive the deadline; nothing while there is time.
 fn forced(pod: &PodEntry, deadline_ms: i64, now_ms: i64) -> Option<u32> {
-    let late = match pod.facts.delete_by_ms {
-        Some(delete_by_ms) => delete_by_ms > deadline_ms,
+    let late = match &pod.facts.deletion {
+        Some(deletion) => deletion.by_ms > deadline_ms,
         None => now_ms > deadline_ms - pod.facts.grace_seconds * 1000,
     };
     let left_seconds = (deadline_ms - now_ms).div_euclid(1000).max(FORCED_GRACE_MIN_SECONDS);

@@ -38,7 +38,7 @@ pub struct Sender {
 #[derive(Debug)]
 struct Snapshot {
     revision: u64,
-    objects: std::vec::IntoIter<Encoded>,
+    objects: std::vec::IntoIter<(Key, Encoded)>,
 }
 
 impl Snapshot {
@@ -46,9 +46,9 @@ impl Snapshot {
     fn chunk(&mut self) -> SnapshotChunk {
         let (mut changes, mut bytes) = (Vec::new(), 0);
         while bytes < CHUNK_BYTES_TARGET
-            && let Some(object) = self.objects.next()
+            && let Some((key, object)) = self.objects.next()
         {
-            let change = object.upsert();
+            let change = object.upsert(&key);
             bytes += change.encoded_len();
             changes.push(change);
         }

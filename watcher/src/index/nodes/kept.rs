@@ -17,7 +17,7 @@ struct Kept {
     /// As JSON, without its labels.
     text: Box<str>,
     /// By key.
-    labels: Box<[(Arc<str>, Arc<str>)]>,
+    labels: Box<[Arc<Label>]>,
     /// Empty when it has none.
     provider_id: Arc<str>,
     /// True when it was deleted and waits for its claim to let it go.
@@ -30,8 +30,15 @@ pub(in crate::index) struct Nodes {
     by_name: BTreeMap<Arc<str>, Kept>,
     /// Names by provider id.
     by_provider: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
-    /// Keys and values of labels.
-    texts: Texts,
+    /// Labels of all of them, once each.
+    labels: Labels,
+}
+
+/// A label.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Label {
+    key: Box<str>,
+    value: Box<str>,
 }
 
 impl Nodes {
@@ -48,8 +55,7 @@ impl Nodes {
         let held = node.finalizers().iter().any(|it| it == names::TERMINATION);
         let is_held = node.metadata.deletion_timestamp.is_some() && held;
         let labels = node.metadata.labels.take().into_iter().flatten();
-        let labels = labels.map(|(key, value)| (self.texts.share(key), self.texts.share(value)));
-        let labels = labels.collect();
+        let labels = labels.map(|label| self.labels.share(label)).collect();
         // It was read from such a text.
         let text = serde_json::to_string(&stripped(node)).unwrap_or_default().into();
         self.by_name.insert(name, Kept { text, labels, provider_id, is_held });
@@ -64,9 +70,8 @@ impl Nodes {
                 self.by_provider.remove(&kept.provider_id);
             }
         }
-        for (key, value) in kept.labels {
-            self.texts.give_back(key);
-            self.texts.give_back(value);
+        for label in kept.labels {
+            self.labels.give_back(label);
         }
     }
 
@@ -101,7 +106,7 @@ impl Nodes {
     }
 
     /// The value of a label on each node that has it, by name of the node.
-    pub(super) fn label(&self, key: &str) -> impl Iterator<Item = (&Arc<str>, &Arc<str>)> {
+    pub(super) fn label(&self, key: &str) -> impl Iterator<Item = (&Arc<str>, &str)> {
         let nodes = self.by_name.iter();
         nodes.filter_map(move |(name, kept)| Some((name, kept.label(key)?)))
     }
@@ -111,36 +116,38 @@ impl Kept {
     fn node(&self) -> Node {
         // It was written here.
         let mut node: Node = serde_json::from_str(&self.text).unwrap_or_default();
-        let labels = self.labels.iter().map(|(key, value)| (key.to_string(), value.to_string()));
+        let label = |label: &Arc<Label>| (label.key.to_string(), label.value.to_string());
+        let labels = self.labels.iter().map(label);
         node.metadata.labels =
             Some(labels.collect()).filter(|labels: &BTreeMap<_, _>| !labels.is_empty());
         node
     }
 
-    fn label(&self, key: &str) -> Option<&Arc<str>> {
-        let place = self.labels.binary_search_by(|(known, _)| (**known).cmp(key)).ok()?;
-        Some(&self.labels[place].1)
+    fn label(&self, key: &str) -> Option<&str> {
+        let place = self.labels.binary_search_by(|label| (*label.key).cmp(key)).ok()?;
+        Some(&self.labels[place].value)
     }
 }
 
-/// Texts that many have, once each.
+/// Labels that many have, once each.
 #[derive(Debug, Default)]
-struct Texts(BTreeSet<Arc<str>>);
+struct Labels(BTreeSet<Arc<Label>>);
 
-impl Texts {
-    fn share(&mut self, text: String) -> Arc<str> {
-        if let Some(known) = self.0.get(text.as_str()) {
+impl Labels {
+    fn share(&mut self, (key, value): (String, String)) -> Arc<Label> {
+        let label = Label { key: key.into(), value: value.into() };
+        if let Some(known) = self.0.get(&label) {
             return Arc::clone(known);
         }
-        let text: Arc<str> = text.into();
-        self.0.insert(Arc::clone(&text));
-        text
+        let label = Arc::new(label);
+        self.0.insert(Arc::clone(&label));
+        label
     }
 
-    /// A text is not kept once nobody else has it.
-    fn give_back(&mut self, text: Arc<str>) {
-        if Arc::strong_count(&text) <= 2 {
-            self.0.remove(&text);
+    /// A label is not kept once no node has it.
+    fn give_back(&mut self, label: Arc<Label>) {
+        if Arc::strong_count(&label) <= 2 {
+            self.0.remove(&label);
         }
     }
 }
@@ -239,11 +246,12 @@ mod tests {
         );
         nodes.remove("a");
         assert!(nodes.by_provider.len() == 1 && !nodes.contains("a") && nodes.get("a").is_none());
-        let zones: Vec<_> = nodes.label("zone").map(|(name, zone)| (&**name, &**zone)).collect();
+        let zones: Vec<_> = nodes.label("zone").map(|(name, zone)| (&**name, zone)).collect();
         assert_eq!(zones, [("b", "zone-of-b"), ("c", "zone-of-c")]);
         assert_eq!(nodes.label("none").count(), 0);
-        let texts: Vec<&str> = nodes.texts.0.iter().map(AsRef::as_ref).collect();
-        assert_eq!(texts, ["other", "x", "zone", "zone-of-b", "zone-of-c"]);
+        let labels: Vec<(&str, &str)> =
+            nodes.labels.0.iter().map(|label| (&*label.key, &*label.value)).collect();
+        assert_eq!(labels, [("other", "x"), ("zone", "zone-of-b"), ("zone", "zone-of-c")]);
     }
 
     #[test]

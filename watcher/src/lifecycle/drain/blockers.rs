@@ -73,11 +73,11 @@ impl<'a> Blockers<'a> {
         now: Now,
     ) -> Option<(i64, BlockingRule, String)> {
         if pod.row.deleting {
-            let by_ms =
-                pod.facts.delete_by_ms.filter(|_| is_late(&pod.facts, LATE_AFTER_MS, now))?;
+            let by_ms = pod.facts.deletion.as_ref()?.by_ms;
             let message = "it should have ended, and its kubelet has not said that it has; look at \
                            its containers and its node";
-            return Some((by_ms, BlockingRule::Stuck, message.to_owned()));
+            let late = is_late(&pod.facts, LATE_AFTER_MS, now);
+            return late.then(|| (by_ms, BlockingRule::Stuck, message.to_owned()));
         }
         if is_protected(pod, now.wall_ms) {
             let message = format!(
