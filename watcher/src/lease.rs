@@ -6,7 +6,7 @@
 //! before any scheduler hears it; it only ever grows, even when the Lease was deleted, because it
 //! is at least the wall clock in milliseconds.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::{Lease as KubeLease, LeaseSpec};
@@ -109,6 +109,8 @@ pub struct Lease {
     tenure: Tenure,
     losses: Losses,
     seen: Arc<Mutex<Option<Seen>>>,
+    /// As it was last written here.
+    written: Arc<Mutex<Option<KubeLease>>>,
 }
 
 /// Who may write.
@@ -126,8 +128,9 @@ impl Lease {
     #[must_use]
     pub fn new(client: Client, namespace: &str, identity: String, clock: Clock) -> Self {
         let (api, name) = (Api::namespaced(client, namespace), NAME.to_owned());
-        let (tenure, losses, seen) = (Tenure::default(), Losses::default(), Arc::default());
-        Self { api, name, identity, clock, tenure, losses, seen }
+        let (tenure, losses) = (Tenure::default(), Losses::default());
+        let (seen, written) = (Arc::default(), Arc::default());
+        Self { api, name, identity, clock, tenure, losses, seen, written }
     }
 
     /// What has been let go on absence alone, which the Lease keeps.
@@ -224,8 +227,9 @@ impl Lease {
         Ok(epoch_of(&lease))
     }
 
-    /// Takes or renews the Lease, with a change. Another writer in between is another holder, or
-    /// ourselves: then it is read again.
+    /// Takes or renews the Lease, with a change. Whoever holds it knows it and need not read it, which
+    /// is one request of an API server that may be slow. Another writer in between is another
+    /// holder, or ourselves: then it is read again.
     async fn write(
         &self,
         who: As,
@@ -244,7 +248,11 @@ impl Lease {
         loop {
             // From before the write: the Lease lasts from when it was written, or longer.
             let end = Instant::now() + WORK;
-            let found = self.api.get_opt(&self.name).await?;
+            let known = self.written().take().filter(|_| self.tenure.holds());
+            let found = match known {
+                Some(known) => Some(known),
+                None => self.api.get_opt(&self.name).await?,
+            };
             let exists = found.is_some();
             let mut lease = found.unwrap_or_else(|| self.blank());
             self.check(&lease, who, exists)?;
@@ -262,14 +270,19 @@ impl Lease {
             };
             attempts += 1;
             match written {
-                Err(error) if code(&error) == Some(409) && attempts < ATTEMPTS_MAX => {}
+                Err(error) if is_outdated(&error) && attempts < ATTEMPTS_MAX => {}
                 other => {
                     let lease = other?;
                     self.tenure.extend(end);
+                    *self.written() = Some(lease.clone());
                     return Ok(lease);
                 }
             }
         }
+    }
+
+    fn written(&self) -> MutexGuard<'_, Option<KubeLease>> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the Lease may be written as it is.
@@ -291,6 +304,11 @@ impl Lease {
         let metadata = ObjectMeta { name: Some(self.name.clone()), ..ObjectMeta::default() };
         KubeLease { metadata, spec: None }
     }
+}
+
+/// True when the Lease is another than the one that was to be written, or there is none.
+fn is_outdated(error: &kube::Error) -> bool {
+    matches!(code(error), Some(409 | 404))
 }
 
 fn epoch_of(lease: &KubeLease) -> u64 {

@@ -44,6 +44,15 @@ async fn a_lease_has_ended_when_it_has_not_changed_here_for_its_duration() {
 struct Server {
     lease: Arc<Mutex<Option<KubeLease>>>,
     silent: Arc<Mutex<bool>>,
+    reads: Arc<Mutex<u32>>,
+}
+
+fn refusal(code: u16, reason: &str) -> Response<Vec<u8>> {
+    let status = serde_json::json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure",
+        "message": "", "reason": reason, "code": code });
+    let mut refusal = Response::new(status.to_string().into_bytes());
+    *refusal.status_mut() = http::StatusCode::from_u16(code).unwrap();
+    refusal
 }
 
 impl Server {
@@ -56,25 +65,41 @@ impl Server {
                     std::future::pending::<()>().await;
                 }
                 let (head, body) = request.into_parts();
-                if head.method != http::Method::GET {
-                    let bytes = body.collect_bytes().await?;
-                    *this.lease.lock().unwrap() = Some(serde_json::from_slice(&bytes)?);
-                }
-                let found = this.lease.lock().unwrap().clone();
-                let answer = match found {
-                    Some(lease) => Response::new(serde_json::to_vec(&lease)?),
-                    None => {
-                        let status = serde_json::json!({ "kind": "Status", "apiVersion": "v1",
-                            "status": "Failure", "message": "", "reason": "NotFound", "code": 404 });
-                        let mut missing = Response::new(serde_json::to_vec(&status)?);
-                        *missing.status_mut() = http::StatusCode::NOT_FOUND;
-                        missing
-                    }
+                let bytes = body.collect_bytes().await?;
+                let answer = match &head.method {
+                    &http::Method::GET => this.read(),
+                    method => this.write(method, serde_json::from_slice(&bytes)?),
                 };
                 Ok::<_, tower::BoxError>(answer.map(Body::from))
             }
         };
         Client::new(service_fn(call), "default")
+    }
+
+    fn read(&self) -> Response<Vec<u8>> {
+        *self.reads.lock().unwrap() += 1;
+        match &*self.lease.lock().unwrap() {
+            Some(lease) => Response::new(serde_json::to_vec(lease).unwrap()),
+            None => refusal(404, "NotFound"),
+        }
+    }
+
+    /// Replaces what there is if that is what the writer knows.
+    fn write(&self, method: &http::Method, mut lease: KubeLease) -> Response<Vec<u8>> {
+        let mut known = self.lease.lock().unwrap();
+        let version = known.as_ref().map(|known| known.metadata.resource_version.clone());
+        match (method, &version) {
+            (&http::Method::POST, None) => {}
+            (_, None) => return refusal(404, "NotFound"),
+            (_, Some(version)) if *version != lease.metadata.resource_version => {
+                return refusal(409, "Conflict");
+            }
+            (_, Some(_)) => {}
+        }
+        let version: u32 = version.flatten().map_or(0, |version| version.parse().unwrap());
+        lease.metadata.resource_version = Some((version + 1).to_string());
+        *known = Some(lease.clone());
+        Response::new(serde_json::to_vec(&lease).unwrap())
     }
 
     fn lease(&self, identity: &str) -> Lease {
@@ -96,6 +121,21 @@ async fn work_ends_before_another_may_take_over() {
     assert!(matches!(lease.keep().await, LeaseError::Late(_)));
     assert!(renewed.elapsed() <= WORK, "{:?}", renewed.elapsed());
     assert!(!lease.tenure().holds());
+}
+
+#[tokio::test(start_paused = true)]
+async fn its_holder_renews_it_without_reading_it() {
+    let server = Server::default();
+    let lease = server.lease("a");
+    lease.acquire(|| {}).await;
+    assert_eq!(*server.reads.lock().unwrap(), 1);
+    let renewing = tokio::time::timeout(RENEW_EVERY * 10, lease.keep());
+    assert!(renewing.await.is_err(), "it goes on");
+    assert_eq!(*server.reads.lock().unwrap(), 1);
+    *server.lease.lock().unwrap() = None;
+    lease.next_epoch().await.unwrap();
+    assert_eq!(server.holder().as_deref(), Some("a"), "somebody deleted it");
+    assert_eq!(*server.reads.lock().unwrap(), 2);
 }
 
 #[tokio::test(start_paused = true)]
