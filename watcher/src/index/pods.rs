@@ -144,9 +144,8 @@ fn facts(pod: &Pod, projection: &Projection) -> PodFacts {
         grace_seconds: spec
             .and_then(|s| s.termination_grace_period_seconds)
             .unwrap_or(GRACE_DEFAULT_SECONDS),
-        deletion: deleted.map(|by| {
-            Box::new(Deletion { by_ms: by.0.as_millisecond(), since_ms: None })
-        }),
+        deletion: deleted
+            .map(|by| Box::new(Deletion { by_ms: by.0.as_millisecond(), since_ms: None })),
     }
 }
 
