@@ -227,8 +227,8 @@ impl Lease {
         Ok(epoch_of(&lease))
     }
 
-    /// Takes or renews the Lease, with a change. Whoever holds it knows it and need not read it, which
-    /// is one request of an API server that may be slow. Another writer in between is another
+    /// Takes or renews the Lease, with a change. Whoever holds it knows it and need not read it,
+    /// which is one request of an API server that may be slow. Another writer in between is another
     /// holder, or ourselves: then it is read again.
     async fn write(
         &self,
