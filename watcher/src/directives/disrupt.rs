@@ -20,10 +20,7 @@ impl Directives {
         let name = &disrupt.claim;
         let api = self.claims();
         let known = self.known_claim(name);
-        let node = self.store.read(|index| {
-            let claim = index.claim(name)?;
-            index.node_of(claim)
-        });
+        let node = self.store.read(|index| index.node_of(index.claim(name)?));
         if let Some(assumes) = disrupt.assumes.as_ref().filter(|_| !disrupt.cancel) {
             self.assume(name, assumes)?;
         }

@@ -27,10 +27,7 @@ impl Directives {
         if release.on_absence {
             self.losses.note(name);
         }
-        let node = self.store.read(|index| {
-            let claim = index.claim(name)?;
-            index.node_of(claim)
-        });
+        let node = self.store.read(|index| index.node_of(index.claim(name)?));
         if let Some(node) = &node {
             let node_name = node.name_any();
             let api = self.nodes();

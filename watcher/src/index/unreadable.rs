@@ -149,11 +149,11 @@ impl Index {
         if source == Source::Pod {
             return self.pod_names.get(name).map(ToString::to_string);
         }
-        let name = &name.1;
-        let node = Some(source).filter(|source| *source == Source::Node);
-        let node = node.and_then(|_| self.node(name)).and_then(|node| node.metadata.uid);
-        let claim = self.claims.get(name).filter(|_| source == Source::NodeClaim);
-        node.or_else(|| claim?.metadata.uid.clone())
+        if source == Source::Node {
+            return self.node(&name.1)?.metadata.uid;
+        }
+        let claim = self.claims.get(&name.1).filter(|_| source == Source::NodeClaim);
+        claim?.metadata.uid.clone()
     }
 }
 
