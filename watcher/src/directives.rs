@@ -16,6 +16,7 @@ pub mod event;
 mod lanes;
 pub mod launch;
 pub mod nominate;
+mod passes;
 mod pin;
 pub mod register;
 pub mod release;
@@ -35,6 +36,7 @@ use tracing::Instrument as _;
 
 use self::admission::Admission;
 use self::lanes::Arrived;
+use self::passes::Passes;
 use self::turns::Turns;
 use crate::api::NodeClaim;
 use crate::api::keys;
@@ -67,6 +69,7 @@ pub struct Directives {
     placement: Placement,
     remembered: Arc<Mutex<Memory>>,
     admission: Admission,
+    passes: Passes,
     turns: Turns,
     /// True once the missing right to nominate pods has been reported.
     nomination_refused: Arc<AtomicBool>,
@@ -140,6 +143,7 @@ impl Directives {
             placement: Placement::default(),
             remembered: Arc::default(),
             admission: Admission::default(),
+            passes: Passes::default(),
             turns: Turns::default(),
             nomination_refused: Arc::default(),
             pinning_refused: Arc::default(),

@@ -118,6 +118,8 @@ pub struct Index {
     stirs: u64,
     pod_names: PodNames,
     pods_by_node: BTreeMap<Arc<str>, BTreeSet<Arc<str>>>,
+    /// Pods on no node.
+    unbound: BTreeSet<Arc<str>>,
     /// Owners of pods that may be creating more of them.
     owners: Owners,
     shapes: BTreeMap<Arc<str>, UsedShape>,
@@ -311,7 +313,7 @@ impl Index {
     /// True when a pod of the shape waits for a node.
     #[must_use]
     pub fn awaits(&self, shape_id: &str) -> bool {
-        self.pods.values().any(|pod| pod.waits() && *pod.row.shape_id == *shape_id)
+        self.waiting().any(|pod| *pod.row.shape_id == *shape_id)
     }
 
     /// Counts changes of waiting pods.

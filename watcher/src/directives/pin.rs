@@ -29,6 +29,8 @@ const BACK_OFF_MAX: Duration = Duration::from_secs(10);
 /// strangers in their places if it opened while kube-scheduler lets them wait. Time for two tries:
 /// the first may be made before kube-scheduler has heard of the node, and news of it may be late.
 pub(super) const BOUND_WITHIN: Duration = Duration::from_secs(20);
+/// How often it is looked whether pods are bound.
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);
 const _: () = assert!(BOUND_WITHIN.as_secs() >= 2 * BACK_OFF_MAX.as_secs());
 
 /// Makes the taint that closes a node carry the node's name, so that single pods can tolerate it. A
@@ -65,45 +67,51 @@ impl Directives {
     pub(super) async fn pin(&self, node: &Node, pods: &[String]) {
         let Some(pass) = self.pass_to(node) else { return };
         let _pinning = self.admission.pins();
+        let name = node.name_any();
+        self.store.read(|index| self.passes.forget(index));
+        let waiting = self.store.read(|index| pinnable(index, pods));
+        let (before, now) = self.passes.split(&name, waiting);
         let (mut by_turns, mut free): (Vec<_>, Vec<_>) = self.store.read(|index| {
-            let all = pinnable(index, pods).into_iter();
-            all.partition(|pod| turns::takes_turns(index, &pod.shape_id))
+            now.into_iter().partition(|pod| turns::takes_turns(index, &pod.shape_id))
         });
-        let mut pinned = Vec::new();
+        let mut pinned: Vec<String> = before.iter().map(|pod| pod.uid.to_string()).collect();
         // The first tells whether pods may be pinned at all.
         if let Some(first) = free.pop() {
-            let Some(first) = self.pin_one(first, &pass).await else { return };
+            let Some(first) = self.pin_one(first, &name, &pass).await else { return };
             pinned.push(first);
         }
-        pinned.extend(self.pin_all(free, &pass).await);
+        pinned.extend(self.pin_all(free, &name, &pass).await);
         let began = Instant::now();
         while !by_turns.is_empty() {
             let next = match began.elapsed() < turns::WITHIN {
                 true => self.store.read(|index| self.turns.take(index, node, &mut by_turns)),
                 false => std::mem::take(&mut by_turns),
             };
-            pinned.extend(self.pin_all(next, &pass).await);
+            pinned.extend(self.pin_all(next, &name, &pass).await);
             if !by_turns.is_empty() {
                 tokio::time::sleep(turns::LOOK_EVERY).await;
             }
         }
-        tracing::debug!(node = node.name_any(), pods = pinned.len(), "pods pinned");
+        tracing::debug!(node = name, pods = pinned.len(), before = before.len(), "pods pinned");
         self.await_bound(&pinned).await;
     }
 
     /// UIDs of the pods that were pinned.
-    async fn pin_all(&self, pods: Vec<PodRow>, pass: &Toleration) -> Vec<String> {
+    async fn pin_all(&self, pods: Vec<PodRow>, node: &str, pass: &Toleration) -> Vec<String> {
         let pinned = futures::stream::iter(pods)
-            .map(|pod| self.pin_one(pod, pass))
+            .map(|pod| self.pin_one(pod, node, pass))
             .buffer_unordered(CONCURRENCY);
         pinned.filter_map(std::future::ready).collect().await
     }
 
     /// UID of the pod, when it was pinned.
-    async fn pin_one(&self, pod: PodRow, pass: &Toleration) -> Option<String> {
+    async fn pin_one(&self, pod: PodRow, node: &str, pass: &Toleration) -> Option<String> {
         let _place = self.admission.write().await;
         match self.let_in(&pod, pass).await {
-            Ok(pinned) => pinned.then(|| pod.uid.to_string()),
+            Ok(pinned) => pinned.then(|| {
+                self.passes.note(&pod, node);
+                pod.uid.to_string()
+            }),
             Err(error) => {
                 if code(&error) == Some(403) {
                     report_once(
@@ -146,12 +154,16 @@ impl Directives {
         Ok(found.await?.and_then(|found| found.metadata.uid).is_some_and(|uid| *uid == *pod.uid))
     }
 
+    /// Waits until pods are bound, or none of them was for a while. Looked at from time to time: a
+    /// hundred nodes may wait, and each would look at its pods at every change of anything.
     async fn await_bound(&self, pods: &[String]) {
         let count = |index: &Index| pods.iter().filter(|uid| index.is_out(uid)).count();
-        loop {
-            let left = self.store.read(count);
-            if left == 0 || !self.store.until(BOUND_WITHIN, |index| count(index) < left).await {
-                return;
+        let (mut left, mut since) = (self.store.read(count), Instant::now());
+        while left > 0 && since.elapsed() < BOUND_WITHIN {
+            tokio::time::sleep(LOOK_EVERY).await;
+            let now = self.store.read(count);
+            if now < left {
+                (left, since) = (now, Instant::now());
             }
         }
     }

@@ -24,6 +24,9 @@ use crate::names::HOSTNAME;
 pub(super) const WITHIN: Duration = Duration::from_secs(5);
 /// How old the count of pods may be, and how often those that wait ask again.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// As many times as long as a count took, the next waits: where thousands of pods run, counting
+/// them every moment would take a good part of a processor.
+const RESTS: u32 = 10;
 
 /// A shape, and a topology key that its pods spread over.
 type Group = (Arc<str>, String);
@@ -34,7 +37,8 @@ pub(super) struct Turns(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
-    looked: Option<Instant>,
+    /// When it is to be counted anew.
+    look_at: Option<Instant>,
     /// Pods of each domain that are bound, or were let in.
     counts: BTreeMap<Group, BTreeMap<String, i64>>,
     /// Pods that were let in and are not bound yet, with their domains.
@@ -50,8 +54,10 @@ impl Turns {
         waiting: &mut Vec<PodRow>,
     ) -> Vec<PodRow> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.looked.is_none_or(|looked| looked.elapsed() >= LOOK_EVERY) {
+        let began = Instant::now();
+        if state.look_at.is_none_or(|at| at <= began) {
             state.look(index);
+            state.look_at = Some(began + LOOK_EVERY.max(began.elapsed() * RESTS));
         }
         let (now, later) =
             std::mem::take(waiting).into_iter().partition(|pod| state.admits(index, node, pod));
@@ -75,7 +81,6 @@ fn spreads<'i>(index: &'i Index, shape: &str) -> impl Iterator<Item = (&'i str, 
 impl State {
     /// Counts anew.
     fn look(&mut self, index: &Index) {
-        self.looked = Some(Instant::now());
         self.let_in.retain(|uid, _| index.is_out(uid));
         self.counts.clear();
         let mut domains: BTreeMap<&str, BTreeMap<&Arc<str>, &str>> = BTreeMap::new();

@@ -167,6 +167,11 @@ impl Index {
         self.pods.values().map(AsRef::as_ref)
     }
 
+    /// Pods that wait for a node, by UID.
+    pub fn waiting(&self) -> impl Iterator<Item = &PodEntry> {
+        self.unbound.iter().filter_map(|uid| self.pod(uid)).filter(|pod| pod.waits())
+    }
+
     /// A pod by its name.
     #[must_use]
     pub fn pod_named(&self, name: &Name) -> Option<&PodEntry> {
@@ -215,10 +220,11 @@ impl Index {
         if let Some(old) = &old {
             self.unbind(&old.row);
         }
-        if !row.node_name.is_empty() {
-            let bound = self.pods_by_node.entry(row.node_name.clone()).or_default();
-            bound.insert(row.uid.clone());
-        }
+        let place = match row.node_name.is_empty() {
+            true => &mut self.unbound,
+            false => self.pods_by_node.entry(row.node_name.clone()).or_default(),
+        };
+        place.insert(row.uid.clone());
         if uncounted || old.as_ref().is_some_and(|old| old.facts.uncounted) {
             self.show_node_again(&row.node_name);
         }
@@ -251,6 +257,7 @@ impl Index {
     }
 
     fn unbind(&mut self, row: &PodRow) {
+        self.unbound.remove(&row.uid);
         let Some(bound) = self.pods_by_node.get_mut(&row.node_name) else { return };
         bound.remove(&row.uid);
         if bound.is_empty() {

@@ -105,11 +105,16 @@ fn a_bound_pod_is_found_on_its_node() {
     let mut index = Index::default();
     apply::<Pod>(&mut index, pod("a", "1", json!({})));
     assert_eq!(index.take_fresh_pending(), ["1"]);
+    assert_eq!(index.waiting().count(), 1);
     apply::<Pod>(&mut index, pod("a", "1", json!({ "spec": { "nodeName": "n" } })));
     assert_eq!(index.pods_on("n").count(), 1);
+    assert_eq!(index.waiting().count(), 0);
     assert!(index.take_fresh_pending().is_empty());
     index.forget::<Pod>(&name("a"));
     assert_eq!(index.pods_on("n").count(), 0);
+    apply::<Pod>(&mut index, pod("b", "2", json!({})));
+    index.forget::<Pod>(&name("b"));
+    assert_eq!(index.waiting().count(), 0);
 }
 
 #[test]
