@@ -30,7 +30,7 @@ const BACK_OFF_MAX: Duration = Duration::from_secs(10);
 /// the first may be made before kube-scheduler has heard of the node, and news of it may be late.
 pub(super) const BOUND_WITHIN: Duration = Duration::from_secs(20);
 /// How often it is looked whether pods are bound.
-pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 const _: () = assert!(BOUND_WITHIN.as_secs() >= 2 * BACK_OFF_MAX.as_secs());
 
 /// Makes the taint that closes a node carry the node's name, so that single pods can tolerate it. A
@@ -68,9 +68,10 @@ impl Directives {
         let Some(pass) = self.pass_to(node) else { return };
         let _pinning = self.admission.pins();
         let name = node.name_any();
-        self.store.read(|index| self.passes.forget(index));
-        let waiting = self.store.read(|index| pinnable(index, pods));
-        let (before, now) = self.passes.split(&name, waiting);
+        let (before, now) = self.store.read(|index| {
+            self.passes.forget(index);
+            self.passes.split(&name, pinnable(index, pods))
+        });
         let (mut by_turns, mut free): (Vec<_>, Vec<_>) = self.store.read(|index| {
             now.into_iter().partition(|pod| turns::takes_turns(index, &pod.shape_id))
         });
