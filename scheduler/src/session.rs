@@ -32,6 +32,7 @@ mod proposal;
 mod protocol;
 mod quarantine;
 mod record;
+mod rest;
 mod rollout;
 mod safety;
 mod sightings;
@@ -46,11 +47,10 @@ mod verdict;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures::FutureExt as _;
 use longshore_proto::cluster::v1 as cluster;
 use longshore_proto::cluster::v1::sync_response::Message;
 use longshore_proto::limits::{BOOKMARK_INTERVAL_SECONDS, DIRECTIVE_QUEUE, SYNC_WINDOW};
-use longshore_proto::reason::{self, Reason};
+use longshore_proto::reason::Reason;
 use longshore_runtime::identity::Identity;
 use longshore_runtime::planted;
 use longshore_runtime::tasks::Supervisor;
@@ -65,6 +65,7 @@ use self::outage::Outage;
 use self::outbox::Outbox;
 use self::planning::Planning;
 use self::protocol::Receiver;
+use self::rest::Rest;
 use self::safety::Safety;
 use self::state::ClusterState;
 use crate::counters::Counters;
@@ -171,15 +172,15 @@ pub async fn run(parts: Parts) -> Result<(), Status> {
     let Parts { hello, mut inbound, mut queries, token, memory, .. } = parts;
     session.memory = Some(memory);
     let mut changes = session.regions.changes();
-    let mut heard = Instant::now();
-    let mut plans = false;
+    let (mut heard, mut rest, mut plans) = (Instant::now(), Rest::default(), false);
     session.outbox.send(protocol::welcome());
     let pulse = session.supervisor.platform().pulses.begin("session", ROUND_MAX);
     loop {
         pulse.beat();
         // Where a plan cannot begin, a signal or the timer comes next, not this loop again at once.
         let wake = session.planning.wake_at().filter(|_| plans);
-        let wake = wake.unwrap_or_else(|| Instant::now() + TICK);
+        let wake = rest.wake_at(wake.unwrap_or_else(|| Instant::now() + TICK));
+        let mut can_rest = false;
         tokio::select! {
             // In an order of its own, so that a simulation can repeat it. Nothing that comes before
             // the messages comes without end, and a pass looks at what comes after them.
@@ -190,14 +191,16 @@ pub async fn run(parts: Parts) -> Result<(), Status> {
             }
             Some(outcome) = outcomes.recv() => session.outcome(&outcome),
             Some(query) = queries.recv() => session.answer(query),
-            messages = arrived(&mut inbound) => {
+            messages = inbox::arrived(&mut inbound) => {
                 let messages = messages?;
                 if messages.is_empty() {
                     return Ok(());
                 }
                 heard = Instant::now();
                 messages.into_iter().try_for_each(|message| session.receive(message))?;
+                can_rest = true;
             }
+            // An interruption is among these.
             _ = changes.changed() => {}
             () = changed(&mut session.region_changes) => {}
             () = tokio::time::sleep_until(wake.min(Instant::now() + TICK)) => {}
@@ -205,8 +208,13 @@ pub async fn run(parts: Parts) -> Result<(), Status> {
         if heard.elapsed() > SILENCE {
             return Err(Status::deadline_exceeded("no message from the watcher for too long"));
         }
+        if can_rest && rest.takes() {
+            continue;
+        }
         session.move_on();
+        let began = Instant::now();
         plans = session.pass();
+        rest.after(began.elapsed());
     }
 }
 
@@ -241,21 +249,6 @@ fn begin(parts: &Parts) -> (Session, mpsc::Receiver<Dispatched>) {
     session.planning.shown = parts.counters.clusters.of(&hello.cluster_id, epoch);
     session.safety = Safety::new(Arc::clone(&parts.breaker), parts.counters.clone());
     (session, outcome_queue)
-}
-
-/// The messages that have come, at least one; none when the stream has ended. What is there already
-/// needs no pass of its own.
-async fn arrived(
-    inbound: &mut Streaming<cluster::SyncRequest>,
-) -> Result<Vec<cluster::SyncRequest>, Status> {
-    let first = inbound.message().await.map_err(reason::of_receiving)?;
-    let mut messages: Vec<_> = first.into_iter().collect();
-    while !messages.is_empty() && messages.len() < SYNC_WINDOW as usize {
-        let Some(next) = inbound.message().now_or_never() else { break };
-        let Some(next) = next.map_err(reason::of_receiving)? else { break };
-        messages.push(next);
-    }
-    Ok(messages)
 }
 
 /// Runs a task until the token is cancelled.

@@ -5,12 +5,15 @@
 
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use longshore_proto::cluster::v1 as cluster;
 use longshore_proto::cluster::v1::sync_response::Message;
+use longshore_proto::limits::SYNC_WINDOW;
+use longshore_proto::reason;
 use longshore_proto::types::v1::ObjectChange;
 use longshore_runtime::planted;
 use tokio::time::Instant;
-use tonic::Status;
+use tonic::{Status, Streaming};
 
 use super::Session;
 use super::dispatch::Dispatched;
@@ -31,6 +34,21 @@ const RECONNECTED: Duration = Duration::from_secs(3);
 pub(super) fn settled_at(hello: &cluster::Hello) -> Instant {
     let idle = hello.idle.and_then(|idle| Duration::try_from(idle).ok()).unwrap_or_default();
     Instant::now() + RECONNECTED.saturating_sub(idle)
+}
+
+/// The messages that have come, at least one; none when the stream has ended. What is there already
+/// needs no pass of its own.
+pub(super) async fn arrived(
+    inbound: &mut Streaming<cluster::SyncRequest>,
+) -> Result<Vec<cluster::SyncRequest>, Status> {
+    let first = inbound.message().await.map_err(reason::of_receiving)?;
+    let mut messages: Vec<_> = first.into_iter().collect();
+    while !messages.is_empty() && messages.len() < SYNC_WINDOW as usize {
+        let Some(next) = inbound.message().now_or_never() else { break };
+        let Some(next) = next.map_err(reason::of_receiving)? else { break };
+        messages.push(next);
+    }
+    Ok(messages)
 }
 
 impl Session {

@@ -94,7 +94,7 @@ impl Directives {
             }
         }
         tracing::debug!(node = name, pods = pinned.len(), before = before.len(), "pods pinned");
-        self.await_bound(&pinned).await;
+        self.await_bound(pinned).await;
     }
 
     /// UIDs of the pods that were pinned.
@@ -157,15 +157,18 @@ impl Directives {
 
     /// Waits until pods are bound, or none of them was for a while. Looked at from time to time: a
     /// hundred nodes may wait, and each would look at its pods at every change of anything.
-    async fn await_bound(&self, pods: &[String]) {
-        let count = |index: &Index| pods.iter().filter(|uid| index.is_out(uid)).count();
-        let (mut left, mut since) = (self.store.read(count), Instant::now());
-        while left > 0 && since.elapsed() < BOUND_WITHIN {
-            tokio::time::sleep(LOOK_EVERY).await;
-            let now = self.store.read(count);
-            if now < left {
-                (left, since) = (now, Instant::now());
+    async fn await_bound(&self, mut pods: Vec<String>) {
+        let mut since = Instant::now();
+        loop {
+            let before = pods.len();
+            self.store.read(|index| pods.retain(|uid| index.is_out(uid)));
+            if pods.len() < before {
+                since = Instant::now();
             }
+            if pods.is_empty() || since.elapsed() >= BOUND_WITHIN {
+                return;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
         }
     }
 }

@@ -7,7 +7,7 @@
 //! Invariant: order only. Who is let in to which node is decided elsewhere, and nobody waits for
 //! longer than [`WITHIN`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub(super) const WITHIN: Duration = Duration::from_secs(5);
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// As many times as long as a count took, the next waits: where thousands of pods run, counting
 /// them every moment would take a good part of a processor.
-const RESTS: u32 = 10;
+const RESTS: u32 = 20;
 
 /// A shape, and a topology key that its pods spread over.
 type Group = (Arc<str>, String);
@@ -59,8 +59,15 @@ impl Turns {
             state.look(index);
             state.look_at = Some(began + LOOK_EVERY.max(began.elapsed() * RESTS));
         }
-        let (now, later) =
-            std::mem::take(waiting).into_iter().partition(|pod| state.admits(index, node, pod));
+        // Here the node's domain only gains pods: whose shape was refused once need not ask again.
+        let mut refused = BTreeSet::new();
+        let (now, later) = std::mem::take(waiting).into_iter().partition(|pod| {
+            let admitted = !refused.contains(&pod.shape_id) && state.admits(index, node, pod);
+            if !admitted {
+                refused.insert(pod.shape_id.clone());
+            }
+            admitted
+        });
         *waiting = later;
         now
     }
@@ -69,6 +76,20 @@ impl Turns {
 /// True when pods of a shape take turns.
 pub(super) fn takes_turns(index: &Index, shape: &str) -> bool {
     spreads(index, shape).next().is_some()
+}
+
+/// How many pods of each shape that takes turns are bound to each node.
+fn bound_by_shape(index: &Index) -> BTreeMap<&Arc<str>, BTreeMap<&Arc<str>, i64>> {
+    let mut bound: BTreeMap<_, Option<BTreeMap<_, i64>>> = BTreeMap::new();
+    for pod in index.pods().map(|pod| &pod.row) {
+        let nodes = bound
+            .entry(&pod.shape_id)
+            .or_insert_with(|| takes_turns(index, &pod.shape_id).then(BTreeMap::new));
+        if let Some(nodes) = nodes {
+            *nodes.entry(&pod.node_name).or_default() += 1;
+        }
+    }
+    bound.into_iter().filter_map(|(shape, nodes)| Some((shape, nodes?))).collect()
 }
 
 /// The topology keys that pods of a shape must spread over, hosts apart, and how unevenly they may.
@@ -84,16 +105,18 @@ impl State {
         self.let_in.retain(|uid, _| index.is_out(uid));
         self.counts.clear();
         let mut domains: BTreeMap<&str, BTreeMap<&Arc<str>, &str>> = BTreeMap::new();
-        for pod in index.pods() {
-            for (key, _) in spreads(index, &pod.row.shape_id) {
+        for (shape, bound) in bound_by_shape(index) {
+            for (key, _) in spreads(index, shape) {
                 let domains =
                     domains.entry(key).or_insert_with(|| index.node_labels(key).collect());
-                let group = (pod.row.shape_id.clone(), key.to_owned());
-                let empty = || domains.values().map(|domain| ((*domain).to_owned(), 0)).collect();
-                let counts = self.counts.entry(group).or_insert_with(empty);
-                let domain = domains.get(&pod.row.node_name);
-                if let Some(count) = domain.and_then(|domain| counts.get_mut(*domain)) {
-                    *count += 1;
+                let empty = domains.values().map(|domain| ((*domain).to_owned(), 0));
+                let counts = self.counts.entry((shape.clone(), key.to_owned()));
+                let counts = counts.or_insert_with(|| empty.collect());
+                for (node, pods) in &bound {
+                    let domain = domains.get(node);
+                    if let Some(count) = domain.and_then(|domain| counts.get_mut(*domain)) {
+                        *count += pods;
+                    }
                 }
             }
         }
