@@ -23,6 +23,13 @@ const REST_FACTOR: u32 = 10;
 /// Pods that come within this time of each other are one burst: twice what a plan waits for quiet,
 /// for controllers create pods in rounds.
 const BURST_GAP: Duration = Duration::from_millis(100);
+/// Pods that kube-scheduler places in a second, at the most: by default its client may make fifty
+/// requests a second.
+const PLACES_PER_SECOND: u32 = 200;
+/// However much is ahead of a burst's tail, it is held no longer than this many times `burst_max`.
+const PATIENCE: u32 = 5;
+/// Pods that come within this part of that time of each other are one burst, too.
+const GAPS: u32 = 10;
 const _: () = assert!(
     BURST_GAP.as_millis() == 2 * QUIET.as_millis()
         && BURST_GAP.as_millis() < GATHER_MAX.as_millis()
@@ -86,6 +93,8 @@ pub struct Cadence {
     wake: Option<Instant>,
     not_before: Option<Instant>,
     burst: Option<Burst>,
+    /// How long kube-scheduler has others to place before it comes to the tail of the burst.
+    busy_for: Duration,
     planned: Option<Instant>,
     consolidated: Option<Instant>,
     /// How long the newest plan took.
@@ -106,6 +115,7 @@ impl Cadence {
             wake: None,
             not_before: None,
             burst: None,
+            busy_for: Duration::ZERO,
             planned: None,
             consolidated: None,
             took: Duration::ZERO,
@@ -147,7 +157,8 @@ impl Cadence {
 
     fn arrive(&mut self, now: Instant) {
         let fresh = Burst { first: now, last: now, rounds: 0 };
-        let burst = self.burst.take().filter(|burst| now < burst.last + BURST_GAP);
+        let gap = self.gap();
+        let burst = self.burst.take().filter(|burst| now < burst.last + gap);
         let burst = self.burst.insert(burst.unwrap_or(fresh));
         burst.last = now;
         burst.rounds += 1;
@@ -226,8 +237,30 @@ impl Cadence {
     #[must_use]
     pub fn gathers_until(&self) -> Option<Instant> {
         let burst = self.burst.as_ref().filter(|burst| burst.rounds > 1)?;
-        let until = (burst.last + BURST_GAP).min(burst.first + self.burst_max);
+        let until = (burst.last + self.gap()).min(burst.first + self.patience());
         (until > Instant::now()).then_some(until)
+    }
+
+    /// How many pods that have a place kube-scheduler has to come to before those of the tail: for
+    /// as long as that takes, the tail can wait and nobody runs later for it.
+    pub fn is_ahead(&mut self, pods: usize) {
+        let pods = u32::try_from(pods).unwrap_or(u32::MAX);
+        self.busy_for = Duration::from_secs(1).saturating_mul(pods) / PLACES_PER_SECOND;
+    }
+
+    /// How long the tail of a burst can wait at no loss.
+    fn spare(&self) -> Duration {
+        self.busy_for.min(self.burst_max * PATIENCE)
+    }
+
+    /// How long the tail is held at most.
+    fn patience(&self) -> Duration {
+        self.spare().max(self.burst_max)
+    }
+
+    /// How long no pod comes after a burst.
+    fn gap(&self) -> Duration {
+        BURST_GAP.max(self.spare() / GAPS)
     }
 
     /// Everything that has come is served: what follows is a burst of its own.
@@ -240,159 +273,4 @@ impl Cadence {
 }
 
 #[cfg(test)]
-mod tests {
-    use tokio::time::advance;
-
-    use super::*;
-
-    const MS: Duration = Duration::from_millis(1);
-
-    fn cadence() -> Cadence {
-        Cadence::new(Duration::from_secs(1))
-    }
-
-    /// How long until the next plan, in milliseconds.
-    fn due_ms(cadence: &Cadence) -> Option<u128> {
-        cadence.due_at().map(|at| at.saturating_duration_since(Instant::now()).as_millis())
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_pod_alone_is_planned_for_after_a_moment_of_quiet_and_waits_for_no_other() {
-        let mut cadence = cadence();
-        cadence.stir(Stir::Arrival, "t");
-        assert_eq!(due_ms(&cadence), Some(50));
-        advance(50 * MS).await;
-        assert_eq!(cadence.begin(false), (vec!["t".to_owned()], true));
-        assert_eq!((due_ms(&cadence), cadence.gathers_until()), (None, None));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_burst_is_planned_for_in_time_and_its_tail_is_held_until_it_ends() {
-        let mut cadence = cadence();
-        for _ in 0..29 {
-            cadence.stir(Stir::Arrival, "");
-            advance(10 * MS).await;
-        }
-        assert_eq!(due_ms(&cadence), Some(10), "the first pod waits 300 ms");
-        advance(10 * MS).await;
-        assert!(!cadence.begin(false).1, "nothing goes by choice while pods come");
-        let until = cadence.gathers_until().map(|until| until - Instant::now());
-        assert_eq!(until, Some(80 * MS));
-        advance(80 * MS).await;
-        assert_eq!(cadence.gathers_until(), None);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn pods_that_never_end_to_come_hold_nothing_for_longer_than_a_second() {
-        let mut cadence = cadence();
-        let mut held_ms = 0;
-        for _ in 0..300 {
-            cadence.stir(Stir::Arrival, "");
-            advance(10 * MS).await;
-            held_ms += 10;
-            if cadence.gathers_until().is_none() {
-                assert!(held_ms <= 1_000, "{held_ms}");
-                cadence.served();
-                held_ms = 0;
-            }
-        }
-        assert!(held_ms < 1_000);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_plan_waits_a_moment_for_how_many_more_are_to_come() {
-        let mut cadence = cadence();
-        cadence.stir(Stir::Arrival, "");
-        cadence.count(true);
-        assert_eq!(due_ms(&cadence), Some(300));
-        advance(120 * MS).await;
-        cadence.stir(Stir::Demand, "");
-        cadence.count(false);
-        assert_eq!(due_ms(&cadence), Some(50));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn echoes_are_planned_for_together_and_never_forgotten() {
-        let mut cadence = cadence();
-        cadence.begin(false);
-        advance(200 * MS).await;
-        for _ in 0..50 {
-            cadence.stir(Stir::Echo, "");
-            advance(10 * MS).await;
-        }
-        assert_eq!(due_ms(&cadence), Some(300), "a second after the plan before");
-        cadence.stir(Stir::Demand, "");
-        assert_eq!(due_ms(&cadence), Some(50), "a pod does not wait for that");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_plan_for_what_only_may_matter_sees_the_end_of_it() {
-        let mut cadence = cadence();
-        for due in [Some(40), Some(20)] {
-            for _ in 0..14 {
-                cadence.stir(Stir::Echo, "");
-                advance(10 * MS).await;
-            }
-            assert_eq!(due_ms(&cadence), due, "quiet, or 300 ms after the first");
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_only_may_matter_cuts_no_burst_short() {
-        let mut cadence = cadence();
-        cadence.stir(Stir::Echo, "");
-        advance(40 * MS).await;
-        cadence.stir(Stir::Arrival, "");
-        cadence.wake_after(20 * MS);
-        assert_eq!(due_ms(&cadence), Some(50));
-        advance(40 * MS).await;
-        cadence.stir(Stir::Arrival, "");
-        assert_eq!(due_ms(&cadence), Some(50), "the echo was due at once");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_a_plan_did_not_look_at_is_looked_at_before_long() {
-        let mut cadence = cadence();
-        assert!(cadence.begin(false).1);
-        advance(300 * MS).await;
-        cadence.stir(Stir::Demand, "");
-        assert!(!cadence.begin(false).1, "it has been looked at just now");
-        assert_eq!(due_ms(&cadence), Some(700), "a second after it was looked at");
-        advance(700 * MS).await;
-        assert!(cadence.begin(false).1);
-        assert_eq!(due_ms(&cadence), None);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn nothing_goes_by_choice_while_pods_are_known_to_come() {
-        let mut cadence = cadence();
-        assert!(!cadence.begin(true).1);
-        assert_eq!(due_ms(&cadence), Some(1_000));
-        advance(1_000 * MS).await;
-        assert!(cadence.begin(false).1);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn plans_that_take_long_are_made_less_often_for_what_only_may_matter() {
-        let mut cadence = cadence();
-        cadence.begin(false);
-        advance(400 * MS).await;
-        cadence.ended();
-        cadence.stir(Stir::Echo, "");
-        assert_eq!(due_ms(&cadence), Some(3_600), "ten times as long after it began");
-        cadence.stir(Stir::Demand, "");
-        assert_eq!(due_ms(&cadence), Some(50));
-        advance(50 * MS).await;
-        assert!(!cadence.begin(false).1);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn nothing_is_planned_while_plans_are_held() {
-        let mut cadence = cadence();
-        cadence.hold(3_000 * MS);
-        cadence.stir(Stir::Demand, "");
-        assert_eq!(due_ms(&cadence), Some(3_000));
-        cadence.release();
-        assert_eq!(due_ms(&cadence), Some(50));
-    }
-}
+mod tests;

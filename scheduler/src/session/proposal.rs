@@ -9,12 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use longshore_core::answer::Plan;
+use longshore_core::answer::{Plan, Target};
 use longshore_core::check::{self, Violation};
 use longshore_core::explain::{NodeAnswer, explain_nodes};
 use longshore_core::question::PlanInput;
 use longshore_core::reason::Obstacle;
-use longshore_core::vocabulary::ids::{ClaimName, NodeName, PoolName};
+use longshore_core::vocabulary::ids::{ClaimName, NodeName, PodUid, PoolName};
 use longshore_core::vocabulary::taint::DISRUPTED;
 use longshore_core::world::view::World;
 use longshore_runtime::{planted, propagate};
@@ -41,6 +41,8 @@ pub struct Proposal {
     pub tainted: BTreeSet<ClaimName>,
     /// For each launch, whether more pods like those that wait would not better it.
     pub certain: Vec<bool>,
+    /// Pods that have a place and wait, and come before those of the other launches.
+    pub ahead: usize,
     /// Places of pods that are still to come; none of these is named.
     pub kept: Kept,
     /// Nodes on which pods wait for others to end: kube-scheduler finds these by itself.
@@ -90,6 +92,7 @@ pub fn propose(asked: Asked, planner: Planner) -> Option<Proposal> {
     let certain = longshore_core::answer::certain(&plan, &input);
     let holds = looks.then(|| explain_nodes(&input, &plan));
     let kept = foresight::strip(&mut plan, &input.world);
+    let ahead = ahead(&plan, &input.world, &certain);
     let awaited = foresight::awaited(&plan, &input);
     span.record("refused", violations.len());
     span.record("placed", plan.placements.len());
@@ -106,6 +109,7 @@ pub fn propose(asked: Asked, planner: Planner) -> Option<Proposal> {
         opening: input.opening,
         tainted,
         certain,
+        ahead,
         kept,
         awaited,
         drift_hashes,
@@ -113,6 +117,21 @@ pub fn propose(asked: Asked, planner: Planner) -> Option<Proposal> {
         figures,
         span: span.clone(),
     })
+}
+
+/// How many pods kube-scheduler comes to before those of launches that are not certain: all that
+/// have a place elsewhere, unless these are of higher priority.
+pub(super) fn ahead(plan: &Plan, world: &World, certain: &[bool]) -> usize {
+    let shape = |pod: &PodUid| world.pods.get(pod).and_then(|pod| world.shape_of(pod));
+    let priority = |pod: &PodUid| shape(pod).map(|shape| shape.priority);
+    let is_held = |target: &Target| match target {
+        Target::New(at) => !certain.get(*at).copied().unwrap_or_default(),
+        Target::Node(_) | Target::Claim(_) => false,
+    };
+    let (held, others): (Vec<_>, Vec<_>) =
+        plan.placements.iter().partition(|placement| is_held(&placement.target));
+    let highest = held.iter().filter_map(|placement| priority(&placement.pod)).max();
+    others.iter().filter(|placement| priority(&placement.pod) >= highest).count()
 }
 
 /// What the planner fails on, or whoever looks after it.

@@ -1,6 +1,6 @@
 //! When the planner is asked again, and when a plan has been overtaken.
 
-use longshore_core::answer::Plan;
+use longshore_core::answer::{Placement, Plan};
 use longshore_core::world::pod::Pod;
 use longshore_core::world::shape::PodShape;
 use longshore_core::world::view::{Change, ClusterView};
@@ -16,6 +16,7 @@ fn proposal(told: &[&str], fit: &[&str]) -> Proposal {
         opening: told.iter().map(|claim| ClaimName::new(claim)).collect(),
         tainted: BTreeSet::new(),
         certain: Vec::new(),
+        ahead: 0,
         awaited: BTreeSet::new(),
         kept: BTreeMap::new(),
         drift_hashes: BTreeMap::new(),
@@ -48,6 +49,36 @@ fn a_plan_is_overtaken_when_a_node_opens_that_it_held_for_unfit() {
     assert!(planning.has_overtaken(&proposal(&[], &["b"])));
     assert!(!planning.has_overtaken(&proposal(&[], &["a"])), "it was seen fit");
     assert!(!planning.has_overtaken(&proposal(&["a"], &[])), "it was told before");
+}
+
+/// How many of `others`, pods of priority 5, are ahead of one of `priority` whose node may wait.
+fn ahead(others: &[Target], priority: i32) -> usize {
+    let (mut view, mut plan) = (ClusterView::new(), Plan::default());
+    let held = (Target::New(0), priority);
+    for (at, (target, priority)) in
+        others.iter().map(|it| (it.clone(), 5)).chain([held]).enumerate()
+    {
+        let (id, uid) = (priority.to_string(), PodUid::new(&at.to_string()));
+        let shape = ShapeId::new(&id);
+        let of = PodShape { id: shape.clone(), priority, ..PodShape::default() };
+        view.apply(Change::Shape(of));
+        view.apply(Change::Pod(Pod { uid: uid.clone(), shape, ..Pod::default() }));
+        plan.placements.push(Placement { pod: uid, target });
+    }
+    proposal::ahead(&plan, &view.snapshot(), &[false, true])
+}
+
+#[test]
+fn ahead_is_what_has_a_place_already_and_is_not_of_less_priority() {
+    let claim = Target::Claim(ClaimName::new("c"));
+    for (others, priority, expected) in [
+        (vec![], 5, 0),
+        (vec![claim.clone(), Target::New(1), Target::New(0)], 5, 2),
+        (vec![claim.clone(), Target::New(1)], 4, 2),
+        (vec![claim, Target::New(1)], 6, 0),
+    ] {
+        assert_eq!(ahead(&others, priority), expected, "{others:?}");
+    }
 }
 
 /// Fails on waiting pods of one shape.
