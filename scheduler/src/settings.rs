@@ -70,8 +70,9 @@ pub struct SettingsArgs {
         allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(0..=PREMIUM_MAX))]
     pub preference_premium: Option<i64>,
     /// How long a launch that further pods could better is held while pods still arrive, in
-    /// milliseconds; 1000 unless given, 0 for never. A pod that comes alone waits for no other. One
-    /// plan of files holds nothing.
+    /// milliseconds; 1000 unless given, 0 for never. Up to five times that while kube-scheduler has
+    /// hundreds of others to place first. A pod that comes alone waits for no other. One plan of
+    /// files holds nothing.
     #[arg(long, env = "LONGSHORE_BURST_MAX_MS", value_name = "MS",
         allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(0..=BURST_MS_MAX))]
     pub burst_max_ms: Option<u64>,

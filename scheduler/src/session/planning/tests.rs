@@ -51,6 +51,18 @@ fn a_plan_is_overtaken_when_a_node_opens_that_it_held_for_unfit() {
     assert!(!planning.has_overtaken(&proposal(&["a"], &[])), "it was told before");
 }
 
+#[tokio::test(start_paused = true)]
+async fn what_may_wait_is_held_for_longer_behind_others() {
+    for (ahead, until_ms) in [(0, 100), (600, 300)] {
+        let mut planning = Planning::new(1, Settings::default(), &Platform::system());
+        planning.cadence.stir(Stir::Arrival, "");
+        planning.cadence.stir(Stir::Arrival, "");
+        let proposal = Proposal { certain: vec![true, false], ahead, ..proposal(&[], &[]) };
+        let until = Duration::from_millis(until_ms);
+        assert_eq!(planning.holds(&proposal), Some((vec![false, true], until)));
+    }
+}
+
 /// How many of `others`, pods of priority 5, are ahead of one of `priority` whose node may wait.
 fn ahead(others: &[Target], priority: i32) -> usize {
     let (mut view, mut plan) = (ClusterView::new(), Plan::default());
