@@ -243,7 +243,7 @@ impl Cadence {
 
     /// How many pods that have a place kube-scheduler has to come to before those of the tail: for
     /// as long as that takes, the tail can wait and nobody runs later for it.
-    pub fn is_ahead(&mut self, pods: usize) {
+    pub fn comes_after(&mut self, pods: usize) {
         let pods = u32::try_from(pods).unwrap_or(u32::MAX);
         self.busy_for = Duration::from_secs(1).saturating_mul(pods) / PLACES_PER_SECOND;
     }

@@ -148,7 +148,7 @@ impl Planning {
     /// Launches of a proposal that wait for more pods, which could better them; until when.
     #[must_use]
     pub fn holds(&mut self, proposal: &Proposal) -> Option<(Vec<bool>, Duration)> {
-        self.cadence.is_ahead(proposal.ahead);
+        self.cadence.comes_after(proposal.ahead);
         let until = self.cadence.gathers_until()?;
         let held = proposal.certain.iter().map(|certain| !certain).collect();
         Some((held, until.saturating_duration_since(Instant::now())))

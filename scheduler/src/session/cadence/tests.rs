@@ -64,7 +64,7 @@ async fn while_others_come_first_the_tail_is_held_for_longer_and_over_longer_gap
         [(0, 90, 1_000), (200, 90, 1_000), (600, 90, 3_000), (600, 290, 3_000), (9_000, 490, 5_000)]
     {
         let mut cadence = cadence();
-        cadence.is_ahead(ahead);
+        cadence.comes_after(ahead);
         cadence.stir(Stir::Arrival, "");
         let began = Instant::now();
         while began == Instant::now() || cadence.gathers_until().is_some() {
@@ -79,7 +79,7 @@ async fn while_others_come_first_the_tail_is_held_for_longer_and_over_longer_gap
 #[tokio::test(start_paused = true)]
 async fn whoever_holds_nothing_holds_nothing_behind_others_either() {
     let mut cadence = Cadence::new(Duration::ZERO);
-    cadence.is_ahead(9_000);
+    cadence.comes_after(9_000);
     cadence.stir(Stir::Arrival, "");
     cadence.stir(Stir::Arrival, "");
     assert_eq!(cadence.gathers_until(), None);
