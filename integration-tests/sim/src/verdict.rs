@@ -7,6 +7,7 @@ mod budgets;
 mod claims;
 mod classes;
 mod facts;
+mod going;
 mod journals;
 mod lately;
 mod launches;

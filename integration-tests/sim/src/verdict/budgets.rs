@@ -11,7 +11,8 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::claims::{GONE, pool_of, reason_of};
+use super::claims::{GONE, pool_of};
+use super::going::reason_of;
 use super::{CLAIMS, Judge, NODES, POOLS, Seen};
 
 /// Reasons that are Longshore's own choice.

@@ -6,14 +6,13 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::going::{INTERRUPTED, reason_of};
 use super::pods::moment_ms;
 use super::{CLAIMS, CLASSES, Judge, POOLS, Seen};
 use crate::clock::EPOCH_MS;
 
 /// Reason of a deletion that rests on the instance's absence.
 pub(super) const GONE: &str = "InstanceTerminated";
-/// Reason of a deletion that rests on an announcement of EC2.
-const INTERRUPTED: &str = "Interrupted";
 
 /// From a pool's deletion to the last claim that a plan of before makes for it, in milliseconds.
 const POOL_GOES_MS: i64 = 150_000;
@@ -155,13 +154,4 @@ fn is_orphan(cluster: &Seen, claim: &Value) -> bool {
 /// The pool of a claim.
 pub(super) fn pool_of(claim: &Value) -> String {
     claim["metadata"]["labels"]["karpenter.sh/nodepool"].as_str().unwrap_or_default().to_owned()
-}
-
-/// Why a claim goes, as its condition says.
-pub(super) fn reason_of(claim: &Value) -> String {
-    let conditions = claim["status"]["conditions"].as_array().into_iter().flatten();
-    let mut named = conditions.filter(|one| one["type"] == "DisruptionReason");
-    let reason = named.next().and_then(|one| one["reason"].as_str());
-    let annotation = claim["metadata"]["annotations"]["longshore.dev/deletion-reason"].as_str();
-    reason.or(annotation).unwrap_or_default().to_owned()
 }

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::requests::grace_ms;
+use super::going::grace_ms;
 use super::{CLAIMS, Judge, Seen};
 use crate::clock::EPOCH_MS;
 

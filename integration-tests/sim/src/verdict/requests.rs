@@ -6,6 +6,7 @@
 use http::Method;
 use serde_json::Value;
 
+use super::going::grace_ms;
 use super::{CLAIMS, Judge, Seen};
 use crate::clock::EPOCH_MS;
 
@@ -85,11 +86,4 @@ fn pod_of(path: &str) -> Option<(&str, &str)> {
     let (_, rest) = path.split_once("/namespaces/")?;
     let (namespace, rest) = rest.split_once("/pods/")?;
     (!rest.contains('/')).then_some((namespace, rest))
-}
-
-/// How long a claim's pods may take, in milliseconds.
-pub(super) fn grace_ms(claim: &Value) -> i64 {
-    let grace = claim["spec"]["terminationGracePeriod"].as_str().unwrap_or_default();
-    let grace = grace.parse::<jiff::SignedDuration>();
-    grace.map_or(i64::MAX / 2, |grace| i64::try_from(grace.as_millis()).unwrap_or(i64::MAX / 2))
 }
