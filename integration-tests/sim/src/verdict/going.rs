@@ -22,14 +22,18 @@ pub(super) fn reason_of(claim: &Value) -> String {
     reason.or(annotation).unwrap_or_default().to_owned()
 }
 
-/// How long a claim's pods may take, in milliseconds: the grace that the claim names, and no longer
-/// than EC2 leaves its instance.
+/// The grace that a claim names, in milliseconds.
 pub(super) fn grace_ms(claim: &Value) -> i64 {
     let grace = claim["spec"]["terminationGracePeriod"].as_str().unwrap_or_default();
-    let own = grace.parse::<SignedDuration>().ok();
-    let own_ms = own.and_then(|grace| i64::try_from(grace.as_millis()).ok());
-    let own_ms = own_ms.unwrap_or(NO_END_MS);
-    if reason_of(claim) == INTERRUPTED { own_ms.min(NOTICE_MS) } else { own_ms }
+    let grace = grace.parse::<SignedDuration>();
+    grace.map_or(NO_END_MS, |grace| i64::try_from(grace.as_millis()).unwrap_or(NO_END_MS))
+}
+
+/// How long evictions may take before a claim's pods are deleted, in milliseconds: its grace, and
+/// no longer than EC2 leaves its instance.
+pub(super) fn evictions_ms(claim: &Value) -> i64 {
+    let grace_ms = grace_ms(claim);
+    if reason_of(claim) == INTERRUPTED { grace_ms.min(NOTICE_MS) } else { grace_ms }
 }
 
 #[cfg(test)]
@@ -39,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pods_may_take_the_claims_grace_and_no_longer_than_ec2_leaves() {
+    fn evictions_may_take_the_claims_grace_and_no_longer_than_ec2_leaves() {
         for (reason, grace, expected_ms) in [
             ("Drifted", json!("5m"), 300_000),
             (INTERRUPTED, json!("5m"), NOTICE_MS),
@@ -52,7 +56,7 @@ mod tests {
                 "spec": { "terminationGracePeriod": grace },
                 "status": { "conditions": [condition] },
             });
-            assert_eq!(grace_ms(&claim), expected_ms, "{reason} {grace}");
+            assert_eq!(evictions_ms(&claim), expected_ms, "{reason} {grace}");
         }
     }
 }

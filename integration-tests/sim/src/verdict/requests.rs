@@ -6,7 +6,7 @@
 use http::Method;
 use serde_json::Value;
 
-use super::going::grace_ms;
+use super::going::evictions_ms;
 use super::{CLAIMS, Judge, Seen};
 use crate::clock::EPOCH_MS;
 
@@ -56,7 +56,7 @@ impl Judge {
             let since = claim["metadata"]["deletionTimestamp"].as_str();
             let since = since.and_then(|text| text.parse::<jiff::Timestamp>().ok());
             if claim["status"]["nodeName"] == node {
-                until_ms = since.map(|since| since.as_millisecond() + grace_ms(claim));
+                until_ms = since.map(|since| since.as_millisecond() + evictions_ms(claim));
             }
         });
         if until_ms.is_none_or(|until_ms| now_ms < until_ms - LEFT_MS) {
