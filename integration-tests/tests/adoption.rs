@@ -28,6 +28,7 @@ async fn what_karpenter_has_left_is_taken_over_with_no_pod_touched() -> Result<(
     inherited::legacy(&estate).await?;
     hands::apply(&estate.client, &[estate::workload("web", PODS)]).await?;
     estate.until_running("web", PODS).await?;
+    phases::nothing_under_way(&mut estate).await?;
     let lease = Renewed::begin(&estate.client).await?;
     doctor::beside_karpenter(&estate).await?;
     let old = Witness::begin(&estate, "old").await?;

@@ -153,7 +153,8 @@ pub async fn consolidate_after(estate: &Estate, wait: &str) -> Result<()> {
     Ok(())
 }
 
-/// Waits until no claim goes and no node is closed.
+/// Waits until no claim goes and no node is closed, be it by Kubernetes itself: it takes the
+/// taint of a node that was not ready away up to five seconds after pods have begun to run there.
 pub async fn nothing_under_way(estate: &mut Estate) -> Result<()> {
     estate
         .until("nothing is under way", |client| async move {
