@@ -77,17 +77,18 @@ impl Wanted<'_> {
             reasons.contains(&last).then(|| Drift::new(last, String::new()))
         };
         let (of_pool, of_class) = claim.drift_hash.split_once('/').unwrap_or_default();
-        let class = self.class.filter(|class| is_other(of_class, &class.drift_hash));
-        let unmade = self.is_unmade(claim).then(|| said_last(&[POOL, CLASS])).flatten();
+        let is_told = version(of_pool) == version(&self.pool.drift_hash);
+        let unmade = if is_told { None } else { said_last(&[POOL, CLASS]) };
         let of_template = is_other(of_pool, &self.pool.drift_hash).then(|| {
             let name = &self.pool.name;
             let what = "labels, annotations, taints, node class or lifetime";
             Drift::new(POOL, format!("the template of pool {name} has changed since: {what}"))
         });
         let made = unmade.or(of_template).or_else(|| self.unmet(claim));
-        let made = made.or_else(|| {
-            let name = &class?.name;
-            Some(Drift::new(CLASS, format!("{name} has changed since the node was made")))
+        let made = made.or_else(|| match self.class.filter(|class| !class.drift_hash.is_empty()) {
+            None => said_last(&[CLASS]),
+            Some(NodeClass { name, drift_hash, .. }) => is_other(of_class, drift_hash)
+                .then(|| Drift::new(CLASS, format!("{name} has changed since the node was made"))),
         });
         let listed = instance.filter(|instance| !instance.subnet_id.is_empty());
         made.or_else(|| match self.in_date() {
@@ -124,7 +125,8 @@ impl Wanted<'_> {
     }
 
     /// What the region has found for the class as it stands.
-    fn in_date(&self) -> Option<&SetNodeClassStatus> {
+    #[must_use]
+    pub fn in_date(&self) -> Option<&SetNodeClassStatus> {
         let found = self.found.filter(|found| Some(&found.hash) == self.class.map(|c| &c.hash));
         found?.status.as_ref()
     }

@@ -17,7 +17,6 @@ use longshore_proto::types::v1::NodePool;
 use prost::Message;
 
 use super::outage::Outage;
-use super::rollout;
 use super::safety::Freeze;
 use super::state::ClusterState;
 use super::status::Written;
@@ -67,7 +66,7 @@ pub fn written(
         };
         let frozen = freeze.map(|freeze| (freeze.reason, freeze.message.as_str()));
         conditions.push(condition(DESTRUCTION_ALLOWED, frozen));
-        conditions.push(rollout::condition(state.rollouts().get(name)));
+        conditions.extend(state.rollout_condition(name));
         conditions.extend(state.registration(name));
         let resources = Some(resources::to_wire(&resources));
         let status = SetNodePoolStatus { pool: name.clone(), resources, nodes, conditions };

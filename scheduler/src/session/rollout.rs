@@ -6,7 +6,7 @@
 //!
 //! Invariant: all of it follows from what the cluster shows. A new node is one that has not
 //! drifted, whoever it was bought for; a rollout that was stopped is known by the pool's condition,
-//! and stays so until nodes are to become something else, or somebody asks for another try.
+//! and stays so until nodes are known to become something else, or somebody asks for another try.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +14,12 @@ use longshore_core::vocabulary::pool::{BudgetNodes, Canary, DisruptionReason};
 use longshore_core::world::claim::NodeClaim;
 use longshore_core::world::pod::PodPhase;
 use longshore_core::world::view::World;
-use longshore_proto::cluster::v1::{Condition, SetNodeClassStatus};
+use longshore_proto::cluster::v1::Condition;
 use longshore_proto::content;
 use longshore_proto::time::duration_ms;
-use longshore_proto::types::v1::{NodeClass, NodePool, Rollout as Wire};
+use longshore_proto::types::v1::{NodePool, Rollout as Wire};
 
-use super::drift::Drift;
+use super::drift::{Drift, Wanted};
 use crate::wire::pool::budget_nodes;
 
 /// The condition of a pool that says how its rollout is getting on.
@@ -40,7 +40,7 @@ const LOOK_MS: i64 = 5_000;
 /// How a pool's drifted nodes are being replaced.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rollout {
-    /// Names what nodes are to become.
+    /// Names what nodes are to become; while that is not known, what they were to become last.
     pub target: String,
     /// Nodes that have drifted.
     pub drifted: usize,
@@ -54,17 +54,22 @@ pub struct Rollout {
     pub due_ms: Option<i64>,
 }
 
-/// Names what nodes of a pool are to become: its template, its node class, and what the region
-/// finds for that.
+/// Names what nodes of a pool are to become: its template, its node class, and what the region has
+/// found for that as it stands; none while that is nothing, as after a start.
 #[must_use]
-pub fn target(pool: &NodePool, class: Option<&NodeClass>, found: SetNodeClassStatus) -> String {
+pub fn target(wanted: Wanted<'_>) -> Option<String> {
+    let Wanted { pool, class, .. } = wanted;
+    let found = wanted.in_date()?;
+    if found.images.is_empty() || found.subnets.is_empty() {
+        return None;
+    }
     let class = class.map_or("", |class| class.drift_hash.as_str());
-    let mut ids: Vec<String> = found.images.into_iter().map(|image| image.id).collect();
-    ids.extend(found.security_groups.into_iter().map(|group| group.id));
-    ids.extend(found.subnets.into_iter().map(|subnet| subnet.id));
+    let mut ids: Vec<&str> = found.images.iter().map(|image| image.id.as_str()).collect();
+    ids.extend(found.security_groups.iter().map(|group| group.id.as_str()));
+    ids.extend(found.subnets.iter().map(|subnet| subnet.id.as_str()));
     ids.sort_unstable();
     let named = format!("{}/{class}/{}", pool.drift_hash, ids.join(","));
-    content::hash_of_bytes::<4>(named.as_bytes())
+    Some(content::hash_of_bytes::<4>(named.as_bytes()))
 }
 
 /// How a new node is getting on.
@@ -92,13 +97,14 @@ pub struct Look<'a> {
 impl Look<'_> {
     /// How the rollout of the pool is getting on, which has these claims.
     #[must_use]
-    pub fn rollout(&self, claims: &[&NodeClaim], target: String) -> Rollout {
+    pub fn rollout(&self, claims: &[&NodeClaim], target: Option<String>) -> Rollout {
         let is_drifted = |claim: &&&NodeClaim| self.drifted.contains_key(claim.name.as_str());
         let going = |claim: &&&NodeClaim| claim.disrupted == Some(DisruptionReason::Drifted);
         let drifted = claims.iter().filter(is_drifted).count();
         let marked = claims.iter().filter(is_drifted).filter(going).count();
-        let rollout = Rollout { target, drifted, nodes: claims.len(), ..Rollout::default() };
         let rules = self.pool.rollout.clone().unwrap_or_default();
+        let target = target.unwrap_or_else(|| rules.stopped.clone());
+        let rollout = Rollout { target, drifted, nodes: claims.len(), ..Rollout::default() };
         let canaries = budget_nodes(&rules.canary).unwrap_or(CANARIES);
         let canaries = canaries.of(i64::try_from(claims.len()).unwrap_or(i64::MAX));
         let fresh = claims.iter().filter(|claim| !is_drifted(claim) && !claim.is_leaving());
@@ -112,8 +118,9 @@ impl Look<'_> {
             Sign::Well | Sign::Early(_) => None,
         });
         let before = (rules.stopped == rollout.target).then_some(rules.stopped_because);
-        if let Some(why) = before.or_else(|| failing.map(|why| stopped(self.pool, &rollout, &why)))
-        {
+        let why = before.or_else(|| failing.map(|why| stopped(self.pool, &rollout, &why)));
+        // What has no name could not be remembered as stopped; it waits for its canaries.
+        if let Some(why) = why.filter(|_| !rollout.target.is_empty()) {
             return Rollout { stopped: Some(why), ..rollout };
         }
         let due = signs.iter().filter_map(|sign| match sign {

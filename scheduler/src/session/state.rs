@@ -26,7 +26,6 @@ use super::evictions::Evictions;
 use super::foresight::Foresight;
 use super::health::Health;
 use super::joined::Joined;
-use super::rollout::Rollout;
 use super::stir::{self, demand};
 use super::tombstones::{self, Tombstones};
 use crate::wire::{self, WireError, object};
@@ -68,8 +67,7 @@ pub struct ClusterState {
     drift: drift::Found,
     health: Health,
     evictions: Evictions,
-    /// Rollouts that are under way or have been stopped, by pool.
-    rollouts: BTreeMap<String, Rollout>,
+    rollouts: rollouts::Rollouts,
 }
 
 impl ClusterState {
@@ -372,7 +370,7 @@ impl ClusterState {
         Arc::make_mut(&mut self.effective).insert(name.to_owned(), claim.clone());
         match wire::node::claim(&claim) {
             Ok(claim) => {
-                let rollout = self.rollouts.get(claim.pool.as_str());
+                let rollout = self.rollout(claim.pool.as_str());
                 let stopped = rollout.is_some_and(|rollout| rollout.stopped.is_some());
                 let drifted = self.drifted().contains_key(name) && !stopped;
                 self.show(Change::Claim(Claim { drifted, ..claim }))

@@ -134,7 +134,7 @@ pub fn expiring(state: &ClusterState, now_ms: i64) -> Vec<Written> {
 /// Events for pools whose rollouts have been stopped.
 #[must_use]
 pub fn stopped(state: &ClusterState) -> Vec<Written> {
-    let stopped = state.rollouts().iter().filter_map(|(pool, rollout)| {
+    let stopped = state.rollouts().filter_map(|(pool, rollout)| {
         let message = rollout.stopped.clone()?;
         Some(of_pool(("rollout", pool), &rollout.target, ("RolloutStopped", message)))
     });

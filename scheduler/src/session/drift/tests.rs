@@ -11,6 +11,7 @@ const TEAM: &str = "example.com/team";
 struct Case {
     pool: NodePool,
     class: NodeClass,
+    has_class: bool,
     found: NodeClassResolution,
     claim: NodeClaim,
     instance: InstanceState,
@@ -41,6 +42,7 @@ fn case() -> Case {
             drift_hash: text("1-c"),
             ..Default::default()
         },
+        has_class: true,
         found: NodeClassResolution { status: Some(status), hash: text("h"), ..Default::default() },
         claim: NodeClaim {
             name: text("n"),
@@ -77,7 +79,8 @@ impl Case {
     }
 
     fn wanted(&self) -> Wanted<'_> {
-        Wanted { pool: &self.pool, class: Some(&self.class), found: Some(&self.found) }
+        let class = self.has_class.then_some(&self.class);
+        Wanted { pool: &self.pool, class, found: Some(&self.found) }
     }
 
     fn status(&mut self) -> &mut SetNodeClassStatus {
@@ -155,7 +158,6 @@ fn what_is_not_known_is_no_drift() {
 
 #[test]
 fn what_was_said_last_stands_while_it_cannot_be_told() {
-    let mut one = case();
     for (reason, change) in [
         (IMAGE, (|it| it.found.status = None) as Change),
         (SUBNET, |it| it.instance.subnet_id.clear()),
@@ -163,15 +165,19 @@ fn what_was_said_last_stands_while_it_cannot_be_told() {
         // As Karpenter left it: taken over as it was found.
         (POOL, |it| it.claim.drift_hash.clear()),
         (CLASS, |it| it.claim.drift_hash.clear()),
+        // The node class is away for a moment, or its watcher sends no hashes.
+        (CLASS, |it| it.has_class = false),
+        (CLASS, |it| it.class.drift_hash.clear()),
+        (POOL, |it| (it.has_class, it.claim.drift_hash) = (false, String::new())),
     ] {
-        one = case();
+        let mut one = case();
         reason.clone_into(&mut one.claim.drift_reason);
         assert_eq!(one.drift(), None, "{reason}: it has been mended");
         change(&mut one);
         assert_eq!(one.drift().map(|drift| drift.reason).as_deref(), Some(reason));
     }
     // Without its instance, the image is still known by the claim.
-    one.claim.drift_hash = "1-p/1-c".to_owned();
+    let mut one = case();
     one.status().images.pop();
     let found = one.wanted().drift_of(&one.claim, None);
     assert_eq!(found.map(|drift| drift.reason).as_deref(), Some(IMAGE));

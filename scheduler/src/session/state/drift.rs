@@ -1,7 +1,7 @@
 //! Which claims have drifted, kept in step with what they are measured by.
 //!
 //! Invariant: a claim is measured again when it has changed, and all are when what they are
-//! measured by has: in a large cluster neither is often.
+//! measured by has: in a large cluster neither is often. Nothing is written on one before.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -70,10 +70,14 @@ impl ClusterState {
     }
 
     /// Directives that write on claims what they count as made from, and whether they have
-    /// drifted.
+    /// drifted; on none that is still to be measured, which may say more of itself than is known.
     #[must_use]
     pub fn drift_notes(&self) -> Vec<NoteDrift> {
+        if self.drift.basis.is_none() {
+            return Vec::new();
+        }
         let launched = self.watched.values().filter(|claim| is_measured(claim));
+        let launched = launched.filter(|claim| !self.drift.due.contains(&claim.name));
         let notes = launched.filter_map(|claim| {
             let wanted = self.wanted(self.pools.get(&claim.pool)?, &claim.node_class, None);
             drift::note(wanted, claim, self.drifted().get(&claim.name))
@@ -81,7 +85,7 @@ impl ClusterState {
         notes.collect()
     }
 
-    fn wanted<'a>(
+    pub(super) fn wanted<'a>(
         &'a self,
         pool: &'a NodePool,
         class: &str,

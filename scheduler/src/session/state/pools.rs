@@ -109,7 +109,7 @@ impl ClusterState {
                     let moved = self.evictions.of(&wire.name);
                     let left = &mut pool.disruption.evictions_left;
                     *left = left.map(|left| (left - moved).max(0));
-                    let canary = self.rollouts.get(&wire.name).and_then(|rollout| rollout.canary);
+                    let canary = self.rollout(&wire.name).and_then(|rollout| rollout.canary);
                     let pool = self.held_back(NodePool { canary, ..pool });
                     self.view.apply(Change::Pool(pool));
                     continue;

@@ -6,17 +6,32 @@
 use std::collections::BTreeMap;
 
 use longshore_core::world::claim::NodeClaim;
+use longshore_proto::cluster::v1::Condition;
 use longshore_proto::types::v1::NodePool;
 
 use super::ClusterState;
 use crate::region::RegionState;
 use crate::session::rollout::{self, Look, Rollout};
 
+/// By pool, of those that were looked at: the rollout that is under way or has been stopped.
+pub(super) type Rollouts = BTreeMap<String, Option<Rollout>>;
+
 impl ClusterState {
     /// Rollouts that are under way or have been stopped, by pool.
+    pub fn rollouts(&self) -> impl Iterator<Item = (&String, &Rollout)> {
+        self.rollouts.iter().filter_map(|(pool, rollout)| Some((pool, rollout.as_ref()?)))
+    }
+
+    /// The rollout of a pool that is under way or has been stopped.
+    pub(super) fn rollout(&self, pool: &str) -> Option<&Rollout> {
+        self.rollouts.get(pool)?.as_ref()
+    }
+
+    /// What a pool is to say of its rollout. Nothing before one was looked for: what it says is all
+    /// that is remembered of a rollout that was stopped.
     #[must_use]
-    pub const fn rollouts(&self) -> &BTreeMap<String, Rollout> {
-        &self.rollouts
+    pub fn rollout_condition(&self, pool: &str) -> Option<Condition> {
+        self.rollouts.get(pool).map(|rollout| rollout::condition(rollout.as_ref()))
     }
 
     /// Looks how rollouts are getting on. When one is to be looked at again, in milliseconds since
@@ -24,8 +39,9 @@ impl ClusterState {
     pub fn refresh_rollouts(&mut self, region: &RegionState, now_ms: i64) -> Option<i64> {
         let found = self.find_rollouts(region, now_ms);
         let before = std::mem::replace(&mut self.rollouts, found);
-        let stopped = |rollouts: &BTreeMap<String, Rollout>, pool: &str| {
-            rollouts.get(pool).is_some_and(|rollout| rollout.stopped.is_some())
+        let stopped = |rollouts: &Rollouts, pool: &str| {
+            let rollout = rollouts.get(pool).and_then(Option::as_ref);
+            rollout.is_some_and(|rollout| rollout.stopped.is_some())
         };
         let turned = |claim: &&String| {
             let pool = self.watched.get(*claim).map_or("", |claim| claim.pool.as_str());
@@ -35,14 +51,15 @@ impl ClusterState {
         for claim in &turned {
             self.show_claim(claim);
         }
-        self.rollouts.values().filter_map(|rollout| rollout.due_ms).min()
+        self.rollouts().filter_map(|(_, rollout)| rollout.due_ms).min()
     }
 
-    /// Rollouts of all pools that have drifted nodes.
-    fn find_rollouts(&self, region: &RegionState, now_ms: i64) -> BTreeMap<String, Rollout> {
+    /// Rollouts of all pools; those that have drifted nodes have one.
+    fn find_rollouts(&self, region: &RegionState, now_ms: i64) -> Rollouts {
+        let mut found: Rollouts = self.pools.keys().map(|pool| (pool.clone(), None)).collect();
         let drifting: Vec<&NodePool> = self.pools.values().filter(|it| self.drifts(it)).collect();
         if drifting.is_empty() {
-            return BTreeMap::new();
+            return found;
         }
         let (world, drifted) = (self.view.world(), self.drifted());
         let mut claims: BTreeMap<&str, Vec<&NodeClaim>> = BTreeMap::new();
@@ -51,13 +68,13 @@ impl ClusterState {
         }
         let of_pool = |pool: &NodePool| {
             let claims = claims.remove(pool.name.as_str()).unwrap_or_default();
-            let found = region.node_class(&self.cluster_id, &pool.node_class);
-            let found = found.and_then(|found| found.status.clone()).unwrap_or_default();
-            let target = rollout::target(pool, self.classes.get(&pool.node_class), found);
+            let resolution = region.node_class(&self.cluster_id, &pool.node_class);
+            let target = rollout::target(self.wanted(pool, &pool.node_class, resolution));
             let look = Look { world, drifted, pool, now_ms };
-            (pool.name.clone(), look.rollout(&claims, target))
+            (pool.name.clone(), Some(look.rollout(&claims, target)))
         };
-        drifting.into_iter().map(of_pool).collect()
+        found.extend(drifting.into_iter().map(of_pool));
+        found
     }
 
     fn drifts(&self, pool: &NodePool) -> bool {

@@ -31,6 +31,7 @@ fn a_node_made_from_nothing_counts_as_made_from_what_there_is_unless_it_has_drif
         let changes = objects.map(|kind| ObjectChange { change: Some(upsert(kind)) });
         let mut state = ClusterState::new("c".to_owned(), 0);
         state.apply(changes.into(), 0);
+        assert_eq!(state.drift_notes(), Vec::new(), "a claim that was not measured yet");
         state.refresh_drift(&RegionState::default());
         state.drift_notes()
     };

@@ -1,6 +1,8 @@
 //! How a rollout goes on, waits, stops and is tried again.
 
 use longshore_core::vocabulary::pool::Canary;
+use longshore_proto::capacity::v1::{NodeClassResolution, RegionChange, region_change};
+use longshore_proto::cluster::v1::{ResolvedImage, ResolvedSubnet, SetNodeClassStatus};
 use longshore_proto::types::v1;
 use longshore_proto::types::v1::object::Kind;
 use longshore_proto::types::v1::{ObjectChange, Rollout as Wire, object_change};
@@ -61,18 +63,46 @@ fn waiting(node: &str, made_s: i64) -> Kind {
     })
 }
 
+/// A region that has found these images for the class of this hash.
+fn found(images: &[&str], hash: &str) -> RegionState {
+    let image = |id: &&str| ResolvedImage { id: (*id).to_owned(), ..Default::default() };
+    let status = SetNodeClassStatus {
+        node_class: "EC2NodeClass/c".to_owned(),
+        images: images.iter().map(image).collect(),
+        subnets: vec![ResolvedSubnet { id: "subnet-1".to_owned(), ..Default::default() }],
+        ..Default::default()
+    };
+    let resolution = NodeClassResolution {
+        cluster_id: "c".to_owned(),
+        status: Some(status),
+        hash: hash.to_owned(),
+        ..Default::default()
+    };
+    let mut region = RegionState::default();
+    let change = Some(region_change::Change::NodeClass(resolution));
+    region.apply(RegionChange { change });
+    region
+}
+
 fn rollout(pool: v1::NodePool, kinds: Vec<Kind>) -> Option<Rollout> {
+    rollout_in(&found(&["ami-1"], "h"), pool, kinds)
+}
+
+fn rollout_in(region: &RegionState, pool: v1::NodePool, kinds: Vec<Kind>) -> Option<Rollout> {
     let mut state = ClusterState::new("c".to_owned(), 0);
     let class = v1::NodeClass {
         name: "EC2NodeClass/c".to_owned(),
+        hash: "h".to_owned(),
         drift_hash: "1-c".to_owned(),
         ..Default::default()
     };
     let all = [Kind::NodePool(pool), Kind::NodeClass(class)].into_iter().chain(kinds);
     let upsert = |kind| object_change::Change::Upsert(v1::Object { kind: Some(kind) });
     state.apply(all.map(|kind| ObjectChange { change: Some(upsert(kind)) }).collect(), NOW_MS);
-    let due_ms = state.refresh(&RegionState::default(), NOW_MS);
-    let found = state.rollouts().get("p").cloned();
+    assert_eq!(state.rollout_condition("p"), None, "nobody has looked yet");
+    let due_ms = state.refresh(region, NOW_MS);
+    let found = state.rollouts().next().map(|(_, rollout)| rollout.clone());
+    assert_eq!(state.rollout_condition("p"), Some(condition(found.as_ref())));
     assert_eq!(due_ms, found.as_ref().and_then(|rollout| rollout.due_ms));
     let stopped = found.as_ref().is_some_and(|rollout| rollout.stopped.is_some());
     let goes = state.view().world().claims.values().any(|claim| claim.drifted);
@@ -82,8 +112,11 @@ fn rollout(pool: v1::NodePool, kinds: Vec<Kind>) -> Option<Rollout> {
 
 /// Three old nodes, and what else there is.
 fn among_old(pool: v1::NodePool, kinds: impl IntoIterator<Item = Kind>) -> Rollout {
-    let old = ["a", "b", "c"].into_iter().flat_map(|name| node(name, DRIFTED, Some(900)));
-    rollout(pool, old.chain(kinds).collect()).unwrap()
+    rollout(pool, old().chain(kinds).collect()).unwrap()
+}
+
+fn old() -> impl Iterator<Item = Kind> {
+    ["a", "b", "c"].into_iter().flat_map(|name| node(name, DRIFTED, Some(900)))
 }
 
 fn canary(nodes: i64, under_way: i64) -> Option<Canary> {
@@ -131,11 +164,16 @@ fn a_pool_says_how_many_and_for_how_long() {
     assert_eq!(with("1", 0, going), canary(1, 1));
 }
 
-#[test]
-fn a_new_node_that_does_not_turn_out_well_stops_the_rollout() {
+/// A new node that has not come up in time.
+fn failing() -> Vec<Kind> {
     let mut late = node("n", FRESH, None);
     let Kind::NodeClaim(claim) = &mut late[0] else { panic!("a claim") };
     claim.create_time = Some(prost_types::Timestamp { seconds: NOW_MS / 1000 - 601, nanos: 0 });
+    late
+}
+
+#[test]
+fn a_new_node_that_does_not_turn_out_well_stops_the_rollout() {
     let mut lost = node("n", FRESH, Some(601));
     let Kind::Node(seen) = &mut lost[1] else { panic!("a node") };
     seen.ready = false;
@@ -146,7 +184,7 @@ fn a_new_node_that_does_not_turn_out_well_stops_the_rollout() {
     };
     assert_eq!(among_old(pool(), with_pod(599)).stopped, None, "it may still start");
     for (kinds, why) in [
-        (late, "the node of n is not ready,"),
+        (failing(), "the node of n is not ready,"),
         (lost, "the node of n is not ready any more,"),
         (with_pod(600), "pod default/web does not run on n,"),
     ] {
@@ -177,4 +215,27 @@ fn a_rollout_that_was_stopped_stays_so_until_something_else_is_asked_for() {
     assert_eq!(with(&target, node("n", FRESH, Some(5))).as_deref(), Some("as it was"));
     assert_eq!(with(&target, node("n", FRESH, Some(60))), None, "it works by now");
     assert_eq!(with("0badcafe", Vec::new()), None, "it was another");
+}
+
+/// After a start, and after the class has been written, the region has found nothing for it yet.
+#[test]
+fn what_was_stopped_stays_so_while_it_is_not_known_what_is_asked_for() {
+    let target = among_old(pool(), []).target;
+    let rules = Wire {
+        stopped: target.clone(),
+        stopped_because: "as it was".to_owned(),
+        ..Wire::default()
+    };
+    let stopped = v1::NodePool { rollout: Some(rules), ..pool() };
+    let unknown = [RegionState::default(), found(&["ami-2"], "g"), found(&[], "h")];
+    for region in &unknown {
+        let stays = rollout_in(region, stopped.clone(), old().collect()).unwrap();
+        assert_eq!((stays.target, stays.stopped.as_deref()), (target.clone(), Some("as it was")));
+    }
+    let other = rollout_in(&found(&["ami-2"], "h"), stopped, old().collect()).unwrap();
+    assert_eq!(other.stopped, None, "another image is found");
+
+    let late = old().chain(failing());
+    let nameless = rollout_in(&unknown[0], pool(), late.collect()).unwrap();
+    assert_eq!((nameless.stopped, nameless.canary), (None, canary(1, 1)), "nothing follows");
 }
