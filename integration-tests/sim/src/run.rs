@@ -16,12 +16,11 @@ use crate::journal::Journal;
 use crate::random::Random;
 use crate::settling::{Settled, Settling};
 use crate::users::Users;
+use crate::verdict::Judge;
 use crate::world::{Size, World};
 
 /// Pause between two looks of the world at itself.
 const STEP: Duration = Duration::from_millis(250);
-/// How long anything may be other than it must be after the last fault.
-const REST: Duration = Duration::from_secs(5 * 60);
 /// How long the world may be busy with one thing after the other, as with what a fleet costs too
 /// much.
 const QUIET: Duration = Duration::from_secs(20 * 60);
@@ -205,7 +204,9 @@ impl Course {
                     (matter, since)
                 })
                 .collect();
-            if unrest.values().any(|since| since.elapsed() > REST) {
+            let outlasts =
+                |(matter, since): (&String, &Instant)| since.elapsed() > Judge::patience(matter);
+            if unrest.iter().any(outlasts) {
                 break;
             }
             if !unrest.is_empty() {

@@ -3,6 +3,7 @@
 //! Invariant: a list of what is not yet as it must be; empty means at rest.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -11,6 +12,13 @@ use crate::faults::ROLLED_OUT;
 
 /// Key of disruption budgets in the API server's store.
 const BUDGETS: &str = "poddisruptionbudgets.policy";
+/// What is said of pools whose nodes are to be replaced.
+const BEHIND: &str = "are not what it asks for";
+/// How long anything may be other than it must be after the last fault.
+const REST: Duration = Duration::from_secs(5 * 60);
+/// How long nodes may be behind: as long as their first new ones may take before a rollout says
+/// that it has stopped, and then some.
+const ROLLOUT_REST: Duration = Duration::from_secs(11 * 60);
 /// Taints that must not stay.
 const OURS: [&str; 2] = ["karpenter.sh/unregistered", "karpenter.sh/disrupted"];
 
@@ -33,6 +41,12 @@ impl Judge {
         self.clusters.iter().flat_map(|cluster| self.unrest_of(cluster)).collect()
     }
 
+    /// How long a matter may last after the last fault.
+    #[must_use]
+    pub fn patience(matter: &str) -> Duration {
+        if matter.ends_with(BEHIND) { ROLLOUT_REST } else { REST }
+    }
+
     /// Connections of watchers to schedulers that are older than a session may be.
     pub fn sessions(&self, aged: &[String]) {
         aged.iter().for_each(|text| self.violate("a session stayed where it landed", text.clone()));
@@ -46,7 +60,11 @@ impl Judge {
     /// Says that the world did not come to rest in time.
     pub fn restless(&self, unrest: &[String]) {
         for cluster in &self.clusters {
-            cluster.handle.visit(CLAIMS, |claim| self.tell(unrest, (&cluster.label, claim)));
+            let behind = self.behind(cluster);
+            cluster.handle.visit(CLAIMS, |claim| {
+                let is_behind = behind.values().flatten().any(|name| *name == name_of(claim));
+                self.tell(unrest, is_behind, (&cluster.label, claim));
+            });
             if unrest.iter().any(|matter| matter.starts_with(&format!("{}: node ", cluster.label)))
             {
                 self.tell_holders(cluster);
@@ -72,12 +90,14 @@ impl Judge {
         });
     }
 
-    /// Writes down what a claim that is not at rest, or whose node is not, says of itself.
-    fn tell(&self, unrest: &[String], (label, claim): (&str, &Value)) {
-        let name = text(&claim["metadata"]["name"]);
+    /// Writes down what a claim says of itself that is not at rest, whose node is not, or that is
+    /// behind its pool.
+    fn tell(&self, unrest: &[String], is_behind: bool, (label, claim): (&str, &Value)) {
+        let name = name_of(claim);
         let about = format!("{label}: claim {name} ");
         let node = format!("{label}: node {} ", text(&claim["status"]["nodeName"]));
-        if unrest.iter().any(|matter| matter.starts_with(&about) || matter.starts_with(&node)) {
+        let is_of_it = |matter: &String| matter.starts_with(&about) || matter.starts_with(&node);
+        if is_behind || unrest.iter().any(is_of_it) {
             let (metadata, status) = (&claim["metadata"], &claim["status"]);
             self.journal.note(&format!("{about}says {metadata} {status}"));
         }
@@ -85,7 +105,7 @@ impl Judge {
 
     fn unrest_of(&self, cluster: &Seen) -> Vec<String> {
         let mut unrest = pods(cluster);
-        unrest.extend(rollouts(cluster));
+        unrest.extend(self.rollouts(cluster));
         let claims = claims(cluster);
         let alive = self.alive_of(cluster);
         let protected = self.protected_of(cluster);
@@ -128,6 +148,35 @@ impl Judge {
         unrest
     }
 
+    /// Pools with nodes that are not what their template asks for.
+    fn rollouts(&self, cluster: &Seen) -> Vec<String> {
+        let matters = self.behind(cluster).into_iter().map(|(pool, claims)| {
+            let (label, count) = (&cluster.label, claims.len());
+            format!("{label}: {count} nodes of pool {pool} {BEHIND}")
+        });
+        matters.collect()
+    }
+
+    /// Claims by pool that are not what its template asks for, unless it says that it has stopped
+    /// replacing these, or EC2 lets nobody end them.
+    fn behind(&self, cluster: &Seen) -> BTreeMap<String, Vec<String>> {
+        let (wanted, protected) = (wanted(cluster), self.protected_of(cluster));
+        let mut behind: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        cluster.handle.visit(CLAIMS, |claim| {
+            let (labels, status) = (&claim["metadata"]["labels"], &claim["status"]);
+            let pool = text(&labels["karpenter.sh/nodepool"]);
+            let Some(label) = wanted.get(&pool) else { return };
+            let mut said = status["conditions"].as_array().into_iter().flatten();
+            let drifted = said.any(|one| one["type"] == "Drifted" && one["status"] == "True");
+            let provider_id = text(&status["providerID"]);
+            let stays = provider_id.rsplit('/').next().is_some_and(|id| protected.contains(id));
+            if !stays && (drifted || text(&labels[ROLLED_OUT]) != *label) {
+                behind.entry(pool).or_default().push(name_of(claim));
+            }
+        });
+        behind
+    }
+
     /// Instances that EC2 lets nobody end: they are not at rest, and cannot be.
     fn protected_of(&self, cluster: &Seen) -> BTreeSet<String> {
         let region = self.regions.get(cluster.site);
@@ -165,35 +214,18 @@ fn pods(cluster: &Seen) -> Vec<String> {
     waiting
 }
 
-/// Pools with nodes that are not what their template asks for, unless they say that they have
-/// stopped replacing these.
-fn rollouts(cluster: &Seen) -> Vec<String> {
+/// The label that each pool's nodes are to have, of pools that have not stopped replacing them.
+fn wanted(cluster: &Seen) -> BTreeMap<String, String> {
     let mut wanted = BTreeMap::new();
     cluster.handle.visit(POOLS, |pool| {
         let conditions = pool["status"]["conditions"].as_array().into_iter().flatten();
         let mut said = conditions.filter(|one| one["type"] == "RolloutHealthy");
         if said.all(|one| one["status"] == "True") {
             let labels = &pool["spec"]["template"]["metadata"]["labels"];
-            wanted.insert(text(&pool["metadata"]["name"]), text(&labels[ROLLED_OUT]));
+            wanted.insert(name_of(pool), text(&labels[ROLLED_OUT]));
         }
     });
-    let mut behind: BTreeMap<&String, usize> = BTreeMap::new();
-    cluster.handle.visit(CLAIMS, |claim| {
-        let labels = &claim["metadata"]["labels"];
-        let Some((pool, label)) = wanted.get_key_value(&text(&labels["karpenter.sh/nodepool"]))
-        else {
-            return;
-        };
-        let mut said = claim["status"]["conditions"].as_array().into_iter().flatten();
-        let drifted = said.any(|one| one["type"] == "Drifted" && one["status"] == "True");
-        if drifted || text(&labels[ROLLED_OUT]) != *label {
-            *behind.entry(pool).or_default() += 1;
-        }
-    });
-    let matters = behind.into_iter().map(|(pool, count)| {
-        format!("{}: {count} nodes of pool {pool} are not what it asks for", cluster.label)
-    });
-    matters.collect()
+    wanted
 }
 
 /// Claims by name, and whether each is going.
@@ -214,6 +246,10 @@ fn nodes(cluster: &Seen) -> BTreeMap<String, (String, BTreeSet<String>)> {
         all.insert(text(&node["metadata"]["name"]), (text(&node["spec"]["providerID"]), keys));
     });
     all
+}
+
+fn name_of(object: &Value) -> String {
+    text(&object["metadata"]["name"])
 }
 
 fn text(value: &Value) -> String {
