@@ -346,4 +346,16 @@ pub const PLANTED: &[(&str, &str, By)] = &[
         "what is found of a refused call is forgotten when the ledger fails",
         By::Test("what_was_found_of_a_refused_call_is_found_again_until_the_ledger_knows_it"),
     ),
+    (
+        "S37",
+        "a claim is called as it should be before it is measured, though it says that it has drifted",
+        By::Test(
+            "a_node_made_from_nothing_counts_as_made_from_what_there_is_unless_it_has_drifted",
+        ),
+    ),
+    (
+        "S37a",
+        "a rollout that was stopped goes on while it is not known what nodes are to become",
+        By::Test("what_was_stopped_stays_so_while_it_is_not_known_what_is_asked_for"),
+    ),
 ];

@@ -18,6 +18,7 @@ use longshore_proto::cluster::v1::Condition;
 use longshore_proto::content;
 use longshore_proto::time::duration_ms;
 use longshore_proto::types::v1::{NodePool, Rollout as Wire};
+use longshore_runtime::planted;
 
 use super::drift::{Drift, Wanted};
 use crate::wire::pool::budget_nodes;
@@ -103,7 +104,9 @@ impl Look<'_> {
         let drifted = claims.iter().filter(is_drifted).count();
         let marked = claims.iter().filter(is_drifted).filter(going).count();
         let rules = self.pool.rollout.clone().unwrap_or_default();
-        let target = target.unwrap_or_else(|| rules.stopped.clone());
+        let target = target.unwrap_or_else(|| {
+            if planted::is("S37a") { "unknown".to_owned() } else { rules.stopped.clone() }
+        });
         let rollout = Rollout { target, drifted, nodes: claims.len(), ..Rollout::default() };
         let canaries = budget_nodes(&rules.canary).unwrap_or(CANARIES);
         let canaries = canaries.of(i64::try_from(claims.len()).unwrap_or(i64::MAX));

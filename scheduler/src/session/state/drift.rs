@@ -9,6 +9,7 @@ use longshore_proto::capacity::v1::NodeClassResolution;
 use longshore_proto::cluster::v1::NoteDrift;
 use longshore_proto::provider_id::instance_id;
 use longshore_proto::types::v1::{NodeClaim, NodePool};
+use longshore_runtime::planted;
 
 use super::{ClusterState, Stir, demand};
 use crate::region::RegionState;
@@ -33,6 +34,11 @@ impl Found {
     /// Measures all claims again, next time.
     pub(super) const fn measure_all(&mut self) {
         self.basis = None;
+    }
+
+    /// True for a claim that is still to be measured.
+    fn is_due(&self, claim: &str) -> bool {
+        (self.basis.is_none() || self.due.contains(claim)) && !planted::is("S37")
     }
 
     /// What was found last, until all claims are measured again.
@@ -73,11 +79,8 @@ impl ClusterState {
     /// drifted; on none that is still to be measured, which may say more of itself than is known.
     #[must_use]
     pub fn drift_notes(&self) -> Vec<NoteDrift> {
-        if self.drift.basis.is_none() {
-            return Vec::new();
-        }
         let launched = self.watched.values().filter(|claim| is_measured(claim));
-        let launched = launched.filter(|claim| !self.drift.due.contains(&claim.name));
+        let launched = launched.filter(|claim| !self.drift.is_due(&claim.name));
         let notes = launched.filter_map(|claim| {
             let wanted = self.wanted(self.pools.get(&claim.pool)?, &claim.node_class, None);
             drift::note(wanted, claim, self.drifted().get(&claim.name))
