@@ -77,8 +77,7 @@ impl Wanted<'_> {
             reasons.contains(&last).then(|| Drift::new(last, String::new()))
         };
         let (of_pool, of_class) = claim.drift_hash.split_once('/').unwrap_or_default();
-        let is_told = version(of_pool) == version(&self.pool.drift_hash);
-        let unmade = if is_told { None } else { said_last(&[POOL, CLASS]) };
+        let unmade = self.is_unmade(claim).then(|| said_last(&[POOL, CLASS])).flatten();
         let of_template = is_other(of_pool, &self.pool.drift_hash).then(|| {
             let name = &self.pool.name;
             let what = "labels, annotations, taints, node class or lifetime";
@@ -100,12 +99,13 @@ impl Wanted<'_> {
         })
     }
 
-    /// True for a node that does not say what it was made from, or in the words of another version.
+    /// True for a node that does not say what it was made from, or in the words of another version;
+    /// while its class is not known, its pool alone tells.
     fn is_unmade(&self, claim: &NodeClaim) -> bool {
-        let class = self.class.map_or("", |class| class.drift_hash.as_str());
-        let now = version(&self.pool.drift_hash).zip(version(class));
         let (pool, class) = claim.drift_hash.split_once('/').unwrap_or_default();
-        now.is_some() && version(pool).zip(version(class)) != now
+        let of_now = self.class.and_then(|class| version(&class.drift_hash));
+        version(pool) != version(&self.pool.drift_hash)
+            || of_now.is_some() && version(class) != of_now
     }
 
     /// The first requirement of the pool that the node does not meet.
@@ -199,7 +199,7 @@ pub fn note(wanted: Wanted<'_>, claim: &NodeClaim, drift: Option<&Drift>) -> Opt
         reason: drift.map_or(NOT_DRIFTED, |drift| &drift.reason).to_owned(),
         message: drift.map_or("", |drift| &drift.message).to_owned(),
     });
-    let says = adopts || drifted.is_some();
+    let says = !drift_hash.is_empty() || drifted.is_some();
     says.then(|| NoteDrift { claim: claim.name.clone(), drift_hash, drifted })
 }
 

@@ -370,8 +370,7 @@ impl ClusterState {
         Arc::make_mut(&mut self.effective).insert(name.to_owned(), claim.clone());
         match wire::node::claim(&claim) {
             Ok(claim) => {
-                let rollout = self.rollout(claim.pool.as_str());
-                let stopped = rollout.is_some_and(|rollout| rollout.stopped.is_some());
+                let stopped = rollouts::is_stopped(&self.rollouts, claim.pool.as_str());
                 let drifted = self.drifted().contains_key(name) && !stopped;
                 self.show(Change::Claim(Claim { drifted, ..claim }))
             }

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use longshore_proto::provider_id::instance_id;
 use serde_json::Value;
 
 use super::{CLAIMS, Judge, POOLS, Seen, is_ready};
@@ -78,12 +79,12 @@ impl Judge {
     fn tell_holders(&self, cluster: &Seen) {
         let label = &cluster.label;
         cluster.handle.visit(BUDGETS, |budget| {
-            let (name, status) = (text(&budget["metadata"]["name"]), &budget["status"]);
+            let (name, status) = (name_of(budget), &budget["status"]);
             self.journal.note(&format!("{label}: budget {name} says {status}"));
         });
         cluster.handle.visit("pods", |pod| {
             if !is_ready(pod) {
-                let (name, node) = (text(&pod["metadata"]["name"]), text(&pod["spec"]["nodeName"]));
+                let (name, node) = (name_of(pod), text(&pod["spec"]["nodeName"]));
                 let text = format!("{label}: pod {name} on {node} says {}", pod["status"]);
                 self.journal.note(&text);
             }
@@ -134,7 +135,7 @@ impl Judge {
             }
         }
         for (name, (provider_id, taints)) in &nodes(cluster) {
-            let id = provider_id.rsplit('/').next().unwrap_or_default();
+            let id = instance_id(provider_id);
             if protected.contains(id) {
                 continue;
             }
@@ -168,8 +169,7 @@ impl Judge {
             let Some(label) = wanted.get(&pool) else { return };
             let mut said = status["conditions"].as_array().into_iter().flatten();
             let drifted = said.any(|one| one["type"] == "Drifted" && one["status"] == "True");
-            let provider_id = text(&status["providerID"]);
-            let stays = provider_id.rsplit('/').next().is_some_and(|id| protected.contains(id));
+            let stays = protected.contains(instance_id(&text(&status["providerID"])));
             if !stays && (drifted || text(&labels[ROLLED_OUT]) != *label) {
                 behind.entry(pool).or_default().push(name_of(claim));
             }
@@ -204,11 +204,7 @@ fn pods(cluster: &Seen) -> Vec<String> {
         let bound = pod["spec"]["nodeName"].is_string();
         let deleting = !pod["metadata"]["deletionTimestamp"].is_null();
         if !over && !bound && !deleting {
-            waiting.push(format!(
-                "{}: pod {} waits",
-                cluster.label,
-                text(&pod["metadata"]["name"])
-            ));
+            waiting.push(format!("{}: pod {} waits", cluster.label, name_of(pod)));
         }
     });
     waiting
@@ -233,7 +229,7 @@ fn claims(cluster: &Seen) -> BTreeMap<String, bool> {
     let mut all = BTreeMap::new();
     cluster.handle.visit(CLAIMS, |claim| {
         let deleting = !claim["metadata"]["deletionTimestamp"].is_null();
-        all.insert(text(&claim["metadata"]["name"]), deleting);
+        all.insert(name_of(claim), deleting);
     });
     all
 }
@@ -243,7 +239,7 @@ fn nodes(cluster: &Seen) -> BTreeMap<String, (String, BTreeSet<String>)> {
     cluster.handle.visit("nodes", |node| {
         let taints = node["spec"]["taints"].as_array().into_iter().flatten();
         let keys = taints.map(|taint| text(&taint["key"])).collect();
-        all.insert(text(&node["metadata"]["name"]), (text(&node["spec"]["providerID"]), keys));
+        all.insert(name_of(node), (text(&node["spec"]["providerID"]), keys));
     });
     all
 }

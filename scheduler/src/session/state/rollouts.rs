@@ -39,13 +39,9 @@ impl ClusterState {
     pub fn refresh_rollouts(&mut self, region: &RegionState, now_ms: i64) -> Option<i64> {
         let found = self.find_rollouts(region, now_ms);
         let before = std::mem::replace(&mut self.rollouts, found);
-        let stopped = |rollouts: &Rollouts, pool: &str| {
-            let rollout = rollouts.get(pool).and_then(Option::as_ref);
-            rollout.is_some_and(|rollout| rollout.stopped.is_some())
-        };
         let turned = |claim: &&String| {
             let pool = self.watched.get(*claim).map_or("", |claim| claim.pool.as_str());
-            stopped(&before, pool) != stopped(&self.rollouts, pool)
+            is_stopped(&before, pool) != is_stopped(&self.rollouts, pool)
         };
         let turned: Vec<String> = self.drifted().keys().filter(turned).cloned().collect();
         for claim in &turned {
@@ -81,6 +77,12 @@ impl ClusterState {
         let mut drifted = self.drifted().keys();
         drifted.any(|claim| self.watched.get(claim).is_some_and(|it| it.pool == pool.name))
     }
+}
+
+/// True for a pool whose rollout has been stopped.
+pub(super) fn is_stopped(rollouts: &Rollouts, pool: &str) -> bool {
+    let rollout = rollouts.get(pool).and_then(Option::as_ref);
+    rollout.is_some_and(|rollout| rollout.stopped.is_some())
 }
 
 #[cfg(test)]
