@@ -6,6 +6,9 @@ use longshore_runtime::{process, server};
 use longshore_scheduler::args::Args;
 use longshore_scheduler::counters::Counters;
 
+#[global_allocator]
+static ALLOCATOR: longshore_runtime::Allocator = longshore_runtime::Allocator;
+
 fn main() -> std::process::ExitCode {
     let args = Args::parse();
     process::run("longshore-scheduler", &args.process.clone(), |supervisor| async move {

@@ -35,10 +35,8 @@ use clap::Parser as _;
 
 use crate::args::{Args, Command, How};
 
-/// A world is mostly small objects that come and go: a fifth of the time went into the system's
-/// allocator.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: longshore_runtime::Allocator = longshore_runtime::Allocator;
 
 /// Exit code when a rule was broken.
 const BROKEN: u8 = 1;

@@ -42,6 +42,18 @@ pub fn workspace_program(name: &str) -> Result<PathBuf> {
     existing(dir.join(name), "run `cargo build --workspace --all-targets`")
 }
 
+/// A command that starts such a program as the chart does: with the same word to its allocator.
+///
+/// # Errors
+/// When the program has not been built.
+pub fn workspace_command(name: &str) -> Result<Command> {
+    let mut command = Command::new(workspace_program(name)?);
+    if ["longshore", "longshore-watcher"].contains(&name) {
+        command.env("MIMALLOC_PURGE_DELAY", "0");
+    }
+    Ok(command)
+}
+
 fn existing(path: PathBuf, way_out: &str) -> Result<PathBuf> {
     ensure!(path.exists(), "{} is not there; {way_out}", path.display());
     Ok(path)

@@ -53,7 +53,7 @@ impl Process {
     /// # Errors
     /// When the program has not been built or cannot be started.
     pub fn start_ours<A: AsRef<OsStr>>(program: &str, args: &[A], dir: &Path) -> Result<Self> {
-        let mut command = Command::new(binary::workspace_program(program)?);
+        let mut command = binary::workspace_command(program)?;
         command.args(args).env("RUST_BACKTRACE", "1");
         Self::start(program, command, dir)
     }

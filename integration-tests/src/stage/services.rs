@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use longshore_lab::region::{ACCOUNT, CONTROLLER_ROLE, PrincipalConfig};
 use longshore_runtime::identity::Identity;
 
-use crate::parts::binary::workspace_program;
+use crate::parts::binary::workspace_command;
 use crate::parts::process::Process;
 use crate::parts::skew;
 use crate::stage::keys::{CLIENT_RIGHTS, Keys};
@@ -188,7 +188,7 @@ impl Surroundings {
     }
 
     fn command(&self, program: &str) -> Result<Command> {
-        let mut command = Command::new(workspace_program(program)?);
+        let mut command = workspace_command(program)?;
         command.env("RUST_BACKTRACE", "1").env_remove("AWS_PROFILE");
         if let Some(ahead_s) = self.ahead_s.get(program) {
             skew::shift(&mut command, *ahead_s)?;

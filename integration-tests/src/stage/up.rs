@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result};
 
 use super::services::Surroundings;
 use crate::parts::Process;
-use crate::parts::binary::workspace_program;
+use crate::parts::binary::workspace_command;
 
 /// How long it may take to say where it serves.
 const START_LIMIT: Duration = Duration::from_secs(60);
@@ -24,7 +24,7 @@ const METRICS: &str = "serving metrics and health address=";
 /// When the program has not been built.
 pub fn command(identity: &str, around: &Surroundings) -> Result<Command> {
     let any_port = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-    let mut command = Command::new(workspace_program("longshore")?);
+    let mut command = workspace_command("longshore")?;
     command
         .args(["up", "--cluster-name", &around.cluster, "--interruption-queue", &around.queue])
         .args(["--identity", identity, "--metrics-listen", &any_port.to_string()])
