@@ -20,13 +20,19 @@ use crate::pack::problem::rules::{NodeRules, NodeState};
 use crate::pack::problem::{Bin, ItemClass, Load, Problem, vector};
 use crate::question::Effort;
 
-/// Most classes for which values are sought one by one; the programme is dense.
+/// Most kinds of pods for which values are sought one by one; the programme is dense.
 const CLASSES_MAX: usize = 256;
 /// Most groups of rooms that admit the same pods for which prices are sought.
 const GROUPS_MAX: usize = 12;
 /// Work when a plan is due.
-const DEFAULT_EFFORT: ImproveEffort =
-    ImproveEffort { rounds: 24, work: 10_000_000, above: 0, barren: 5, steps: 200, gain_min: 1e-4 };
+const DEFAULT_EFFORT: ImproveEffort = ImproveEffort {
+    rounds: 24,
+    work: 10_000_000,
+    above: 0,
+    barren: 12,
+    steps: 1_000,
+    gain_min: 1e-4,
+};
 /// Work when quality counts more.
 const MAX_EFFORT: ImproveEffort = ImproveEffort {
     rounds: 400,
@@ -56,26 +62,76 @@ pub(super) fn by_values(
     };
     let classes: Vec<PodClass> = shapes.iter().map(class).collect();
     let rooms = rooms(model, priced, &shapes);
-    if shapes.len() > CLASSES_MAX {
+    let kinds = Kinds::new(&classes, &rooms);
+    if kinds.classes.len() > CLASSES_MAX {
         return by_price_sets(model.dims.names(), &classes, &rooms);
     }
-    by_classes(model, &shapes, &classes, &rooms, plan)
-}
-
-/// The bound that values of pods prove which are sought one by one.
-fn by_classes(
-    model: &Model<'_>,
-    shapes: &[usize],
-    classes: &[PodClass],
-    rooms: &[SharedRoom],
-    plan: &Plan,
-) -> Option<LowerBound> {
     let asked = model.input.effort;
-    let problem = problem(classes, rooms);
     let effort = if asked == Effort::Max { MAX_EFFORT } else { DEFAULT_EFFORT };
     let effort = ImproveEffort { above: plan.bound.cost_micro_usd_per_hour, ..effort };
-    let values = dual_values::of_rows(&problem, planned(model, shapes, &plan.launches), effort)?;
-    bound::from_values(&values, classes, rooms)
+    let planned = planned(model, (&shapes, &kinds.of), &plan.launches);
+    let values = dual_values::of_rows(&kinds.problem(), planned, effort)?;
+    let values: Vec<f64> = kinds.of.iter().map(|kind| values[*kind]).collect();
+    bound::from_values(&values, &classes, &rooms)
+}
+
+/// Classes as the search for values sees them: those that request the same and may use the same
+/// rooms are one, since one value is as good for all of them.
+struct Kinds {
+    /// The kind of each class.
+    of: Vec<usize>,
+    /// The first class of each kind, with the pods of all.
+    classes: Vec<PodClass>,
+    /// What can be bought, for kinds.
+    rooms: Vec<SharedRoom>,
+}
+
+impl Kinds {
+    fn new(classes: &[PodClass], rooms: &[SharedRoom]) -> Self {
+        let mut kinds = indexmap::IndexMap::<(&[i64], Vec<bool>), PodClass>::new();
+        let mut of = Vec::with_capacity(classes.len());
+        for (at, class) in classes.iter().enumerate() {
+            let admits = rooms.iter().map(|room| room.admits[at]).collect();
+            let kind = kinds.entry((&class.request, admits));
+            of.push(kind.index());
+            kind.or_insert_with(|| PodClass { count: 0, ..class.clone() }).count += class.count;
+        }
+        let admits = |at: usize| kinds.keys().map(|(_, admits)| admits[at]).collect();
+        let rooms = rooms.iter().enumerate();
+        let rooms = rooms.map(|(at, room)| SharedRoom { admits: admits(at), ..room.clone() });
+        Self { of, rooms: rooms.collect(), classes: kinds.values().cloned().collect() }
+    }
+
+    /// A packing problem without limits and rules.
+    fn problem(&self) -> Problem {
+        let mut groups = indexmap::IndexSet::new();
+        let bin = |room: &SharedRoom| Bin {
+            price: room.price_micro_usd_per_hour,
+            room: room.room.clone(),
+            group: groups.insert_full(room.admits.clone()).0,
+            tier: 0,
+            limit_set: 0,
+            charge: Vec::new(),
+            reservation: None,
+            start: 0,
+        };
+        let bins: Vec<Bin> = self.rooms.iter().map(bin).collect();
+        let class = |(shape, class): (usize, &PodClass)| ItemClass {
+            shape,
+            request: class.request.clone(),
+            count: class.count,
+        };
+        Problem {
+            classes: self.classes.iter().enumerate().map(class).collect(),
+            skyline: skylines(&bins, 1),
+            bins,
+            admits: groups.into_iter().collect(),
+            limit_sets: vec![LimitSet::default()],
+            scarce: vec![false],
+            rules: NodeRules::new(Vec::new(), self.classes.len()),
+            starts: vec![NodeState::default()],
+        }
+    }
 }
 
 /// The bound that values of pods prove which follow from a set of resource prices for each group of
@@ -109,12 +165,23 @@ fn by_price_sets(
     bound::from_sets(&sets, names, classes, &open, rooms)
 }
 
-/// What planned nodes cost and hold of the classes, each kind once.
-fn planned(model: &Model<'_>, shapes: &[usize], nodes: &[NewNode]) -> BTreeSet<(i64, Load)> {
-    let class = |(shape, count)| Some((shapes.binary_search(&shape).ok()?, count));
-    let node =
-        |node: &NewNode| (node.cost(), model.load(node).into_iter().filter_map(class).collect());
-    nodes.iter().filter(|node| !node.standing).map(node).collect()
+/// What planned nodes cost and hold of each kind of pods, each sort of node once.
+fn planned(
+    model: &Model<'_>,
+    (shapes, kinds): (&[usize], &[usize]),
+    nodes: &[NewNode],
+) -> BTreeSet<(i64, Load)> {
+    let load = |node: &NewNode| {
+        let mut load = BTreeMap::new();
+        for (shape, count) in model.load(node) {
+            if let Ok(class) = shapes.binary_search(&shape) {
+                *load.entry(kinds[class]).or_insert(0) += count;
+            }
+        }
+        load.into_iter().collect()
+    };
+    let launched = nodes.iter().filter(|node| !node.standing);
+    launched.map(|node| (node.cost(), load(node))).collect()
 }
 
 /// Everything on offer, once for each price, room and set of classes that it admits, in order of
@@ -151,35 +218,4 @@ fn rooms(model: &Model<'_>, priced: &PricedOffers<'_, '_>, shapes: &[usize]) -> 
     };
     let distinct: BTreeSet<SharedRoom> = sold.into_values().map(by_class).collect();
     distinct.into_iter().filter(|room| room.admits.contains(&true)).collect()
-}
-
-/// The same as a packing problem without limits and rules.
-fn problem(classes: &[PodClass], rooms: &[SharedRoom]) -> Problem {
-    let mut groups = indexmap::IndexSet::new();
-    let bin = |room: &SharedRoom| Bin {
-        price: room.price_micro_usd_per_hour,
-        room: room.room.clone(),
-        group: groups.insert_full(room.admits.clone()).0,
-        tier: 0,
-        limit_set: 0,
-        charge: Vec::new(),
-        reservation: None,
-        start: 0,
-    };
-    let bins: Vec<Bin> = rooms.iter().map(bin).collect();
-    let class = |(shape, class): (usize, &PodClass)| ItemClass {
-        shape,
-        request: class.request.clone(),
-        count: class.count,
-    };
-    Problem {
-        classes: classes.iter().enumerate().map(class).collect(),
-        skyline: skylines(&bins, 1),
-        bins,
-        admits: groups.into_iter().collect(),
-        limit_sets: vec![LimitSet::default()],
-        scarce: vec![false],
-        rules: NodeRules::new(Vec::new(), classes.len()),
-        starts: vec![NodeState::default()],
-    }
 }

@@ -4,4 +4,5 @@
 
 pub(crate) mod exact;
 pub(crate) mod filling;
+pub(crate) mod fraction;
 pub(crate) mod pattern;

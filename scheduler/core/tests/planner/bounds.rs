@@ -170,3 +170,39 @@ fn many_kinds_of_pods_that_may_not_use_what_is_cheap_are_worth_what_they_must_pa
     let found = check(&dearer, &input);
     assert!(found.iter().any(|violation| violation.rule == Rule::Bound), "{found:?}");
 }
+
+/// On large nodes memory runs out before processors do, unless pods that want little of it share
+/// them: there are none. What a node has to spare of one resource must not count against what it
+/// lacks of the other.
+#[test]
+fn a_bound_is_close_where_large_nodes_hold_pods_of_few_kinds() {
+    let mut text = String::from("pool default\n");
+    for (family, gib_each, price_each) in
+        [("c6a", 2, 0.03825), ("m5a", 4, 0.043), ("r5a", 8, 0.0565)]
+    {
+        for (cpus, pods) in [(2, 29), (8, 58), (16, 234), (48, 234), (96, 737), (192, 737)] {
+            let memory = cpus * gib_each * 947 - 355 - 11 * pods;
+            let price = f64::from(cpus) * price_each;
+            let milli = cpus * 1_000 - 90;
+            text += &format!(
+                "type {family}.x{cpus} cpu {milli}m mem {memory}Mi pods {pods} od {price:.4}\n"
+            );
+        }
+    }
+    let shapes = [
+        (143, 100, 256),
+        (123, 250, 512),
+        (111, 500, 1_024),
+        (113, 1_000, 4_096),
+        (125, 2_000, 4_096),
+    ];
+    for (index, (pods, cpu, memory)) in shapes.iter().enumerate() {
+        text += &format!("shape s{index} cpu {cpu}m mem {memory}Mi\npods s{index} {pods}\n");
+    }
+    let scenario = scenario::read(&text);
+    let answer = plan(&scenario.input(0..scenario.changes.len()));
+    let (cost, bound) = (answer.launch_cost_micro_usd_per_hour, &answer.bound);
+    assert_eq!((bound.kind, bound.checked), (BoundKind::ClassValues, true));
+    let gap = (cost - bound.cost_micro_usd_per_hour) * 1_000 / bound.cost_micro_usd_per_hour;
+    assert!(gap <= 15, "{gap} thousandths of {cost}");
+}

@@ -4,8 +4,13 @@
 //! Invariant: integers decide; floating point only chooses the order of the search and the weights
 //! of the resources, and no choice can make a wrong bound pass.
 
+use indexmap::IndexMap;
+
 use crate::bound::LowerBound;
 use crate::bound::certificate::{CertificateError, NANO_PER_MICRO, covers};
+use crate::pack::knapsack::fraction;
+use crate::pack::problem::item_table::{SHARES_MAX, Shares};
+use crate::pack::problem::vector::float;
 use crate::vocabulary::ids::ShapeId;
 
 /// Equal pods, for the purpose of a bound.
@@ -32,12 +37,10 @@ pub struct SharedRoom {
 
 /// Steps of the search allowed for one room.
 const STEPS_MAX: usize = 20_000;
-/// Times that weights are adapted.
-const ADAPTATIONS: i128 = 24;
 /// Size of a full room, as the sum of weighted shares.
 const FULL: i128 = 1 << 60;
 /// Sum of the weights of all resources.
-const WEIGHTS: i128 = 1 << 20;
+const WEIGHTS: i64 = 1 << 40;
 
 /// Checks that `bound` holds for the classes when only `rooms` can be bought.
 ///
@@ -119,7 +122,7 @@ impl<'a> Search<'a> {
             price: room.price_micro_usd_per_hour,
             limit: i128::from(room.price_micro_usd_per_hour) * NANO_PER_MICRO,
             room: room.room.clone(),
-            guests: guests.collect(),
+            guests: joined(guests),
             steps: STEPS_MAX,
         };
         search.weigh();
@@ -130,64 +133,50 @@ impl<'a> Search<'a> {
         self.visit(0, 0, FULL)
     }
 
-    /// Chooses weights under which the room seems to hold least: resources that run out weigh more.
+    /// Chooses weights under which the room holds little enough, or else least.
     fn weigh(&mut self) {
-        let dims = self.room.len();
-        let mut weights = vec![WEIGHTS / i128::try_from(dims.max(1)).unwrap_or(1); dims];
-        let mut best: Option<(i128, Vec<Arrival<'a>>)> = None;
-        for round in 0..ADAPTATIONS {
+        self.sort(&vec![1; self.room.len()]);
+        if self.potential(0, FULL) > self.limit {
+            let weights = self.least_weights();
             self.sort(&weights);
-            let potential = self.potential(0, FULL);
-            if best.as_ref().is_none_or(|(least, _)| potential < *least) {
-                best = Some((potential, self.guests.clone()));
-            }
-            if potential <= self.limit {
-                break;
-            }
-            let usage = self.usage();
-            for (weight, used) in weights.iter_mut().zip(usage) {
-                // Ever smaller steps towards weighing as much as it is used.
-                *weight = (*weight + *weight * (used - 1_000) / (1_000 + 500 * round)).max(1);
-            }
-            let sum: i128 = weights.iter().sum();
-            weights.iter_mut().for_each(|weight| *weight = (*weight * WEIGHTS / sum.max(1)).max(1));
-        }
-        if let Some((_, guests)) = best {
-            self.guests = guests;
         }
     }
 
-    /// Sizes under weights whose sum may be a little more than whole, and the order by value for
-    /// size.
+    /// What each resource weighs when pods may be divided, in parts of [`WEIGHTS`]: nothing, but for
+    /// the few of which the room has least for all who may come.
+    fn least_weights(&self) -> Vec<i128> {
+        let share = |arrival: &Arrival<'_>, dim: usize| {
+            float(arrival.request[dim]) / float(self.room[dim].max(1))
+        };
+        let asked = |dim: usize| -> f64 {
+            self.guests.iter().map(|arrival| share(arrival, dim) * float(arrival.most)).sum()
+        };
+        let mut dims: Vec<usize> = (0..self.room.len()).collect();
+        dims.sort_by(|a, b| asked(*b).total_cmp(&asked(*a)));
+        dims.truncate(SHARES_MAX);
+        let item = |arrival: &Arrival<'_>| {
+            let mut shares = Shares::default();
+            shares.iter_mut().zip(&dims).for_each(|(of, dim)| *of = share(arrival, *dim));
+            fraction::Item { value: rough(arrival.value), most: float(arrival.most), shares }
+        };
+        let items: Vec<fraction::Item> = self.guests.iter().map(item).collect();
+        let found = fraction::best(&items, dims.len()).weights;
+        let mut weights = vec![0; self.room.len()];
+        dims.iter().zip(found).for_each(|(dim, weight)| weights[*dim] = whole(weight));
+        weights
+    }
+
+    /// Sizes under weights, and the order by value for size.
     fn sort(&mut self, weights: &[i128]) {
         let sum: i128 = weights.iter().sum::<i128>().max(1);
         for arrival in &mut self.guests {
             let shares = arrival.request.iter().zip(&self.room).zip(weights);
             let sizes = shares.map(|((need, have), weight)| {
-                i128::from((*need).max(0)) * (FULL / sum * weight) / i128::from((*have).max(1))
+                i128::from((*need).max(0)) * (FULL * weight / sum) / i128::from((*have).max(1))
             });
             arrival.size = sizes.sum();
         }
         self.guests.sort_by(|a, b| (b.value * a.size.max(1)).cmp(&(a.value * b.size.max(1))));
-    }
-
-    /// Thousandths of each resource that the best fractional filling takes.
-    fn usage(&self) -> Vec<i128> {
-        let mut free = FULL;
-        let mut used = vec![0; self.room.len()];
-        for arrival in &self.guests {
-            let most = i128::from(arrival.most) * 1_000;
-            let thousandths =
-                if arrival.size == 0 { most } else { most.min(free * 1_000 / arrival.size) };
-            for ((sum, need), have) in used.iter_mut().zip(arrival.request).zip(&self.room) {
-                *sum += thousandths * i128::from((*need).max(0)) / i128::from((*have).max(1));
-            }
-            free -= thousandths * arrival.size / 1_000;
-            if free <= 0 {
-                break;
-            }
-        }
-        used
     }
 
     fn visit(&mut self, at: usize, value: i128, free: i128) -> Result<(), CertificateError> {
@@ -227,6 +216,28 @@ impl<'a> Search<'a> {
         }
         value
     }
+}
+
+/// One for all that are worth the same and request the same.
+fn joined<'a>(arrivals: impl Iterator<Item = Arrival<'a>>) -> Vec<Arrival<'a>> {
+    let mut kinds = IndexMap::new();
+    for arrival in arrivals {
+        let kind = kinds.entry((arrival.value, arrival.request));
+        kind.and_modify(|kind: &mut Arrival<'a>| kind.most += arrival.most).or_insert(arrival);
+    }
+    kinds.into_values().collect()
+}
+
+/// A value for the choice of weights.
+#[expect(clippy::cast_precision_loss, reason = "nothing depends on the last digits")]
+const fn rough(value: i128) -> f64 {
+    value as f64
+}
+
+/// A weight of up to 1 in whole parts.
+#[expect(clippy::cast_possible_truncation, reason = "between 0 and the sum of all")]
+fn whole(weight: f64) -> i128 {
+    i128::from((weight * float(WEIGHTS)) as i64)
 }
 
 /// How often a request fits.

@@ -43,8 +43,6 @@ pub(crate) struct ImproveEffort {
     pub(crate) gain_min: f64,
 }
 
-/// Times the weights of resources are adapted in one look at a bin.
-const ADAPTATIONS: usize = 6;
 /// Most pivots between two rounds.
 const PIVOTS_MAX: usize = 400;
 /// Share by which values must say more than is known to be worth a proof of their own.
@@ -88,7 +86,9 @@ pub(crate) fn of_rows(
     let says_more = |centre: &Centre| centre.proved() >= cheaper;
     for round in 0..effort.rounds {
         search.cover.improve(PIVOTS_MAX);
-        let done = search.cover.price() <= search.centre.proved() * (1.0 + effort.gain_min);
+        // No values say more than the programme costs.
+        let useful = cheaper.max(search.centre.proved() * (1.0 + effort.gain_min));
+        let done = search.cover.price() <= useful;
         let barren = round >= effort.barren && !says_more(&search.centre);
         let worked = search.cover.work() > effort.work;
         if done || barren || worked || search.look() == 0 {
@@ -133,7 +133,7 @@ impl Pricing for Search<'_> {
         for (table, weights) in self.tables.iter().zip(&mut self.weights) {
             let price = float(self.problem.bins[table.bin].price).max(1.0);
             let supply = Supply { left: &self.counts, values };
-            let effort = PatternEffort { rounds: ADAPTATIONS, steps: self.steps, least: price };
+            let effort = PatternEffort { rounds: 1, steps: self.steps, least: price };
             let upper = pattern::upper(self.problem, table, supply, weights, effort);
             most = most.max(upper.value / price);
             fillings.push((price, upper));

@@ -16,7 +16,7 @@
 //! left. The upper bound that comes with it holds for every pattern of the bin.
 
 use crate::pack::knapsack::exact::Exact;
-use crate::pack::knapsack::filling;
+use crate::pack::knapsack::{filling, fraction};
 use crate::pack::problem::item_table::{Item, ItemTable, Ranked, Shares};
 use crate::pack::problem::vector::float;
 use crate::pack::problem::{Load, Problem};
@@ -120,15 +120,35 @@ pub(crate) fn upper(
     effort: PatternEffort,
 ) -> UpperBound {
     let (lowest, items) = relaxed(table, supply, weights, effort);
-    let Some(items) = items else { return lowest };
+    let none = |value: f64| UpperBound { value, load: Vec::new() };
+    let Some(items) = items else { return none(lowest.value) };
+    let (divided, proof) = divide(&items, table.guides.len());
+    if divided.value <= effort.least {
+        return none(divided.value);
+    }
+    *weights = proof;
+    let items = rank(table, supply, weights);
     let exact = Exact::new(problem, table.bin, &items, effort.least, effort.steps).run();
     match exact.best {
-        _ if !exact.complete => lowest,
-        None => UpperBound { value: effort.least, load: Vec::new() },
+        _ if !exact.complete => divided,
+        None => none(effort.least),
         Some((value, load)) => {
             UpperBound { value, load: load.iter().map(|(class, n)| (*class, float(*n))).collect() }
         }
     }
+}
+
+/// The best filling in fractions, and the weights that show that it is.
+fn divide(items: &[Ranked], guides: usize) -> (UpperBound, Shares) {
+    let item = |Ranked { value, most, shares, .. }: &Ranked| fraction::Item {
+        value: *value,
+        most: float(*most),
+        shares: *shares,
+    };
+    let filling = fraction::best(&items.iter().map(item).collect::<Vec<_>>(), guides);
+    let load = items.iter().map(|item| item.class).zip(filling.amounts);
+    let load = load.filter(|(_, amount)| *amount > 1e-9).collect();
+    (UpperBound { value: filling.value, load }, filling.weights)
 }
 
 /// Upper bound on the value of any pattern of the table, by its fractional relaxation; 0 where
@@ -158,8 +178,11 @@ fn relaxed(
         if value < lowest.value {
             lowest = UpperBound { value, load };
         }
-        if lowest.value <= effort.least || !adapt(weights, table.guides.len(), &usage, round) {
+        if lowest.value <= effort.least {
             return (lowest, None);
+        }
+        if !adapt(weights, table.guides.len(), &usage, round) {
+            break;
         }
     }
     (lowest, Some(items))
