@@ -384,7 +384,8 @@ impl Session {
         }
         self.settle(&region);
         let now_ms = self.now_ms();
-        self.planning.start_if_due(&mut self.state, &region, now_ms);
+        let spared = self.safety.spared();
+        self.planning.start_if_due(&mut self.state, &region, spared, now_ms);
         true
     }
 }

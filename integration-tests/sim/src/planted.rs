@@ -358,4 +358,9 @@ pub const PLANTED: &[(&str, &str, By)] = &[
         "a rollout that was stopped goes on while it is not known what nodes are to become",
         By::Test("what_was_stopped_stays_so_while_it_is_not_known_what_is_asked_for"),
     ),
+    (
+        "S38",
+        "the turn of a node whose disruption was called off is nobody else's",
+        By::Test("the_turn_of_a_node_that_is_left_alone_is_anothers"),
+    ),
 ];

@@ -77,7 +77,8 @@ pub(crate) fn decide(context: Context<'_, '_, '_>, plan: &mut Plan) {
     let given_up = given_up.filter(|at_ms| *at_ms > model.input.now_ms);
     let ripe = candidates.iter().filter_map(|candidate| candidate.wake_ms);
     let awaited = awaited_ms(&context);
-    plan.wake_ms = ripe.chain(given_up).chain(awaited).min();
+    let spared = model.input.spared.values().copied().filter(|at_ms| *at_ms > model.input.now_ms);
+    plan.wake_ms = ripe.chain(given_up).chain(awaited).chain(spared).min();
     context.state.await_no_ends(model);
     let allowance = Allowance::new(model);
     let kept = |existing: usize| !buffers::on_existing(model, context.state, existing).is_empty();

@@ -40,6 +40,9 @@ pub struct PlanInput {
     /// Claims whose nodes have been told to open to pods: one that is not ready for a moment again
     /// keeps its pods.
     pub opening: BTreeSet<ClaimName>,
+    /// Claims whose disruption has been called off, and until when they are left alone, in
+    /// milliseconds since 1970.
+    pub spared: BTreeMap<ClaimName, i64>,
     /// Whether nodes are looked at that could go by choice, empty or for a saving; those that must
     /// be replaced always are. Where it is left out, the plan says all the same when to look again.
     pub consolidates: bool,
@@ -72,6 +75,7 @@ impl Default for PlanInput {
             earlier: BTreeMap::new(),
             kept: BTreeMap::new(),
             opening: BTreeSet::new(),
+            spared: BTreeMap::new(),
             consolidates: true,
             now_ms: 0,
             effort: Effort::default(),
@@ -97,6 +101,12 @@ impl PlanInput {
     #[must_use]
     pub fn unclaimed_of(&self, pool: &PoolName) -> i64 {
         total(self.unclaimed.get(pool).into_iter().flatten().map(|(_, count)| *count))
+    }
+
+    /// True while the claim is left alone, since its disruption has been called off.
+    #[must_use]
+    pub fn is_spared(&self, claim: &ClaimName) -> bool {
+        self.spared.get(claim).is_some_and(|until_ms| self.now_ms < *until_ms)
     }
 
     /// True while a node of ours is what its claim promises rather than what it shows: it has not

@@ -234,7 +234,13 @@ impl Planning {
     }
 
     /// Computes a plan off the loop when one is wanted and due.
-    pub fn start_if_due(&mut self, state: &mut ClusterState, region: &Region, now_ms: i64) {
+    pub fn start_if_due(
+        &mut self,
+        state: &mut ClusterState,
+        region: &Region,
+        spared: BTreeMap<ClaimName, i64>,
+        now_ms: i64,
+    ) {
         let due = self.wake_at().is_some_and(|at| at <= Instant::now());
         if !due || self.running.is_some() {
             return;
@@ -251,7 +257,7 @@ impl Planning {
             self.cadence.wake_after(Duration::from_millis(wait_ms));
         }
         self.opening.retain(|claim| state.is_starting(claim.as_str()));
-        let input = PlanInput { consolidates, ..self.input(state, region, now_ms) };
+        let input = PlanInput { consolidates, spared, ..self.input(state, region, now_ms) };
         let (input, left_out) = self.quarantine.applied(input, &mut coming);
         let (tenant, failed_with) = (state.cluster_id(), self.failed_with.take());
         self.running = Some(match failed_with {

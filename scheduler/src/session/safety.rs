@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use longshore_core::vocabulary::ids::ClaimName;
 use longshore_proto::limits::DIRECTIVE_TTL_MS;
 use longshore_runtime::planted;
 use tokio::time::Instant;
@@ -126,6 +127,14 @@ impl Safety {
     /// The disruption of a claim has been called off.
     pub fn spare(&mut self, claim: &str, now_ms: i64) {
         self.spared.entry(claim.to_owned()).or_insert(now_ms);
+    }
+
+    /// Claims that are left alone for now, and until when.
+    #[must_use]
+    pub fn spared(&self) -> BTreeMap<ClaimName, i64> {
+        let until =
+            |(claim, since_ms): (&String, &i64)| (ClaimName::new(claim), since_ms + SPARED_MS);
+        self.spared.iter().map(until).collect()
     }
 
     /// True when the claim is left alone for now.

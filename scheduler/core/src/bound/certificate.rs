@@ -1,11 +1,11 @@
 //! The check of a lower bound, in integers, by whoever does not trust the solver.
 //!
 //! Invariant: shares no code with the solver, but for the choice of weights, which decides nothing
-//! ([`verify_classes`]). If every offer's room is worth no more than its price at the given resource
-//! prices, then no purchase that covers a demand costs less than what the demand is worth at those
-//! prices: add the inequalities up over whatever is bought. The same holds for values of pods, if no
-//! pods that share a room are worth more than it costs ([`verify_classes`], or [`verify_sets`] where
-//! prices of resources show it).
+//! ([`verify_classes`]). If every offer's room is worth no more than its price at the given
+//! resource prices, then no purchase that covers a demand costs less than what the demand is worth
+//! at those prices: add the inequalities up over whatever is bought. The same holds for values of
+//! pods, if no pods that share a room are worth more than it costs ([`verify_classes`], or
+//! [`verify_sets`] where prices of resources show it).
 
 mod classes;
 mod sets;

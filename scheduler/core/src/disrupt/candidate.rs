@@ -221,6 +221,10 @@ fn candidate<'a>(
     if existing.leaving || node.is_fargate() || claim.initialized_ms.is_none() {
         return None;
     }
+    // Others take its turn.
+    if model.input.is_spared(&claim.name) && !planted::is("S38") {
+        return None;
+    }
     let now_ms = model.input.now_ms;
     let mut candidate = Candidate {
         existing: index,

@@ -100,3 +100,37 @@ fn of_more_nodes_than_one_plan_tries_each_has_its_turn() {
     let gone: Vec<&str> = gone.map(|node| node.as_str()).collect();
     assert_eq!(gone, ["small"]);
 }
+
+#[test]
+fn the_turn_of_a_node_that_is_left_alone_is_anothers() {
+    let text = "
+        now 2h
+        type m.small cpu 4 mem 16Gi pods 20 od 0.10
+        pool default budget 1
+        shape job cpu 3 mem 1Gi
+        pods job 1 on n1
+        pods job 1 on n2
+        node n1 type m.small pool default state drifted
+        node n2 type m.small pool default state drifted
+    ";
+    let scenario = scenario::read(text);
+    let mut input = scenario.input(0..scenario.changes.len());
+    let going = |answer: &Plan| -> Vec<String> {
+        let nodes = answer.disruptions.iter().flat_map(|it| &it.nodes);
+        nodes.map(ToString::to_string).collect()
+    };
+    let first = plan(&input);
+    assert_eq!(going(&first).len(), 1, "one within the budget");
+    let until_ms = input.now_ms + 60_000;
+    let claim = |node: &str| {
+        let mut claims = input.world.claims.values();
+        let own = claims.find(|claim| claim.name.as_str().contains(node));
+        own.map(|claim| claim.name.clone()).unwrap()
+    };
+    let spared = claim(&going(&first)[0]);
+    input.spared.insert(spared, until_ms);
+    let second = plan(&input);
+    assert_eq!(going(&second).len(), 1);
+    assert_ne!(going(&second), going(&first));
+    assert!(second.wake_ms.is_some_and(|at_ms| at_ms <= until_ms), "{:?}", second.wake_ms);
+}

@@ -142,8 +142,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// What each resource weighs when pods may be divided, in parts of [`WEIGHTS`]: nothing, but for
-    /// the few of which the room has least for all who may come.
+    /// What each resource weighs when pods may be divided, in parts of [`WEIGHTS`]: nothing, but
+    /// for the few of which the room has least for all who may come.
     fn least_weights(&self) -> Vec<i128> {
         let share = |arrival: &Arrival<'_>, dim: usize| {
             float(arrival.request[dim]) / float(self.room[dim].max(1))

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! maximise   sum of value[i] * a[i]
-//! subject to sum of shares[i][r] * a[i] <= 1  for each resource r that guides,  0 <= a[i] <= most[i]
+//! subject to sum of shares[i][r] * a[i] <= 1  for each resource r that guides
+//!            0 <= a[i] <= most[i]
 //! ```
 //!
 //! Solved by the simplex method for bounded variables (Dantzig, 1955), with a row for each resource

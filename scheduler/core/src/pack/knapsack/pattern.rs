@@ -105,7 +105,8 @@ pub(crate) fn search(
 pub(crate) struct UpperBound {
     /// No pattern is worth more.
     pub(crate) value: f64,
-    /// What is worth that much: pods by class, possibly fractions of them.
+    /// What is worth that much: pods by class, possibly fractions of them. Nothing where the value
+    /// is not above what was asked for.
     pub(crate) load: Vec<(usize, f64)>,
 }
 
