@@ -182,7 +182,7 @@ The environment of a program: the one place that knows what each of them reads. 
 {{- end -}}
 {{- if has $program (list "up" "watcher") -}}
 {{- $env = merge $env $cluster -}}
-{{- /* What starting took goes back to the system: it is most of what a large cluster's view takes. */ -}}
+{{- /* What reading a large cluster took goes back to the system at once. */ -}}
 {{- $env = set $env "MIMALLOC_PURGE_DELAY" "0" -}}
 {{- end -}}
 {{- if eq $program "watcher" -}}

@@ -71,7 +71,7 @@ pub(crate) fn search(
     for round in 0..effort.rounds {
         items = rank(table, supply, weights);
         keep(&mut best, filling::in_order(problem, table, &items));
-        let FractionalFilling { value, usage, .. } = relax(&items);
+        let FractionalFilling { value, usage } = relax(&items);
         upper = upper.min(value);
         if !adapt(weights, table.guides.len(), &usage, round) {
             break;
@@ -122,7 +122,7 @@ pub(crate) fn upper(
 ) -> UpperBound {
     let (lowest, items) = relaxed(table, supply, weights, effort);
     let none = |value: f64| UpperBound { value, load: Vec::new() };
-    let Some(items) = items else { return none(lowest.value) };
+    let Some(items) = items else { return none(lowest) };
     let (divided, proof) = divide(&items, table.guides.len());
     if divided.value <= effort.least {
         return none(divided.value);
@@ -160,26 +160,24 @@ pub(crate) fn worth(
     weights: &mut Shares,
     effort: PatternEffort,
 ) -> f64 {
-    relaxed(table, supply, weights, effort).0.value
+    relaxed(table, supply, weights, effort).0
 }
 
-/// The lowest of the fractional fillings under adapted weights, and the items when it may still be
+/// The least value of fractional fillings under adapted weights, and the items when it may still be
 /// too high.
 fn relaxed(
     table: &ItemTable,
     supply: Supply<'_>,
     weights: &mut Shares,
     effort: PatternEffort,
-) -> (UpperBound, Option<Vec<Ranked>>) {
-    let mut lowest = UpperBound { value: f64::INFINITY, load: Vec::new() };
+) -> (f64, Option<Vec<Ranked>>) {
+    let mut lowest = f64::INFINITY;
     let mut items = Vec::new();
     for round in 0..effort.rounds {
         items = rank(table, supply, weights);
-        let FractionalFilling { value, usage, load } = relax(&items);
-        if value < lowest.value {
-            lowest = UpperBound { value, load };
-        }
-        if lowest.value <= effort.least {
+        let FractionalFilling { value, usage } = relax(&items);
+        lowest = lowest.min(value);
+        if lowest <= effort.least {
             return (lowest, None);
         }
         if !adapt(weights, table.guides.len(), &usage, round) {
@@ -232,16 +230,14 @@ struct FractionalFilling {
     value: f64,
     /// How much of each resource it takes.
     usage: Shares,
-    load: Vec<(usize, f64)>,
 }
 
 fn relax(items: &[Ranked]) -> FractionalFilling {
     let mut free = 1.0;
-    let mut relaxed = FractionalFilling { value: 0.0, usage: Shares::default(), load: Vec::new() };
+    let mut relaxed = FractionalFilling { value: 0.0, usage: Shares::default() };
     for item in items {
         let count = float(item.most).min(free / item.size);
         relaxed.value += count * item.value;
-        relaxed.load.push((item.class, count));
         free -= count * item.size;
         let each = relaxed.usage.iter_mut().zip(&item.shares);
         each.for_each(|(sum, share)| *sum += count * share);
