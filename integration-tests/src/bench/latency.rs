@@ -123,8 +123,9 @@ fn proofs() -> Result<Measured> {
     let demand = counts.values().map(|(shape, count)| shape.requests.times(*count));
     let demand = demand.fold(Resources::default(), |sum, amount| sum.plus(&amount));
     let verify = || match found.bound.kind {
-        BoundKind::ClassValues => certificate::verify_classes(&found.bound, &classes, &rooms),
-        BoundKind::PriceSets => certificate::verify_sets(&found.bound, &names, &classes, &rooms),
+        BoundKind::ClassValues | BoundKind::PriceSets | BoundKind::WholeNodes => {
+            certificate::verify_values(&found.bound, &names, &classes, &rooms)
+        }
         BoundKind::ResourcePrices | BoundKind::None => {
             certificate::verify(&found.bound, &demand, offers.iter().cloned())
         }

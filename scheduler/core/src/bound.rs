@@ -9,10 +9,9 @@ pub(crate) mod total;
 
 use std::collections::BTreeMap;
 
-use crate::bound::certificate::{PodClass, PricedRoom, SharedRoom};
+use crate::bound::certificate::{PodClass, PricedRoom, SharedRoom, whole_nodes};
 use crate::vocabulary::ids::ShapeId;
 use crate::vocabulary::resources::Resources;
-use crate::world::shape::PodShape;
 
 /// How a lower bound was proved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,6 +29,9 @@ pub enum BoundKind {
     /// LB3: a value for one pod of each class, such that no pods that share a node are worth more
     /// than any offering that holds them costs (the dual of the configuration programme).
     ClassValues,
+    /// LB4: any value for one pod of each class. Whole nodes that hold pods worth as much as all
+    /// are cost no less. Says more than the others where few nodes do.
+    WholeNodes,
 }
 
 /// Price in nano-dollars per hour of [`units`] of each resource by name, rounded down.
@@ -46,28 +48,29 @@ pub struct LowerBound {
     pub prices_nano_usd_per_hour: ResourcePrices,
     /// The sets of prices of LB2.
     pub price_sets: Vec<ResourcePrices>,
-    /// Value in nano-dollars per hour of one pod of each class, rounded down: what one more pod
-    /// costs where there are many.
+    /// Value in nano-dollars per hour of one pod of each class, rounded down.
     pub values_nano_usd_per_hour: BTreeMap<ShapeId, i64>,
+    /// What one more pod of each class costs at the least where there are many, in nano-dollars per
+    /// hour, rounded down. Proves nothing of the pods that are launched.
+    pub marginal_nano_usd_per_hour: BTreeMap<ShapeId, i64>,
     /// True when the independent integer check has accepted the prices or values.
     pub checked: bool,
 }
 
 impl LowerBound {
-    /// What the bound says that one pod of a shape costs at the least where there are many, in
-    /// nano-dollars per hour; 0 where it says nothing of it.
-    #[must_use]
-    pub fn value_of(&self, shape: &PodShape) -> i64 {
+    /// True when it is larger than another.
+    fn says_more(&self, other: &Self) -> bool {
+        self.cost_micro_usd_per_hour > other.cost_micro_usd_per_hour
+    }
+
+    /// The value that it gives to a pod, in nano-dollars per hour; 0 where it says nothing of it.
+    /// `names` are the resources in the order of the request.
+    fn value_of(&self, shape: &ShapeId, names: &[String], request: &[i64]) -> i64 {
         match self.kind {
             BoundKind::None => 0,
-            BoundKind::ResourcePrices => {
-                let prices = self.prices_nano_usd_per_hour.iter();
-                let each =
-                    prices.map(|(name, price)| worth(name, *price, shape.requests.get(name)));
-                i64::try_from(each.sum::<i128>()).unwrap_or(i64::MAX)
-            }
-            BoundKind::PriceSets | BoundKind::ClassValues => {
-                self.values_nano_usd_per_hour.get(&shape.id).copied().unwrap_or(0)
+            BoundKind::ResourcePrices => worth_of(&self.prices_nano_usd_per_hour, names, request),
+            BoundKind::PriceSets | BoundKind::ClassValues | BoundKind::WholeNodes => {
+                self.values_nano_usd_per_hour.get(shape).copied().unwrap_or(0)
             }
         }
     }
@@ -165,6 +168,26 @@ pub(crate) fn from_sets(
         };
         certificate::verify_sets(&bound, names, classes, rooms).is_ok().then_some(bound)
     })
+}
+
+/// The bound that whole nodes prove, at the values that another bound gives to pods; `names` are
+/// the resources in the order of requests.
+pub(crate) fn from_whole_nodes(
+    other: &LowerBound,
+    names: &[String],
+    classes: &[PodClass],
+    rooms: &[SharedRoom],
+) -> LowerBound {
+    let value = |class: &PodClass| other.value_of(&class.shape, names, &class.request);
+    let each: Vec<i64> = classes.iter().map(value).collect();
+    let values: Vec<i128> = each.iter().map(|value| i128::from(*value)).collect();
+    LowerBound {
+        kind: BoundKind::WholeNodes,
+        cost_micro_usd_per_hour: whole_nodes::least_cost(&values, classes, rooms),
+        values_nano_usd_per_hour: classes.iter().map(|c| c.shape.clone()).zip(each).collect(),
+        checked: true,
+        ..LowerBound::default()
+    }
 }
 
 /// What a request is worth at a set of prices, in nano-dollars per hour, rounded down.

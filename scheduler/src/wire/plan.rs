@@ -130,6 +130,7 @@ pub fn bound(bound: &LowerBound) -> v1::LowerBound {
         BoundKind::ResourcePrices => v1::BoundKind::ResourcePrices,
         BoundKind::PriceSets => v1::BoundKind::PriceSets,
         BoundKind::ClassValues => v1::BoundKind::ClassValues,
+        BoundKind::WholeNodes => v1::BoundKind::WholeNodes,
     };
     let sets = bound.price_sets.iter().map(|set| v1::PriceSet { prices: resource_prices(set) });
     let values = bound.values_nano_usd_per_hour.iter().map(|(shape, value)| v1::ClassValue {

@@ -13,10 +13,9 @@ use crate::question::PlanInput;
 const WORTH_MIN_PERCENT: i128 = 97;
 
 /// For each launch of a plan that was made from this input, whether it would be bought all the same
-/// if more pods like those that wait were known. By the plan's bound: the values of its pods are
-/// what each further one costs at the least where there are many, so a node of which they fill the
-/// cost is one that any continuation of the burst may buy. Nodes that no pod waits for do not get
-/// better by waiting.
+/// if more pods like those that wait were known. By what the plan's bound says that each further
+/// pod costs at the least where there are many: a node of which its pods fill the cost is one that
+/// any continuation of the burst may buy. Nodes that no pod waits for do not get better by waiting.
 #[must_use]
 pub fn certain(plan: &Plan, input: &PlanInput) -> Vec<bool> {
     let is_certain = |node: &NewNode| {
@@ -26,12 +25,11 @@ pub fn certain(plan: &Plan, input: &PlanInput) -> Vec<bool> {
     plan.launches.iter().map(is_certain).collect()
 }
 
-/// What the pods of a node are worth by the bound, in nano-dollars per hour.
+/// What the pods of a node cost at the least where there are many, in nano-dollars per hour.
 fn worth(node: &NewNode, plan: &Plan, input: &PlanInput) -> i128 {
     let value = |uid| {
         let pod = input.world.pods.get(uid)?;
-        let shape = input.world.shapes.get(&pod.shape)?;
-        Some(i128::from(plan.bound.value_of(shape)))
+        plan.bound.marginal_nano_usd_per_hour.get(&pod.shape).map(|cost| i128::from(*cost))
     };
     node.pods.iter().filter_map(value).sum()
 }

@@ -5,13 +5,16 @@
 //! resource prices, then no purchase that covers a demand costs less than what the demand is worth
 //! at those prices: add the inequalities up over whatever is bought. The same holds for values of
 //! pods, if no pods that share a room are worth more than it costs ([`verify_classes`], or
-//! [`verify_sets`] where prices of resources show it).
+//! [`verify_sets`] where prices of resources show it). Where nodes are few, what they cost in whole
+//! numbers says more ([`verify_whole_nodes`]).
 
 mod classes;
 mod sets;
+pub(in crate::bound) mod whole_nodes;
 
 pub use classes::{PodClass, SharedRoom, verify_classes};
 pub use sets::verify_sets;
+pub use whole_nodes::verify_whole_nodes;
 
 use crate::bound::{BoundKind, LowerBound, units};
 use crate::vocabulary::resources::Resources;
@@ -86,11 +89,31 @@ pub fn verify(
     }
     for offer in offers {
         let price = i128::from(offer.price_micro_usd_per_hour) * NANO_PER_MICRO;
-        if worth(bound, &offer.room, Rounding::Up) > price {
+        if worth(bound, |resource| offer.room.available(resource), Rounding::Up) > price {
             return Err(CertificateError::OfferTooCheap { price: offer.price_micro_usd_per_hour });
         }
     }
-    covers(bound, worth(bound, demand, Rounding::Down))
+    covers(bound, worth(bound, |resource| demand.get(resource), Rounding::Down))
+}
+
+/// Checks a bound that comes with values of pods, whatever kind it is of; `names` are the resources
+/// in the order of requests and rooms.
+///
+/// # Errors
+/// The first inequality that does not hold.
+pub fn verify_values(
+    bound: &LowerBound,
+    names: &[String],
+    classes: &[PodClass],
+    rooms: &[SharedRoom],
+) -> Result<(), CertificateError> {
+    match bound.kind {
+        BoundKind::PriceSets => verify_sets(bound, names, classes, rooms),
+        BoundKind::WholeNodes => verify_whole_nodes(bound, classes, rooms),
+        BoundKind::ClassValues | BoundKind::ResourcePrices | BoundKind::None => {
+            verify_classes(bound, classes, rooms)
+        }
+    }
 }
 
 /// Checks that the bound is no larger than what was proved.
@@ -109,11 +132,11 @@ enum Rounding {
     Down,
 }
 
-/// Worth of an amount in nano-dollars per hour, each resource rounded as told.
-fn worth(bound: &LowerBound, amount: &Resources, rounding: Rounding) -> i128 {
+/// Worth of amounts in nano-dollars per hour, each resource rounded as told.
+fn worth(bound: &LowerBound, amount: impl Fn(&str) -> i64, rounding: Rounding) -> i128 {
     let each = bound.prices_nano_usd_per_hour.iter().map(|(resource, price)| {
         let unit = i128::from(units(resource));
-        let value = i128::from(*price) * i128::from(amount.get(resource).max(0));
+        let value = i128::from(*price) * i128::from(amount(resource).max(0));
         if rounding == Rounding::Up { (value + unit - 1) / unit } else { value / unit }
     });
     each.sum()

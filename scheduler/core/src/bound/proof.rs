@@ -1,5 +1,5 @@
-//! The proof of how little the launched pods could cost: values of pods where they say more than
-//! prices of resources.
+//! The proof of how little the launched pods could cost: values of pods or whole nodes, where they
+//! say more than prices of resources.
 //!
 //! Invariant: topology, limits and reservations are left out, never added, so the bound can only be
 //! too low.
@@ -24,6 +24,10 @@ use crate::question::Effort;
 const CLASSES_MAX: usize = 256;
 /// Most groups of rooms that admit the same pods for which prices are sought.
 const GROUPS_MAX: usize = 12;
+/// Most nodes of which it matters that they are whole: of more, each is a small part.
+const WHOLE_NODES_MAX: usize = 100;
+/// Most kinds of pods for which whole nodes are looked at.
+const WHOLE_KINDS_MAX: usize = 16;
 /// Work when a plan is due.
 const DEFAULT_EFFORT: ImproveEffort = ImproveEffort {
     rounds: 24,
@@ -43,9 +47,9 @@ const MAX_EFFORT: ImproveEffort = ImproveEffort {
     gain_min: 1e-6,
 };
 
-/// The bound that values of pods prove; none when it says no more than is known, or when the check
-/// refuses it.
-pub(super) fn by_values(
+/// A bound that says more than the plan's, by values of pods or by whole nodes; none when neither
+/// does, or when the check refuses it.
+pub(super) fn closer(
     model: &Model<'_>,
     priced: &PricedOffers<'_, '_>,
     launched: &[i64],
@@ -63,16 +67,28 @@ pub(super) fn by_values(
     let classes: Vec<PodClass> = shapes.iter().map(class).collect();
     let rooms = rooms(model, priced, &shapes);
     let kinds = Kinds::new(&classes, &rooms);
+    let names = model.dims.names();
+    let known = &plan.bound;
     if kinds.classes.len() > CLASSES_MAX {
-        return by_price_sets(model.dims.names(), &classes, &rooms);
+        return by_price_sets(names, &classes, &rooms).filter(|found| found.says_more(known));
     }
-    let asked = model.input.effort;
-    let effort = if asked == Effort::Max { MAX_EFFORT } else { DEFAULT_EFFORT };
-    let effort = ImproveEffort { above: plan.bound.cost_micro_usd_per_hour, ..effort };
-    let planned = planned(model, (&shapes, &kinds.of), &plan.launches);
-    let values = dual_values::of_rows(&kinds.problem(), planned, effort)?;
-    let values: Vec<f64> = kinds.of.iter().map(|kind| values[*kind]).collect();
-    bound::from_values(&values, &classes, &rooms)
+    let nodes = || plan.launches.iter().filter(|node| !node.standing);
+    let by_values = || {
+        let asked = model.input.effort;
+        let effort = if asked == Effort::Max { MAX_EFFORT } else { DEFAULT_EFFORT };
+        let effort = ImproveEffort { above: known.cost_micro_usd_per_hour, ..effort };
+        let planned = planned(model, (&shapes, &kinds.of), nodes());
+        let values = dual_values::of_rows(&kinds.problem(), planned, effort)?;
+        let values: Vec<f64> = kinds.of.iter().map(|kind| values[*kind]).collect();
+        bound::from_values(&values, &classes, &rooms).filter(|found| found.says_more(known))
+    };
+    let found = by_values();
+    if nodes().count() > WHOLE_NODES_MAX || kinds.classes.len() > WHOLE_KINDS_MAX {
+        return found;
+    }
+    let values = found.as_ref().unwrap_or(known);
+    let whole = bound::from_whole_nodes(values, names, &classes, &rooms);
+    if whole.says_more(values) { Some(whole) } else { found }
 }
 
 /// Classes as the search for values sees them: those that request the same and may use the same
@@ -166,10 +182,10 @@ fn by_price_sets(
 }
 
 /// What planned nodes cost and hold of each kind of pods, each sort of node once.
-fn planned(
+fn planned<'n>(
     model: &Model<'_>,
     (shapes, kinds): (&[usize], &[usize]),
-    nodes: &[NewNode],
+    nodes: impl Iterator<Item = &'n NewNode>,
 ) -> BTreeSet<(i64, Load)> {
     let load = |node: &NewNode| {
         let mut load = BTreeMap::new();
@@ -180,8 +196,7 @@ fn planned(
         }
         load.into_iter().collect()
     };
-    let launched = nodes.iter().filter(|node| !node.standing);
-    launched.map(|node| (node.cost(), load(node))).collect()
+    nodes.map(|node| (node.cost(), load(node))).collect()
 }
 
 /// Everything on offer, once for each price, room and set of classes that it admits, in order of

@@ -3,6 +3,8 @@
 //! Invariant: the bound is about exactly the pods that the launches carry and exactly the offers
 //! that are available; constraints are dropped, never added, so it can only be too low.
 
+use std::collections::BTreeMap;
+
 use crate::answer::{NewNode, Plan};
 use crate::bound::certificate::PricedRoom;
 use crate::bound::{self, LowerBound, proof};
@@ -10,6 +12,7 @@ use crate::model::Model;
 use crate::offers::priced::PricedOffers;
 use crate::pack::lp::prices;
 use crate::pack::problem::vector::{self, Vector};
+use crate::vocabulary::ids::ShapeId;
 use crate::vocabulary::resources::Resources;
 
 /// Adds prices, cost, bound and gap; `launched` counts the pods of each shape on launches.
@@ -29,15 +32,18 @@ pub(crate) fn prove(
     let staying = model.existing_nodes.iter().filter(|existing| !gone(existing));
     let fleet: i64 = staying.filter_map(|existing| existing.price).sum();
     plan.fleet_price_micro_usd_per_hour = fleet + plan.launch_price_micro_usd_per_hour;
-    plan.bound = lower_bound(model, priced, launched);
+    let rooms = rooms(priced);
+    let by_prices = lower_bound(model, &rooms, launched);
+    plan.bound = by_prices.clone();
     // Nodes that no pod waits for are no part of what the bound speaks of.
     let for_pods: i64 = plan.launches.iter().filter(|node| !node.standing).map(NewNode::cost).sum();
     if is_wide(for_pods, &plan.bound)
-        && let Some(by_values) = proof::by_values(model, priced, launched, plan)
-        && by_values.cost_micro_usd_per_hour > plan.bound.cost_micro_usd_per_hour
+        && let Some(closer) = proof::closer(model, priced, launched, plan)
     {
-        plan.bound = by_values;
+        plan.bound = closer;
     }
+    plan.bound.marginal_nano_usd_per_hour =
+        marginal(model, &rooms, launched, [&by_prices, &plan.bound]);
     let bound = i128::from(plan.bound.cost_micro_usd_per_hour);
     let over = i128::from(for_pods) - bound;
     let ppm = (over * 1_000_000).checked_div(bound).unwrap_or(0);
@@ -49,15 +55,43 @@ fn is_wide(cost: i64, bound: &LowerBound) -> bool {
     i128::from(cost) * 1_000 > i128::from(bound.cost_micro_usd_per_hour) * 1_001
 }
 
-fn lower_bound(model: &Model<'_>, priced: &PricedOffers<'_, '_>, launched: &[i64]) -> LowerBound {
+/// What one more pod of each shape that is launched costs at the least where there are many:
+/// according to prices of resources, and to values of pods where there are as many as any node
+/// holds. Where there are fewer, these say what the few cost.
+fn marginal(
+    model: &Model<'_>,
+    rooms: &[(i64, &Vector)],
+    launched: &[i64],
+    [by_prices, bound]: [&LowerBound; 2],
+) -> BTreeMap<ShapeId, i64> {
+    let line = pareto(rooms);
+    let counts = launched.iter().enumerate().filter(|(_, count)| **count > 0);
+    let each = counts.map(|(shape, count)| {
+        let (id, request) = (&model.shapes[shape].id, &model.requests[shape]);
+        let value = |bound: &LowerBound| bound.value_of(id, model.dims.names(), request);
+        let are_many = line.iter().all(|(_, room)| vector::copies(request, room) <= *count);
+        let by_values = if are_many { value(bound) } else { 0 };
+        (id.clone(), by_values.max(value(by_prices)))
+    });
+    each.collect()
+}
+
+/// Cost and room of everything on offer, in order.
+fn rooms<'p>(priced: &'p PricedOffers<'_, '_>) -> Vec<(i64, &'p Vector)> {
+    let each = (0..priced.all.len()).map(|at| (priced.cost(at), priced.most_room(at)));
+    let mut rooms: Vec<(i64, &Vector)> = each.collect();
+    rooms.sort_unstable();
+    rooms.dedup();
+    rooms
+}
+
+/// LB1.
+fn lower_bound(model: &Model<'_>, rooms: &[(i64, &Vector)], launched: &[i64]) -> LowerBound {
     let demand = demand(model, launched);
     if demand.iter().all(|amount| *amount == 0) {
         return LowerBound::default();
     }
-    let mut rooms: Vec<(i64, &Vector)> =
-        (0..priced.all.len()).map(|at| (priced.cost(at), priced.most_room(at))).collect();
-    rooms.sort_unstable();
-    let line = pareto(&rooms).into_iter().map(|(price, room)| (price, room.as_slice()));
+    let line = pareto(rooms).into_iter().map(|(price, room)| (price, room.as_slice()));
     let prices = prices::of(&demand, line);
     let names = model.dims.names();
     let prices: Vec<(String, f64)> = names.iter().cloned().zip(prices).collect();
@@ -68,7 +102,6 @@ fn lower_bound(model: &Model<'_>, priced: &PricedOffers<'_, '_>, launched: &[i64
         }
         named
     };
-    rooms.dedup();
     let offers: Vec<PricedRoom> = rooms
         .iter()
         .map(|(price, room)| PricedRoom { room: named(room), price_micro_usd_per_hour: *price })

@@ -129,7 +129,9 @@ fn bound(plan: &Plan, input: &PlanInput, findings: &mut Findings) {
         counts.entry(&shape.id).or_insert((shape, 0)).1 += 1;
     }
     let proof = match bound.kind {
-        BoundKind::ClassValues | BoundKind::PriceSets => by_values(bound, &counts, input),
+        BoundKind::ClassValues | BoundKind::PriceSets | BoundKind::WholeNodes => {
+            by_values(bound, &counts, input)
+        }
         BoundKind::ResourcePrices | BoundKind::None => {
             let all = counts.values().map(|(shape, count)| shape.requests.times(*count));
             let demand = all.fold(Resources::default(), |sum, amount| sum.plus(&amount));
@@ -149,12 +151,13 @@ fn by_values(
     input: &PlanInput,
 ) -> Result<(), CertificateError> {
     let names: BTreeSet<&str> = counts.values().flat_map(|(s, _)| s.requests.names()).collect();
-    let vector = |amount: &Resources| names.iter().map(|name| amount.get(name)).collect();
+    let requested = |amount: &Resources| names.iter().map(|name| amount.get(name)).collect();
+    let available = |room: &Resources| names.iter().map(|name| room.available(name)).collect();
     let classes: Vec<PodClass> = counts
         .iter()
         .map(|(id, (shape, count))| PodClass {
             shape: (*id).clone(),
-            request: vector(&shape.requests),
+            request: requested(&shape.requests),
             count: *count,
         })
         .collect();
@@ -173,17 +176,14 @@ fn by_values(
         let may: Vec<bool> = askers.iter().map(|shape| may_run(&offer, shape)).collect();
         SharedRoom {
             price_micro_usd_per_hour: offer.room.price_micro_usd_per_hour,
-            room: vector(&offer.room.room),
+            room: available(&offer.room.room),
             admits: asked.iter().map(|asker| may[*asker]).collect(),
         }
     };
     let rooms: BTreeSet<SharedRoom> = offers(input).into_iter().map(shared).collect();
     let rooms: Vec<SharedRoom> = rooms.into_iter().collect();
-    if bound.kind == BoundKind::PriceSets {
-        let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
-        return certificate::verify_sets(bound, &names, &classes, &rooms);
-    }
-    certificate::verify_classes(bound, &classes, &rooms)
+    let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
+    certificate::verify_values(bound, &names, &classes, &rooms)
 }
 
 /// True when two shapes look at the same of a node.

@@ -4,7 +4,8 @@
 
 use std::fmt::Write;
 
-use longshore_core::bound::BoundKind;
+use longshore_core::answer::{Plan, certain};
+use longshore_core::bound::{BoundKind, LowerBound};
 use longshore_core::certificate::{self, PricedRoom};
 use longshore_core::check::{Rule, check};
 use longshore_core::plan;
@@ -128,12 +129,12 @@ fn the_same_holds_of_costs_where_nodes_have_a_fee() {
 #[test]
 fn a_forged_certificate_is_refused() {
     let scenario = scenario::read(
-        "pool default\ntype m.x cpu 4 mem 16Gi pods 110 od 0.2\nshape a cpu 1 mem 2Gi\npods a 9\n",
+        "pool default\ntype m.x cpu 4 mem 16Gi pods 110 od 0.2\nshape a cpu 1 mem 2Gi\npods a 8\n",
     );
     let answer = plan(&scenario.input(0..scenario.changes.len()));
     let room = Resources { pods: 110, ..Resources::pod(4000, 16 << 30) };
     let offers = vec![PricedRoom { room, price_micro_usd_per_hour: 200_000 }];
-    let demand = Resources { pods: 9, ..Resources::pod(9000, 18 << 30) };
+    let demand = Resources { pods: 8, ..Resources::pod(8000, 16 << 30) };
     assert_eq!(certificate::verify(&answer.bound, &demand, offers.clone()), Ok(()));
     let mut larger = answer.bound.clone();
     larger.cost_micro_usd_per_hour += 2;
@@ -141,6 +142,35 @@ fn a_forged_certificate_is_refused() {
     let mut dearer = answer.bound.clone();
     dearer.prices_nano_usd_per_hour.values_mut().for_each(|price| *price = *price * 2 + 1);
     assert!(certificate::verify(&dearer, &demand, offers).is_err());
+}
+
+/// Nobody says how many volumes of a driver a node may have: no price of one is too low for it.
+#[test]
+fn a_price_of_what_has_no_limit_is_refused() {
+    let scenario = scenario::read(
+        "pool default\ntype m.x cpu 4 mem 16Gi pods 110 od 0.2\n\
+         shape a cpu 1 mem 1Gi use attachable-volumes-efs.csi.aws.com=1\npods a 3\n",
+    );
+    let input = scenario.input(0..scenario.changes.len());
+    let honest = plan(&input);
+    let values = |kind, nano: i64| LowerBound {
+        kind,
+        cost_micro_usd_per_hour: 200_000,
+        values_nano_usd_per_hour: honest.launches[0]
+            .pods
+            .iter()
+            .map(|pod| (input.world.pods[pod].shape.clone(), nano))
+            .collect(),
+        prices_nano_usd_per_hour: [("attachable-volumes-efs.csi.aws.com".to_owned(), nano)].into(),
+        checked: true,
+        ..LowerBound::default()
+    };
+    assert_eq!(check(&honest, &input), Vec::new());
+    for kind in [BoundKind::ResourcePrices, BoundKind::ClassValues] {
+        let forged = Plan { bound: values(kind, 70_000_000), ..honest.clone() };
+        let found = check(&forged, &input);
+        assert!(found.iter().any(|violation| violation.rule == Rule::Bound), "{kind:?} {found:?}");
+    }
 }
 
 #[test]
@@ -205,4 +235,44 @@ fn a_bound_is_close_where_large_nodes_hold_pods_of_few_kinds() {
     assert_eq!((bound.kind, bound.checked), (BoundKind::ClassValues, true));
     let gap = (cost - bound.cost_micro_usd_per_hour) * 1_000 / bound.cost_micro_usd_per_hour;
     assert!(gap <= 15, "{gap} thousandths of {cost}");
+}
+
+/// Whether each node is certain that is bought for so many pods of one core, where a core costs the
+/// same on large nodes and small ones, but large ones lose less to the system.
+fn certain_for(pods: usize) -> Vec<bool> {
+    let scenario = scenario::read(&format!(
+        "pool default\n\
+         type s.x4 cpu 3500m mem 16Gi pods 58 od 0.20\n\
+         type s.x32 cpu 31500m mem 128Gi pods 234 od 1.60\n\
+         shape a cpu 1 mem 1Gi\npods a {pods}\n"
+    ));
+    let input = scenario.input(0..scenario.changes.len());
+    certain(&plan(&input), &input)
+}
+
+#[test]
+fn a_node_is_certain_when_more_pods_like_its_own_would_not_be_cheaper() {
+    assert_eq!(certain_for(3), [false], "ten times as many cost a fifth less each");
+    assert_eq!(certain_for(62), [true, true]);
+}
+
+#[test]
+fn few_pods_cost_what_whole_nodes_cost() {
+    // Two types for pods that leave much of either, and as many pods as fill neither.
+    let mut text = String::from("pool default\n");
+    text += "type s.x4 cpu 3500m mem 16Gi pods 58 od 0.20\n";
+    text += "type s.x8 cpu 7500m mem 32Gi pods 58 od 0.38\n";
+    text += "shape a cpu 1 mem 1Gi\npods a 11\n";
+    let scenario = scenario::read(&text);
+    let input = scenario.input(0..scenario.changes.len());
+    let answer = plan(&input);
+    assert_eq!(check(&answer, &input), Vec::new());
+    // 7 and 4 pods.
+    assert_eq!((answer.launch_cost_micro_usd_per_hour, answer.gap_ppm), (760_000, 0));
+    assert_eq!((answer.bound.kind, answer.bound.checked), (BoundKind::WholeNodes, true));
+    let mut larger = answer;
+    larger.bound.cost_micro_usd_per_hour += 1;
+    larger.launch_cost_micro_usd_per_hour += 1;
+    let found = check(&larger, &input);
+    assert!(found.iter().any(|violation| violation.rule == Rule::Bound), "{found:?}");
 }

@@ -1,5 +1,5 @@
 //! The check of values of pods: for each room, no pods that may share it are worth more than it
-//! costs.
+//! costs. And, for `whole_nodes`, what those are worth at the most that may share a room.
 //!
 //! Invariant: integers decide; floating point only chooses the order of the search and the weights
 //! of the resources, and no choice can make a wrong bound pass.
@@ -35,8 +35,10 @@ pub struct SharedRoom {
     pub admits: Vec<bool>,
 }
 
-/// Steps of the search allowed for one room.
+/// Steps of the search allowed for one room, to find whether it may hold too much.
 const STEPS_MAX: usize = 20_000;
+/// Steps of the search allowed for one room, to find how much it may hold.
+const MOST_STEPS_MAX: usize = 1_000;
 /// Size of a full room, as the sum of weighted shares.
 const FULL: i128 = 1 << 60;
 /// Sum of the weights of all resources.
@@ -52,13 +54,33 @@ pub fn verify_classes(
     rooms: &[SharedRoom],
 ) -> Result<(), CertificateError> {
     let values = values(bound, classes)?;
-    for (at, room) in rooms.iter().enumerate() {
-        let covered = rooms[..at].iter().any(|other| other.stands_for(room));
-        if !covered {
-            Search::new(classes, &values, room).run()?;
-        }
+    for room in best(rooms) {
+        let price = room.price_micro_usd_per_hour;
+        let limit = i128::from(price) * NANO_PER_MICRO;
+        let search = Search { steps: STEPS_MAX, ..Search::new(classes, &values, room, limit) };
+        search.decide().map_err(|stop| match stop {
+            Stop::Exceeded => CertificateError::PatternTooCheap { price },
+            Stop::Undecided => CertificateError::Undecided { price },
+        })?;
     }
     covers(bound, worth(classes, &values))
+}
+
+/// The rooms but for those in place of which one before them will do.
+pub(super) fn best(rooms: &[SharedRoom]) -> impl Iterator<Item = &SharedRoom> {
+    let each = rooms.iter().enumerate();
+    let needed = |(at, room): &(usize, &SharedRoom)| {
+        !rooms[..*at].iter().any(|other| other.stands_for(room))
+    };
+    each.filter(needed).map(|(_, room)| room)
+}
+
+/// What pods that share a room are worth at the most, or more than that where it is not found
+/// within the steps allowed.
+pub(super) fn most(classes: &[PodClass], values: &[i128], room: &SharedRoom) -> i128 {
+    let search = Search { raises: true, ..Search::new(classes, values, room, 0) };
+    let divided = search.potential(0, FULL);
+    search.decide().map_or(divided, |found| found)
 }
 
 /// The value of one pod of each class, in nano-dollars per hour.
@@ -97,17 +119,26 @@ struct Arrival<'a> {
     size: i128,
 }
 
-/// Depth-first search for pods worth more than the room.
+/// Depth-first search for pods worth more than a limit.
 struct Search<'a> {
-    price: i64,
     limit: i128,
+    /// True when what is worth more is the new limit, not the end.
+    raises: bool,
     room: Vec<i64>,
     guests: Vec<Arrival<'a>>,
     steps: usize,
 }
 
+/// Why a search ends before it has looked at everything.
+enum Stop {
+    /// Some pods are worth more than the limit.
+    Exceeded,
+    /// All steps are taken.
+    Undecided,
+}
+
 impl<'a> Search<'a> {
-    fn new(classes: &'a [PodClass], values: &[i128], room: &SharedRoom) -> Self {
+    fn new(classes: &'a [PodClass], values: &[i128], room: &SharedRoom, limit: i128) -> Self {
         let each = classes.iter().zip(values).zip(&room.admits).filter(|(_, admits)| **admits);
         let guests = each.filter_map(|((class, value), _)| {
             let most = copies(&class.request, &room.room).min(class.count);
@@ -119,18 +150,19 @@ impl<'a> Search<'a> {
             })
         });
         let mut search = Self {
-            price: room.price_micro_usd_per_hour,
-            limit: i128::from(room.price_micro_usd_per_hour) * NANO_PER_MICRO,
+            limit,
+            raises: false,
             room: room.room.clone(),
             guests: joined(guests),
-            steps: STEPS_MAX,
+            steps: MOST_STEPS_MAX,
         };
         search.weigh();
         search
     }
 
-    fn run(mut self) -> Result<(), CertificateError> {
-        self.visit(0, 0, FULL)
+    /// The limit, as far as it was raised.
+    fn decide(mut self) -> Result<i128, Stop> {
+        self.visit(0, 0, FULL).map(|()| self.limit)
     }
 
     /// Chooses weights under which the room holds little enough, or else least.
@@ -179,17 +211,17 @@ impl<'a> Search<'a> {
         self.guests.sort_by(|a, b| (b.value * a.size.max(1)).cmp(&(a.value * b.size.max(1))));
     }
 
-    fn visit(&mut self, at: usize, value: i128, free: i128) -> Result<(), CertificateError> {
+    fn visit(&mut self, at: usize, value: i128, free: i128) -> Result<(), Stop> {
         if value > self.limit {
-            return Err(CertificateError::PatternTooCheap { price: self.price });
+            if !self.raises {
+                return Err(Stop::Exceeded);
+            }
+            self.limit = value;
         }
         if value + self.potential(at, free) <= self.limit {
             return Ok(());
         }
-        self.steps = match self.steps.checked_sub(1) {
-            Some(left) => left,
-            None => return Err(CertificateError::Undecided { price: self.price }),
-        };
+        self.steps = self.steps.checked_sub(1).ok_or(Stop::Undecided)?;
         let arrival = self.guests[at];
         for count in (0..=copies(arrival.request, &self.room).min(arrival.most)).rev() {
             take(&mut self.room, arrival.request, count);
