@@ -384,7 +384,7 @@ impl Session {
         }
         self.settle(&region);
         let now_ms = self.now_ms();
-        let spared = self.safety.spared();
+        let spared = self.spared();
         self.planning.start_if_due(&mut self.state, &region, spared, now_ms);
         true
     }

@@ -30,7 +30,7 @@ use crate::model::existing::ExistingNode;
 use crate::offers::priced::PricedOffers;
 use crate::place::state::PlanState;
 use crate::place::{Placed, buffers};
-use crate::question::Effort;
+use crate::question::{Effort, Spared};
 use crate::vocabulary::ids::PoolName;
 use crate::vocabulary::pool::DisruptionReason;
 use allowance::Allowance;
@@ -77,7 +77,10 @@ pub(crate) fn decide(context: Context<'_, '_, '_>, plan: &mut Plan) {
     let given_up = given_up.filter(|at_ms| *at_ms > model.input.now_ms);
     let ripe = candidates.iter().filter_map(|candidate| candidate.wake_ms);
     let awaited = awaited_ms(&context);
-    let spared = model.input.spared.values().copied().filter(|at_ms| *at_ms > model.input.now_ms);
+    let spared = model.input.spared.values().filter_map(|spared| match spared {
+        Spared::UntilMs(until_ms) => Some(*until_ms).filter(|at_ms| *at_ms > model.input.now_ms),
+        Spared::Unreadable => None,
+    });
     plan.wake_ms = ripe.chain(given_up).chain(awaited).chain(spared).min();
     context.state.await_no_ends(model);
     let allowance = Allowance::new(model);

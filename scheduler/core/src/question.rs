@@ -40,9 +40,8 @@ pub struct PlanInput {
     /// Claims whose nodes have been told to open to pods: one that is not ready for a moment again
     /// keeps its pods.
     pub opening: BTreeSet<ClaimName>,
-    /// Claims whose disruption has been called off, and until when they are left alone, in
-    /// milliseconds since 1970.
-    pub spared: BTreeMap<ClaimName, i64>,
+    /// Claims that are left alone although they might go.
+    pub spared: BTreeMap<ClaimName, Spared>,
     /// Whether nodes are looked at that could go by choice, empty or for a saving; those that must
     /// be replaced always are. Where it is left out, the plan says all the same when to look again.
     pub consolidates: bool,
@@ -86,6 +85,15 @@ impl Default for PlanInput {
     }
 }
 
+/// Why nothing is done to a claim by choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spared {
+    /// Its disruption has been called off; left alone until then, in milliseconds since 1970.
+    UntilMs(i64),
+    /// It, its node or pool, a pod on it or a budget of such a pod is there and cannot be read.
+    Unreadable,
+}
+
 /// What happens when a launch cannot keep as many values open as `minValues` asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MinValuesPolicy {
@@ -103,10 +111,13 @@ impl PlanInput {
         total(self.unclaimed.get(pool).into_iter().flatten().map(|(_, count)| *count))
     }
 
-    /// True while the claim is left alone, since its disruption has been called off.
+    /// Why the claim is left alone; none when it is not, or no longer.
     #[must_use]
-    pub fn is_spared(&self, claim: &ClaimName) -> bool {
-        self.spared.get(claim).is_some_and(|until_ms| self.now_ms < *until_ms)
+    pub fn spared(&self, claim: &ClaimName) -> Option<Spared> {
+        self.spared.get(claim).copied().filter(|spared| match spared {
+            Spared::UntilMs(until_ms) => self.now_ms < *until_ms,
+            Spared::Unreadable => true,
+        })
     }
 
     /// True while a node of ours is what its claim promises rather than what it shows: it has not

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longshore_core::answer::{Disruption, NewNode, Plan, Target, Unplaced};
+use longshore_core::question::Spared;
 use longshore_core::vocabulary::ids::{ClaimName, NodeName, PodUid};
 use longshore_core::vocabulary::pool::DisruptionReason;
 use longshore_proto::cluster::v1 as cluster;
@@ -195,17 +196,14 @@ impl Session {
     /// Whether a disruption still stands: the plan is as old as it took to make.
     fn may_disrupt(&self, disruption: &Disruption, now_ms: i64) -> bool {
         let named: Vec<_> = with_nodes(disruption).collect();
-        let stones = self.state.tombstones();
-        let held = |claim: &ClaimName, node: Option<&NodeName>| {
-            let watched = self.state.watched().get(claim.as_str());
-            watched.is_none_or(|claim| stones.holds(claim, node.map(NodeName::as_str)))
-                || node.is_some_and(|node| self.is_guarded(node))
-                || self.safety.is_spared(claim.as_str())
-        };
         if planted::is("S17") {
             return true;
         }
-        if stones.choice().is_some() || named.iter().any(|(claim, node)| held(claim, *node)) {
+        let held = |claim: &ClaimName, node: Option<&NodeName>| {
+            self.safety.is_spared(claim.as_str()) || self.depends_on_unreadable(claim, node)
+        };
+        let anything = self.state.tombstones().choice().is_none();
+        if !anything || named.iter().any(|(claim, node)| held(claim, *node)) {
             return false;
         }
         let moves: BTreeSet<&PodUid> = disruption.moves.iter().map(|moved| &moved.pod).collect();
@@ -218,6 +216,27 @@ impl Session {
         };
         disruption.reason == DisruptionReason::Excess
             || named.iter().all(|(claim, node)| stands(claim, *node))
+    }
+
+    /// Claims that are not disrupted by choice now, for the planner: it is the turn of others.
+    pub(super) fn spared(&self) -> BTreeMap<ClaimName, Spared> {
+        let mut spared = self.safety.spared();
+        if !self.state.tombstones().is_empty() {
+            let claims = self.state.view().world().claims_by_node();
+            let held = claims
+                .iter()
+                .filter(|(node, claim)| self.depends_on_unreadable(&claim.name, Some(node)))
+                .map(|(_, claim)| (claim.name.clone(), Spared::Unreadable));
+            spared.extend(held);
+        }
+        spared
+    }
+
+    /// True when a claim, its node or pool, a pod on it or a budget of such a pod cannot be read.
+    fn depends_on_unreadable(&self, claim: &ClaimName, node: Option<&NodeName>) -> bool {
+        let (stones, watched) = (self.state.tombstones(), self.state.watched().get(claim.as_str()));
+        watched.is_none_or(|claim| stones.holds(claim, node.map(NodeName::as_str)))
+            || node.is_some_and(|node| self.is_guarded(node))
     }
 
     /// What a disruption by choice rests on; nothing where it is of need, or its owner overrides

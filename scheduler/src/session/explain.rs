@@ -102,8 +102,10 @@ impl Session {
     /// The question of what the next plan depends on, while the region is within reach.
     fn question(&mut self) -> Option<PlanInput> {
         let (region, now_ms) = (self.region()?, self.now_ms());
-        let spared = self.safety.spared();
-        Some(PlanInput { spared, ..self.planning.input(&self.state, &region, now_ms) })
+        Some(PlanInput {
+            spared: self.spared(),
+            ..self.planning.input(&self.state, &region, now_ms)
+        })
     }
 
     fn explain_pod(

@@ -124,9 +124,11 @@ const fn is_worth(rule: &HoldRule) -> bool {
         | HoldRule::NotPlaceable
         | HoldRule::Budget { .. }
         | HoldRule::TwoBudgets { .. }
+        | HoldRule::Unreadable
         | HoldRule::NothingBetter { .. } => true,
         HoldRule::NotInitialized
         | HoldRule::Awaited
+        | HoldRule::CalledOff { .. }
         | HoldRule::PoolBudget { .. }
         | HoldRule::Canary
         | HoldRule::Evictions { .. }

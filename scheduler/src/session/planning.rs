@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 use longshore_core::answer::Target;
 use longshore_core::catalogue::Catalogue;
 use longshore_core::offers::Objective;
-use longshore_core::question::{Effort, PlanInput};
+use longshore_core::question::{Effort, PlanInput, Spared};
 use longshore_core::reason::Obstacle;
 use longshore_core::vocabulary::ids::{
     CatalogueId, ClaimName, OverlayName, PodUid, PoolName, ShapeId,
@@ -238,7 +238,7 @@ impl Planning {
         &mut self,
         state: &mut ClusterState,
         region: &Region,
-        spared: BTreeMap<ClaimName, i64>,
+        spared: BTreeMap<ClaimName, Spared>,
         now_ms: i64,
     ) {
         let due = self.wake_at().is_some_and(|at| at <= Instant::now());

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use longshore_core::question::Spared;
 use longshore_core::vocabulary::ids::ClaimName;
 use longshore_proto::limits::DIRECTIVE_TTL_MS;
 use longshore_runtime::planted;
@@ -131,9 +132,10 @@ impl Safety {
 
     /// Claims that are left alone for now, and until when.
     #[must_use]
-    pub fn spared(&self) -> BTreeMap<ClaimName, i64> {
-        let until =
-            |(claim, since_ms): (&String, &i64)| (ClaimName::new(claim), since_ms + SPARED_MS);
+    pub fn spared(&self) -> BTreeMap<ClaimName, Spared> {
+        let until = |(claim, since_ms): (&String, &i64)| {
+            (ClaimName::new(claim), Spared::UntilMs(since_ms + SPARED_MS))
+        };
         self.spared.iter().map(until).collect()
     }
 

@@ -52,6 +52,12 @@ impl Tombstones {
         }
     }
 
+    /// True when everything can be read.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.told.is_empty() && self.own.is_empty()
+    }
+
     /// Why nothing in the cluster may be ended by choice or on absence; none when something may.
     #[must_use]
     pub fn whole(&self) -> Option<String> {

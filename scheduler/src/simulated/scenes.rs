@@ -207,6 +207,11 @@ async fn what_cannot_be_read_keeps_no_node_that_it_is_not_about() {
         let about = Some(about);
         Kind::Unreadable(v1::UnreadableObject { key, about, node_name, ..Default::default() })
     };
+    // One node at a time: the turn of one that must stay is another's.
+    let Kind::NodePool(mut one_by_one) = pool(true) else { panic!("a pool") };
+    let budget = v1::NodeBudget { nodes: "1".to_owned(), ..Default::default() };
+    one_by_one.disruption.as_mut().unwrap().budgets = vec![budget];
+    let one_by_one = Kind::NodePool(one_by_one);
     let chosen = async |extra: Vec<Kind>| {
         let objects = [pool(true)].into_iter().chain(extra).collect();
         let mut scene = Scene::new(&[0, 1], objects).await;
@@ -216,7 +221,8 @@ async fn what_cannot_be_read_keeps_no_node_that_it_is_not_about() {
     };
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let pod = stone(v1::ObjectKind::Pod, "strange", "n-0");
-    assert_eq!(chosen(vec![pod]).await, names(&["claim-1"]));
+    assert_eq!(chosen(vec![pod.clone()]).await, names(&["claim-1"]));
+    assert_eq!(chosen(vec![pod, one_by_one.clone()]).await, names(&["claim-1"]));
     let Kind::Pod(mut moved) = bound("n-0") else { panic!("a pod") };
     moved.namespace = "shop".to_owned();
     let moved = || Kind::Pod(moved.clone());
@@ -226,7 +232,9 @@ async fn what_cannot_be_read_keeps_no_node_that_it_is_not_about() {
     let both = names(&["claim-0", "claim-1"]);
     assert_eq!(chosen(vec![moved()]).await, both);
     assert_eq!(chosen(vec![moved(), budget("bank")]).await, both);
-    assert_eq!(chosen(vec![moved(), budget("shop")]).await, names(&["claim-1"]));
+    let only = names(&["claim-1"]);
+    assert_eq!(chosen(vec![moved(), budget("shop")]).await, only);
+    assert_eq!(chosen(vec![moved(), budget("shop"), one_by_one]).await, only);
 }
 
 #[tokio::test(start_paused = true)]

@@ -13,7 +13,7 @@ use crate::disrupt::allowance::Allowance;
 use crate::disrupt::candidate::{self, Candidate};
 use crate::model::Model;
 use crate::model::existing::ExistingNode;
-use crate::question::PlanInput;
+use crate::question::{PlanInput, Spared};
 use crate::vocabulary::ids::{ClaimName, NodeName, ObjectKey};
 use crate::vocabulary::pool::{ConsolidationPolicy, DisruptionReason};
 use crate::world::pod::{DoNotDisrupt, Pod};
@@ -60,6 +60,13 @@ pub enum HoldRule {
     NotInitialized,
     /// It was bought in place of a node that has not gone.
     Awaited,
+    /// Its disruption has been called off.
+    CalledOff {
+        /// How long it is left alone from now, in milliseconds.
+        for_ms: i64,
+    },
+    /// Something that it depends on cannot be read.
+    Unreadable,
     /// An annotation on the subject.
     DoNotDisrupt {
         /// How long it holds from now, in milliseconds; none for ever.
@@ -151,9 +158,13 @@ pub fn explain_nodes(input: &PlanInput, plan: &Plan) -> Vec<NodeAnswer> {
             (None, _) if existing.leaving => (Fate::Leaving(claim.disrupted), Vec::new()),
             (None, Some(candidate)) => looker.look(candidate),
             (None, None) => {
-                let rule = match claim.initialized_ms {
-                    None => HoldRule::NotInitialized,
-                    Some(_) => HoldRule::Awaited,
+                let rule = match (claim.initialized_ms, input.spared(&claim.name)) {
+                    (None, _) => HoldRule::NotInitialized,
+                    (Some(_), Some(Spared::UntilMs(until_ms))) => {
+                        HoldRule::CalledOff { for_ms: until_ms - input.now_ms }
+                    }
+                    (Some(_), Some(Spared::Unreadable)) => HoldRule::Unreadable,
+                    (Some(_), None) => HoldRule::Awaited,
                 };
                 (Fate::Stays, vec![hold("NodeClaim", &claim.name, rule)])
             }

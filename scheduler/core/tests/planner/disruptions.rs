@@ -4,7 +4,10 @@
 
 use longshore_core::answer::Plan;
 use longshore_core::check::{Rule, check};
+use longshore_core::explain::{HoldRule, explain_nodes};
+use longshore_core::ids::ClaimName;
 use longshore_core::plan;
+use longshore_core::question::{PlanInput, Spared};
 
 use super::scenario;
 
@@ -101,6 +104,13 @@ fn of_more_nodes_than_one_plan_tries_each_has_its_turn() {
     assert_eq!(gone, ["small"]);
 }
 
+/// What keeps the node of a claim.
+fn kept(input: &PlanInput, plan: &Plan, claim: &ClaimName) -> Vec<HoldRule> {
+    let mut answers = explain_nodes(input, plan).into_iter();
+    let answer = answers.find(|answer| answer.claim == *claim).unwrap();
+    answer.holds.into_iter().map(|hold| hold.rule).collect()
+}
+
 #[test]
 fn the_turn_of_a_node_that_is_left_alone_is_anothers() {
     let text = "
@@ -128,9 +138,14 @@ fn the_turn_of_a_node_that_is_left_alone_is_anothers() {
         own.map(|claim| claim.name.clone()).unwrap()
     };
     let spared = claim(&going(&first)[0]);
-    input.spared.insert(spared, until_ms);
+    input.spared.insert(spared.clone(), Spared::UntilMs(until_ms));
     let second = plan(&input);
     assert_eq!(going(&second).len(), 1);
     assert_ne!(going(&second), going(&first));
     assert!(second.wake_ms.is_some_and(|at_ms| at_ms <= until_ms), "{:?}", second.wake_ms);
+    assert_eq!(kept(&input, &second, &spared), [HoldRule::CalledOff { for_ms: 60_000 }]);
+    input.spared.insert(spared.clone(), Spared::Unreadable);
+    let third = plan(&input);
+    assert_eq!((going(&third), third.wake_ms), (going(&second), first.wake_ms));
+    assert_eq!(kept(&input, &third, &spared), [HoldRule::Unreadable]);
 }

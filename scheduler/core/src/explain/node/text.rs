@@ -13,6 +13,8 @@ impl HoldRule {
         match self {
             Self::NotInitialized => "NOT_INITIALIZED",
             Self::Awaited => "REPLACES_ANOTHER",
+            Self::CalledOff { .. } => "DISRUPTION_CALLED_OFF",
+            Self::Unreadable => "UNREADABLE_OBJECT",
             Self::DoNotDisrupt { .. } => "DO_NOT_DISRUPT",
             Self::NotPlaceable => "POD_NOT_PLACEABLE",
             Self::Budget { .. } => "POD_DISRUPTION_BUDGET",
@@ -40,6 +42,13 @@ impl fmt::Display for HoldRule {
             Self::Awaited => {
                 f.write_str("it takes the place of a node that has not gone; its pods are to come")
             }
+            Self::CalledOff { for_ms } => {
+                write!(f, "its disruption was called off; it may go in {}", Span(*for_ms))
+            }
+            Self::Unreadable => f.write_str(
+                "it, its node or pool, a pod on it or a PodDisruptionBudget of such a pod cannot be \
+                 read; mend what the warning Events name",
+            ),
             Self::DoNotDisrupt { for_ms } => write_do_not_disrupt(f, *for_ms),
             Self::NotPlaceable => f.write_str(
                 "it could not be placed on another node, as it is; see what explains the pod",
