@@ -15,6 +15,7 @@ mod owners;
 pub mod pods;
 pub mod pools;
 mod room;
+mod row;
 mod source;
 pub mod store;
 pub mod surroundings;
@@ -45,7 +46,7 @@ pub use store::{Now, Store};
 use surroundings::Stale;
 use unreadable::Tombstone;
 pub use unreadable::{Missing, Relisted};
-pub use view::{Encoded, Key, Step, View};
+pub use view::{Kept, Key, Step, View};
 
 /// Namespace (empty for cluster-scoped objects) and name.
 pub type Name = (String, String);

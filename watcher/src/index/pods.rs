@@ -4,18 +4,17 @@
 //! depends on other objects.
 
 mod by_name;
-mod row;
 
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{ObjectReference, Pod};
 use longshore_proto::types::v1 as wire;
-use longshore_proto::types::v1::object::Kind;
 use longshore_proto::types::v1::{ObjectKind, Taint, TaintEffect};
 
 pub(super) use self::by_name::PodNames;
 use self::by_name::shared;
-pub use self::row::PodRow;
+use super::row::PodFields;
+pub use super::row::PodRow;
 use super::{Index, Key, Name, Source, Watched, name_of};
 use crate::names;
 use crate::project::owner::Owner;
@@ -228,23 +227,26 @@ impl Index {
         if uncounted || old.as_ref().is_some_and(|old| old.facts.uncounted) {
             self.show_node_again(&row.node_name);
         }
-        self.view.put_as(Key::shared(ObjectKind::Pod, &row.uid), Kind::Pod(told));
+        self.view.put_pod(&row);
         if let Some(old) = old.filter(|old| old.row.shape_id != row.shape_id) {
             self.drop_shape(&old.row.shape_id);
         }
     }
 
-    /// A row whose texts are shared with what is known already.
+    /// The row that is known, or one whose texts are shared with what is.
     fn row(&self, told: &wire::Pod) -> PodRow {
-        let known = self.pods.get_key_value(told.uid.as_str());
-        let row = PodRow::from(told);
-        PodRow {
-            uid: known.map_or(row.uid, |(uid, _)| Arc::clone(uid)),
+        let known = self.pod(&told.uid).map(|known| &known.row);
+        let row = PodFields::from(told);
+        if let Some(known) = known.filter(|known| ***known == row) {
+            return known.clone();
+        }
+        PodRow::from(PodFields {
+            uid: known.map_or(row.uid, |known| Arc::clone(&known.uid)),
             namespace: self.pod_names.namespace(&told.namespace),
             shape_id: shared(&self.shapes, &told.shape_id),
             node_name: shared(&self.pods_by_node, &told.node_name),
             ..row
-        }
+        })
     }
 
     /// Notes that a pod came to its node or left it. What is there when the watcher starts is no

@@ -3,8 +3,7 @@
 //!
 //! Invariant: revision grows by one with every object that really changes; an object that is put
 //! again unchanged is no change. What is dirty is a set of keys, so it is bounded by the view.
-//! Objects are kept as the wire has them: a pod is less than two hundred bytes then, and a kilobyte
-//! otherwise.
+//! Objects are kept as the wire has them, but for pods: their rows are the index's own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,6 +13,8 @@ use longshore_proto::types::v1::object::Kind;
 use longshore_proto::types::v1::object_change::Change;
 use longshore_proto::types::v1::{Object, ObjectChange, ObjectKind, ObjectRef};
 use prost::Message as _;
+
+use super::row::PodRow;
 
 /// Kind and key of an object; sorts shapes before the pods that use them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,12 +27,6 @@ impl Key {
     /// A key, as `ObjectKind` says what it is.
     pub fn new(kind: ObjectKind, key: impl AsRef<str>) -> Self {
         Self { kind: kind.into(), key: key.as_ref().into() }
-    }
-
-    /// The same for a text that others have, too.
-    #[must_use]
-    pub fn shared(kind: ObjectKind, key: &Arc<str>) -> Self {
-        Self { kind: kind.into(), key: Arc::clone(key) }
     }
 
     fn is_tombstone(&self) -> bool {
@@ -51,35 +46,39 @@ impl From<ObjectRef> for Key {
     }
 }
 
-/// An object as the wire has it, but for a pod's UID: that is its key. Clones share it.
+/// An object as it is kept. Clones share it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Encoded(Arc<[u8]>);
+pub enum Kept {
+    /// A pod.
+    Pod(PodRow),
+    /// Anything else, as the wire has it.
+    Encoded(Arc<[u8]>),
+}
 
-impl From<Kind> for Encoded {
-    fn from(mut kind: Kind) -> Self {
-        if let Kind::Pod(pod) = &mut kind {
-            pod.uid.clear();
+impl From<Kind> for Kept {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Pod(pod) => Self::Pod(PodRow::from(&pod)),
+            other => Self::Encoded(Object { kind: Some(other) }.encode_to_vec().into()),
         }
-        Self(Object { kind: Some(kind) }.encode_to_vec().into())
     }
 }
 
-impl Encoded {
-    /// The object, which has this key.
+impl Kept {
+    /// The object.
     #[must_use]
-    pub fn object(&self, key: &Key) -> Object {
-        // It was encoded here.
-        let mut object = Object::decode(&*self.0).unwrap_or_default();
-        if let Some(Kind::Pod(pod)) = &mut object.kind {
-            pod.uid = key.key.to_string();
+    pub fn object(&self) -> Object {
+        match self {
+            Self::Pod(row) => Object { kind: Some(Kind::Pod((&**row).into())) },
+            // It was encoded here.
+            Self::Encoded(bytes) => Object::decode(&**bytes).unwrap_or_default(),
         }
-        object
     }
 
     /// That it is there.
     #[must_use]
-    pub fn upsert(&self, key: &Key) -> ObjectChange {
-        ObjectChange { change: Some(Change::Upsert(self.object(key))) }
+    pub fn upsert(&self) -> ObjectChange {
+        ObjectChange { change: Some(Change::Upsert(self.object())) }
     }
 }
 
@@ -99,10 +98,10 @@ pub struct Step {
 /// The view.
 #[derive(Debug, Default)]
 pub struct View {
-    objects: BTreeMap<Key, Encoded>,
+    objects: BTreeMap<Key, Kept>,
     /// Tombstones, while the receiver does not know what they are; they are no part of the view
     /// then.
-    hidden: Option<BTreeMap<Key, Encoded>>,
+    hidden: Option<BTreeMap<Key, Kept>>,
     dirty: BTreeSet<Key>,
     told: u64,
     revision: u64,
@@ -112,16 +111,18 @@ pub struct View {
 impl View {
     /// Adds or replaces an object; true when that changed the view.
     pub fn put(&mut self, kind: Kind) -> bool {
-        self.put_as(reference::of(&kind).into(), kind)
+        self.set(reference::of(&kind).into(), kind.into())
     }
 
-    /// The same, of an object whose key others have, too.
-    pub fn put_as(&mut self, key: Key, kind: Kind) -> bool {
-        debug_assert_eq!(ObjectRef::from(&key), reference::of(&kind));
-        self.set(key, kind.into())
+    /// Adds or replaces a pod.
+    pub fn put_pod(&mut self, row: &PodRow) -> bool {
+        self.set(
+            Key { kind: ObjectKind::Pod.into(), key: Arc::clone(&row.uid) },
+            Kept::Pod(row.clone()),
+        )
     }
 
-    fn set(&mut self, key: Key, object: Encoded) -> bool {
+    fn set(&mut self, key: Key, object: Kept) -> bool {
         if let Some(hidden) = self.hidden.as_mut().filter(|_| key.is_tombstone()) {
             return hidden.insert(key, object.clone()) != Some(object);
         }
@@ -203,14 +204,14 @@ impl View {
     #[must_use]
     pub fn get(&self, key: &Key) -> Option<Kind> {
         let hidden = || self.hidden.as_ref()?.get(key);
-        self.objects.get(key).or_else(hidden)?.object(key).kind
+        self.objects.get(key).or_else(hidden)?.object().kind
     }
 
     /// Everything, in an order that puts shapes before pods. Nothing is dirty afterwards.
-    pub fn snapshot(&mut self) -> Vec<(Key, Encoded)> {
+    pub fn snapshot(&mut self) -> Vec<Kept> {
         self.dirty.clear();
         self.told = self.revision;
-        self.objects.iter().map(|(key, object)| (key.clone(), object.clone())).collect()
+        self.objects.values().cloned().collect()
     }
 
     /// Marks objects as unknown to a receiver that is at `revision`.
@@ -249,7 +250,7 @@ impl View {
 
     fn change(&self, key: &Key) -> ObjectChange {
         match self.objects.get(key) {
-            Some(object) => object.upsert(key),
+            Some(object) => object.upsert(),
             None => ObjectChange { change: Some(Change::Remove(key.into())) },
         }
     }

@@ -12,7 +12,7 @@ use longshore_proto::limits::{CHUNK_BYTES_TARGET, SYNC_WINDOW};
 use prost::Message as _;
 use prost::bytes::Bytes;
 
-use crate::index::{Encoded, Key, View};
+use crate::index::{Kept, Key, View};
 
 /// A message that has not been acknowledged, and what it was about.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub struct Sender {
 #[derive(Debug)]
 struct Snapshot {
     revision: u64,
-    objects: std::vec::IntoIter<(Key, Encoded)>,
+    objects: std::vec::IntoIter<Kept>,
 }
 
 impl Snapshot {
@@ -46,9 +46,9 @@ impl Snapshot {
     fn chunk(&mut self) -> SnapshotChunk {
         let (mut changes, mut bytes) = (Vec::new(), 0);
         while bytes < CHUNK_BYTES_TARGET
-            && let Some((key, object)) = self.objects.next()
+            && let Some(object) = self.objects.next()
         {
-            let change = object.upsert(&key);
+            let change = object.upsert();
             bytes += change.encoded_len();
             changes.push(change);
         }

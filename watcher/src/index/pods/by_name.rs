@@ -5,8 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::row;
-use crate::index::Name;
+use crate::index::{Name, row};
 
 /// UIDs by namespace and name.
 #[derive(Debug, Default)]

@@ -104,7 +104,7 @@ fn a_snapshot_is_everything() {
     view.put(pod("p0"));
     view.put(shape("s0"));
     let told = view.snapshot();
-    let told: Vec<_> = told.iter().filter_map(|(key, object)| object.object(key).kind).collect();
+    let told: Vec<_> = told.iter().filter_map(|object| object.object().kind).collect();
     assert_eq!(told, [shape("s0"), pod("p0")]);
     assert!(view.is_clean());
     view.put(pod("p1"));
