@@ -47,13 +47,13 @@ const MAX_EFFORT: ImproveEffort = ImproveEffort {
     gain_min: 1e-6,
 };
 
-/// A bound that says more than the plan's, by values of pods or by whole nodes; none when neither
+/// A bound that says more than the one that is known, by values of pods or by whole nodes; none when neither
 /// does, or when the check refuses it.
 pub(super) fn closer(
     model: &Model<'_>,
     priced: &PricedOffers<'_, '_>,
     launched: &[i64],
-    plan: &Plan,
+    (plan, known): (&Plan, &LowerBound),
 ) -> Option<LowerBound> {
     let shapes: Vec<usize> = (0..launched.len()).filter(|shape| launched[*shape] > 0).collect();
     if model.input.effort == Effort::Greedy || shapes.is_empty() {
@@ -68,7 +68,6 @@ pub(super) fn closer(
     let rooms = rooms(model, priced, &shapes);
     let kinds = Kinds::new(&classes, &rooms);
     let names = model.dims.names();
-    let known = &plan.bound;
     if kinds.classes.len() > CLASSES_MAX {
         return by_price_sets(names, &classes, &rooms).filter(|found| found.says_more(known));
     }

@@ -32,22 +32,37 @@ pub(crate) fn prove(
     let staying = model.existing_nodes.iter().filter(|existing| !gone(existing));
     let fleet: i64 = staying.filter_map(|existing| existing.price).sum();
     plan.fleet_price_micro_usd_per_hour = fleet + plan.launch_price_micro_usd_per_hour;
-    let rooms = rooms(priced);
-    let by_prices = lower_bound(model, &rooms, launched);
-    plan.bound = by_prices.clone();
-    // Nodes that no pod waits for are no part of what the bound speaks of.
-    let for_pods: i64 = plan.launches.iter().filter(|node| !node.standing).map(NewNode::cost).sum();
-    if is_wide(for_pods, &plan.bound)
-        && let Some(closer) = proof::closer(model, priced, launched, plan)
-    {
-        plan.bound = closer;
+    if launched.iter().any(|count| *count > 0) {
+        plan.bound = closest(model, priced, launched, plan);
     }
-    plan.bound.marginal_nano_usd_per_hour =
-        marginal(model, &rooms, launched, [&by_prices, &plan.bound]);
     let bound = i128::from(plan.bound.cost_micro_usd_per_hour);
-    let over = i128::from(for_pods) - bound;
+    let over = i128::from(cost_for_pods(plan)) - bound;
     let ppm = (over * 1_000_000).checked_div(bound).unwrap_or(0);
     plan.gap_ppm = i64::try_from(ppm).unwrap_or(i64::MAX);
+}
+
+/// The largest bound that is worth looking for.
+fn closest(
+    model: &Model<'_>,
+    priced: &PricedOffers<'_, '_>,
+    launched: &[i64],
+    plan: &Plan,
+) -> LowerBound {
+    let rooms = rooms(priced);
+    let line = pareto(&rooms);
+    let by_prices = lower_bound(model, &rooms, &line, launched);
+    let closer = is_wide(cost_for_pods(plan), &by_prices)
+        .then(|| proof::closer(model, priced, launched, (plan, &by_prices)))
+        .flatten();
+    let found = closer.as_ref().unwrap_or(&by_prices);
+    let marginal_nano_usd_per_hour = marginal(model, &line, launched, [&by_prices, found]);
+    LowerBound { marginal_nano_usd_per_hour, ..closer.unwrap_or(by_prices) }
+}
+
+/// What launches cost, but for nodes that no pod waits for: these are no part of what the bound
+/// speaks of.
+fn cost_for_pods(plan: &Plan) -> i64 {
+    plan.launches.iter().filter(|node| !node.standing).map(NewNode::cost).sum()
 }
 
 /// True when the gap leaves something worth proving.
@@ -60,11 +75,10 @@ fn is_wide(cost: i64, bound: &LowerBound) -> bool {
 /// holds. Where there are fewer, these say what the few cost.
 fn marginal(
     model: &Model<'_>,
-    rooms: &[(i64, &Vector)],
+    line: &[(i64, &Vector)],
     launched: &[i64],
     [by_prices, bound]: [&LowerBound; 2],
 ) -> BTreeMap<ShapeId, i64> {
-    let line = pareto(rooms);
     let counts = launched.iter().enumerate().filter(|(_, count)| **count > 0);
     let each = counts.map(|(shape, count)| {
         let (id, request) = (&model.shapes[shape].id, &model.requests[shape]);
@@ -86,12 +100,17 @@ fn rooms<'p>(priced: &'p PricedOffers<'_, '_>) -> Vec<(i64, &'p Vector)> {
 }
 
 /// LB1.
-fn lower_bound(model: &Model<'_>, rooms: &[(i64, &Vector)], launched: &[i64]) -> LowerBound {
+fn lower_bound(
+    model: &Model<'_>,
+    rooms: &[(i64, &Vector)],
+    line: &[(i64, &Vector)],
+    launched: &[i64],
+) -> LowerBound {
     let demand = demand(model, launched);
     if demand.iter().all(|amount| *amount == 0) {
         return LowerBound::default();
     }
-    let line = pareto(rooms).into_iter().map(|(price, room)| (price, room.as_slice()));
+    let line = line.iter().map(|(price, room)| (*price, room.as_slice()));
     let prices = prices::of(&demand, line);
     let names = model.dims.names();
     let prices: Vec<(String, f64)> = names.iter().cloned().zip(prices).collect();

@@ -60,11 +60,7 @@ impl fmt::Display for HoldRule {
                 write!(f, "PodDisruptionBudgets {names} cover it, and then it is never evicted")
             }
             Self::PoolBudget { disturbed, allowed, reason } => {
-                let nodes = count(usize::try_from(*disturbed).unwrap_or_default(), "node");
-                let are = if *disturbed == 1 { "is" } else { "are" };
-                let reason = reason.name();
-                write!(f, "its budgets allow {allowed} at once for {reason}, and {nodes} {are} ")?;
-                f.write_str("disrupted or not ready")
+                write_pool_budget(f, *disturbed, *allowed, reason.name())
             }
             Self::Canary => {
                 f.write_str("the first new nodes are looked at; see its condition RolloutHealthy")
@@ -89,6 +85,18 @@ impl fmt::Display for HoldRule {
             }
         }
     }
+}
+
+fn write_pool_budget(
+    f: &mut fmt::Formatter<'_>,
+    disturbed: i64,
+    allowed: i64,
+    reason: &str,
+) -> fmt::Result {
+    let nodes = count(usize::try_from(disturbed).unwrap_or_default(), "node");
+    let are = if disturbed == 1 { "is" } else { "are" };
+    write!(f, "its budgets allow {allowed} at once for {reason}, and {nodes} {are} disrupted ")?;
+    f.write_str("or not ready")
 }
 
 fn write_evictions(f: &mut fmt::Formatter<'_>, pods: usize, left: i64) -> fmt::Result {
