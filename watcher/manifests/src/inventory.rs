@@ -11,7 +11,7 @@ use k8s_openapi::api::{apps::v1 as apps, policy::v1 as policy, resource::v1 as r
 use longshore_proto::types::v1::object::Kind;
 use longshore_proto::types::v1::{Object, PodCount};
 use longshore_watcher::api;
-use longshore_watcher::index::{Index, Watched, name_of};
+use longshore_watcher::index::{Index, Kept, Watched, name_of};
 use longshore_watcher::project::Surroundings;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -182,7 +182,7 @@ impl Reader {
     fn finish(mut self) -> Result<Inventory, Faults> {
         self.resolve_buffers();
         let objects = self.index.settled().snapshot();
-        self.found.objects = objects.iter().map(|(key, object)| object.object(key)).collect();
+        self.found.objects = objects.iter().map(Kept::object).collect();
         for left in self.index.left().values() {
             let place = self.places.get(&left.fault.object).cloned().unwrap_or_default();
             self.faults.push(format!("{place}: {}", left.fault));

@@ -57,10 +57,10 @@ pub enum Kept {
 
 impl From<Kind> for Kept {
     fn from(kind: Kind) -> Self {
-        match kind {
-            Kind::Pod(pod) => Self::Pod(PodRow::from(&pod)),
-            other => Self::Encoded(Object { kind: Some(other) }.encode_to_vec().into()),
+        if let Kind::Pod(pod) = &kind {
+            return Self::Pod(PodRow::from(pod));
         }
+        Self::Encoded(Object { kind: Some(kind) }.encode_to_vec().into())
     }
 }
 
