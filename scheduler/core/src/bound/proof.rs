@@ -47,8 +47,8 @@ const MAX_EFFORT: ImproveEffort = ImproveEffort {
     gain_min: 1e-6,
 };
 
-/// A bound that says more than the one that is known, by values of pods or by whole nodes; none when neither
-/// does, or when the check refuses it.
+/// A bound that says more than the one that is known, by values of pods or by whole nodes; none
+/// when neither does, or when the check refuses it.
 pub(super) fn closer(
     model: &Model<'_>,
     priced: &PricedOffers<'_, '_>,
