@@ -202,8 +202,8 @@ impl Session {
         let held = |claim: &ClaimName, node: Option<&NodeName>| {
             self.safety.is_spared(claim.as_str()) || self.depends_on_unreadable(claim, node)
         };
-        let anything = self.state.tombstones().choice().is_none();
-        if !anything || named.iter().any(|(claim, node)| held(claim, *node)) {
+        let may_choose = self.state.tombstones().choice().is_none();
+        if !may_choose || named.iter().any(|(claim, node)| held(claim, *node)) {
             return false;
         }
         let moves: BTreeSet<&PodUid> = disruption.moves.iter().map(|moved| &moved.pod).collect();
