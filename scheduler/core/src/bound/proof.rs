@@ -56,7 +56,7 @@ pub(super) fn closer(
     (plan, known): (&Plan, &LowerBound),
 ) -> Option<LowerBound> {
     let shapes: Vec<usize> = (0..launched.len()).filter(|shape| launched[*shape] > 0).collect();
-    if model.input.effort == Effort::Greedy || shapes.is_empty() {
+    if model.input.effort == Effort::Greedy {
         return None;
     }
     let class = |shape: &usize| PodClass {
@@ -72,16 +72,15 @@ pub(super) fn closer(
         return by_price_sets(names, &classes, &rooms).filter(|found| found.says_more(known));
     }
     let nodes = || plan.launches.iter().filter(|node| !node.standing);
-    let by_values = || {
-        let asked = model.input.effort;
-        let effort = if asked == Effort::Max { MAX_EFFORT } else { DEFAULT_EFFORT };
-        let effort = ImproveEffort { above: known.cost_micro_usd_per_hour, ..effort };
-        let planned = planned(model, (&shapes, &kinds.of), nodes());
-        let values = dual_values::of_rows(&kinds.problem(), planned, effort)?;
+    let asked = model.input.effort;
+    let effort = if asked == Effort::Max { MAX_EFFORT } else { DEFAULT_EFFORT };
+    let effort = ImproveEffort { above: known.cost_micro_usd_per_hour, ..effort };
+    let planned = planned(model, (&shapes, &kinds.of), nodes());
+    let values = dual_values::of_rows(&kinds.problem(), planned, effort);
+    let found = values.and_then(|values| {
         let values: Vec<f64> = kinds.of.iter().map(|kind| values[*kind]).collect();
         bound::from_values(&values, &classes, &rooms).filter(|found| found.says_more(known))
-    };
-    let found = by_values();
+    });
     if nodes().count() > WHOLE_NODES_MAX || kinds.classes.len() > WHOLE_KINDS_MAX {
         return found;
     }

@@ -40,7 +40,7 @@ pub(in crate::bound) fn least_cost(
 ) -> i64 {
     let all = worth(classes, values);
     let part = part(values, all);
-    let parts = |worth: i128| usize::try_from((worth + part - 1) / part).unwrap_or(usize::MAX);
+    let parts = |worth: i128| usize::try_from(divided(worth, part)).unwrap_or(usize::MAX);
     let mut nodes: Vec<(i64, usize)> = best(rooms)
         .map(|room| (room.price_micro_usd_per_hour, parts(most(classes, values, room))))
         .collect();
@@ -69,7 +69,12 @@ pub(in crate::bound) fn least_cost(
 /// it.
 fn part(values: &[i128], all: i128) -> i128 {
     let common = values.iter().fold(0, |common, value| gcd(common, *value)).max(1);
-    common.max((all + PARTS_MAX - 1) / PARTS_MAX)
+    common.max(divided(all, PARTS_MAX))
+}
+
+/// Rounded up; neither is negative.
+const fn divided(amount: i128, by: i128) -> i128 {
+    (amount + by - 1) / by
 }
 
 fn gcd(a: i128, b: i128) -> i128 {
