@@ -5,13 +5,12 @@
 //! is no longer served keeps its objects. Without the kinds that every cluster has nothing is
 //! begun.
 
+mod feed;
 mod guard;
 
 use std::fmt::Debug;
 use std::time::Duration;
 
-use anyhow::bail;
-use futures::StreamExt as _;
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{
     Namespace, Node, ObjectReference, PersistentVolume, PersistentVolumeClaim, Pod,
@@ -20,7 +19,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaimTemplate, ResourceSlice};
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass, VolumeAttachment};
 use kube::api::ObjectMeta;
-use kube::runtime::watcher::{self, Event};
+use kube::runtime::watcher::Event;
 use kube::{Api, Client, Resource};
 use longshore_runtime::backoff::{Backoff, BackoffPolicy};
 use longshore_runtime::entropy::Entropy;
@@ -32,11 +31,9 @@ use crate::api::{
     AWSNodeTemplate, CapacityBuffer, EC2NodeClass, NodeClaim, NodeOverlay, NodePool, Provisioner,
 };
 use crate::index::{Index, Missing, Source, Store, Watched, name_of};
-use crate::patch;
+use feed::{Feed, Lost};
 use guard::Guarded;
 
-/// Objects in one page of a list.
-const PAGE_SIZE: u32 = 500;
 /// Pauses after a failed watch. The longest is also how late a newly installed CRD may be noticed.
 const RETRY: BackoffPolicy =
     BackoffPolicy { minimum: Duration::from_millis(500), maximum: Duration::from_secs(15) };
@@ -93,34 +90,29 @@ async fn watch<K>(api: Api<Guarded<K>>, store: Store, jitter: Entropy) -> anyhow
 where
     K: Watched + Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + 'static,
 {
-    let config = watcher::Config::default().page_size(PAGE_SIZE);
-    let mut events = Box::pin(watcher::watcher(api.clone(), config.clone()));
+    let mut feed = Feed::new(api);
     let mut backoff = Backoff::new(RETRY, jitter);
     let mut absence = Absence::default();
-    while let Some(event) = events.next().await {
-        match event {
-            Ok(event) => {
-                // That a list is asked for says nothing of whether it will come.
-                if !matches!(event, Event::Init) {
-                    backoff.reset();
-                    absence = Absence::default();
-                }
-                take(&store, event);
+    loop {
+        let lost = feed.run(|event| {
+            // That a list begins says nothing of whether all of it will come.
+            if !matches!(event, Event::Init) {
+                backoff.reset();
+                absence = Absence::default();
             }
-            Err(error) if is_absent(&error) => {
-                absence.note::<K>(&store);
-                backoff.wait().await;
-                // From the beginning: a watch that merely goes on says nothing when the kind is
-                // served again, and what it is about would stay frozen.
-                events = Box::pin(watcher::watcher(api.clone(), config.clone()));
-            }
-            Err(error) => {
-                tracing::warn!(kind = %K::kind(&()), %error, "{}", advice(&error));
-                backoff.wait().await;
-            }
+            take(&store, event);
+        });
+        let lost = lost.await;
+        if lost.code() == Some(404) {
+            absence.note::<K>(&store);
+            // From the beginning: a watch that merely goes on says nothing when the kind is
+            // served again, and what it is about would stay frozen.
+            feed.restart();
+        } else {
+            tracing::warn!(kind = %K::kind(&()), error = %lost, "{}", advice(&lost));
         }
+        backoff.wait().await;
     }
-    bail!("the watch of {} ended", K::kind(&()))
 }
 
 /// How long the API server has not known a kind.
@@ -163,23 +155,8 @@ impl Absence {
     }
 }
 
-/// True when the API server does not know the kind.
-fn is_absent(error: &watcher::Error) -> bool {
-    code(error) == Some(404)
-}
-
-fn code(error: &watcher::Error) -> Option<u16> {
-    match error {
-        watcher::Error::InitialListFailed(error)
-        | watcher::Error::WatchStartFailed(error)
-        | watcher::Error::WatchFailed(error) => patch::code(error),
-        watcher::Error::WatchError(status) => Some(status.code),
-        watcher::Error::NoResourceVersion => None,
-    }
-}
-
-fn advice(error: &watcher::Error) -> &'static str {
-    match code(error) {
+fn advice(lost: &Lost) -> &'static str {
+    match lost.code() {
         Some(403) => {
             "watch refused; grant the service account get, list and watch on this kind, as the \
              chart's ClusterRole does"

@@ -44,8 +44,15 @@ pub struct Right {
 
 impl fmt::Display for Right {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.verb, self.object())
+    }
+}
+
+impl Right {
+    /// What it is a right on, as group/resource.
+    fn object(&self) -> String {
         let group = if self.group.is_empty() { "core" } else { &self.group };
-        write!(f, "{} {group}/{}", self.verb, self.resource)
+        format!("{group}/{}", self.resource)
     }
 }
 
@@ -61,6 +68,8 @@ pub struct Rights {
 pub struct Asked {
     /// How often each right was made use of.
     pub used: BTreeMap<Right, usize>,
+    /// How often each resource, group/name, was listed as the first events of a watch.
+    pub streamed: BTreeMap<String, usize>,
     /// Requests that were denied, by rule or by policy.
     pub denied: Vec<String>,
 }
@@ -136,6 +145,9 @@ impl Asked {
         let why = text(&event["responseStatus"]["message"]);
         if code == 403 || why.contains("ValidatingAdmissionPolicy") {
             self.denied.push(format!("{right} {}: {why}", text(&object["name"])));
+        }
+        if text(&event["requestURI"]).contains("sendInitialEvents=true") {
+            *self.streamed.entry(right.object()).or_default() += 1;
         }
         *self.used.entry(right).or_default() += 1;
     }

@@ -11,13 +11,18 @@ use tower::service_fn;
 
 use super::*;
 
-/// Lists one claim, and knows nothing of the kind when it is to be watched.
+/// Lists one claim in a page, and knows nothing of the kind when it is to be watched.
 async fn serve(request: Request<Body>) -> Result<Response<Body>, Infallible> {
-    let watch = request.uri().query().unwrap_or_default().contains("watch=true");
-    let (code, answer): (_, Value) = if watch {
+    let asks = |part| request.uri().query().unwrap_or_default().contains(part);
+    let refusal = |code: StatusCode| {
         let status = json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure",
-            "message": "", "reason": "NotFound", "code": 404 });
-        (StatusCode::NOT_FOUND, status)
+            "message": "", "reason": "", "code": code.as_u16() });
+        (code, status)
+    };
+    let (code, answer): (_, Value) = if asks("sendInitialEvents") {
+        refusal(StatusCode::UNPROCESSABLE_ENTITY)
+    } else if asks("watch=true") {
+        refusal(StatusCode::NOT_FOUND)
     } else {
         let class = json!({ "group": "g", "kind": "EC2NodeClass", "name": "default" });
         let claim = json!({ "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",

@@ -3,7 +3,7 @@
 //! Invariant: the row is all that changes in a pod's life; the shape stays while its constraints
 //! do.
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, PodSpec};
 use longshore_proto::types::v1 as wire;
 use longshore_proto::types::v1::{PodPhase, PodShape};
 use prost_types::Timestamp;
@@ -44,17 +44,18 @@ pub struct Projection {
 pub fn pod(pod: &Pod, around: &Surroundings) -> Result<Projection, Fault> {
     let namespace = pod.metadata.namespace.as_deref().unwrap_or("default");
     let name = pod.metadata.name.as_deref().unwrap_or_default();
-    let spec = pod.spec.clone().unwrap_or_default();
-    let devices = devices::wanted(namespace, &spec, around);
+    let none = PodSpec::default();
+    let spec = pod.spec.as_ref().unwrap_or(&none);
+    let devices = devices::wanted(namespace, spec, around);
     let uncounted = devices.uncounted;
     let source = Source {
         namespace,
         labels: pod.metadata.labels.as_ref(),
-        spec: &spec,
+        spec,
         status: pod.status.as_ref(),
         owner: workload(pod),
         daemon: is_daemon(pod) || is_mirror(pod),
-        demand: volumes::demand(namespace, name, &spec, around),
+        demand: volumes::demand(namespace, name, spec, around),
         devices,
     };
     let shape = shape::shape(source, around)
@@ -63,8 +64,8 @@ pub fn pod(pod: &Pod, around: &Surroundings) -> Result<Projection, Fault> {
         && annotation(pod, names::SURGE) == Some("true")
         && deployment(&shape.owner).is_some();
     let row = wire::Pod { surges, ..row(pod, &shape.shape_id) };
-    let refers = volumes::has_claims(&spec) || devices::are_claimed(&spec);
-    let contextual = refers || selects_namespaces(&spec);
+    let refers = volumes::has_claims(spec) || devices::are_claimed(spec);
+    let contextual = refers || selects_namespaces(spec);
     Ok(Projection { shape, row, contextual, uncounted, owner: owner::of(pod) })
 }
 
@@ -104,7 +105,7 @@ pub fn deployment(workload: &str) -> Option<&str> {
     workload.strip_prefix(DEPLOYMENT)
 }
 
-fn selects_namespaces(spec: &k8s_openapi::api::core::v1::PodSpec) -> bool {
+fn selects_namespaces(spec: &PodSpec) -> bool {
     let mut terms = spec.affinity.iter().flat_map(super::labels::affinity_terms);
     terms.any(|term| term.namespace_selector.is_some())
 }

@@ -30,7 +30,10 @@ pub struct Watcher {
     id: String,
     selection: Selection,
     position: u64,
-    initial: Option<Bytes>,
+    /// What is left of the state at the beginning.
+    initial: std::vec::IntoIter<Arc<Stored>>,
+    /// A bookmark is to say where that ends.
+    ends_initial: bool,
     bookmarks: Option<Duration>,
     next_bookmark: Instant,
     deadline: Instant,
@@ -63,7 +66,8 @@ impl Watcher {
             id,
             selection,
             position: 0,
-            initial: None,
+            initial: Vec::new().into_iter(),
+            ends_initial: false,
             bookmarks: parameters.flag("allowWatchBookmarks").then_some(bookmark_interval),
             next_bookmark: now + bookmark_interval,
             deadline: now + timeout,
@@ -99,20 +103,27 @@ impl Watcher {
         let everything =
             ListOptions { selection: self.selection.clone(), ..ListOptions::default() };
         let page = self.server.list(&self.target, &everything)?;
-        let mut chunk = BytesMut::new();
-        for stored in &page.items {
-            self.put_event(&mut chunk, "ADDED", stored);
-        }
         self.position = page.revision;
-        if parameters.flag("sendInitialEvents") {
-            chunk.put(self.bookmark(true));
-        }
-        self.initial = Some(chunk.freeze()).filter(|chunk| !chunk.is_empty());
+        self.initial = page.items.into_iter();
+        self.ends_initial = parameters.flag("sendInitialEvents");
         Ok(())
     }
 
+    /// More of the state at the beginning; none once all of it was sent.
+    fn next_initial(&mut self) -> Option<Bytes> {
+        let mut chunk = BytesMut::new();
+        let part: Vec<_> = self.initial.by_ref().take(CHANGES_PER_CHUNK).collect();
+        for stored in &part {
+            self.put_event(&mut chunk, "ADDED", stored);
+        }
+        if self.initial.as_slice().is_empty() && std::mem::take(&mut self.ends_initial) {
+            chunk.put(self.bookmark(true));
+        }
+        Some(chunk.freeze()).filter(|chunk| !chunk.is_empty())
+    }
+
     async fn next_chunk(&mut self) -> Option<Bytes> {
-        if let Some(chunk) = self.initial.take() {
+        if let Some(chunk) = self.next_initial() {
             return Some(chunk);
         }
         while !self.is_over && !self.stop.is_cancelled() {
