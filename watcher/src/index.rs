@@ -29,6 +29,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use longshore_proto::types::v1::object::Kind;
 use longshore_proto::types::v1::{ClusterFacts, ObjectKind, PodShape};
+use serde::de::DeserializeOwned;
 
 use crate::api::NodeClaim;
 use crate::counters::pods::PodTimes;
@@ -58,9 +59,17 @@ pub fn name_of(meta: &ObjectMeta) -> Name {
 }
 
 /// An object whose kind is watched.
-pub trait Watched {
+pub trait Watched: DeserializeOwned {
     /// Its kind.
     const SOURCE: Source;
+
+    /// The object, from the text of its JSON: all of it, or as much as is asked for.
+    ///
+    /// # Errors
+    /// What cannot be decoded.
+    fn decode(text: &str) -> serde_json::Result<Self> {
+        serde_json::from_str(text)
+    }
 
     /// Adds or replaces the object.
     ///

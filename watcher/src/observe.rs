@@ -24,7 +24,6 @@ use kube::{Api, Client, Resource};
 use longshore_runtime::backoff::{Backoff, BackoffPolicy};
 use longshore_runtime::entropy::Entropy;
 use longshore_runtime::tasks::{OnError, Supervisor};
-use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use crate::api::{
@@ -75,7 +74,7 @@ struct Watches<'a> {
 impl Watches<'_> {
     fn spawn<K>(&self, task: &'static str)
     where
-        K: Watched + Resource<DynamicType = ()> + DeserializeOwned,
+        K: Watched + Resource<DynamicType = ()>,
         K: Clone + Debug + Send + 'static,
     {
         let (client, store) = (self.client.clone(), self.store.clone());
@@ -88,7 +87,7 @@ impl Watches<'_> {
 
 async fn watch<K>(api: Api<Guarded<K>>, store: Store, jitter: Entropy) -> anyhow::Result<()>
 where
-    K: Watched + Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + 'static,
+    K: Watched + Resource<DynamicType = ()> + Clone + Debug + Send + 'static,
 {
     let mut feed = Feed::new(api);
     let mut backoff = Backoff::new(RETRY, jitter);

@@ -14,6 +14,7 @@ pub mod daemon_set;
 pub mod devices;
 pub mod drift;
 pub mod duration;
+pub mod extract;
 pub mod fault;
 pub mod labels;
 pub mod legacy;

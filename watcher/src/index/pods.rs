@@ -19,7 +19,7 @@ use super::{Index, Key, Name, Source, Watched, name_of};
 use crate::names;
 use crate::project::owner::Owner;
 use crate::project::pod::{self, Projection};
-use crate::project::{Fault, requirement};
+use crate::project::{Fault, extract, requirement};
 
 /// Grace period of a pod that names none, in seconds.
 const GRACE_DEFAULT_SECONDS: i64 = 30;
@@ -88,6 +88,10 @@ impl PodEntry {
 
 impl Watched for Pod {
     const SOURCE: Source = Source::Pod;
+
+    fn decode(text: &str) -> serde_json::Result<Self> {
+        extract::pod(text)
+    }
 
     fn apply(self, index: &mut Index) -> Result<(), Fault> {
         let name = name_of(&self.metadata);

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn apply<W: Watched + serde::de::DeserializeOwned>(index: &mut Index, object: Value) {
+fn apply<W: Watched>(index: &mut Index, object: Value) {
     let meta = &object["metadata"];
     let text = |key: &str| meta[key].as_str().map(str::to_owned);
     let reference = ObjectReference {
@@ -21,7 +21,7 @@ fn apply<W: Watched + serde::de::DeserializeOwned>(index: &mut Index, object: Va
         name: text("name"),
         ..ObjectReference::default()
     };
-    let object = serde_json::from_value::<W>(object).map_err(|e| e.to_string());
+    let object = W::decode(&object.to_string()).map_err(|e| e.to_string());
     index.apply(reference, object);
 }
 

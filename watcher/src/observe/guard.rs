@@ -8,10 +8,12 @@ use std::borrow::Cow;
 
 use kube::Resource;
 use kube::api::ObjectMeta;
-use serde::de::{DeserializeOwned, Error as _};
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
+
+use crate::index::Watched;
 
 /// An object, or why it cannot be decoded. Like kube's `DeserializeGuard`, but for what it tells of
 /// the latter.
@@ -29,12 +31,12 @@ pub struct Undecoded {
     pub error: String,
 }
 
-impl<'de, K: DeserializeOwned> Deserialize<'de> for Guarded<K> {
+impl<'de, K: Watched> Deserialize<'de> for Guarded<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         // In an event of a watch the text is there only because the type comes before the object:
         // every API server writes them so.
         let text = Box::<RawValue>::deserialize(deserializer)?;
-        if let Ok(object) = serde_json::from_str(text.get()) {
+        if let Ok(object) = K::decode(text.get()) {
             return Ok(Self(Ok(object)));
         }
         // Once more without the text: an error would name a place in it, which nobody sees and

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{ObjectReference, Pod};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::index::{Now, name_of};
+use crate::index::{Now, Watched as _, name_of};
 
 /// An index whose pods have been listed, at some time.
 fn listed() -> Index {
@@ -49,7 +49,7 @@ fn object(name: &str, made: &Made<'_>) -> Value {
 }
 
 fn put(index: &mut Index, name: &str, made: &Made<'_>) {
-    let pod: Pod = serde_json::from_value(object(name, made)).unwrap();
+    let pod = Pod::decode(&object(name, made).to_string()).unwrap();
     let (namespace, name) = name_of(&pod.metadata);
     let reference =
         ObjectReference { namespace: Some(namespace), name: Some(name), ..Default::default() };

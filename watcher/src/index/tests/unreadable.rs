@@ -15,9 +15,9 @@ fn good() -> Value {
     claim(json!({ "requirements": [], "nodeClassRef": class }))
 }
 
-fn put<W: Watched + serde::de::DeserializeOwned>(index: &mut Index, object: Value) {
+fn put<W: Watched>(index: &mut Index, object: Value) {
     let reference: ObjectReference = serde_json::from_value(object["metadata"].clone()).unwrap();
-    index.apply(reference, serde_json::from_value::<W>(object).map_err(|e| e.to_string()));
+    index.apply(reference, W::decode(&object.to_string()).map_err(|e| e.to_string()));
 }
 
 fn tombstone(index: &Index, key: &str) -> Option<UnreadableObject> {

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::resource::v1::{DeviceClass, ResourceClaimTemplate, ResourceSlice};
 
-use super::read;
+use super::{read, read_pod};
 use crate::project::devices::slices::{Slice, Slices};
 use crate::project::devices::{self, Devices};
 use crate::project::pod::{self, Projection};
@@ -66,7 +65,7 @@ spec:
   containers: [{{ name: a, resources: {{ limits: {{ nvidia.com/gpu: 1 }} }} }}]
   resourceClaims: {claims}"
     );
-    pod::pod(&read::<Pod>(&text), &around(devices)).unwrap()
+    pod::pod(&read_pod(&text), &around(devices)).unwrap()
 }
 
 /// What a pod with one claim of `devices` requests besides a GPU, why it is refused, and whether it

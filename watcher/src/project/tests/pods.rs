@@ -1,16 +1,16 @@
 //! Pods and templates.
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment};
-use k8s_openapi::api::core::v1::{Namespace, Pod, PodSpec};
+use k8s_openapi::api::core::v1::{Namespace, Pod};
 use longshore_proto::types::v1::{Operator, Resources};
 
-use super::read;
+use super::{read, read_pod};
 use crate::project::shape::{Workload, template};
 use crate::project::surroundings::Surroundings;
 use crate::project::{daemon_set, pod, requests};
 
 fn pod_with(labels: &str, spec: &str) -> Pod {
-    read(&format!(
+    read_pod(&format!(
         "{{ metadata: {{ namespace: default, name: p, uid: u, labels: {labels} }}, spec: {spec} }}"
     ))
 }
@@ -77,7 +77,7 @@ const REQUESTS: &[(&str, &str, (i64, i64))] = &[
 #[test]
 fn requests_add_up_as_kube_scheduler_adds_them_up() {
     for (what, spec, (cpu_millis, memory_bytes)) in REQUESTS.iter().copied() {
-        let spec: PodSpec = read(&format!("{{ {spec} }}"));
+        let spec = read_pod(&format!("spec: {{ {spec} }}")).spec.unwrap();
         let expected = Resources { cpu_millis, memory_bytes, pods: 1, ..Resources::default() };
         assert_eq!(requests::requests(&spec, None).unwrap(), expected, "{what}");
     }
@@ -90,7 +90,7 @@ fn a_resize_counts_with_the_larger_size_unless_it_was_refused_for_good() {
     for (spec, condition, expected) in
         [("100m", "", 300), ("500m", "", 500), ("500m", resizing, 500), ("500m", refused, 300)]
     {
-        let pod: Pod = read(&format!(
+        let pod = read_pod(&format!(
             "spec: {{ containers: [{{ name: a, resources: {{ requests: {{ cpu: {spec} }} }} }}] }}
 status: {{ {condition} containerStatuses: [{{ name: a, image: i, imageID: i, ready: true,
            restartCount: 0, allocatedResources: {{ cpu: 300m }},
@@ -214,7 +214,7 @@ fn protection_from_disruption() {
         ),
     ];
     for (annotations, status, expected) in table {
-        let pod: Pod = read(&format!(
+        let pod = read_pod(&format!(
             "{{ metadata: {{ name: p, annotations: {annotations} }},
                spec: {{ containers: [] }}, status: {status} }}"
         ));
@@ -249,7 +249,7 @@ fn a_pod_fails_when_it_was_started_again_or_cannot_be() {
     for (status, expected) in table {
         let text =
             format!("{{ metadata: {{ name: p }}, spec: {{ containers: [] }}, status: {status} }}");
-        let row = pod::pod(&read::<Pod>(&text), &Surroundings::default()).unwrap().row;
+        let row = pod::pod(&read_pod(&text), &Surroundings::default()).unwrap().row;
         assert_eq!(row.failing, expected, "{status}");
     }
 }
@@ -265,7 +265,7 @@ spec:
     spec: { containers: [{ name: a, resources: { requests: { cpu: 25m } } }] }",
     );
     let (row, shape) = daemon_set::daemon_set(&set, &Surroundings::default()).unwrap();
-    let bound: Pod = read(
+    let bound = read_pod(
         "metadata:
   namespace: kube-system
   name: cni-1

@@ -1,11 +1,11 @@
 //! Volumes: where they can be used, and how many a pod attaches.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod, PodSpec};
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::storage::v1::StorageClass;
 use serde_json::Value;
 
-use super::read;
+use super::{read, read_pod};
 use crate::project::shape::stateful_set;
 use crate::project::surroundings::Surroundings;
 use crate::project::{pod, volumes};
@@ -68,8 +68,8 @@ fn by_claim(name: &str) -> String {
 }
 
 fn demand(volumes: &str, around: &Surroundings) -> volumes::Demand {
-    let spec: PodSpec = read(&format!("{{ containers: [], volumes: [{volumes}] }}"));
-    volumes::demand("default", "p", &spec, around)
+    let pod = read_pod(&format!("spec: {{ containers: [], volumes: [{volumes}] }}"));
+    volumes::demand("default", "p", &pod.spec.unwrap(), around)
 }
 
 #[test]
@@ -223,8 +223,7 @@ fn volumes_are_counted_by_the_driver_that_attaches_them() {
         "{ name: scratch, emptyDir: {} }".to_owned(),
     ];
     let spec = format!("{{ containers: [], volumes: [{}] }}", volumes.join(", "));
-    let pod: Pod =
-        read(&format!("{{ metadata: {{ name: p, namespace: default }}, spec: {spec} }}"));
+    let pod = read_pod(&format!("{{ metadata: {{ name: p, namespace: default }}, spec: {spec} }}"));
     let requests = pod::pod(&pod, &around).unwrap().shape.requests.unwrap();
     let expected = [
         ("attachable-volumes-ebs.csi.aws.com".to_owned(), 4),
