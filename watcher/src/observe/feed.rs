@@ -1,10 +1,10 @@
 //! One kind as the API server tells of it: all objects that there are, then each change.
 //!
 //! Invariant: what comes between `Init` and `InitDone` is what there was at some time after the
-//! list was asked for, not a cache's older state, brought up to its end by whatever changed
-//! meanwhile. A list comes as the first events of a watch where the API server streams lists:
-//! it sends while the watcher reads, and asks etcd for nothing. kube's own watcher is not used
-//! for it: it asks for whatever state is at hand, and takes no deletion before the list is whole.
+//! list was asked for, brought up to its end by whatever changed meanwhile. A list comes as the
+//! first events of a watch where the API server streams lists: it sends from its cache while the
+//! watcher reads. kube's own watcher is not used for that: it asks for whatever state a cache is
+//! at, and passes over what is deleted before the list is whole.
 
 use std::time::Duration;
 
