@@ -21,15 +21,14 @@ pub mod store;
 pub mod surroundings;
 pub mod unreadable;
 pub mod view;
+mod watched;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use longshore_proto::types::v1::object::Kind;
 use longshore_proto::types::v1::{ClusterFacts, ObjectKind, PodShape};
-use serde::de::DeserializeOwned;
 
 use crate::api::NodeClaim;
 use crate::counters::pods::PodTimes;
@@ -48,43 +47,7 @@ use surroundings::Stale;
 use unreadable::Tombstone;
 pub use unreadable::{Missing, Relisted};
 pub use view::{Kept, Key, Step, View};
-
-/// Namespace (empty for cluster-scoped objects) and name.
-pub type Name = (String, String);
-
-/// Name of an object by its metadata.
-#[must_use]
-pub fn name_of(meta: &ObjectMeta) -> Name {
-    (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
-}
-
-/// An object whose kind is watched.
-pub trait Watched: DeserializeOwned {
-    /// Its kind.
-    const SOURCE: Source;
-
-    /// The object, from the text of its JSON: all of it, or as much as is asked for.
-    ///
-    /// # Errors
-    /// What cannot be decoded.
-    fn decode(text: &str) -> serde_json::Result<Self> {
-        serde_json::from_str(text)
-    }
-
-    /// Adds or replaces the object.
-    ///
-    /// # Errors
-    /// What is wrong with it; it is then not in the view.
-    fn apply(self, index: &mut Index) -> Result<(), Fault>;
-
-    /// Removes the object; removing an unknown one is no error.
-    fn forget(index: &mut Index, name: &Name);
-
-    /// The node that it is on, for what is on one.
-    fn node_name(&self) -> Option<&str> {
-        None
-    }
-}
+pub use watched::{Name, Watched, name_of};
 
 /// An object that was left out, and why.
 #[derive(Clone, Debug, PartialEq)]
