@@ -2,8 +2,9 @@
 //! Lease.
 //!
 //! Invariant: an answer that is awaited comes whole within its time or is an error; only a watch's
-//! body may take longer, and kube's own watcher ends one that is idle. The Lease is asked again at
-//! each write, so that a process that was stopped for a while writes nothing when it goes on.
+//! body may take longer, and whoever reads it ends one that is idle (`observe/feed.rs`). The Lease
+//! is asked again at each write, so that a process that was stopped for a while writes nothing when
+//! it goes on.
 
 use std::time::Duration;
 
