@@ -40,6 +40,7 @@ mod state;
 mod status;
 mod stir;
 mod supply;
+mod told;
 mod tombstones;
 mod unclaimed;
 mod verdict;

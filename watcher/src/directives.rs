@@ -15,6 +15,7 @@ mod drift;
 pub mod event;
 mod lanes;
 pub mod launch;
+mod lull;
 pub mod nominate;
 mod passes;
 mod pin;
