@@ -52,13 +52,6 @@ pub fn alike(seed: u64) -> Value {
     with(seed ^ ALIKE, pods::alike)
 }
 
-/// The cluster of a seed in which most pods that wait are of one Deployment, some of others, and
-/// none minds others.
-#[must_use]
-pub fn mostly_alike(seed: u64) -> Value {
-    with(seed ^ ALIKE, pods::mostly_alike)
-}
-
 /// Chance.
 struct Dice(StdRng);
 
@@ -90,8 +83,6 @@ mod tests {
         assert_eq!(mixed(7), mixed(7));
         assert_eq!(alike(7), alike(7));
         assert_ne!(alike(7), alike(8));
-        assert_eq!(mostly_alike(7), mostly_alike(7));
-        assert_ne!(mostly_alike(7), mostly_alike(8));
         let kinds = |seed| {
             let list = cluster(seed);
             let items = list["items"].as_array().unwrap().iter();

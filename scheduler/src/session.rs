@@ -40,7 +40,6 @@ mod state;
 mod status;
 mod stir;
 mod supply;
-mod told;
 mod tombstones;
 mod unclaimed;
 mod verdict;

@@ -15,7 +15,6 @@ mod drift;
 pub mod event;
 mod lanes;
 pub mod launch;
-mod lull;
 pub mod nominate;
 mod passes;
 mod pin;

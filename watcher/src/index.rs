@@ -73,8 +73,8 @@ struct UsedShape {
 struct Planned {
     /// Their UIDs.
     pods: Vec<String>,
-    /// Those that need not be told, since others that wait are as good there.
-    free: BTreeSet<String>,
+    /// True when any other pod that waits is as good there.
+    any_order: bool,
 }
 
 /// Everything known of the cluster.
@@ -252,11 +252,9 @@ impl Index {
         std::mem::take(&mut self.fresh_pending)
     }
 
-    /// Notes which pods a claim is for by the newest plan, and instead of which others are as good
-    /// there.
-    pub fn plan_for(&mut self, claim: &str, pods: &[String], free: &[String]) {
-        let free = free.iter().cloned().collect();
-        self.planned.insert(claim.to_owned(), Planned { pods: pods.to_vec(), free });
+    /// Notes which pods a claim is for by the newest plan, and whether any other is as good there.
+    pub fn plan_for(&mut self, claim: &str, pods: &[String], any_order: bool) {
+        self.planned.insert(claim.to_owned(), Planned { pods: pods.to_vec(), any_order });
     }
 
     /// The creation of a claim failed: unless it is there all the same, no pod waits for it.
@@ -278,10 +276,11 @@ impl Index {
         uids.filter_map(|uid| self.pod(uid))
     }
 
-    /// Those of them that were not told to go there, since others were as good.
-    pub fn free_for<'a>(&'a self, claim: &str) -> impl Iterator<Item = &'a PodEntry> + use<'a> {
-        let uids = self.planned.get(claim).into_iter().flat_map(|planned| &planned.free);
-        uids.filter_map(|uid| self.pod(uid))
+    /// True when any pod that waited was as good as another on the claim's node, so that none was
+    /// told to go there.
+    #[must_use]
+    pub fn takes_any_order(&self, claim: &str) -> bool {
+        self.planned.get(claim).is_some_and(|planned| planned.any_order)
     }
 
     /// True when a pod of the shape waits for a node.

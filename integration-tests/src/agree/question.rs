@@ -26,9 +26,8 @@ const SPOT_ZONES: usize = 2;
 /// Spot price in percent of that on demand.
 const SPOT_PERCENT: i64 = 40;
 
-/// Of so many clusters, one has pods that are all alike, so that none needs to be told its place,
-/// and one has some that differ from most, which are alike.
-const KINDS: u64 = 4;
+/// Every so many clusters has pods that are all alike, so that none needs to be told its place.
+const ALIKE_EVERY: u64 = 4;
 
 /// A cluster, and the plan that was made for it.
 pub struct Asked {
@@ -53,9 +52,8 @@ pub struct Asked {
 /// # Errors
 /// When a manifest cannot be read.
 pub fn ask(seed: u64, dir: &Path) -> Result<Asked> {
-    let list = match seed % KINDS {
+    let list = match seed % ALIKE_EVERY {
         0 => clusters::alike(seed),
-        1 => clusters::mostly_alike(seed),
         _ => clusters::mixed(seed),
     };
     let file = dir.join(format!("cluster-{seed}.json"));

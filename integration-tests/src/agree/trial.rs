@@ -123,24 +123,15 @@ impl Trial<'_> {
 
     /// True when the plan says that any place is as good for any of the pods: none is told where to
     /// go.
-    fn are_free(&self) -> bool {
-        self.asked.plan.told.is_none() && self.pins()
-    }
-
-    /// True when that is so of one of them, once others that are told have their places.
-    fn is_free(&self, pod: &str) -> bool {
-        !self.asked.plan.told.includes(&PodUid::new(&format!("default/{pod}"))) && self.pins()
-    }
-
-    fn pins(&self) -> bool {
-        self.way.placement == Some(Placement::Pin)
+    fn is_free(&self) -> bool {
+        self.asked.plan.any_order && self.way.placement == Some(Placement::Pin)
     }
 
     /// All nodes are there and closed; each lets its own pods in, then all others.
     async fn pin_all(&self, cluster: &mut Cluster) -> Result<()> {
         let old = self.old_nodes();
         self.launch(cluster).await?;
-        if self.are_free() {
+        if self.is_free() {
             cluster.open(&old, &[UNREGISTERED_TAINT]).await?;
         }
         let new = self.machines.iter().map(|machine| &machine.name);
@@ -149,8 +140,7 @@ impl Trial<'_> {
         cluster.direct(Placement::Pin, all).await?;
         let all: Vec<String> = old.iter().chain(new).cloned().collect();
         self.settle(cluster, &all).await?;
-        cluster.open(&old, &[UNREGISTERED_TAINT]).await?;
-        self.settle(cluster, &all).await
+        cluster.open(&old, &[UNREGISTERED_TAINT]).await
     }
 
     /// Nodes that are there open, and get the pods that are planned for them; those without any
@@ -212,11 +202,9 @@ impl Trial<'_> {
     }
 
     fn register(&self, cluster: &Cluster, name: &str) -> Action {
-        let pods = self.uids(cluster, name, |_| true);
-        let any_order = self.are_free();
-        let free_pods = self.uids(cluster, name, |pod| !any_order && self.is_free(pod));
+        let pods = self.uids(cluster, name);
         let (claim, node) = (name.to_owned(), name.to_owned());
-        Action::RegisterNode(RegisterNode { claim, node, pods, any_order, free_pods })
+        Action::RegisterNode(RegisterNode { claim, node, pods, any_order: self.is_free() })
     }
 
     /// Waits until the pods of these nodes are bound, or nothing moves any more. Those that are
@@ -254,11 +242,12 @@ impl Trial<'_> {
         cluster.direct(self.placement(), admit).await
     }
 
-    /// What tells the pods that are planned for these nodes where to go, but for those for which any
-    /// place is as good.
+    /// What tells the pods that are planned for these nodes where to go; nothing where any place is
+    /// as good.
     fn admit(&self, cluster: &Cluster, nodes: &[String]) -> Vec<Action> {
-        let admit = nodes.iter().filter(|_| !self.are_free()).map(|node| {
-            let pods = self.uids(cluster, node, |pod| !self.is_free(pod));
+        let told = nodes.iter().filter(|_| !self.is_free());
+        let admit = told.map(|node| {
+            let pods = self.uids(cluster, node);
             Action::NominatePods(NominatePods { node: node.to_owned(), pods })
         });
         admit.collect()
@@ -268,16 +257,14 @@ impl Trial<'_> {
         self.way.placement.unwrap_or_default()
     }
 
-    /// Those of the pods planned for a node that wait without a nomination, by UID; none where pods
-    /// are left alone.
-    fn uids(&self, cluster: &Cluster, node: &str, holds: impl Fn(&str) -> bool) -> Vec<String> {
+    /// Pods planned for a node that wait without a nomination, by UID; none where pods are left
+    /// alone.
+    fn uids(&self, cluster: &Cluster, node: &str) -> Vec<String> {
         let lost = |pod: &&PodEntry| {
             self.way.placement.is_some() && pod.waits() && pod.row.nominated_node.is_empty()
         };
         let lost = |index: &Index| {
-            let lost = self.planned_for(index, node).filter(lost);
-            let lost = lost.filter(|pod| holds(&pod.row.name));
-            lost.map(|pod| pod.row.uid.to_string()).collect()
+            self.planned_for(index, node).filter(lost).map(|pod| pod.row.uid.to_string()).collect()
         };
         cluster.store.read(lost)
     }
@@ -311,7 +298,7 @@ impl Trial<'_> {
 
     async fn ended(&self, cluster: &Cluster) -> Result<Outcome> {
         let violations = self.asked.violations.clone();
-        let mut outcome = Outcome { violations, ..Outcome::default() };
+        let mut outcome = Outcome { violations, is_free: self.is_free(), ..Outcome::default() };
         let found = cluster.pods().await?;
         let mut by_name: BTreeMap<String, Pod> =
             found.into_iter().map(|pod| (pod.name_any(), pod)).collect();
@@ -322,7 +309,6 @@ impl Trial<'_> {
             outcome.pods.push(Ended {
                 name: name.clone(),
                 planned: planned.clone(),
-                is_free: self.is_free(name),
                 on_new: machines.into_iter().any(|machine| Some(machine) == node.as_ref()),
                 node,
                 written: eyes::is_written_to(&pod),

@@ -2,8 +2,8 @@
 //!
 //! Invariant: pods of one shape are the same to planner and kube-scheduler, so what counts is
 //! whether each place that was planned has a pod of its shape. How many pods went exactly where the
-//! plan names them is said apart. A pod for which the plan says that any place is as good as
-//! another has its place when it runs.
+//! plan names them is said apart. Where the plan says that any place is as good as another, each
+//! pod that runs has its place.
 
 use std::collections::BTreeMap;
 
@@ -25,8 +25,6 @@ pub struct Ended {
     pub name: String,
     /// What the plan says of it.
     pub planned: Planned,
-    /// Whether any place is as good as another for it.
-    pub is_free: bool,
     /// Where it is.
     pub node: Option<String>,
     /// Whether that is a node which the plan has made.
@@ -42,6 +40,8 @@ pub struct Ended {
 pub struct Outcome {
     /// Pods that waited.
     pub pods: Vec<Ended>,
+    /// Whether any place was as good as another.
+    pub is_free: bool,
     /// Pods of DaemonSets that have no node, and what kube-scheduler says of them.
     pub daemons_waiting: Vec<(String, String)>,
     /// What the independent check says against the plan.
@@ -139,7 +139,7 @@ impl Outcome {
             refused: usize::from(!self.violations.is_empty()),
             pods: self.pods.len(),
             planned: planned.len(),
-            free: planned.iter().filter(|pod| pod.is_free).count(),
+            free: if self.is_free { planned.len() } else { 0 },
             written: self.pods.iter().filter(|pod| pod.written).count(),
             by_name: planned.iter().filter(|pod| pod.node == pod.planned.node).count(),
             realised: planned.len() - moved - waiting,
@@ -163,7 +163,8 @@ impl Outcome {
         let daemons =
             daemons.map(|(pod, said)| Miss::Daemon { pod: pod.clone(), said: said.clone() });
         let violations = self.violations.iter().cloned().map(Miss::Refused);
-        let misses = shapes.values().flat_map(|pods| of_shape(pods));
+        let matters = |miss: &Miss| !(self.is_free && matches!(miss, Miss::Moved { .. }));
+        let misses = shapes.values().flat_map(|pods| of_shape(pods)).filter(matters);
         violations.chain(misses).chain(daemons).collect()
     }
 }
@@ -189,7 +190,6 @@ fn of_shape(pods: &[&Ended]) -> Vec<Miss> {
 fn miss(pod: &Ended, place: Option<&str>) -> Option<Miss> {
     let name = pod.name.clone();
     match (place.map(ToOwned::to_owned), pod.node.clone()) {
-        (Some(_), Some(_)) if pod.is_free => None,
         (Some(planned), Some(node)) => Some(Miss::Moved { pod: name, planned, node }),
         (Some(planned), None) => Some(Miss::Waits { pod: name, planned, said: pod.said.clone() }),
         (None, Some(node)) => {
@@ -295,8 +295,8 @@ mod tests {
     #[test]
     fn where_any_place_is_as_good_only_those_that_wait_are_missed() {
         let pods = vec![pod("a", Some("x"), Some("z")), pod("b", Some("y"), None)];
-        let free = pods.into_iter().map(|pod| Ended { is_free: true, ..pod });
-        let found = tally(free.collect());
+        let outcome = Outcome { pods, is_free: true, ..Outcome::default() };
+        let found = outcome.tally();
         assert_eq!((found.realised, found.moved, found.waiting, found.free), (1, 0, 1, 2));
     }
 }

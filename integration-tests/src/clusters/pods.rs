@@ -23,22 +23,8 @@ pub(super) fn waiting(dice: &mut Dice) -> Vec<Value> {
 
 /// Ten to forty pods of one group.
 pub(super) fn alike(dice: &mut Dice) -> Vec<Value> {
-    plain(dice, "app-0", (10, 40))
-}
-
-/// Fifteen to forty pods of one group, and one to twelve of one or two others.
-pub(super) fn mostly_alike(dice: &mut Dice) -> Vec<Value> {
-    let mut all = plain(dice, "app-0", (15, 40));
-    for number in 0..dice.number(1, 2) {
-        all.extend(plain(dice, &format!("other-{number}"), (1, 12)));
-    }
-    all
-}
-
-/// Pods of a group without constraints.
-fn plain(dice: &mut Dice, app: &str, (least, most): (u32, u32)) -> Vec<Value> {
     let spec = json!({"containers": [some_container(dice)]});
-    (0..dice.number(least, most)).map(|number| pod(app, number, &spec)).collect()
+    (0..dice.number(10, 40)).map(|number| pod("app-0", number, &spec)).collect()
 }
 
 fn some_container(dice: &mut Dice) -> Value {

@@ -2,12 +2,12 @@
 //!
 //! Invariant: all lists are in a documented order that depends on content only.
 
+pub(crate) mod any_order;
 pub(crate) mod assemble;
 mod certain;
 pub(crate) mod compose;
 pub(crate) mod opening;
 pub mod steps;
-pub(crate) mod told;
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,6 @@ use crate::vocabulary::resources::Resources;
 use crate::vocabulary::taint::Taint;
 
 pub use certain::certain;
-pub use told::Told;
 
 /// What to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,8 +40,9 @@ pub struct Plan {
     /// Claims whose nodes are fit to be opened to pods, with their turn. Opened in this order,
     /// those of one turn together, nodes get the pods that are wanted there.
     pub turns: BTreeMap<ClaimName, i64>,
-    /// Which of the placed pods need to be told their nodes.
-    pub told: Told,
+    /// True when pods need not be told their nodes: in whichever order they are bound, all planned
+    /// places are of use to those that are left.
+    pub any_order: bool,
     /// What becomes of the pods of each capacity buffer.
     pub buffers: BTreeMap<ObjectKey, Buffered>,
     /// Price of all launches, each at its first candidate.

@@ -24,9 +24,10 @@ use longshore_runtime::entropy::Entropy;
 use longshore_runtime::planted;
 use longshore_runtime::propagate;
 
+use super::Session;
 use super::outbox::Origin;
 use super::planning::Proposal;
-use super::{Session, told, verdict};
+use super::verdict;
 use crate::wire::{self, timestamp};
 
 /// Most pods of one shape that are told why they cannot be placed; the reason is the same for all.
@@ -71,7 +72,6 @@ impl Session {
             .map(|(at, wanted)| wanted.then(|| self.create_claim(at, &proposal, origin)).flatten())
             .collect();
         self.disrupt(&going, &launched, origin);
-        proposal.told = told::told(&plan, &launched, self.pins_pods);
         self.nominate(&proposal, origin);
         report(&proposal, &launched, held);
         self.count_plan(&proposal, &launched);
@@ -260,18 +260,20 @@ impl Session {
         Some(cluster::Assumption { pods: pods.into_iter().flatten().collect() })
     }
 
-    /// Existing nodes: only pods that kube-scheduler has given up on need to be told, and those for
-    /// which any place is as good as another not while nodes open, since it tries all pods again
-    /// for each of these.
+    /// Existing nodes: only pods that kube-scheduler has given up on need to be told, and none
+    /// while any place is as good as another and nodes open, since it tries all pods again for each
+    /// of these.
     fn nominate(&mut self, proposal: &Proposal, origin: Origin<'_>) {
+        let plan = &proposal.plan;
         // A node gets its nominations with its registration, not before: kube-scheduler would clear
         // them while the node repels pods, or has no room for them yet.
         let closed = self.state.starting_nodes();
-        let binding = self.state.binds_until_ms(origin.now_ms);
+        if plan.any_order && !closed.is_empty() {
+            return;
+        }
         let world = self.state.view().world();
         let mut by_node: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        let mut put_off = false;
-        for placement in &proposal.plan.placements {
+        for placement in &plan.placements {
             let Target::Node(node) = &placement.target else { continue };
             if closed.contains(node.as_str()) || proposal.awaited.contains(node) {
                 continue;
@@ -280,16 +282,15 @@ impl Session {
             let waits = pod.is_some_and(|pod| {
                 pod.node.is_none() && pod.unschedulable && pod.nominated_node.is_none()
             });
-            let is_free = !proposal.told.includes(&placement.pod);
-            if waits && is_free && (binding.is_some() || !closed.is_empty()) {
-                put_off = true;
-            } else if waits {
+            if waits {
                 by_node.entry(node.to_string()).or_default().push(placement.pod.to_string());
             }
         }
-        if let Some(until_ms) = binding.filter(|_| put_off && closed.is_empty()) {
+        let binding = self.state.binds_until_ms(origin.now_ms).filter(|_| plan.any_order);
+        if let Some(until_ms) = binding.filter(|_| !by_node.is_empty()) {
             let wait_ms = u64::try_from(until_ms - origin.now_ms).unwrap_or(0);
             self.planning.cadence.wake_after(Duration::from_millis(wait_ms));
+            return;
         }
         for (node, pods) in by_node {
             // By its pods: what was said of others is no reason to leave these without a word.

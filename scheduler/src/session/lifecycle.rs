@@ -13,11 +13,10 @@ mod repair;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use longshore_core::answer::Told;
 use longshore_core::vocabulary::ids::ClaimName;
 use longshore_proto::capacity::v1::{InterruptionKind, LaunchPhase};
 use longshore_proto::cluster::v1::directive::Action;
-use longshore_proto::cluster::v1::{DeleteClaim, DisruptClaim, RecordLaunchFailure};
+use longshore_proto::cluster::v1::{DeleteClaim, DisruptClaim, RecordLaunchFailure, RegisterNode};
 use longshore_proto::provider_id::instance_id;
 use longshore_proto::types::v1::{NodeClaim, NodePool, Termination};
 use longshore_runtime::planted;
@@ -68,8 +67,8 @@ pub struct World<'a> {
     pub turns: &'a BTreeMap<ClaimName, i64>,
     /// Whether pods find their nodes in whichever order these open.
     pub pins_pods: bool,
-    /// Which of these pods are told their nodes.
-    pub told: &'a Told,
+    /// Whether the newest plan's pods need not be told their nodes.
+    pub any_order: bool,
     /// The cluster's region.
     pub region: &'a RegionState,
     /// Pools of the cluster.
@@ -301,7 +300,10 @@ impl World<'_> {
             if !self.may_open(claim, node) {
                 return None;
             }
-            let register = self.register(claim, node);
+            let pods = self.nominations.get(&claim.name).cloned().unwrap_or_default();
+            let (claim_name, node) = (claim.name.clone(), node.name.clone());
+            let any_order = self.any_order;
+            let register = RegisterNode { claim: claim_name, node, pods, any_order };
             return told(direct(claim, Action::RegisterNode(register)));
         }
         let made = claim.create_time.as_ref();

@@ -22,7 +22,7 @@ use super::outbox::Origin;
 use super::sightings::Sightings;
 use super::status::{self, Written};
 use super::verdict::{self, Bench, Verdict};
-use super::{Session, buffers, candidates, holds, overlays, pools, told, unclaimed};
+use super::{Session, buffers, candidates, holds, overlays, pools, unclaimed};
 use crate::region::RegionState;
 use crate::region::directory::Region;
 
@@ -99,7 +99,7 @@ impl Session {
                 nominations: self.planning.nominations(),
                 turns: self.planning.turns(),
                 pins_pods: self.pins_pods,
-                told: self.planning.newest().map_or(told::ALL, |newest| &newest.told),
+                any_order: self.planning.newest().is_some_and(|newest| newest.plan.any_order),
                 region: state,
                 pools: self.state.pools(),
                 tombstones: self.state.tombstones(),

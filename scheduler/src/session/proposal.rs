@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use longshore_core::answer::{Plan, Target, Told};
+use longshore_core::answer::{Plan, Target};
 use longshore_core::check::{self, Violation};
 use longshore_core::explain::{NodeAnswer, explain_nodes};
 use longshore_core::question::PlanInput;
@@ -39,8 +39,6 @@ pub struct Proposal {
     pub opening: BTreeSet<ClaimName>,
     /// Claims whose nodes were seen with the taint of those that are to go.
     pub tainted: BTreeSet<ClaimName>,
-    /// Which of its pods are told their nodes; all, before it is carried out.
-    pub told: Told,
     /// For each launch, whether more pods like those that wait would not better it.
     pub certain: Vec<bool>,
     /// Pods that have a place and wait, and come before those of the other launches.
@@ -110,7 +108,6 @@ pub fn propose(asked: Asked, planner: Planner) -> Option<Proposal> {
         closed,
         opening: input.opening,
         tainted,
-        told: Told::All,
         certain,
         ahead,
         kept,

@@ -2,8 +2,7 @@
 //!
 //! Invariant: pods are let in while the node is closed to others (`pin.rs`), and it opens to these
 //! when no node waits for its own pods any more, nor is one coming whose pods would find room on
-//! it. Those of its pods that are told nothing come then; they are let in like the others as soon
-//! as kube-scheduler has nothing else to do, so that they wait for nobody in vain. For pods that cannot be let in so, the time between their nomination and the opening of
+//! it. For pods that cannot be let in so, the time between their nomination and the opening of
 //! their node is as short as it can be, and no other node opens in it. kube-scheduler retries
 //! waiting pods, one after the other, whenever a node joins or opens, and clears the nomination of
 //! each whose own node is still closed; that pod then goes wherever there is room, and all others
@@ -20,7 +19,6 @@ use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{Semaphore, SemaphorePermit, oneshot, watch};
 use tokio::time::Instant;
 
-use super::lull::Lull;
 use super::nominate::{Nomination, open};
 use super::pin::BOUND_WITHIN;
 use super::{DirectiveError, Directives};
@@ -86,45 +84,16 @@ impl Drop for Pinning<'_> {
 /// The node as it is once it is open.
 type Opened = Result<Node, DirectiveError>;
 
-/// What becomes of a node that waits to be opened.
-#[derive(Debug)]
-enum Answer {
-    /// It was opened, or cannot be.
-    Opened(Box<Opened>),
-    /// It stays closed for now: those of its pods that were told nothing are let in.
-    LetIn,
-}
-
-/// The pods of a node that is to be opened.
-#[derive(Debug, Default)]
-pub(super) struct OwnPods {
-    /// Those that are let in.
-    told: Vec<String>,
-    /// Those that find a place here or elsewhere when all others have theirs.
-    free: Vec<String>,
-}
-
-impl OwnPods {
-    /// All but the free ones are told.
-    pub(super) fn split(pods: &[String], free: &[String]) -> Self {
-        let free: BTreeSet<&String> = free.iter().collect();
-        let (free, told) = pods.iter().cloned().partition(|pod| free.contains(pod));
-        Self { told, free }
-    }
-}
-
 /// A node to be opened.
 #[derive(Debug)]
 struct Opening {
     claim: NodeClaim,
     node: Node,
     nominations: Vec<Nomination>,
-    /// Pods that are told nothing as yet.
-    free: Vec<String>,
     /// True when pods that wait would come once it is open, others than those that it was told of.
     draws: bool,
     since: Instant,
-    answer: oneshot::Sender<Answer>,
+    answer: oneshot::Sender<Opened>,
 }
 
 impl Opening {
@@ -154,12 +123,12 @@ impl Admission {
         self.writes.0.acquire().await.ok()
     }
 
-    /// Waits until no node waits for its pinned pods, for a moment; whether none does.
-    async fn await_pinned(&self) -> bool {
+    /// Waits until no node waits for its pinned pods: what opens before draws them in.
+    async fn await_pinned(&self) {
         let mut pinning = self.pinning.subscribe();
         let none = pinning.wait_for(|count| *count == 0);
         // The sender lives in self, so only time can run out.
-        tokio::time::timeout(LOOK_EVERY, none).await.is_ok()
+        let _ = tokio::time::timeout(PINNED_WITHIN, none).await;
     }
 
     /// True while a closed node waits for pods that are pinned to it.
@@ -189,16 +158,6 @@ impl Admission {
         *waiting = held;
         ready
     }
-
-    /// Has all pods let in that were told nothing as yet.
-    fn let_in_free(&self) {
-        let mut waiting = self.waiting();
-        let all = std::mem::take(&mut *waiting);
-        let (none, some): (Vec<_>, Vec<_>) = all.into_iter().partition(|it| it.free.is_empty());
-        *waiting = none;
-        // Who does not wait any more has been cut off.
-        some.into_iter().for_each(|opening| drop(opening.answer.send(Answer::LetIn)));
-    }
 }
 
 impl Directives {
@@ -208,77 +167,44 @@ impl Directives {
         &self,
         claim: &NodeClaim,
         node: Node,
-        own: OwnPods,
+        pods: &[String],
         draws: bool,
     ) -> Opened {
         let name = node.name_any();
-        let OwnPods { mut told, mut free } = own;
-        let mut next = told.clone();
-        loop {
-            Box::pin(self.pin(&node, &next)).await;
-            let nominations = Nomination::all(&name, &told);
-            let (answer, outcome) = oneshot::channel();
-            self.admission.join(Opening {
-                claim: claim.clone(),
-                node: node.clone(),
-                nominations: nominations.clone(),
-                free: free.clone(),
-                draws,
-                since: Instant::now(),
-                answer,
-            });
-            match self.opened(outcome).await {
-                Some(Answer::Opened(opened)) => {
-                    let opened = (*opened)?;
-                    self.settle(&nominations).await;
-                    return Ok(opened);
-                }
-                Some(Answer::LetIn) => {
-                    next = std::mem::take(&mut free);
-                    told.extend(next.iter().cloned());
-                }
-                None => {
-                    let text = format!("Node {name} was not opened: the session ended meanwhile");
-                    return Err(DirectiveError::refused("INTERRUPTED", text));
-                }
-            }
-        }
+        Box::pin(self.pin(&node, pods)).await;
+        let nominations = Nomination::all(&name, pods);
+        let (answer, outcome) = oneshot::channel();
+        let since = Instant::now();
+        let (claim, told) = (claim.clone(), nominations.clone());
+        self.admission.join(Opening { claim, node, nominations: told, draws, since, answer });
+        let opened = self.opened(outcome).await.unwrap_or_else(|| {
+            let text = format!("Node {name} was not opened: the session ended meanwhile");
+            Err(DirectiveError::refused("INTERRUPTED", text))
+        })?;
+        self.settle(&nominations).await;
+        Ok(opened)
     }
 
     /// Waits until the node is open; whoever has the turn opens all that may, until its own is.
-    /// What opens while a node waits for its pinned pods would draw them in. Nothing when whoever
-    /// was opening it was cut off.
-    async fn opened(&self, mut outcome: oneshot::Receiver<Answer>) -> Option<Answer> {
+    /// Nothing when whoever was opening it was cut off.
+    async fn opened(&self, mut outcome: oneshot::Receiver<Opened>) -> Option<Opened> {
         let _turn = tokio::select! {
             biased;
             answered = &mut outcome => return answered.ok(),
             turn = self.admission.turn.lock() => turn,
         };
-        let (mut lull, mut until) = (Lull::new(), Instant::now() + PINNED_WITHIN);
         loop {
-            let none_pinned = self.admission.await_pinned().await;
-            if none_pinned || Instant::now() >= until {
-                self.open_ready().await;
-                until = Instant::now() + PINNED_WITHIN;
+            self.admission.await_pinned().await;
+            if self.store.read(|index| self.admission.nominates(index)) {
+                self.await_calm().await;
             }
-            if lull.lasts(self.store.read(|index| self.passes.backlog(index))) {
-                self.admission.let_in_free();
-            }
+            let ready = self.store.read(|index| self.admission.take_ready(index));
+            self.open_all(ready).await;
             match outcome.try_recv() {
-                Err(TryRecvError::Empty) if none_pinned => tokio::time::sleep(LOOK_EVERY).await,
-                Err(TryRecvError::Empty) => {}
+                Err(TryRecvError::Empty) => tokio::time::sleep(LOOK_EVERY).await,
                 answered => return answered.ok(),
             }
         }
-    }
-
-    /// Opens all that may open now.
-    async fn open_ready(&self) {
-        if self.store.read(|index| self.admission.nominates(index)) {
-            self.await_calm().await;
-        }
-        let ready = self.store.read(|index| self.admission.take_ready(index));
-        self.open_all(ready).await;
     }
 
     async fn open_all(&self, openings: Vec<Opening>) {
@@ -296,7 +222,7 @@ impl Directives {
                 .map_err(DirectiveError::from)
                 .and_then(|node| node.ok_or_else(|| gone(&name)));
             // Who does not wait any more has been cut off.
-            let _ = answer.send(Answer::Opened(Box::new(opened)));
+            let _ = answer.send(opened);
         };
         futures::future::join_all(openings.into_iter().map(open_one)).await;
     }
@@ -363,8 +289,7 @@ mod tests {
             node.metadata.name = Some(name.to_owned());
             let (answer, outcome) = oneshot::channel();
             let (claim, since, nominations) = (claim.clone(), Instant::now(), Vec::new());
-            let free = Vec::new();
-            admission.join(Opening { claim, node, nominations, free, draws: true, since, answer });
+            admission.join(Opening { claim, node, nominations, draws: true, since, answer });
             waiting.push(outcome);
         }
         waiting.pop();

@@ -27,11 +27,6 @@ impl Passes {
         pods.into_iter().partition(is_in)
     }
 
-    /// How many pods that were let in somewhere wait for kube-scheduler to bind them.
-    pub(super) fn backlog(&self, index: &Index) -> usize {
-        self.nodes().keys().filter(|uid| index.is_out(uid)).count()
-    }
-
     /// A pod tolerates a node's taint from now on.
     pub(super) fn note(&self, pod: &PodRow, node: &str) {
         self.nodes().insert(pod.uid.clone(), node.to_owned());

@@ -13,7 +13,7 @@ use kube::{Api, Resource as _, ResourceExt as _};
 use longshore_proto::cluster::v1::RegisterNode;
 use tracing::Instrument as _;
 
-use super::admission::{OwnPods, gone};
+use super::admission::gone;
 use super::{DirectiveError, Directives, Outcome, pin};
 use crate::api::keys::conditions;
 use crate::api::{NodeClaim, Taint};
@@ -48,9 +48,8 @@ impl Directives {
                 DirectiveError::refused("NOT_FOUND", text)
             })?,
         };
-        let RegisterNode { pods, any_order, free_pods, .. } = register;
-        let free = if *any_order { pods } else { free_pods };
-        self.store.update(|index| index.plan_for(&register.claim, pods, free));
+        let RegisterNode { pods, any_order, .. } = register;
+        self.store.update(|index| index.plan_for(&register.claim, pods, *any_order));
         // What opens while others wait for their pods would draw these in.
         let node = if *any_order && !self.admission.is_pinning() {
             self.prepare(name, &claim, |node| self.admit(&claim, node)).await?
@@ -59,9 +58,8 @@ impl Directives {
             // A node that repels pods even when open takes no nominations: kube-scheduler would
             // clear each at once, and retry all pods because of it. Where any place is as good,
             // none is told.
-            let tells = has_started(&claim, &node) && !any_order;
-            let own = if tells { OwnPods::split(pods, free_pods) } else { OwnPods::default() };
-            self.open_node(&claim, node, own, tells).await?
+            let told = has_started(&claim, &node) && !any_order;
+            self.open_node(&claim, node, if told { pods } else { &[] }, told).await?
         };
         self.record_registration(&claim, &node).await
     }

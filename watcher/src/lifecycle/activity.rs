@@ -5,7 +5,7 @@
 //! is once a minute where nothing depends on it. The condition Consolidatable follows it late, and
 //! goes with the next write: only people look at it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use kube::ResourceExt as _;
 use longshore_proto::time::duration_ms;
@@ -15,7 +15,7 @@ use super::Step;
 use crate::api::NodeClaim;
 use crate::api::keys::conditions;
 use crate::counters::Places;
-use crate::index::{Index, PodEntry};
+use crate::index::Index;
 use crate::project::claim::{condition, pool_of};
 
 /// Least time between two writes for one claim, in milliseconds: this share of consolidateAfter, by
@@ -103,30 +103,26 @@ fn running(index: &Index, claim: &str) -> Option<Step> {
     if planned.iter().any(|pod| pod.row.phase != PodPhase::Running) {
         return None;
     }
-    let free: BTreeMap<&str, &str> =
-        index.free_for(claim).map(|pod| (&*pod.row.uid, &*pod.row.shape_id)).collect();
-    let told = planned.iter().filter(|pod| !free.contains_key(&*pod.row.uid));
-    let told = told.map(|pod| &*pod.row.shape_id);
-    let at_stake = at_stake(index, node, told, &free.values().copied().collect())?;
-    let places = Places { free: free.len(), ..at_stake };
+    let shapes = planned.iter().map(|pod| &*pod.row.shape_id);
+    let places = if index.takes_any_order(claim) {
+        Places { free: planned.len(), ..Places::default() }
+    } else {
+        at_stake(index, node, shapes)?
+    };
     Some(Step::Running { claim: claim.to_owned(), places })
 }
 
 /// Places of `shapes` that were planned on a node, held against the pods there. Pods of one shape
 /// are the same to planner and kube-scheduler alike: a place is realised when any pod of the
 /// planned shape has it, and is not given up while one waits that may still come: nothing is said
-/// until then. Of the shapes in `free` any pod may be there.
+/// until then.
 fn at_stake<'a>(
     index: &Index,
     node: &str,
     shapes: impl Iterator<Item = &'a str>,
-    free: &BTreeSet<&str>,
 ) -> Option<Places> {
     let mut besides: BTreeMap<&str, usize> = BTreeMap::new();
-    let counts = |pod: &&PodEntry| {
-        !pod.facts.daemon && !pod.facts.mirror && !free.contains(&*pod.row.shape_id)
-    };
-    for pod in index.pods_on(node).filter(counts) {
+    for pod in index.pods_on(node).filter(|pod| !pod.facts.daemon && !pod.facts.mirror) {
         *besides.entry(&pod.row.shape_id).or_default() += 1;
     }
     let mut places = Places::default();

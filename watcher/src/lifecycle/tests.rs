@@ -3,7 +3,6 @@
 mod deadlines;
 mod kept;
 mod quiet;
-mod running;
 
 use k8s_openapi::api::core::v1::{Node, ObjectReference, Pod};
 use k8s_openapi::api::resource::v1::{DeviceClass, ResourceSlice};
@@ -332,6 +331,39 @@ fn pods_that_were_there_at_the_start_are_no_event() {
     assert!(activity::steps(&index, NOW_MS).is_empty());
     index.forget::<Pod>(&("default".to_owned(), "p".to_owned()));
     assert_eq!(activity::steps(&index, NOW_MS).len(), 1);
+}
+
+#[test]
+fn a_claims_trace_ends_when_its_pods_run() {
+    let mut index = Index::default();
+    apply::<NodeClaim>(&mut index, claim(json!({})));
+    let pending = json!({ "spec": { "nodeName": "" }, "status": { "phase": "Pending" } });
+    for name in ["p", "q"] {
+        apply::<Pod>(&mut index, pod(name, pending.clone()));
+    }
+    let planned = ["p", "q", "gone"].map(str::to_owned);
+    index.plan_for("c1", &planned, false);
+    apply::<Pod>(&mut index, pod("p", json!({})));
+    assert!(counted(&index).is_empty(), "one waits");
+    apply::<Pod>(&mut index, pod("q", json!({ "spec": { "nodeName": "elsewhere" } })));
+    let running = |planned, realised, free| Step::Running {
+        claim: "c1".to_owned(),
+        places: Places { planned, realised, free },
+    };
+    assert_eq!(counted(&index), [running(2, 1, 0)]);
+    apply::<Pod>(&mut index, pod("r", pending));
+    assert!(counted(&index).is_empty(), "it may still come");
+    apply::<Pod>(&mut index, pod("r", json!({})));
+    assert_eq!(counted(&index), [running(2, 2, 0)], "it is like the one that went elsewhere");
+    apply::<Pod>(&mut index, pod("s", json!({})));
+    assert_eq!(counted(&index), [running(3, 2, 0)], "it was not planned here");
+    index.plan_for("c1", &planned, true);
+    assert_eq!(counted(&index), [running(0, 0, 2)], "any place is as good");
+}
+
+fn counted(index: &Index) -> Vec<Step> {
+    let steps = activity::steps(index, NOW_MS).into_iter();
+    steps.filter(|step| matches!(step, Step::Running { .. })).collect()
 }
 
 #[test]

@@ -16,7 +16,7 @@ use longshore_watcher::api::NodeClaim;
 use super::scheduler::Session;
 use super::support::{
     PROVIDER_ID, TRACE, World, class, condition, create, create_claim, is_met, node, pod, pool,
-    registered, until,
+    provider_id, record_launch, registered, until,
 };
 
 /// Asserts that a directive was carried out.
@@ -89,7 +89,7 @@ async fn the_whole_way_to_a_running_pod() {
     create(&world.all::<Node>(), node("n1", PROVIDER_ID)).await;
     session.until("the node", |view| view.node("n1").is_some()).await;
     let (claim, node) = ("c1".to_owned(), "n1".to_owned());
-    let register = RegisterNode { claim, node, pods: vec![uid], ..Default::default() };
+    let register = RegisterNode { claim, node, pods: vec![uid], any_order: false };
     done(&mut session, Action::RegisterNode(register)).await;
     let claims = world.all::<NodeClaim>();
     let claim = claims.get("c1").await.unwrap();
@@ -123,13 +123,51 @@ async fn a_nomination_is_ours_and_comes_before_the_taint_goes() {
     let (_, mut session) = world.scheduler.session().await;
     registered(&world, &mut session, "c1", "n1").await;
     let (claim, node) = ("c1".to_owned(), "n1".to_owned());
-    let register = RegisterNode { claim, node, pods: vec![uid], ..Default::default() };
+    let register = RegisterNode { claim, node, pods: vec![uid], any_order: false };
     session.direct(Action::RegisterNode(register)).await;
     session
         .until("the nomination", |view| {
             view.pod("gated").is_some_and(|pod| pod.nominated_node == "n1" && pod.nominated_by_us)
         })
         .await;
+    world.stop().await;
+}
+
+/// A claim for these pods whose instance runs; its node has yet to join.
+async fn coming(session: &mut Session, name: &str, pods: &[String]) {
+    done(session, create_claim(name, pods)).await;
+    done(session, Action::RecordLaunch(record_launch(name))).await;
+}
+
+#[tokio::test]
+async fn a_node_with_room_stays_closed_while_others_come_for_pods_that_wait() {
+    let mut world = World::start().await;
+    pool(&world).await;
+    let mut uids = Vec::new();
+    for name in ["p1", "p2"] {
+        uids.push(create(&world.pods(), pod(name)).await.metadata.uid.unwrap());
+    }
+    let (_, mut session) = world.scheduler.session().await;
+    session.until("the pods", |view| view.pods().count() == 2).await;
+    for (number, uid) in uids.iter().enumerate() {
+        coming(&mut session, &format!("c{}", number + 1), std::slice::from_ref(uid)).await;
+    }
+    for (number, uid) in uids.into_iter().enumerate() {
+        let (claim, name) = (format!("c{}", number + 1), format!("n{}", number + 1));
+        create(&world.all::<Node>(), node(&name, &provider_id(&claim))).await;
+        session.until("the node", |view| view.node(&name).is_some()).await;
+        let register =
+            RegisterNode { claim, node: name.clone(), pods: vec![uid], any_order: false };
+        session.begin(&name, Action::RegisterNode(register)).await;
+        let planned = format!("p{}", number + 1);
+        until(&world.pods(), &planned, "the pod is where it was planned", |pod: Option<&Pod>| {
+            let place = pod.and_then(|p| p.spec.as_ref()?.node_name.as_deref());
+            assert!(place.is_none_or(|place| place == name), "{planned} went to {place:?}");
+            place.is_some()
+        })
+        .await;
+    }
+    session.until("both nodes are open", |view| view.results.len() == 6).await;
     world.stop().await;
 }
 

@@ -15,7 +15,6 @@ mod foresight;
 mod karpenter;
 mod leaks;
 mod nodes;
-mod opening;
 mod reports;
 mod scheduler;
 mod session;

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::answer::{Plan, Unplaced, told};
+use crate::answer::{Plan, Unplaced, any_order};
 use crate::model::Model;
 use crate::pack::problem::vector::{self, Vector};
 use crate::place::state::PlanState;
@@ -23,10 +23,10 @@ struct Side {
     tempts: bool,
 }
 
-/// Says in which order nodes open, and which of their pods need to be told.
+/// Says in which order nodes open, and whether their pods need to be told.
 pub(crate) fn order(model: &Model<'_>, state: &PlanState, plan: &mut Plan) {
     plan.turns = turns(model, state, &plan.unplaced);
-    plan.told = told::told(model, plan);
+    plan.any_order = any_order::any_order(model);
 }
 
 /// The turn in which each fit node opens, from 0.

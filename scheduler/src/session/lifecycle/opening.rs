@@ -3,8 +3,6 @@
 //! Invariant: whatever a node waits for, it opens at a time after it was first seen, or seen fit,
 //! that is a constant.
 
-use longshore_core::ids::PodUid;
-use longshore_proto::cluster::v1::RegisterNode;
 use longshore_proto::cluster::v1::directive::Action;
 use longshore_proto::types::v1::NodeClaim;
 
@@ -45,16 +43,6 @@ impl World<'_> {
             || turn(claim).is_some_and(|own| self.pins_pods || own == 0 || first(own))
     }
 
-    /// What opens a node to the pods that are planned for it.
-    pub(super) fn register(&self, claim: &NodeClaim, node: &Joined) -> RegisterNode {
-        let pods = self.nominations.get(&claim.name).cloned().unwrap_or_default();
-        let any_order = self.told.is_none();
-        let is_free = |pod: &&String| !any_order && !self.told.includes(&PodUid::new(pod));
-        let free_pods = pods.iter().filter(is_free).cloned().collect();
-        let (claim, node) = (claim.name.clone(), node.name.clone());
-        RegisterNode { claim, node, pods, any_order, free_pods }
-    }
-
     /// True while nodes that are fit wait for others, which have just joined: many, and as many as
     /// are fit.
     pub(super) fn gathers_nodes(&self) -> bool {
@@ -62,7 +50,7 @@ impl World<'_> {
         let joined = joining.filter(|claim| !claim.deleting).filter_map(|claim| self.node(claim));
         let (fit, mut coming): (Vec<_>, Vec<_>) = joined.partition(|node| node.fit_ms.is_some());
         coming.retain(|node| self.session_ms - node.seen_ms < START_PATIENCE_MS);
-        self.told.is_none() && coming.len() >= GATHERED_MIN.max(fit.len())
+        self.any_order && coming.len() >= GATHERED_MIN.max(fit.len())
     }
 
     /// True for the opening of a node that has not been fit for long enough to go without others.

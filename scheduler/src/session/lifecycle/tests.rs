@@ -11,7 +11,7 @@ use longshore_proto::capacity::v1 as capacity;
 use longshore_proto::capacity::v1::region_change::Change;
 use longshore_proto::capacity::v1::{InstancePhase, InstanceState};
 use longshore_proto::capacity::v1::{Interruption, LaunchState};
-use longshore_proto::cluster::v1::{RegisterNode, ReleaseClaim};
+use longshore_proto::cluster::v1::ReleaseClaim;
 use longshore_proto::types::v1::{ObjectKind, ObjectRef, UnreadableObject};
 use prost_types::Timestamp;
 
@@ -165,7 +165,7 @@ impl Case {
             nominations: &nominations,
             turns: &BTreeMap::from([(ClaimName::new(&self.claim.name), 0)]),
             pins_pods: false,
-            told: &Told::All,
+            any_order: false,
             region: &self.region,
             pools: &self.pools,
             tombstones: &self.tombstones,

@@ -1,6 +1,6 @@
 //! When the planner is asked again, and when a plan has been overtaken.
 
-use longshore_core::answer::{Placement, Plan, Told};
+use longshore_core::answer::{Placement, Plan};
 use longshore_core::world::pod::Pod;
 use longshore_core::world::shape::PodShape;
 use longshore_core::world::view::{Change, ClusterView};
@@ -15,7 +15,6 @@ fn proposal(told: &[&str], fit: &[&str]) -> Proposal {
         closed: BTreeMap::new(),
         opening: told.iter().map(|claim| ClaimName::new(claim)).collect(),
         tainted: BTreeSet::new(),
-        told: Told::All,
         certain: Vec::new(),
         ahead: 0,
         awaited: BTreeSet::new(),

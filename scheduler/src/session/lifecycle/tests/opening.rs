@@ -2,7 +2,6 @@
 
 use super::super::opening::{GATHER_MS, GATHERED_MIN, OPEN_PATIENCE_MS, START_PATIENCE_MS};
 use super::*;
-use longshore_core::ids::PodUid;
 
 #[test]
 fn a_node_is_registered_when_it_may_take_pods_or_has_had_its_time() {
@@ -46,7 +45,7 @@ fn a_fit_node_opens_when_a_plan_knows_it_and_it_is_its_turn() {
 }
 
 /// Whether a node that is fit since [`SESSION_MS`] opens beside these others.
-fn opens_beside(others: &[Joined], told: &Told, session_ms: i64) -> bool {
+fn opens_beside(others: &[Joined], any_order: bool, session_ms: i64) -> bool {
     let launched = Case::new().launch(LaunchPhase::Launched).instance(InstancePhase::Pending);
     let mut case = launched.provided().node();
     let own = case.claim.name.clone();
@@ -57,7 +56,7 @@ fn opens_beside(others: &[Joined], told: &Told, session_ms: i64) -> bool {
         claims.insert(name.clone(), NodeClaim { name, provider_id, ..Default::default() });
     }
     case.seen(|world| {
-        let world = World { claims: &claims, told, session_ms, ..*world };
+        let world = World { claims: &claims, any_order, session_ms, ..*world };
         let due = steps(&world);
         due.iter().any(|due| matches!(&due.step, Step::Direct { claim, .. } if *claim == own))
     })
@@ -70,36 +69,15 @@ fn fit_nodes_wait_a_moment_for_many_that_are_about_to_be_fit() {
         let fit = std::iter::repeat_n(joined(), fit_count);
         std::iter::repeat_n(coming.clone(), coming_count).chain(fit).collect()
     };
-    let opens = |others: &[Joined]| opens_beside(others, &Told::None, SESSION_MS);
+    let opens = |others: &[Joined]| opens_beside(others, true, SESSION_MS);
     assert!(!opens(&others(GATHERED_MIN, 0)));
     assert!(opens(&others(GATHERED_MIN - 1, 0)), "few are coming");
     assert!(!opens(&others(2 * GATHERED_MIN, GATHERED_MIN)));
     assert!(opens(&others(2 * GATHERED_MIN, 2 * GATHERED_MIN)), "most are fit");
     let many = others(GATHERED_MIN, 0);
-    assert!(opens_beside(&many, &Told::All, SESSION_MS), "pods go where they are told");
-    assert!(!opens_beside(&many, &Told::None, SESSION_MS + GATHER_MS - 1));
-    let later = opens_beside(&many, &Told::None, SESSION_MS + GATHER_MS);
-    assert!(later, "it has waited for long enough");
+    assert!(opens_beside(&many, false, SESSION_MS), "pods go where they are told");
+    assert!(!opens_beside(&many, true, SESSION_MS + GATHER_MS - 1));
+    assert!(opens_beside(&many, true, SESSION_MS + GATHER_MS), "it has waited for long enough");
     let broken = Joined { seen_ms: SESSION_MS - START_PATIENCE_MS, ..coming.clone() };
     assert!(opens(&vec![broken; GATHERED_MIN]), "nobody waits for what does not become fit");
-}
-
-#[test]
-fn a_node_is_told_which_of_its_pods_need_not_be_told() {
-    let case = Case::new();
-    let pods = ["a", "b", "c"].map(str::to_owned);
-    let free = BTreeSet::from([PodUid::new("a"), PodUid::new("c"), PodUid::new("elsewhere")]);
-    let nominations = BTreeMap::from([(case.claim.name.clone(), pods.to_vec())]);
-    for (told, any_order, free_pods) in [
-        (Told::All, false, vec![]),
-        (Told::AllBut(free), false, vec!["a", "c"]),
-        (Told::None, true, vec![]),
-    ] {
-        let register = case.seen(|world| {
-            let world = World { nominations: &nominations, told: &told, ..*world };
-            world.register(&case.claim, &joined())
-        });
-        assert_eq!((register.any_order, register.pods), (any_order, pods.to_vec()));
-        assert_eq!(register.free_pods, free_pods);
-    }
 }
