@@ -15,7 +15,7 @@ use kube::core::Status;
 use kube::runtime::watcher::Event;
 use kube::{Api, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::bounded::LIST_PATIENCE;
 use crate::patch;
@@ -24,6 +24,9 @@ use crate::patch;
 const PAGE_SIZE: u32 = 500;
 /// How long a watch may say nothing: the API server ends it after 290 s.
 const IDLE_MAX: Duration = Duration::from_secs(300);
+/// A watch that ends sooner than this, and has told nothing, is not asked for again at once: a
+/// server or proxy that ends each so would be asked as fast as it answers.
+const BRIEF: Duration = Duration::from_secs(1);
 /// Annotation of the bookmark at which a streamed list is whole.
 const LIST_ENDS: &str = "k8s.io/initial-events-end";
 /// Version for "no older than this request".
@@ -43,6 +46,9 @@ pub enum Lost {
     /// The API server ended a watch.
     #[error("the watch was ended: {0}")]
     Ended(Box<Status>),
+    /// A watch told nothing and was over.
+    #[error("a watch ended as soon as it began")]
+    Brief,
     /// A list ended before it was whole.
     #[error("a list ended before it was whole")]
     Short,
@@ -61,7 +67,7 @@ impl Lost {
         match self {
             Self::List(error) | Self::Watch(error) => patch::code(error),
             Self::Ended(status) => Some(status.code),
-            Self::Short | Self::Silent | Self::NoVersion => None,
+            Self::Brief | Self::Short | Self::Silent | Self::NoVersion => None,
         }
     }
 }
@@ -123,12 +129,15 @@ where
 
     /// The same until a watch is over, as each is in time.
     async fn step(&mut self, tell: &mut (impl FnMut(Event<K>) + Send)) -> Result<(), Lost> {
+        let watch_began = matches!(self.known, Known::Until(_)).then(Instant::now);
         let (version, changes) = match std::mem::replace(&mut self.known, Known::Nothing) {
             Known::Nothing => self.list(tell).await?,
             Known::Until(version) => self.watch(version).await?,
             Known::Since(version, changes) => (version, changes),
         };
-        self.follow(version, changes, tell).await
+        let heard = self.follow(version, changes, tell).await?;
+        let brief = watch_began.is_some_and(|began| began.elapsed() < BRIEF);
+        if brief && !heard { Err(Lost::Brief) } else { Ok(()) }
     }
 
     /// Lists everything. A list that fails is asked for the other way next, so that no server or
@@ -204,17 +213,20 @@ where
         }
     }
 
+    /// Tells changes until the watch is over; whether anything was heard.
     async fn follow(
         &mut self,
         mut version: String,
         mut changes: Changes<K>,
         tell: &mut (impl FnMut(Event<K>) + Send),
-    ) -> Result<(), Lost> {
+    ) -> Result<bool, Lost> {
+        let mut heard = false;
         loop {
             let Ok(Some(change)) = timeout(IDLE_MAX, changes.next()).await else {
                 self.known = Known::Until(version);
-                return Ok(());
+                return Ok(heard);
             };
+            heard = true;
             let lost = match change {
                 Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => {
                     version = version_of(&object)?;

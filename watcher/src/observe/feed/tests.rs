@@ -196,6 +196,20 @@ async fn after_an_error_a_watch_goes_on_and_after_history_is_gone_all_is_listed(
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_watch_that_ends_as_soon_as_it_began_is_a_loss_and_goes_on() {
+    let list = vec![bookmark("6", true)];
+    let mut feed = serving([
+        answer(STREAMED, list, End::Over),
+        answer("resourceVersion=6", vec![], End::Over),
+        answer("resourceVersion=6", vec![event("ADDED", "a", "7")], End::Over),
+        answer("resourceVersion=7", vec![bookmark("8", false)], End::Over),
+        answer("resourceVersion=8", vec![event("ADDED", "b", "9")], End::Open),
+    ]);
+    let brief = "lost: a watch ended as soon as it began";
+    assert_eq!(told(&mut feed, 1).await, ["Init", "InitDone", brief, "Apply(a)", "Apply(b)"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_cannot_be_read_is_passed_over() {
     let odd = json!({ "type": "ADDED", "object": 7 });
     let list = vec![bookmark("6", true), odd, event("ADDED", "b", "8")];
