@@ -8,6 +8,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use longshore_proto::types::v1::ObjectKind;
 use longshore_proto::types::v1::object::Kind;
 
+use super::watched::unquoted;
 use super::{Index, Key, Name, Source, Watched, name_of};
 use crate::project::{Fault, budget, daemon_set, devices};
 
@@ -30,6 +31,10 @@ impl Watched for PodDisruptionBudget {
 
 impl Watched for DaemonSet {
     const SOURCE: Source = Source::DaemonSet;
+
+    fn said(error: &serde_json::Error) -> String {
+        unquoted(error)
+    }
 
     fn apply(self, index: &mut Index) -> Result<(), Fault> {
         let (row, shape) = daemon_set::daemon_set(&self, &index.around)?;

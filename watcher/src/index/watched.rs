@@ -18,6 +18,18 @@ pub fn name_of(meta: &ObjectMeta) -> Name {
     (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
 }
 
+/// An error without the value that it quotes.
+#[must_use]
+pub fn unquoted(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match (text.find('"'), text.rfind('"')) {
+        (Some(begins), Some(ends)) if begins < ends => {
+            format!("{}...{}", &text[..=begins], &text[ends..])
+        }
+        _ => text,
+    }
+}
+
 /// An object whose kind is watched.
 pub trait Watched: DeserializeOwned {
     /// Its kind.
@@ -29,6 +41,12 @@ pub trait Watched: DeserializeOwned {
     /// What cannot be decoded.
     fn decode(text: &str) -> serde_json::Result<Self> {
         serde_json::from_str(text)
+    }
+
+    /// Why it cannot be decoded, for people: with the value that is wrong, unless it may be one of
+    /// those that containers are given.
+    fn said(error: &serde_json::Error) -> String {
+        error.to_string()
     }
 
     /// Adds or replaces the object.

@@ -44,7 +44,7 @@ impl<'de, K: Watched> Deserialize<'de> for Guarded<K> {
         let raw: Value = serde_json::from_str(text.get()).map_err(D::Error::custom)?;
         let error = match K::deserialize(&raw) {
             Ok(object) => return Ok(Self(Ok(object))),
-            Err(error) => error.to_string(),
+            Err(error) => K::said(&error),
         };
         let metadata = ObjectMeta::deserialize(&raw["metadata"]).map_err(D::Error::custom)?;
         let node_name = raw["spec"].as_object().and_then(|spec| match spec.get("nodeName") {
@@ -86,12 +86,14 @@ impl<K: Resource> Resource for Guarded<K> {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::apps::v1::DaemonSet;
     use k8s_openapi::api::core::v1::Pod;
     use kube::api::ObjectList;
     use kube::core::WatchEvent;
     use serde_json::json;
 
     use super::*;
+    use crate::api::NodePool;
 
     #[test]
     fn what_cannot_be_decoded_says_what_can_be_read_of_it() {
@@ -115,6 +117,22 @@ mod tests {
             assert!(!undecoded.error.contains("column"), "{}", undecoded.error);
         }
         assert!(serde_json::from_str::<Guarded<Pod>>(r#"{ "metadata": 1 }"#).is_err());
+    }
+
+    #[test]
+    fn no_value_is_quoted_that_containers_are_given() {
+        fn error<K: Watched>(object: &Value) -> String {
+            let read = serde_json::from_str::<Guarded<K>>(&object.to_string());
+            read.unwrap().0.err().unwrap().error
+        }
+        let env = json!([{ "name": "PASSWORD", "valueFrom": r#"a "s3cret" one"# }]);
+        let spec = json!({ "nodeName": 7, "containers": [{ "name": "c", "env": env }] });
+        let pod = json!({ "metadata": { "name": "p" }, "spec": spec });
+        let set = json!({ "metadata": { "name": "s" }, "spec": { "template": pod, "selector": {} } });
+        let of_either = [error::<Pod>(&pod), error::<DaemonSet>(&set)];
+        assert_eq!(of_either, [r#"invalid type: string "...", expected EnvVarSource"#; 2]);
+        let pool = json!({ "metadata": { "name": "p" }, "spec": { "limits": "64" } });
+        assert!(error::<NodePool>(&pool).contains(r#""64""#), "{}", error::<NodePool>(&pool));
     }
 
     #[test]
