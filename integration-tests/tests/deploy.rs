@@ -194,6 +194,34 @@ fn confined() -> Vec<serde_json::Value> {
     ]
 }
 
+/// Benchmarks and tests start programs with the word to their allocator that the chart has.
+#[test]
+fn programs_are_measured_as_the_chart_starts_them() -> Result<()> {
+    const WORD: &str = "MIMALLOC_PURGE_DELAY";
+    let mut programs = Vec::new();
+    for values in ["w0-values", "split-values"] {
+        let rendered = String::from_utf8(template(values)?)?;
+        let objects: Vec<serde_json::Value> = serde_saphyr::from_multiple(&rendered)?;
+        for object in
+            objects.iter().filter(|it| it["kind"] == "Deployment" || it["kind"] == "StatefulSet")
+        {
+            let container = &object["spec"]["template"]["spec"]["containers"][0];
+            let program = container["command"][0].as_str().context("no program")?;
+            let mut set = container["env"].as_array().into_iter().flatten();
+            let word = set.find(|env| env["name"] == WORD).and_then(|env| env["value"].as_str());
+            let command = binary::workspace_command(program)?;
+            let mut ours = command.get_envs().filter(|(name, _)| *name == WORD);
+            let ours = ours.next().and_then(|(_, value)| value?.to_str());
+            assert_eq!(ours, word, "{program}");
+            programs.push(program.to_owned());
+        }
+    }
+    programs.sort();
+    let all = ["longshore", "longshore-actuator", "longshore-scheduler", "longshore-watcher"];
+    assert_eq!(programs, all);
+    Ok(())
+}
+
 /// Runs kubectl as the watcher.
 fn kubectl_as(kubeconfig: &Path, arguments: &[&str]) -> Result<()> {
     let (last, words) = arguments.split_last().context("no arguments")?;

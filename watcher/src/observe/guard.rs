@@ -128,7 +128,8 @@ mod tests {
         let env = json!([{ "name": "PASSWORD", "valueFrom": r#"a "s3cret" one"# }]);
         let spec = json!({ "nodeName": 7, "containers": [{ "name": "c", "env": env }] });
         let pod = json!({ "metadata": { "name": "p" }, "spec": spec });
-        let set = json!({ "metadata": { "name": "s" }, "spec": { "template": pod, "selector": {} } });
+        let set =
+            json!({ "metadata": { "name": "s" }, "spec": { "template": pod, "selector": {} } });
         let of_either = [error::<Pod>(&pod), error::<DaemonSet>(&set)];
         assert_eq!(of_either, [r#"invalid type: string "...", expected EnvVarSource"#; 2]);
         let pool = json!({ "metadata": { "name": "p" }, "spec": { "limits": "64" } });
