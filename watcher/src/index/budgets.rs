@@ -8,7 +8,6 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use longshore_proto::types::v1::ObjectKind;
 use longshore_proto::types::v1::object::Kind;
 
-use super::watched::unquoted;
 use super::{Index, Key, Name, Source, Watched, name_of};
 use crate::project::{Fault, budget, daemon_set, devices};
 
@@ -31,10 +30,7 @@ impl Watched for PodDisruptionBudget {
 
 impl Watched for DaemonSet {
     const SOURCE: Source = Source::DaemonSet;
-
-    fn said(error: &serde_json::Error) -> String {
-        unquoted(error)
-    }
+    const QUOTABLE: bool = false;
 
     fn apply(self, index: &mut Index) -> Result<(), Fault> {
         let (row, shape) = daemon_set::daemon_set(&self, &index.around)?;

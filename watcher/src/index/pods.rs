@@ -15,7 +15,6 @@ pub(super) use self::by_name::PodNames;
 use self::by_name::shared;
 use super::row::PodFields;
 pub use super::row::PodRow;
-use super::watched::unquoted;
 use super::{Index, Key, Name, Source, Watched, name_of};
 use crate::names;
 use crate::project::owner::Owner;
@@ -89,13 +88,10 @@ impl PodEntry {
 
 impl Watched for Pod {
     const SOURCE: Source = Source::Pod;
+    const QUOTABLE: bool = false;
 
     fn decode(text: &str) -> serde_json::Result<Self> {
         extract::pod(text)
-    }
-
-    fn said(error: &serde_json::Error) -> String {
-        unquoted(error)
     }
 
     fn apply(self, index: &mut Index) -> Result<(), Fault> {

@@ -18,22 +18,12 @@ pub fn name_of(meta: &ObjectMeta) -> Name {
     (meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
 }
 
-/// An error without the value that it quotes.
-#[must_use]
-pub fn unquoted(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    match (text.find('"'), text.rfind('"')) {
-        (Some(begins), Some(ends)) if begins < ends => {
-            format!("{}...{}", &text[..=begins], &text[ends..])
-        }
-        _ => text,
-    }
-}
-
 /// An object whose kind is watched.
 pub trait Watched: DeserializeOwned {
     /// Its kind.
     const SOURCE: Source;
+    /// Whether its text may be told when it is wrong: not that of what containers are given.
+    const QUOTABLE: bool = true;
 
     /// The object, from the text of its JSON: all of it, or as much as is asked for.
     ///
@@ -41,12 +31,6 @@ pub trait Watched: DeserializeOwned {
     /// What cannot be decoded.
     fn decode(text: &str) -> serde_json::Result<Self> {
         serde_json::from_str(text)
-    }
-
-    /// Why it cannot be decoded, for people: with the value that is wrong, unless it may be one of
-    /// those that containers are given.
-    fn said(error: &serde_json::Error) -> String {
-        error.to_string()
     }
 
     /// Adds or replaces the object.

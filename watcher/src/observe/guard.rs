@@ -44,7 +44,8 @@ impl<'de, K: Watched> Deserialize<'de> for Guarded<K> {
         let raw: Value = serde_json::from_str(text.get()).map_err(D::Error::custom)?;
         let error = match K::deserialize(&raw) {
             Ok(object) => return Ok(Self(Ok(object))),
-            Err(error) => K::said(&error),
+            Err(error) if K::QUOTABLE => error.to_string(),
+            Err(error) => unquoted(&error.to_string()),
         };
         let metadata = ObjectMeta::deserialize(&raw["metadata"]).map_err(D::Error::custom)?;
         let node_name = raw["spec"].as_object().and_then(|spec| match spec.get("nodeName") {
@@ -52,6 +53,16 @@ impl<'de, K: Watched> Deserialize<'de> for Guarded<K> {
             Some(name) => name.as_str().map(str::to_owned),
         });
         Ok(Self(Err(Undecoded { metadata, node_name, error })))
+    }
+}
+
+/// An error without the text that it quotes.
+fn unquoted(error: &str) -> String {
+    match (error.find('"'), error.rfind('"')) {
+        (Some(begins), Some(ends)) if begins < ends => {
+            format!("{}...{}", &error[..=begins], &error[ends..])
+        }
+        _ => error.to_owned(),
     }
 }
 
