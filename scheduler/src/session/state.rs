@@ -194,14 +194,18 @@ impl ClusterState {
     /// Starts over from a snapshot. Effects under way stay: the snapshot may be older than they.
     pub fn reset(&mut self, changes: Vec<v1::ObjectChange>, now_ms: i64) {
         let old = std::mem::take(self);
-        self.cluster_id = old.cluster_id;
-        self.effects = old.effects;
-        self.created = old.created;
-        self.drift = old.drift.renewed();
-        self.health = old.health;
-        self.evictions = old.evictions;
-        self.rollouts = old.rollouts;
-        self.earlier_nodes = old.nodes_by_provider;
+        *self = Self {
+            cluster_id: old.cluster_id,
+            began_ms: old.began_ms,
+            effects: old.effects,
+            created: old.created,
+            drift: old.drift.renewed(),
+            health: old.health,
+            evictions: old.evictions,
+            rollouts: old.rollouts,
+            earlier_nodes: old.nodes_by_provider,
+            ..Self::default()
+        };
         self.apply(changes, now_ms);
         self.earlier_nodes.clear();
         let under_way: Vec<_> = self.effects.created().map(ToOwned::to_owned).collect();

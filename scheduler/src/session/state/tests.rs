@@ -214,7 +214,10 @@ fn a_clock_that_is_ahead_makes_no_node_late() {
     for (ahead_ms, made_ms) in [(0, NOW_MS + 10), (600_000, NOW_MS + 600_010), (-600_000, NOW_MS)] {
         let mut state = ClusterState::new("c".to_owned(), NOW_MS + ahead_ms);
         for seen_ms in [10, 5_000] {
-            state.apply(vec![random::upsert(Kind::Node(node.clone()))], seen_ms);
+            let change = || vec![random::upsert(Kind::Node(node.clone()))];
+            // As a session begins, and then again.
+            state.reset(change(), seen_ms);
+            state.apply(change(), seen_ms);
             let shown = &state.view().world().nodes["n"];
             assert_eq!(shown.created_ms, made_ms, "{ahead_ms}");
         }
