@@ -59,6 +59,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
 
+use self::commit::early::Early;
 use self::dispatch::{Dispatched, Numbering, Parcel};
 use self::holds::Holds;
 use self::outage::Outage;
@@ -126,8 +127,8 @@ struct Session {
     supply: Option<(u64, u64)>,
     /// Why nothing can be bought at present, as people have been told.
     outage: Option<Outage>,
-    /// Whether the watcher lets planned pods onto closed nodes one by one.
-    pins_pods: bool,
+    /// Pods that were let in to nodes which have yet to join.
+    early: Early,
     /// What keeps nodes.
     holds: Holds,
     /// When people are told again what has changed, in milliseconds of the session.
@@ -243,7 +244,7 @@ fn begin(parts: &Parts) -> (Session, mpsc::Receiver<Dispatched>) {
     let outbox = Outbox::new(parts.outbound.clone(), epoch, platform.clock.clone());
     let roads = (parts.regions.clone(), parcels);
     let mut session = Session::new(state, planning, outbox, roads, supervisor);
-    session.pins_pods = hello.pins_pods;
+    session.state.pins_pods = hello.pins_pods;
     session.follows_until = (epoch > 1).then(|| inbox::settled_at(hello));
     session.identity.clone_from(&parts.identity);
     session.planning.shown = parts.counters.clusters.of(&hello.cluster_id, epoch);
@@ -288,7 +289,7 @@ impl Session {
             parcels,
             supply: None,
             outage: None,
-            pins_pods: false,
+            early: Early::new(),
             holds: Holds::default(),
             status_due_ms: 0,
             began: Instant::now(),

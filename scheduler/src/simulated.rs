@@ -368,5 +368,6 @@ fn region() -> [Change; 3] {
 }
 
 mod bursts;
+mod pins;
 mod scenes;
 mod upkeep;

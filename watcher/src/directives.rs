@@ -230,6 +230,7 @@ impl Directives {
             Action::RecordLaunchFailure(a) => self.record_launch_failure(a).await,
             Action::RegisterNode(a) => self.register_node(a).await,
             Action::NominatePods(a) => self.nominate_pods(a).await,
+            Action::PinPods(a) => self.pin_pods(a).await,
             Action::DisruptClaim(a) => self.disrupt_claim(a).await,
             Action::DeleteClaim(a) => self.delete_claim(a).await,
             Action::ReleaseClaim(a) => self.release_claim(a).await,
@@ -316,6 +317,9 @@ fn span(action: &Action) -> tracing::Span {
         }
         Action::NominatePods(a) => {
             info_span!("watcher.nominate_pods", node = a.node, pods = a.pods.len())
+        }
+        Action::PinPods(a) => {
+            info_span!("watcher.pin_pods", claim = a.claim, pods = a.pods.len())
         }
         Action::DisruptClaim(a) => {
             let (claim, reason) = (&a.claim, &a.reason);

@@ -40,6 +40,9 @@ pub struct PlanInput {
     /// Claims whose nodes have been told to open to pods: one that is not ready for a moment again
     /// keeps its pods.
     pub opening: BTreeSet<ClaimName>,
+    /// Whether pods are let in one by one to nodes that are closed to all others: each can wait for
+    /// its own node then, though others have room, until one of these opens.
+    pub pinned: bool,
     /// Claims that are left alone although they might go.
     pub spared: BTreeMap<ClaimName, Spared>,
     /// Whether nodes are looked at that could go by choice, empty or for a saving; those that must
@@ -74,6 +77,7 @@ impl Default for PlanInput {
             earlier: BTreeMap::new(),
             kept: BTreeMap::new(),
             opening: BTreeSet::new(),
+            pinned: false,
             spared: BTreeMap::new(),
             consolidates: true,
             now_ms: 0,

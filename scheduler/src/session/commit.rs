@@ -5,6 +5,7 @@
 //! again, if still needed, with the next plan.
 
 mod counted;
+pub mod early;
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
@@ -76,6 +77,7 @@ impl Session {
         report(&proposal, &launched, held);
         self.count_plan(&proposal, &launched);
         self.planning.adopt(proposal, &launched, &self.state, now_ms);
+        self.pin_early(origin);
         if skipped {
             self.planning.cadence.wake_after(SKIPPED_AGAIN);
         }

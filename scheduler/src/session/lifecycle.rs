@@ -148,6 +148,7 @@ pub fn is_urgent(action: &Action) -> bool {
         | Action::RecordLaunchFailure(_)
         | Action::RegisterNode(_)
         | Action::NominatePods(_)
+        | Action::PinPods(_)
         | Action::SetNodeClassStatus(_)
         | Action::PublishEvent(_)
         | Action::SetNodePoolStatus(_)
@@ -165,6 +166,7 @@ pub const fn need(action: &Action) -> &'static str {
         Action::RecordLaunchFailure(_) => "failure",
         Action::RegisterNode(_) => "register",
         Action::NominatePods(_) => "nominate",
+        Action::PinPods(_) => "pin",
         Action::DisruptClaim(_) => "disrupt",
         Action::DeleteClaim(_) => "delete",
         Action::ReleaseClaim(_) => "release",

@@ -98,7 +98,7 @@ impl Session {
                 nodes: self.state.nodes_by_provider(),
                 nominations: self.planning.nominations(),
                 turns: self.planning.turns(),
-                pins_pods: self.pins_pods,
+                pins_pods: self.state.pins_pods,
                 any_order: self.planning.newest().is_some_and(|newest| newest.plan.any_order),
                 region: state,
                 pools: self.state.pools(),

@@ -374,6 +374,7 @@ impl Planning {
             earlier,
             kept,
             opening: self.opening.clone(),
+            pinned: state.pins_pods,
             now_ms,
             effort: Effort::Default,
             ..PlanInput::default()

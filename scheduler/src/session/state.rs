@@ -48,6 +48,8 @@ pub struct ClusterState {
     view: ClusterView,
     effects: Effects,
     digest: Digest,
+    /// Whether the watcher lets planned pods in to closed nodes one by one.
+    pub pins_pods: bool,
     watched: BTreeMap<String, v1::NodeClaim>,
     /// The same with effects under way, kept by every change of either.
     effective: Arc<BTreeMap<String, v1::NodeClaim>>,
@@ -197,6 +199,7 @@ impl ClusterState {
         *self = Self {
             cluster_id: old.cluster_id,
             began_ms: old.began_ms,
+            pins_pods: old.pins_pods,
             effects: old.effects,
             created: old.created,
             drift: old.drift.renewed(),

@@ -6,8 +6,8 @@ use super::scenes::disruption;
 use super::*;
 
 /// Pods of a burst.
-const PODS: u32 = 120;
-const GIB: i64 = 1 << 30;
+pub(super) const PODS: u32 = 120;
+pub(super) const GIB: i64 = 1 << 30;
 /// From one pod to the next: a controller creates a hundred in half a second.
 const APART: Duration = Duration::from_millis(5);
 
@@ -88,7 +88,7 @@ fn expecting(coming: u32) -> Kind {
 }
 
 /// Claims that were asked for, each with the pods that it is said to be for.
-fn created(scene: &Scene) -> Vec<cluster::CreateClaim> {
+pub(super) fn created(scene: &Scene) -> Vec<cluster::CreateClaim> {
     let creation = |action: &Action| {
         let Action::CreateClaim(create) = action else { return None };
         Some(create.clone())
@@ -174,7 +174,7 @@ async fn what_a_limit_leaves_is_for_pods_that_are_there() {
 }
 
 /// A shape of pods of one core, of which so many more are to come.
-fn of_one_core(shape_id: &str, memory_bytes: i64, coming: u32) -> Kind {
+pub(super) fn of_one_core(shape_id: &str, memory_bytes: i64, coming: u32) -> Kind {
     let Kind::PodShape(shape) = expecting(coming) else { panic!("a shape") };
     let requests = v1::Resources { cpu_millis: 1_000, memory_bytes, pods: 1, ..Default::default() };
     let shape_id = shape_id.to_owned();
@@ -187,7 +187,7 @@ fn of_one_core(shape_id: &str, memory_bytes: i64, coming: u32) -> Kind {
 }
 
 /// A pod of a named shape that waits; kube-scheduler has tried the first.
-fn waiting_in(shape: &str, number: u32) -> Kind {
+pub(super) fn waiting_in(shape: &str, number: u32) -> Kind {
     let Kind::Pod(pod) = waiting(number, number == 0) else { panic!("a pod") };
     let uid = format!("{shape}-{number}");
     Kind::Pod(v1::Pod { shape_id: shape.to_owned(), name: uid.clone(), uid, ..pod })

@@ -145,7 +145,9 @@ fn lane_of(directive: &Directive) -> Course {
             | Action::RecordLaunch(_)
             | Action::RecordLaunchFailure(_),
         ) => Course::Ending,
-        Some(Action::RegisterNode(_) | Action::NominatePods(_)) => Course::Opening,
+        Some(Action::RegisterNode(_) | Action::NominatePods(_) | Action::PinPods(_)) => {
+            Course::Opening
+        }
         Some(
             Action::CreateClaim(_)
             | Action::SetNodeClassStatus(_)
@@ -166,9 +168,10 @@ fn claim(directive: &Directive) -> &str {
         Some(Action::DisruptClaim(a)) => &a.claim,
         Some(Action::RecordLaunch(a)) => &a.claim,
         Some(Action::RecordLaunchFailure(a)) => &a.claim,
+        Some(Action::PinPods(a)) => &a.claim,
+        Some(Action::RegisterNode(a)) => &a.claim,
         Some(
-            Action::RegisterNode(_)
-            | Action::NominatePods(_)
+            Action::NominatePods(_)
             | Action::CreateClaim(_)
             | Action::SetNodeClassStatus(_)
             | Action::SetNodePoolStatus(_)

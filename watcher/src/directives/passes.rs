@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::index::Index;
 use crate::index::pods::PodRow;
 
-/// The node that each pod was let in to last, by the pod's UID. Clones share it.
+/// What each pod was let in by last, by the pod's UID. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Passes(Arc<Mutex<BTreeMap<Arc<str>, String>>>);
 

@@ -54,7 +54,7 @@ impl Directives {
         let node = if *any_order && !self.admission.is_pinning() {
             self.prepare(name, &claim, |node| self.admit(&claim, node)).await?
         } else {
-            let node = self.prepare(name, &claim, pin::close).await?;
+            let node = self.prepare(name, &claim, |node| pin::close(node, &register.claim)).await?;
             // A node that repels pods even when open takes no nominations: kube-scheduler would
             // clear each at once, and retry all pods because of it. Where any place is as good,
             // none is told.

@@ -186,6 +186,7 @@ pub fn places(action: &Action, uid: &str) -> bool {
         | Action::SetNodeClassStatus(_)
         | Action::PublishEvent(_)
         | Action::NoteDrift(_)
+        | Action::PinPods(_)
         | Action::SetNodePoolStatus(_)
         | Action::SetConditions(_) => false,
     }

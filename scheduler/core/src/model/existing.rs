@@ -87,6 +87,11 @@ impl ExistingNode<'_> {
         key == labels::HOSTNAME || self.possible_labels.has(key)
     }
 
+    /// True while it repels all pods but those that are let in one by one.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.node.is_none_or(Node::is_closed)
+    }
+
     /// True when its instance is about to be taken away.
     pub(crate) fn is_interrupted(&self, input: &PlanInput) -> bool {
         let announced = |node: &Node| input.interrupted_instances.contains(node.instance_id());
@@ -143,11 +148,12 @@ pub(crate) fn all<'a>(model: &mut Model<'a>) -> Vec<ExistingNode<'a>> {
         settle_pods(model, existing);
         count(model, existing);
     }
-    // In service before fit before coming; within these the least room first, so that nearly empty
-    // nodes stay empty.
+    // Open before closed before coming; within these in service before starting, and the least room
+    // first, so that nearly empty nodes stay empty.
     existing_nodes.sort_by_cached_key(|existing| {
         let settling = existing.claim.as_ref().is_some_and(|claim| claim.initialized_ms.is_none());
-        (!existing.fit, settling, existing.room.clone(), existing.target.clone())
+        let (room, target) = (existing.room.clone(), existing.target.clone());
+        (!existing.fit, existing.is_closed(), settling, room, target)
     });
     existing_nodes
 }

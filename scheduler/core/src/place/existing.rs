@@ -1,9 +1,11 @@
 //! Filling: pods onto existing nodes, before anything is bought.
 //!
 //! Invariant: existing nodes that have room now come before those that will, and stronger
-//! entitlements before weaker ones; one that is full is not asked again.
+//! entitlements before weaker ones; one that is full is not asked again. Pods that can wait for
+//! their own node are not drawn to one that is closed.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use crate::pack::lp::prices;
 use crate::pack::problem::Problem;
@@ -14,8 +16,6 @@ use crate::topology::split_shapes::ClassSpec;
 use crate::vocabulary::taint::Taint;
 
 impl Placer<'_, '_, '_> {
-    /// Existing nodes that have room now are filled before those that will: kube-scheduler will not
-    /// let a waiting pod wait for another node once there is room on an open one.
     pub(super) fn fill_existing(
         &self,
         state: &mut PlanState,
@@ -27,17 +27,16 @@ impl Placer<'_, '_, '_> {
             return;
         }
         let order = self.fill_order(classes, problem);
-        let fit = self.model.existing_nodes.partition_point(|existing| existing.fit);
         let least = least_request(problem);
         let soft = self
             .model
             .existing_nodes
             .iter()
             .any(|existing| !existing.taints.iter().all(Taint::repels));
-        for existing_nodes in [0..fit, fit..self.model.existing_nodes.len()] {
+        for (existing_nodes, entitlements) in self.rounds() {
             let mut roomy: Vec<usize> =
                 existing_nodes.filter(|existing| state.has_room(*existing, &least)).collect();
-            for entitlement in Entitlement::ALL {
+            for entitlement in entitlements.iter().copied() {
                 roomy.retain(|existing| state.has_room(*existing, &least));
                 let mut entitled = roomy.clone();
                 entitled.retain(|existing| state.gives(*existing, entitlement));
@@ -60,6 +59,28 @@ impl Placer<'_, '_, '_> {
                 }
             }
         }
+    }
+
+    /// Which existing nodes are filled in which order, by which entitlements. Those that have room
+    /// now are filled before those that will: kube-scheduler will not let a waiting pod wait for
+    /// another node once there is room on an open one. On nodes that are closed to all but their
+    /// own pods these come first, whether the nodes are there or not: to draw one to where there is
+    /// room to spare would leave its place to a third, and so on, each to be told anew.
+    fn rounds(&self) -> Vec<(Range<usize>, &'static [Entitlement])> {
+        let all = &self.model.existing_nodes;
+        let (fit, last) = (all.partition_point(|it| it.fit), all.len());
+        if !self.model.input.pinned {
+            return vec![(0..fit, &Entitlement::ALL), (fit..last, &Entitlement::ALL)];
+        }
+        let open = all.partition_point(|it| it.fit && !it.is_closed());
+        let (own, others) = Entitlement::ALL.split_at(1);
+        let others: &'static [Entitlement] = others;
+        vec![
+            (0..open, &Entitlement::ALL),
+            (open..last, own),
+            (open..fit, others),
+            (fit..last, others),
+        ]
     }
 
     /// True when existing nodes may differ in how well they suit pods of the class.

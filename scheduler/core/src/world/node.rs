@@ -64,8 +64,13 @@ impl Node {
     /// created, too. None when it shows none.
     #[must_use]
     pub fn opened_until_ms(&self, initialized_ms: i64) -> Option<i64> {
-        let closed = self.taints.iter().any(|taint| taint.key == UNREGISTERED);
-        closed.then(|| initialized_ms.max(self.created_ms).saturating_add(SEEN_WITHIN_MS))
+        self.is_closed().then(|| initialized_ms.max(self.created_ms).saturating_add(SEEN_WITHIN_MS))
+    }
+
+    /// True while it repels all pods but those that are let in one by one.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.taints.iter().any(|taint| taint.key == UNREGISTERED)
     }
 
     /// True for compute that holds one pod and nothing else.

@@ -52,6 +52,7 @@ pub fn read(text: &str) -> Scenario {
             "node" => scenario.put_node(rest),
             "claim" => scenario.put_claim(rest),
             "pdb" => scenario.put_budget(rest),
+            "pinned" => scenario.input.pinned = true,
             "premium" => scenario.input.preference_premium_percent = rest[0].parse().unwrap(),
             "objective" => scenario.input.objective = objects::objective(rest),
             "kept" => objects::keep(&mut scenario.input, rest),

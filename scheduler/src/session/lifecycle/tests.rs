@@ -193,6 +193,7 @@ impl Case {
                 Action::DisruptClaim(disrupt) => format!("cancel {}", disrupt.cancel),
                 other @ (Action::CreateClaim(_)
                 | Action::NominatePods(_)
+                | Action::PinPods(_)
                 | Action::SetNodeClassStatus(_)
                 | Action::SetConditions(_)
                 | Action::PublishEvent(_)

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use http::{Request, Response, StatusCode};
 use kube::client::Body;
 use longshore_proto::cluster::v1::{
-    CreateClaim, DirectiveStatus, DisruptClaim, RecordLaunch, RegisterNode, ReleaseClaim,
+    CreateClaim, DirectiveStatus, DisruptClaim, PinPods, RecordLaunch, RegisterNode, ReleaseClaim,
 };
 use longshore_proto::types::v1::NodeClaim;
 use longshore_runtime::platform::Platform;
@@ -64,10 +64,14 @@ async fn session(hands: &Directives, all: Vec<Directive>, wanted: usize) -> Vec<
 #[tokio::test(start_paused = true)]
 async fn deletions_wait_neither_for_nodes_that_open_nor_for_other_writes() {
     let hands = hands();
-    let register =
-        Action::RegisterNode(RegisterNode { claim: "stuck".to_owned(), ..Default::default() });
-    let mut all: Vec<Directive> =
-        (0..1_000).map(|n| directive(&format!("r{n}"), register.clone())).collect();
+    let register = |n| {
+        let claim = format!("stuck-{n}");
+        directive(
+            &claim,
+            Action::RegisterNode(RegisterNode { claim: claim.clone(), ..Default::default() }),
+        )
+    };
+    let mut all: Vec<Directive> = (0..1_000).map(register).collect();
     all.push(directive("end", release("c1")));
     let results = session(&hands, all, 1).await;
     assert_eq!(
@@ -79,15 +83,23 @@ async fn deletions_wait_neither_for_nodes_that_open_nor_for_other_writes() {
 #[tokio::test(start_paused = true)]
 async fn directives_about_one_claim_keep_their_order() {
     let hands = hands();
-    let disrupt =
-        Action::DisruptClaim(DisruptClaim { claim: "stuck".to_owned(), ..Default::default() });
-    let all = vec![
-        directive("first", disrupt),
-        directive("second", release("stuck")),
-        directive("another", release("c2")),
-    ];
-    let results = session(&hands, all, 1).await;
-    assert_eq!(results[0].directive_id, "another", "the second waits for the first");
+    let claim = || "stuck".to_owned();
+    let disrupt = Action::DisruptClaim(DisruptClaim { claim: claim(), ..Default::default() });
+    let register = Action::RegisterNode(RegisterNode { claim: claim(), ..Default::default() });
+    let pin = Action::PinPods(PinPods { claim: claim(), ..Default::default() });
+    let pairs = [(disrupt, release("stuck"), release("c2")), (register, pin.clone(), pin)];
+    for (first, second, mut another) in pairs {
+        if let Action::PinPods(pin) = &mut another {
+            pin.claim = "c2".to_owned();
+        }
+        let all = vec![
+            directive("first", first),
+            directive("second", second),
+            directive("another", another),
+        ];
+        let results = session(&hands, all, 1).await;
+        assert_eq!(results[0].directive_id, "another", "the second waits for the first");
+    }
 }
 
 #[tokio::test(start_paused = true)]
