@@ -1,9 +1,10 @@
 //! Which directives of a session are carried out, and when.
 //!
 //! Invariant: what ends or frees something never waits for what opens or writes something, and
-//! neither waits for nodes that wait for their pods: each lane has places of its own. Directives
-//! about one claim are carried out in the order in which they came. One that has waited too long by
-//! this process's own clock is not started; no other host's clock is asked.
+//! neither waits for nodes that wait for their pods: each lane has places of its own. What is done
+//! ahead of time delays nothing. Directives about one claim are carried out in the order in which
+//! they came. One that has waited too long by this process's own clock is not started; no other
+//! host's clock is asked.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -26,6 +27,9 @@ pub const WAIT_MAX: Duration = Duration::from_millis(DIRECTIVE_TTL_MS as u64);
 /// Places in the lane of what ends something, and in that of all other writes: enough to keep an
 /// API server busy, few enough for its fairness.
 const PLACES: usize = 64;
+/// Places of nodes whose pods are let in before they join: few, or the pods of those that have
+/// joined would wait for the writes about all others.
+const EARLY_PLACES: usize = 2;
 /// Places of nodes that are being opened. They mostly wait for pods to be bound.
 const OPENING_PLACES: usize = 256;
 
@@ -85,18 +89,17 @@ impl Directives {
         if !planted::is("S1") {
             self.forget();
         }
-        let (mut ending, mut opening, mut writing) =
-            (Lane::default(), Lane::default(), Lane::default());
+        let (mut ending, mut opening, mut early, mut writing) =
+            (Lane::default(), Lane::default(), Lane::default(), Lane::default());
         let mut open = true;
         loop {
             ending.start(PLACES, self);
             opening.start(OPENING_PLACES, self);
+            early.start(EARLY_PLACES, self);
             writing.start(PLACES, self);
             let waiting = ending.waiting.len() + opening.waiting.len() + writing.waiting.len();
-            let idle = ending.under_way.is_empty()
-                && opening.under_way.is_empty()
-                && writing.under_way.is_empty();
-            if idle && !open {
+            let idle = [&ending, &opening, &early, &writing].map(|lane| lane.under_way.is_empty());
+            if !open && idle.iter().all(|idle| *idle) {
                 return;
             }
             let (claim, result, lane) = tokio::select! {
@@ -109,6 +112,7 @@ impl Directives {
                             let lane = match lane_of(&directive) {
                                 Course::Ending => &mut ending,
                                 Course::Opening => &mut opening,
+                                Course::Early => &mut early,
                                 Course::Writing => &mut writing,
                             };
                             lane.waiting.push_back(Arrived { directive, at: Instant::now() });
@@ -118,6 +122,7 @@ impl Directives {
                 }
                 Some((claim, result)) = opening.under_way.next() => (claim, result, &mut opening),
                 Some((claim, result)) = writing.under_way.next() => (claim, result, &mut writing),
+                Some((claim, result)) = early.under_way.next() => (claim, result, &mut early),
             };
             lane.finished(&claim);
             // A closed session wants no results.
@@ -130,6 +135,7 @@ impl Directives {
 enum Course {
     Ending,
     Opening,
+    Early,
     Writing,
 }
 
@@ -145,9 +151,8 @@ fn lane_of(directive: &Directive) -> Course {
             | Action::RecordLaunch(_)
             | Action::RecordLaunchFailure(_),
         ) => Course::Ending,
-        Some(Action::RegisterNode(_) | Action::NominatePods(_) | Action::PinPods(_)) => {
-            Course::Opening
-        }
+        Some(Action::RegisterNode(_) | Action::NominatePods(_)) => Course::Opening,
+        Some(Action::PinPods(_)) => Course::Early,
         Some(
             Action::CreateClaim(_)
             | Action::SetNodeClassStatus(_)
@@ -168,10 +173,10 @@ fn claim(directive: &Directive) -> &str {
         Some(Action::DisruptClaim(a)) => &a.claim,
         Some(Action::RecordLaunch(a)) => &a.claim,
         Some(Action::RecordLaunchFailure(a)) => &a.claim,
-        Some(Action::PinPods(a)) => &a.claim,
-        Some(Action::RegisterNode(a)) => &a.claim,
         Some(
-            Action::NominatePods(_)
+            Action::RegisterNode(_)
+            | Action::NominatePods(_)
+            | Action::PinPods(_)
             | Action::CreateClaim(_)
             | Action::SetNodeClassStatus(_)
             | Action::SetNodePoolStatus(_)

@@ -22,9 +22,12 @@ impl Passes {
 
     /// Tells pods that a node has let in from those that it has to let in.
     pub(super) fn split(&self, node: &str, pods: Vec<PodRow>) -> (Vec<PodRow>, Vec<PodRow>) {
-        let nodes = self.nodes();
-        let is_in = |pod: &PodRow| nodes.get(&pod.uid).is_some_and(|known| known == node);
-        pods.into_iter().partition(is_in)
+        pods.into_iter().partition(|pod| self.has(pod, node))
+    }
+
+    /// True when a pod has a pass already.
+    pub(super) fn has(&self, pod: &PodRow, pass: &str) -> bool {
+        self.nodes().get(&pod.uid).is_some_and(|known| known == pass)
     }
 
     /// A pod tolerates a node's taint from now on.

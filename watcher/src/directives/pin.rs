@@ -143,9 +143,12 @@ impl Directives {
         pinned.filter_map(std::future::ready).collect().await
     }
 
-    /// UID of the pod, when it was pinned.
+    /// UID of the pod, when it was pinned: here, or by a directive that came before.
     async fn pin_one(&self, pod: PodRow, pass: &str) -> Option<String> {
         let _place = self.admission.write().await;
+        if self.passes.has(&pod, pass) {
+            return Some(pod.uid.to_string());
+        }
         match self.let_in(&pod, &toleration(pass)).await {
             Ok(pinned) => pinned.then(|| {
                 self.passes.note(&pod, pass);

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 
 use http::{Request, Response, StatusCode};
+use k8s_openapi::api::core::v1::{ObjectReference, Pod};
 use kube::client::Body;
 use longshore_proto::cluster::v1::{
     CreateClaim, DirectiveStatus, DisruptClaim, PinPods, RecordLaunch, RegisterNode, ReleaseClaim,
@@ -64,14 +65,10 @@ async fn session(hands: &Directives, all: Vec<Directive>, wanted: usize) -> Vec<
 #[tokio::test(start_paused = true)]
 async fn deletions_wait_neither_for_nodes_that_open_nor_for_other_writes() {
     let hands = hands();
-    let register = |n| {
-        let claim = format!("stuck-{n}");
-        directive(
-            &claim,
-            Action::RegisterNode(RegisterNode { claim: claim.clone(), ..Default::default() }),
-        )
-    };
-    let mut all: Vec<Directive> = (0..1_000).map(register).collect();
+    let register =
+        Action::RegisterNode(RegisterNode { claim: "stuck".to_owned(), ..Default::default() });
+    let mut all: Vec<Directive> =
+        (0..1_000).map(|n| directive(&format!("r{n}"), register.clone())).collect();
     all.push(directive("end", release("c1")));
     let results = session(&hands, all, 1).await;
     assert_eq!(
@@ -81,25 +78,38 @@ async fn deletions_wait_neither_for_nodes_that_open_nor_for_other_writes() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_done_ahead_of_time_delays_nothing() {
+    let (hands, uid) = (hands(), "stuck".to_owned());
+    hands.store.update(|index| {
+        let pod = serde_json::from_value::<Pod>(serde_json::json!({
+            "metadata": { "namespace": "default", "name": uid, "uid": uid },
+            "spec": { "containers": [] },
+        }));
+        index.apply(ObjectReference::default(), pod.map_err(|error| error.to_string()));
+    });
+    let pin = |n| {
+        let pods = vec![uid.clone()];
+        directive(&format!("p{n}"), Action::PinPods(PinPods { claim: format!("c{n}"), pods }))
+    };
+    let mut all: Vec<Directive> = (0..DIRECTIVE_QUEUE - 1).map(pin).collect();
+    let register = RegisterNode { claim: "gone".to_owned(), ..Default::default() };
+    all.push(directive("opens", Action::RegisterNode(register)));
+    let results = session(&hands, all, 1).await;
+    assert_eq!(results[0].directive_id, "opens");
+}
+
+#[tokio::test(start_paused = true)]
 async fn directives_about_one_claim_keep_their_order() {
     let hands = hands();
-    let claim = || "stuck".to_owned();
-    let disrupt = Action::DisruptClaim(DisruptClaim { claim: claim(), ..Default::default() });
-    let register = Action::RegisterNode(RegisterNode { claim: claim(), ..Default::default() });
-    let pin = Action::PinPods(PinPods { claim: claim(), ..Default::default() });
-    let pairs = [(disrupt, release("stuck"), release("c2")), (register, pin.clone(), pin)];
-    for (first, second, mut another) in pairs {
-        if let Action::PinPods(pin) = &mut another {
-            pin.claim = "c2".to_owned();
-        }
-        let all = vec![
-            directive("first", first),
-            directive("second", second),
-            directive("another", another),
-        ];
-        let results = session(&hands, all, 1).await;
-        assert_eq!(results[0].directive_id, "another", "the second waits for the first");
-    }
+    let disrupt =
+        Action::DisruptClaim(DisruptClaim { claim: "stuck".to_owned(), ..Default::default() });
+    let all = vec![
+        directive("first", disrupt),
+        directive("second", release("stuck")),
+        directive("another", release("c2")),
+    ];
+    let results = session(&hands, all, 1).await;
+    assert_eq!(results[0].directive_id, "another", "the second waits for the first");
 }
 
 #[tokio::test(start_paused = true)]
