@@ -20,7 +20,7 @@ use super::support::{
 };
 
 /// Asserts that a directive was carried out.
-async fn done(session: &mut Session, action: Action) {
+pub async fn done(session: &mut Session, action: Action) {
     let result = session.direct(action).await;
     assert_eq!(result.status(), DirectiveStatus::Done, "{result:?}");
 }

@@ -2,18 +2,13 @@
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use longshore_proto::cluster::v1::directive::Action;
-use longshore_proto::cluster::v1::{DirectiveStatus, PinPods, RegisterNode};
+use longshore_proto::cluster::v1::{PinPods, RegisterNode};
 use serde_json::json;
 
-use super::scheduler::Session;
+use super::claims::done;
 use super::support::{
     World, create, create_claim, node, pod, pool, provider_id, record_launch, until,
 };
-
-async fn done(session: &mut Session, action: Action) {
-    let result = session.direct(action).await;
-    assert_eq!(result.status(), DirectiveStatus::Done, "{result:?}");
-}
 
 /// What a pod tolerates of nodes that are closed.
 async fn passes(world: &World, name: &str) -> Vec<String> {
