@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use longshore_core::ids::PodUid;
 use longshore_proto::cluster::v1::directive::Action;
-use longshore_proto::cluster::v1::{NominatePods, RegisterNode};
+use longshore_proto::cluster::v1::{NominatePods, PinPods, RegisterNode};
 use longshore_watcher::args::Placement;
 use longshore_watcher::index::{Index, PodEntry};
 use longshore_watcher::names::{NOT_READY, UNREGISTERED_TAINT};
@@ -38,6 +38,7 @@ const CALM_PINNED: Duration = Duration::from_millis(11_500);
 const PLAN_AGAIN: Duration = Duration::from_millis(50);
 /// How often that is done without any pod being bound.
 const ROUNDS_MAX: usize = 8;
+
 /// How a plan is carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
@@ -164,9 +165,25 @@ impl Trial<'_> {
         cluster.direct(self.placement(), claims).await?;
         let launches = all.iter().map(|it| Action::RecordLaunch(it.launch())).collect();
         cluster.direct(self.placement(), launches).await?;
+        if self.way.placement == Some(Placement::Pin) && !self.is_free() {
+            cluster.direct(Placement::Pin, self.pin_early(cluster)).await?;
+        }
         cluster.create_nodes(all.iter().map(Machine::node).collect::<Result<_>>()?).await?;
         cluster.open(&names, &[NOT_READY]).await?;
         cluster.see("the nodes have joined", |index| names.iter().all(|it| is_fit(index, it))).await
+    }
+
+    /// Lets pods in to nodes that have yet to join: by the cluster to none of them, to about half
+    /// or to all. The others let theirs in when they register.
+    fn pin_early(&self, cluster: &Cluster) -> Vec<Action> {
+        let mut dice = StdRng::seed_from_u64(self.asked.seed);
+        let of_two = dice.random_range(0..=2);
+        let early = self.machines.iter().filter(|_| dice.random_range(0..2) < of_two);
+        let pins = early.map(|machine| {
+            let pods = self.uids(cluster, &machine.name);
+            Action::PinPods(PinPods { claim: machine.name.clone(), pods })
+        });
+        pins.collect()
     }
 
     /// Planned nodes are registered, those together that have room for each other's pods.

@@ -94,7 +94,8 @@ impl Directives {
     fn split(&self, pass: &str, pods: &[String]) -> (Vec<PodRow>, Vec<PodRow>) {
         self.store.read(|index| {
             self.passes.forget(index);
-            self.passes.split(pass, pinnable(index, pods))
+            let has = |pod: &PodRow| self.passes.has(index, pod, pass);
+            pinnable(index, pods).into_iter().partition(has)
         })
     }
 
@@ -146,7 +147,7 @@ impl Directives {
     /// UID of the pod, when it was pinned: here, or by a directive that came before.
     async fn pin_one(&self, pod: PodRow, pass: &str) -> Option<String> {
         let _place = self.admission.write().await;
-        if self.passes.has(&pod, pass) {
+        if self.store.read(|index| self.passes.has(index, &pod, pass)) {
             return Some(pod.uid.to_string());
         }
         match self.let_in(&pod, &toleration(pass)).await {

@@ -7,7 +7,7 @@ mod by_name;
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{ObjectReference, Pod};
+use k8s_openapi::api::core::v1::{ObjectReference, Pod, PodSpec};
 use longshore_proto::types::v1 as wire;
 use longshore_proto::types::v1::{ObjectKind, Taint, TaintEffect};
 
@@ -48,6 +48,9 @@ pub struct PodFacts {
     pub mirror: bool,
     /// Lets the taint of a disrupted node pass.
     pub tolerates_disruption: bool,
+    /// Values with which it tolerates the taint of closed nodes, while it waits: each lets it in to
+    /// one of them.
+    pub passes: Box<[String]>,
     /// It has devices that its shape does not count.
     pub uncounted: bool,
     /// spec.terminationGracePeriodSeconds.
@@ -144,6 +147,7 @@ fn facts(pod: &Pod, projection: &Projection) -> PodFacts {
         daemon: pod::is_daemon(pod),
         mirror: pod::is_mirror(pod),
         tolerates_disruption: requirement::tolerates(&projection.shape.tolerations, &disrupted),
+        passes: spec.filter(|spec| spec.node_name.is_none()).map(passes).unwrap_or_default(),
         uncounted: projection.uncounted,
         grace_seconds: spec
             .and_then(|s| s.termination_grace_period_seconds)
@@ -151,6 +155,13 @@ fn facts(pod: &Pod, projection: &Projection) -> PodFacts {
         deletion: deleted
             .map(|by| Box::new(Deletion { by_ms: by.0.as_millisecond(), since_ms: None })),
     }
+}
+
+fn passes(spec: &PodSpec) -> Box<[String]> {
+    let closing = spec.tolerations.iter().flatten().filter(|it| {
+        it.key.as_deref() == Some(names::UNREGISTERED_TAINT) && requirement::is_equal(it)
+    });
+    closing.filter_map(|it| it.value.clone()).collect()
 }
 
 impl Index {

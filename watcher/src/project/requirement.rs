@@ -170,12 +170,17 @@ pub fn tolerations(list: Option<&[core::Toleration]>) -> Vec<Toleration> {
     all.filter(|it| it.exists || it.key != names::UNREGISTERED_TAINT).collect()
 }
 
+/// True for a toleration of one value, which is what no operator means, too.
+#[must_use]
+pub fn is_equal(toleration: &core::Toleration) -> bool {
+    matches!(toleration.operator.as_deref(), None | Some("" | "Equal"))
+}
+
 fn toleration(from: &core::Toleration) -> Option<Toleration> {
-    let exists = match from.operator.as_deref().unwrap_or_default() {
-        "" | "Equal" => false,
-        "Exists" => true,
-        _ => return None,
-    };
+    let exists = from.operator.as_deref() == Some("Exists");
+    if !exists && !is_equal(from) {
+        return None;
+    }
     let effect = match from.effect.as_deref().unwrap_or_default() {
         "" => TaintEffect::Unspecified,
         other => taint_effect(other).ok()?,

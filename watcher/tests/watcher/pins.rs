@@ -57,3 +57,23 @@ async fn a_pod_is_let_in_before_its_node_has_joined_and_is_not_written_to_again(
     }
     world.stop().await;
 }
+
+#[tokio::test]
+async fn what_a_watcher_wrote_before_it_died_is_not_written_again() {
+    let mut world = World::start().await;
+    pool(&world).await;
+    let mut let_in = pod("let-in");
+    let_in["spec"]["tolerations"] =
+        json!([{ "key": "karpenter.sh/unregistered", "operator": "Equal", "value": "c1" }]);
+    let known = create(&world.pods(), let_in).await.metadata.uid.unwrap();
+    let left = create(&world.pods(), pod("left")).await.metadata.uid.unwrap();
+    let (_, mut session) = world.scheduler.session().await;
+    session.until("the pods", |view| view.pods().count() == 2).await;
+    let pods = vec![known, left];
+    done(&mut session, create_claim("c1", &pods)).await;
+    done(&mut session, Action::PinPods(PinPods { claim: "c1".to_owned(), pods })).await;
+    for name in ["let-in", "left"] {
+        assert_eq!(passes(&world, name).await, ["c1"], "once");
+    }
+    world.stop().await;
+}

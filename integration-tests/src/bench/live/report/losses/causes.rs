@@ -122,8 +122,8 @@ const CAUSES: &[Cause] = &[
         rows: WRITES,
         text: "Pods of many sizes reach the places that they were planned for by a toleration each, one write \
                for a pod: without it they run in other places than those that were paid for. Where pods are \
-               alike none is written (two-thousand). Not tried: leaving the most numerous size without; it \
-               could take first what the others need.",
+               alike none is written (two-thousand). Tried: leaving the most numerous size without, which then waits \
+               for all others: 230 writes fewer, and all run seven seconds later.",
     },
     Cause {
         cases: &[CaseName::PerfBasic],
