@@ -370,4 +370,5 @@ fn region() -> [Change; 3] {
 mod bursts;
 mod pins;
 mod scenes;
+mod statuses;
 mod upkeep;

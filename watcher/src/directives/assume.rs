@@ -20,6 +20,7 @@ use crate::index::{Index, Now, PodEntry};
 use crate::lifecycle::drain::{is_protected, moves};
 use crate::names;
 use crate::patch::{Precondition, edit_node};
+use crate::project::node::protection;
 
 impl Directives {
     /// Refuses when what is known of the node of a claim is more than `assumes` says.
@@ -88,17 +89,15 @@ fn is_closed(node: &Node) -> bool {
 
 fn check(index: &Index, claim: &str, assumes: &Assumption, now: Now) -> Outcome {
     let Some(claim) = index.claim(claim) else { return Ok(()) };
-    let told = |notes: &std::collections::BTreeMap<String, String>| {
-        notes.get(names::DO_NOT_DISRUPT).is_some_and(|value| value == "true")
-    };
-    if told(claim.annotations()) {
-        return Err(protected("NodeClaim", &claim.name_any()));
+    let key = names::DO_NOT_DISRUPT;
+    if claim.annotations().get(key).is_some_and(|value| value == "true") {
+        return Err(protected("NodeClaim", &claim.name_any(), key));
     }
     let Some(node) = index.node_of(claim) else { return Ok(()) };
-    if told(node.annotations()) {
-        return Err(protected("Node", &node.name_any()));
-    }
     let name = node.name_any();
+    if let Some(key) = protection(&node) {
+        return Err(protected("Node", &name, key));
+    }
     index.pods_on(&name).try_for_each(|pod| check_pod(pod, &name, assumes, now))
 }
 
@@ -108,7 +107,8 @@ fn check_pod(pod: &PodEntry, node: &str, assumes: &Assumption, now: Now) -> Outc
     }
     let name = format!("{}/{}", pod.row.namespace, pod.row.name);
     if is_protected(pod, now.wall_ms) {
-        return Err(protected("Pod", &name));
+        let keys = format!("{} or {}", names::DO_NOT_DISRUPT, names::DO_NOT_EVICT);
+        return Err(protected("Pod", &name, &keys));
     }
     if moves(pod, now) && !assumes.pods.iter().any(|uid| **uid == *pod.row.uid) {
         return Err(failed(format!(
@@ -118,8 +118,7 @@ fn check_pod(pod: &PodEntry, node: &str, assumes: &Assumption, now: Now) -> Outc
     Ok(())
 }
 
-fn protected(kind: &str, name: &str) -> DirectiveError {
-    let key = names::DO_NOT_DISRUPT;
+fn protected(kind: &str, name: &str, key: &str) -> DirectiveError {
     failed(format!("{kind} {name} has the annotation {key}; remove it to let the node be ended"))
 }
 

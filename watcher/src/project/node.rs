@@ -34,7 +34,6 @@ pub fn node(node: &Node) -> Result<wire::Node, Fault> {
     let taints = spec.taints.iter().flatten().filter(|taint| !is_outlived(node, taint));
     let taints =
         requirement::taints(taints).map_err(|fault| fault.within("spec.taints").of(object()))?;
-    let annotations = node.metadata.annotations.clone().unwrap_or_default();
     Ok(wire::Node {
         name: name.clone(),
         provider_id: spec.provider_id.unwrap_or_default(),
@@ -45,13 +44,19 @@ pub fn node(node: &Node) -> Result<wire::Node, Fault> {
         cordoned: spec.unschedulable == Some(true),
         deleting: node.metadata.deletion_timestamp.is_some(),
         create_time: node.metadata.creation_timestamp.as_ref().map(duration::timestamp),
-        do_not_disrupt: [names::DO_NOT_DISRUPT, names::DO_NOT_CONSOLIDATE]
-            .iter()
-            .any(|key| annotations.get(*key).is_some_and(|value| value == "true")),
+        do_not_disrupt: protection(node).is_some(),
         capacity,
         ailment: ailing.as_ref().map(|ailing| ailing.what.clone()).unwrap_or_default(),
         repair_time: ailing.map(|ailing| ailing.repair_time),
     })
+}
+
+/// The annotation by which a node asks to be left alone: today's, or that of the first API.
+#[must_use]
+pub fn protection(node: &Node) -> Option<&'static str> {
+    let annotations = node.metadata.annotations.as_ref()?;
+    let mut all = [names::DO_NOT_DISRUPT, names::DO_NOT_CONSOLIDATE].into_iter();
+    all.find(|key| annotations.get(*key).is_some_and(|value| value == "true"))
 }
 
 /// True for the taint of a node that is not ready, on one that is and has yet to be opened: it is
@@ -94,5 +99,20 @@ mod tests {
         assert_eq!(told(&closed, "True"), ["karpenter.sh/unregistered"]);
         assert_eq!(told(&closed, "False").len(), 3, "it says the truth");
         assert_eq!(told(&[&slow], "True").len(), 1, "nobody of ours takes it off an open node");
+    }
+
+    #[test]
+    fn a_node_is_left_alone_for_the_word_of_either_api() {
+        let table = [
+            ("karpenter.sh/do-not-disrupt", "true", true),
+            ("karpenter.sh/do-not-consolidate", "true", true),
+            ("karpenter.sh/do-not-consolidate", "false", false),
+            ("karpenter.sh/do-not-evict", "true", false),
+        ];
+        for (key, value, expected) in table {
+            let of = json!({ "metadata": { "annotations": { key: value } } });
+            let told = node(&serde_json::from_value(of).unwrap()).unwrap();
+            assert_eq!(told.do_not_disrupt, expected, "{key}: {value}");
+        }
     }
 }

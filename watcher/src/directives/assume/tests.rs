@@ -46,6 +46,7 @@ fn world(claim: &str, node: &str, pod: &str, owner: &str) -> Index {
 #[test]
 fn a_decision_stands_as_long_as_what_it_rests_on() {
     let mark = "karpenter.sh/do-not-disrupt";
+    let first = "karpenter.sh/do-not-consolidate";
     let cases = [
         (world("", "", "", "ReplicaSet"), vec!["1"], ""),
         (world("", "", "", "ReplicaSet"), vec![], "Pod default/p has come to node n1"),
@@ -53,6 +54,11 @@ fn a_decision_stands_as_long_as_what_it_rests_on() {
         (world("", "", mark, "ReplicaSet"), vec!["1"], "Pod default/p has the annotation"),
         (world("", "", mark, "DaemonSet"), vec![], "Pod default/p has the annotation"),
         (world("", mark, "", "ReplicaSet"), vec!["1"], "Node n1 has the annotation"),
+        (
+            world("", first, "", "ReplicaSet"),
+            vec!["1"],
+            "Node n1 has the annotation karpenter.sh/do-not-consolidate",
+        ),
         (world(mark, "", "", "ReplicaSet"), vec!["1"], "NodeClaim c1 has the annotation"),
     ];
     for (index, pods, expected) in cases {

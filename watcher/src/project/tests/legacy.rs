@@ -74,6 +74,10 @@ fn disruption_as_it_was() {
         let disruption = pool.disruption.unwrap();
         assert_eq!(disruption.policy(), policy, "{field}");
         assert_eq!(disruption.consolidate_after.map(|d| d.seconds), after, "{field}");
+        let budgets = disruption.budgets.iter();
+        let budgets: Vec<_> = budgets.map(|it| (it.nodes.as_str(), &it.reasons[..])).collect();
+        let drifted = ["Drifted".to_owned()];
+        assert_eq!(budgets, [("10%", &drifted[..])], "{field}: nothing else was bounded");
     }
     let pool = project("{ providerRef: { name: d }, ttlSecondsUntilExpired: 2592000 }").pool;
     assert_eq!(pool.expire_after.unwrap().seconds, 2_592_000);
