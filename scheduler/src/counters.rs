@@ -4,7 +4,7 @@
 
 mod clusters;
 
-pub use clusters::{Clusters, Figures, OfCluster, PoolFigures};
+pub use clusters::{Clusters, Figures, OfCluster, PoolFigures, Standing};
 
 use longshore_runtime::metrics::Metrics;
 use prometheus_client::metrics::counter::Counter;

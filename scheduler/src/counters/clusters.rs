@@ -46,6 +46,9 @@ pub struct Clusters {
     unschedulable: Series<Amount>,
     nodes: Series<Amount>,
     synced: Series<Amount>,
+    idle: Series<Amount>,
+    draining: Series<Amount>,
+    stopped: Series<Amount>,
     sessions: Arc<Mutex<BTreeMap<String, Latest>>>,
 }
 
@@ -68,6 +71,18 @@ pub struct Figures {
     pub waiting: f64,
     /// Those of them that have no place.
     pub unplaced: f64,
+    /// What is paid for room that no pod asks for, in dollars per hour, by what keeps its nodes; none
+    /// where that was not looked at.
+    pub idle_usd_per_hour: Option<BTreeMap<String, f64>>,
+}
+
+/// What goes on in a cluster while plans come and go.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Standing {
+    /// Nodes that are being drained, by what keeps them.
+    pub draining: BTreeMap<String, f64>,
+    /// NodePools whose nodes are being replaced by others, and whether that was stopped.
+    pub rollouts: BTreeMap<String, bool>,
 }
 
 /// What a plan knows of a pool.
@@ -100,6 +115,9 @@ impl Default for Clusters {
             unschedulable: Series::default(),
             nodes: Series::default(),
             synced: Series::default(),
+            idle: Series::default(),
+            draining: Series::default(),
+            stopped: Series::default(),
             sessions: Arc::default(),
         }
     }
@@ -111,6 +129,7 @@ impl Clusters {
     pub fn registered(metrics: &Metrics) -> Self {
         let own = Self::default();
         own.register_counters(metrics);
+        own.register_gauges(metrics);
         let gauge = |name: &str, help: &str, of: &Series<Amount>| {
             metrics.register_as(&format!("karpenter_{name}"), help, of.clone());
         };
@@ -126,6 +145,16 @@ impl Clusters {
         gauge("cluster_state_node_count", "Nodes of the cluster", &own.nodes);
         gauge("cluster_state_synced", "1 while the cluster's view is whole", &own.synced);
         own
+    }
+
+    fn register_gauges(&self, metrics: &Metrics) {
+        let help = "What is paid for room that no pod asks for, in dollars per hour, by what keeps \
+                    its nodes";
+        metrics.register("idle_usd_per_hour", help, self.idle.clone());
+        let help = "Nodes that are being drained, by what keeps them";
+        metrics.register("draining_nodes", help, self.draining.clone());
+        let help = "1 for NodePools whose rollout was stopped, 0 for those whose rollout goes on";
+        metrics.register("nodepools_rollout_stopped", help, self.stopped.clone());
     }
 
     fn register_counters(&self, metrics: &Metrics) {
@@ -176,7 +205,12 @@ impl Clusters {
     fn drop_gauges(&self, cluster: &str) {
         let of_pools = [&self.limits, &self.usage, &self.cost, &self.allowed];
         let of_cluster = [&self.queue, &self.unschedulable, &self.nodes, &self.synced];
-        of_pools.into_iter().chain(of_cluster).for_each(|it| it.drop_all(CLUSTER, cluster));
+        let standing = [&self.idle, &self.draining, &self.stopped];
+        of_pools
+            .into_iter()
+            .chain(of_cluster)
+            .chain(standing)
+            .for_each(|it| it.drop_all(CLUSTER, cluster));
     }
 }
 
@@ -270,6 +304,32 @@ impl OfCluster {
         let labels = [cluster, ("controller", CONTROLLER)];
         clusters.queue.with(&labels).set(figures.waiting);
         clusters.unschedulable.with(&labels).set(figures.unplaced);
+        if let Some(idle) = &figures.idle_usd_per_hour {
+            clusters.idle.replace(CLUSTER, &self.cluster, self.each("held_by", idle));
+        }
+    }
+
+    /// What goes on now.
+    pub fn stands(&self, standing: &Standing) {
+        let Standing { draining, rollouts } = standing;
+        let clusters = &self.clusters;
+        clusters.draining.replace(CLUSTER, &self.cluster, self.each("blocker", draining));
+        let stopped = rollouts.iter().map(|(pool, stopped)| {
+            (self.of_pool(pool, None), gauge(f64::from(u8::from(*stopped))))
+        });
+        clusters.stopped.replace(CLUSTER, &self.cluster, stopped);
+    }
+
+    /// Amounts by the value of a label.
+    fn each<'a>(
+        &'a self,
+        label: &'static str,
+        amounts: &'a BTreeMap<String, f64>,
+    ) -> impl Iterator<Item = (Labels, Amount)> + 'a {
+        amounts.iter().map(move |(value, amount)| {
+            let labels = [(CLUSTER, self.cluster.clone()), (label, value.clone())];
+            (labels.into_iter().collect(), gauge(*amount))
+        })
     }
 
     fn labels(&self) -> [(&'static str, &str); 1] {

@@ -101,7 +101,8 @@ pub fn propose(asked: Asked, planner: Planner) -> Option<Proposal> {
     span.record("disruptions", plan.disruptions.len());
     let mut closed = longshore_core::offers::closed_pools(&input);
     left_out.tell(&mut plan, &mut closed);
-    let (tainted, figures) = (tainted(&input.world), figures::of(&input, &plan));
+    let figures = figures::of(&input, &plan, holds.as_deref());
+    let tainted = tainted(&input.world);
     Some(Proposal {
         plan_id,
         plan: Arc::new(plan),

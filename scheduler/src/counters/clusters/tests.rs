@@ -10,7 +10,8 @@ fn figures(pools: &[&str]) -> Figures {
         allowed: vec![("Drifted", 1.0)],
     };
     let pools = pools.iter().map(|name| ((*name).to_owned(), pool.clone())).collect();
-    Figures { pools, nodes: 3.0, waiting: 5.0, unplaced: 1.0 }
+    let idle = [("budget".to_owned(), 0.125)].into();
+    Figures { pools, nodes: 3.0, waiting: 5.0, unplaced: 1.0, idle_usd_per_hour: Some(idle) }
 }
 
 fn has(metrics: &Metrics, line: &str) -> bool {
@@ -23,6 +24,10 @@ fn gauges_are_those_of_the_newest_plan() {
     let cluster = Clusters::registered(&metrics).of("prod", 1);
     cluster.synced(true);
     cluster.planned(&figures(&["web", "batch"]));
+    cluster.stands(&Standing {
+        draining: [("two_budgets".to_owned(), 2.0)].into(),
+        rollouts: [("web".to_owned(), true), ("batch".to_owned(), false)].into(),
+    });
     let text = metrics.text();
     for line in [
         "karpenter_nodepools_limit{cluster=\"prod\",nodepool=\"web\",resource_type=\"cpu\"} 1000.0",
@@ -36,10 +41,16 @@ fn gauges_are_those_of_the_newest_plan() {
         "karpenter_scheduler_queue_depth{cluster=\"prod\",controller=\"provisioner\"} 5.0",
         "karpenter_scheduler_unschedulable_pods_count{cluster=\"prod\",\
          controller=\"provisioner\"} 1.0",
+        "longshore_idle_usd_per_hour{cluster=\"prod\",held_by=\"budget\"} 0.125",
+        "longshore_draining_nodes{cluster=\"prod\",blocker=\"two_budgets\"} 2.0",
+        "longshore_nodepools_rollout_stopped{cluster=\"prod\",nodepool=\"web\"} 1.0",
+        "longshore_nodepools_rollout_stopped{cluster=\"prod\",nodepool=\"batch\"} 0.0",
     ] {
         assert!(has(&metrics, line), "{line} in {text}");
     }
-    cluster.planned(&figures(&["web"]));
+    cluster.planned(&Figures { idle_usd_per_hour: None, ..figures(&["web"]) });
+    assert!(metrics.text().contains("held_by=\"budget\""), "it was not looked at again");
+    cluster.stands(&Standing::default());
     let text = metrics.text();
     assert!(text.contains("web") && !text.contains("batch"), "its pool has gone: {text}");
 }

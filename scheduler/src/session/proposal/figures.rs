@@ -1,15 +1,17 @@
 //! What metrics show of a plan and of the world it was made for.
 //!
 //! Invariant: worked out once for each plan, beside it, off the session's loop; passes over nodes,
-//! claims and pools, never over pods.
+//! claims and pools, and over pods only where a plan looks at what keeps nodes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use longshore_core::answer::Plan;
+use longshore_core::explain::{Fate, NodeAnswer};
 use longshore_core::question::PlanInput;
-use longshore_core::vocabulary::ids::PoolName;
+use longshore_core::vocabulary::ids::{NodeName, PoolName};
 use longshore_core::vocabulary::pool::{DisruptionReason, NodePool};
+use longshore_core::vocabulary::resources::Resources;
 use longshore_core::world::claim::NodeClaim;
 use longshore_core::world::node::Node;
 use longshore_runtime::metrics::series::{number, usd};
@@ -31,9 +33,9 @@ struct Count {
     disturbed: i64,
 }
 
-/// The figures of a plan.
+/// The figures of a plan; `kept` says what keeps each node, where that was looked at.
 #[must_use]
-pub fn of(input: &PlanInput, plan: &Plan) -> Figures {
+pub fn of(input: &PlanInput, plan: &Plan, kept: Option<&[NodeAnswer]>) -> Figures {
     let world = &input.world;
     let unplaced = plan.unplaced.iter().map(|unplaced| unplaced.pods.len()).sum();
     let (sizes, costs, counts) = (pools::sizes(world), costs(input), counts(input));
@@ -55,6 +57,45 @@ pub fn of(input: &PlanInput, plan: &Plan) -> Figures {
         nodes: count(world.nodes.len()),
         waiting: count(plan.placements.len() + unplaced),
         unplaced: count(unplaced),
+        idle_usd_per_hour: kept.map(|kept| idle(input, kept)),
+    }
+}
+
+/// What is paid for room that no pod asks for, by what keeps its nodes: of each node the share of
+/// its price that is left of the resource of which pods ask for the most.
+fn idle(input: &PlanInput, kept: &[NodeAnswer]) -> BTreeMap<String, f64> {
+    let world = &input.world;
+    let mut requests: BTreeMap<&NodeName, Resources> = BTreeMap::new();
+    for pod in world.pods.values() {
+        if let (Some(node), Some(shape)) = (&pod.node, world.shape_of(pod)) {
+            let sum = requests.entry(node).or_default();
+            *sum = sum.plus(&shape.requests);
+        }
+    }
+    let mut idle: BTreeMap<String, f64> = BTreeMap::new();
+    for answer in kept {
+        let node = world.nodes.get(&answer.node);
+        let price = world.claims.get(&answer.claim).and_then(|claim| price(input, claim));
+        let (Some(node), Some(price)) = (node, price) else { continue };
+        let asked = requests.get(&answer.node).map_or(0.0, |asked| share(asked, &node.allocatable));
+        *idle.entry(holder(answer)).or_default() += usd(price) * (1.0 - asked);
+    }
+    idle
+}
+
+/// The greater share, 0 to 1, of cores or memory.
+fn share(asked: &Resources, of: &Resources) -> f64 {
+    let parts = [(asked.cpu_millis, of.cpu_millis), (asked.memory_bytes, of.memory_bytes)];
+    let shares = parts.map(|(part, whole)| number(part) / number(whole.max(1)));
+    shares.into_iter().fold(0.0, f64::max).min(1.0)
+}
+
+/// What keeps a node first, as a label has it.
+fn holder(answer: &NodeAnswer) -> String {
+    match (answer.fate, answer.holds.first()) {
+        (Fate::Leaving(_) | Fate::Goes(_), _) => "leaving".to_owned(),
+        (Fate::Stays | Fate::MustGo(_), Some(hold)) => hold.rule.code().to_ascii_lowercase(),
+        (Fate::Stays | Fate::MustGo(_), None) => "nothing".to_owned(),
     }
 }
 
