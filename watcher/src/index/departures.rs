@@ -3,14 +3,19 @@
 //! Invariant: what was seen of a claim or pod is forgotten with it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 use longshore_proto::types::v1 as wire;
 use longshore_proto::types::v1::object::Kind;
 use longshore_proto::types::v1::{Blocker, BlockingRule, ObjectKind};
 
-use super::{Index, Key, Name, Source, Watched, name_of};
+use super::{Index, Key, Name, PodEntry, Source, Watched, name_of};
+use crate::project::pod::ordinal;
 use crate::project::{Fault, volumes};
+
+/// How long it is remembered that a replica went, in milliseconds.
+const REMEMBERED_MS: i64 = 60_000;
 
 /// What is known of nodes that go.
 #[derive(Debug, Default)]
@@ -22,6 +27,8 @@ pub(super) struct Departures {
     /// Since when Deployments have been asked for the next pod, by UID of the one that they have
     /// and by the steady clock; none where that brings none.
     surges: BTreeMap<String, Option<i64>>,
+    /// When a replica last went, by namespace and StatefulSet and by the steady clock.
+    replicas: BTreeMap<(Arc<str>, String), i64>,
     /// What keeps the nodes of claims.
     pub(super) blockers: BTreeMap<String, Vec<Blocker>>,
     /// Volumes that are attached, by name of the VolumeAttachment.
@@ -105,9 +112,23 @@ impl Index {
     }
 
     /// A pod is gone.
-    pub(super) fn has_left(&mut self, uid: &str) {
-        self.departures.refusals.remove(uid);
-        self.departures.surges.remove(uid);
+    pub(super) fn has_left(&mut self, pod: &PodEntry) {
+        self.departures.refusals.remove(&*pod.row.uid);
+        self.departures.surges.remove(&*pod.row.uid);
+        let now_ms = self.seen.steady_ms;
+        self.departures.replicas.retain(|_, at_ms| now_ms - *at_ms < REMEMBERED_MS);
+        let owner = self.shape(&pod.row.shape_id).map(|shape| shape.owner.as_str());
+        if let Some((set, _)) = owner.and_then(|owner| ordinal(owner, &pod.row.name)) {
+            let key = (pod.row.namespace.clone(), set.to_owned());
+            self.departures.replicas.insert(key, now_ms);
+        }
+    }
+
+    /// When a replica of a StatefulSet last went, by the steady clock; nothing when that is long
+    /// ago.
+    #[must_use]
+    pub fn replica_left_ms(&self, namespace: &Arc<str>, set: &str) -> Option<i64> {
+        self.departures.replicas.get(&(namespace.clone(), set.to_owned())).copied()
     }
 
     /// The Deployment of a pod was asked for the next one, or cannot be.

@@ -121,7 +121,7 @@ impl Watched for Pod {
     fn forget(index: &mut Index, name: &Name) {
         let Some(uid) = index.pod_names.remove(name) else { return };
         let Some(entry) = index.pods.remove(&uid) else { return };
-        index.has_left(&uid);
+        index.has_left(&entry);
         index.touch_by(&entry);
         index.unbind(&entry.row);
         index.lose_member(&entry);

@@ -6,6 +6,7 @@
 //! it is told to people (`report.rs`), and waited for. What keeps a node is known (`blockers.rs`).
 
 mod blockers;
+mod ordinals;
 mod volumes;
 
 use k8s_openapi::api::core::v1::Node;
@@ -196,7 +197,8 @@ const fn tier(facts: &PodFacts) -> (bool, bool) {
     (facts.daemon, facts.critical)
 }
 
-/// Steps for pods that must leave: those whose time is up at once, of the others the first tier.
+/// Steps for pods that must leave: those whose time is up at once, of the others the first tier, and
+/// of a StatefulSet one after the other.
 fn departures(
     index: &Index,
     claim: &str,
@@ -206,8 +208,11 @@ fn departures(
 ) -> Vec<Step> {
     let mut steps = Vec::new();
     let first = waiting.iter().map(|pod| tier(&pod.facts)).min();
+    let in_order = ordinals::are_kept(index, claim, deadline_ms, now);
     for pod in waiting {
-        let turn = !pod.row.deleting && Some(tier(&pod.facts)) == first;
+        let turn = !pod.row.deleting
+            && Some(tier(&pod.facts)) == first
+            && !(in_order && ordinals::waits(index, pod, waiting, now));
         if let Some(grace_seconds) = deadline_ms.and_then(|d| forced(pod, d, now.wall_ms)) {
             steps.push(Step::ForceDelete { pod: pod.row.clone(), grace_seconds });
         } else if turn && !is_protected(pod, now.wall_ms) {

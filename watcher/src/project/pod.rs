@@ -19,6 +19,8 @@ use crate::names;
 const MIRROR: &str = "kubernetes.io/config.mirror";
 /// What the workload of a Deployment's pods begins with.
 const DEPLOYMENT: &str = "Deployment/";
+/// The same of a StatefulSet's.
+const STATEFUL_SET: &str = "StatefulSet/";
 /// Why a container waits that is only about to start.
 const STARTING: [&str; 2] = ["ContainerCreating", "PodInitializing"];
 
@@ -103,6 +105,14 @@ fn workload(pod: &Pod) -> String {
 #[must_use]
 pub fn deployment(workload: &str) -> Option<&str> {
     workload.strip_prefix(DEPLOYMENT)
+}
+
+/// The StatefulSet that a workload is, as shapes have it, and which of its replicas the pod of a
+/// name is; nothing for any other.
+#[must_use]
+pub fn ordinal<'w>(workload: &'w str, pod: &str) -> Option<(&'w str, u32)> {
+    let set = workload.strip_prefix(STATEFUL_SET)?;
+    Some((set, pod.strip_prefix(set)?.strip_prefix('-')?.parse().ok()?))
 }
 
 fn selects_namespaces(spec: &PodSpec) -> bool {

@@ -33,6 +33,57 @@ fn pods_leave_by_tiers_those_of_daemon_sets_last() {
     assert_eq!(keys(&draining(json!({}), &pods), NOW_MS), ["drained/c1"]);
 }
 
+/// Replica number `number` of a StatefulSet.
+fn replica(number: u32, extra: Value) -> Value {
+    let mut replica = pod(&format!("db-{number}"), extra);
+    let owner = json!([{ "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "s",
+                         "controller": true }]);
+    merge(&mut replica, json!({ "metadata": { "ownerReferences": owner } }));
+    replica
+}
+
+#[test]
+fn replicas_of_a_stateful_set_leave_one_after_the_other_the_last_first() {
+    let pods = [1, 9, 10].map(|number| replica(number, json!({})));
+    let mut index =
+        draining_since(NOW_MS, json!({}), &[&pods[..], &[pod("web", json!({}))]].concat());
+    index.set_clock(at(NOW_MS));
+    assert_eq!(keys(&index, NOW_MS), ["evict/db-10", "evict/web"]);
+    let next = |uid: &str, extra: Value| {
+        let mut next = replica(10, json!({ "metadata": { "uid": uid } }));
+        merge(&mut next, extra);
+        next
+    };
+    let ending = json!({ "metadata": { "deletionTimestamp": "2026-01-01T00:00:30Z" } });
+    apply::<Pod>(&mut index, next("db-10", ending));
+    assert_eq!(keys(&index, NOW_MS), ["evict/web"], "it has yet to end");
+    index.forget::<Pod>(&("default".to_owned(), "db-10".to_owned()));
+    assert_eq!(keys(&index, NOW_MS + 100), ["evict/web"], "the next of its name comes");
+    apply::<Pod>(
+        &mut index,
+        next("new", json!({ "spec": { "nodeName": "n2" }, "status": { "phase": "Pending" } })),
+    );
+    assert_eq!(keys(&index, NOW_MS + 60_000), ["evict/web"], "it is not up");
+    apply::<Pod>(&mut index, next("new", json!({ "spec": { "nodeName": "n2" } })));
+    assert_eq!(keys(&index, NOW_MS + 61_000), ["evict/db-9", "evict/web"]);
+}
+
+#[test]
+fn no_order_among_replicas_keeps_a_node_for_long() {
+    let pods = [replica(0, json!({})), replica(1, json!({}))];
+    let both = ["evict/db-0", "evict/db-1"];
+    let index = draining_since(NOW_MS, json!({}), &pods);
+    assert_eq!(keys(&index, NOW_MS), ["evict/db-1"]);
+    assert_eq!(keys(&index, NOW_MS + 600_000), both, "it has waited for long enough");
+    let short = json!({ "spec": { "terminationGracePeriod": "5m" } });
+    let steps = keys(&draining_since(NOW_MS, short, &pods), NOW_MS);
+    assert!(both.iter().all(|step| steps.iter().any(|it| it == step)), "time is short: {steps:?}");
+    let kept = json!({ "metadata": { "annotations": { "karpenter.sh/do-not-disrupt": "true" } } });
+    let pods = [replica(0, json!({})), replica(1, kept)];
+    let steps = keys(&draining_since(NOW_MS, json!({}), &pods), NOW_MS);
+    assert!(steps.contains(&both[0].to_owned()), "what stays is not waited for: {steps:?}");
+}
+
 #[test]
 fn a_node_that_served_is_drained_no_sooner_than_load_balancers_know() {
     let served = json!({ "status": { "conditions": [met("Initialized")] } });
