@@ -101,6 +101,11 @@ takeover: build-test ## take a cluster over from the published Karpenter, and gi
 	@tools/setup.sh etcd kubernetes karpenter
 	cargo test --workspace --test main adoption -- --include-ignored
 
+.PHONY: repair-test
+repair-test: build-test ## break a node's network on the real control plane, and see it replaced (seven minutes after a build)
+	@tools/setup.sh etcd kubernetes
+	cargo test --workspace --test main walkthrough::repair -- --include-ignored
+
 .PHONY: fuzz
 fuzz: setup-build ## feed odd bytes to manifests, requirements and ComputePlan, a minute each (after a build)
 	fuzz/run.sh 60

@@ -54,8 +54,11 @@ async fn what_keeps_a_node_from_being_drained_is_said_until_it_is_gone() -> Resu
     scene.apply(&attached(&node)).await?;
 
     let [claim] = &eyes::claims(&client).await?[..] else { anyhow::bail!("no one claim") };
-    delete_claim(&scene, &claim.name_any()).await?;
-    scene.told(&["Pod/default/held: it refuses eviction by its annotation"]).await?;
+    let claim = claim.name_any();
+    delete_claim(&scene, &claim).await?;
+    let held = "Pod/default/held: it refuses eviction by its annotation";
+    scene.told(&[held]).await?;
+    condition(&scene, &claim, "Drained", held).await?;
     let said = told(&scene, &node, &KEPT.map(|pod| format!("Pod/default/{pod}, since"))).await?;
     for part in [
         "is being drained; 3 pods are on it, and it is kept by",
@@ -70,10 +73,29 @@ async fn what_keeps_a_node_from_being_drained_is_said_until_it_is_gone() -> Resu
     let volume = ["VolumeAttachment/lab-data, since".to_owned()];
     let said = told(&scene, &node, &volume).await?;
     ensure!(said.contains("volume data is still attached"), "{said}");
-    scene.told(&["VolumeAttachment/lab-data: volume data is still attached"]).await?;
+    let attached = "VolumeAttachment/lab-data: volume data is still attached";
+    scene.told(&[attached]).await?;
+    condition(&scene, &claim, "VolumesDetached", attached).await?;
     delete::<VolumeAttachment>(Api::all(client), "lab-data").await?;
-    gone(&scene, &claim.name_any()).await?;
+    gone(&scene, &claim).await?;
     scene.balanced().await
+}
+
+/// Waits until a condition of a claim is unknown, for this reason among others, as `kubectl describe`
+/// shows it.
+async fn condition(scene: &Scene, claim: &str, kind: &str, why: &str) -> Result<()> {
+    let client = scene.world.client.clone();
+    let done = poll::until("the claim says what keeps it", LIMIT, || async {
+        let claims = eyes::claims(&client).await?;
+        let claim = claims.iter().find(|it| it.name_any() == claim).context("it is gone")?;
+        let conditions = claim.data.pointer("/status/conditions").and_then(Value::as_array);
+        let mut conditions = conditions.into_iter().flatten();
+        let said = conditions.find(|it| it["type"] == kind).context("no such condition")?;
+        let says = said["message"].as_str().is_some_and(|message| message.contains(why));
+        ensure!(said["status"] == "Unknown" && says, "{said}");
+        Ok::<_, anyhow::Error>(())
+    });
+    done.await.map_err(|error| error.context(scene.logs()))
 }
 
 /// Waits until a claim is gone.

@@ -20,7 +20,7 @@ const NODES: usize = 5;
 const REPAIR_LIMIT: Duration = Duration::from_secs(8 * 60);
 
 #[tokio::test]
-#[ignore = "six minutes: what is wrong with a node is looked at for five of them"]
+#[ignore = "six minutes, of which five are looked on: make repair-test"]
 async fn a_node_whose_network_is_broken_is_replaced() -> Result<()> {
     let mut scene = Scene::start(scene::region(REGION, CLUSTER)?, CLUSTER, |_| {}).await?;
     scene.apply(&crowd::supply(&[crowd::families(&["t3"])])).await?;
@@ -44,6 +44,7 @@ async fn a_node_whose_network_is_broken_is_replaced() -> Result<()> {
         Ok::<_, anyhow::Error>(())
     });
     replaced.await.map_err(|error| error.context(scene.logs()))?;
+    scene.told(&["its condition NetworkingReady is False"]).await?;
     scene.until("all pods run again", "app=web", all_run).await?;
     scene.balanced().await
 }

@@ -142,15 +142,19 @@ fn budget() -> Value {
 }
 
 /// Waits until no node has the image any more. Meanwhile, no more nodes than the pool's budget
-/// allows are on their way out with what runs there, and no more pods are missing than theirs.
+/// allows are on their way out with what runs there, one alone until the first new node is in
+/// service, and no more pods are missing than theirs.
 async fn rolled_out(scene: &Scene, image: &str) -> Result<()> {
     let client = scene.world.client.clone();
     let done = poll::until("no node has the old image", 2 * LIMIT, || async {
         let claims = eyes::claims(&client).await?;
         let leaving = |claim: &&DynamicObject| is_going(claim) && !is_drained(claim);
         let going = claims.iter().filter(leaving).count();
+        let is_proven =
+            |claim: &DynamicObject| image_of(claim) != Some(image) && is_in_service(claim);
+        let allowed = if claims.iter().any(is_proven) { AT_ONCE } else { 1 };
         let running = eyes::look(&client, "default", "app=web").await?.running;
-        if going > AT_ONCE || running + 1 < NODES {
+        if going > allowed || running + 1 < NODES {
             return Ok(Err(anyhow::anyhow!("{going} nodes go at once, {running} pods run")));
         }
         let images = images(scene).await?;
@@ -169,19 +173,31 @@ fn is_going(claim: &DynamicObject) -> bool {
 /// True once the pods of a claim that is to go have left, and nothing but the end of its instance
 /// is waited for.
 fn is_drained(claim: &DynamicObject) -> bool {
+    condition(claim, "Drained").is_some_and(|status| status == "True")
+        && condition(claim, "VolumesDetached").is_some_and(|status| status != "Unknown")
+}
+
+/// True for a claim whose node takes pods.
+fn is_in_service(claim: &DynamicObject) -> bool {
+    condition(claim, "Initialized").is_some_and(|status| status == "True")
+}
+
+/// The status of a condition.
+fn condition<'c>(claim: &'c DynamicObject, kind: &str) -> Option<&'c Value> {
     let conditions = claim.data.pointer("/status/conditions").and_then(Value::as_array);
-    let all: Vec<&Value> = conditions.into_iter().flatten().collect();
-    let said = |kind: &str| all.iter().find(|it| it["type"] == kind).map(|it| &it["status"]);
-    said("Drained").is_some_and(|status| status == "True")
-        && said("VolumesDetached").is_some_and(|status| status != "Unknown")
+    conditions.into_iter().flatten().find(|it| it["type"] == kind).map(|it| &it["status"])
+}
+
+/// The image that a claim's instance booted.
+fn image_of(claim: &DynamicObject) -> Option<&str> {
+    claim.data.pointer("/status/imageID").and_then(Value::as_str)
 }
 
 /// Nodes by the image that they booted.
 async fn images(scene: &Scene) -> Result<BTreeMap<String, usize>> {
     let mut images = BTreeMap::new();
     for claim in eyes::claims(&scene.world.client).await? {
-        let image = claim.data.pointer("/status/imageID").and_then(Value::as_str);
-        let image = image.with_context(|| format!("{} has no image", claim.name_any()));
+        let image = image_of(&claim).with_context(|| format!("{} has no image", claim.name_any()));
         *images.entry(image?.to_owned()).or_default() += 1;
     }
     Ok(images)

@@ -47,3 +47,60 @@ fn is(value: &IntOrString, count: i32, percentage: &str) -> bool {
         IntOrString::String(text) => text == percentage,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read(spec: &Value, status: &Value) -> DisruptionBudget {
+        let object = json!({
+            "metadata": { "namespace": "shop", "name": "web" }, "spec": spec, "status": status });
+        let budget = serde_json::from_value(object).unwrap_or_else(|error| panic!("{error}"));
+        disruption_budget(&budget).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn status(current: i32, desired: i32, allowed: i32) -> Value {
+        json!({ "currentHealthy": current, "desiredHealthy": desired,
+                "disruptionsAllowed": allowed, "expectedPods": 3 })
+    }
+
+    #[test]
+    fn pods_that_are_not_ready_may_go_where_the_eviction_api_lets_them() {
+        let always = json!({ "unhealthyPodEvictionPolicy": "AlwaysAllow" });
+        let guarded = json!({ "unhealthyPodEvictionPolicy": "IfHealthyBudget" });
+        let table = [
+            (&always, status(0, 2, 0), true),
+            (&guarded, status(1, 2, 0), false),
+            (&guarded, status(2, 2, 0), true),
+            (&guarded, status(0, 0, 0), false),
+            (&json!({}), status(1, 2, 0), false),
+            (&json!({}), status(3, 2, 1), true),
+        ];
+        for (spec, status, expected) in table {
+            let budget = read(spec, &status);
+            assert_eq!(budget.lets_unready_go, expected, "{spec} {status}");
+        }
+    }
+
+    #[test]
+    fn a_budget_that_can_never_allow_an_eviction_is_known() {
+        let table = [
+            (json!({ "maxUnavailable": 0 }), true),
+            (json!({ "maxUnavailable": "0%" }), true),
+            (json!({ "minAvailable": "100%" }), true),
+            (json!({ "maxUnavailable": 1 }), false),
+            (json!({ "minAvailable": "50%" }), false),
+        ];
+        for (spec, expected) in table {
+            let budget = read(&spec, &status(3, 3, 2));
+            assert_eq!(
+                (budget.fully_blocking, budget.disruptions_allowed),
+                (expected, 2),
+                "{spec}"
+            );
+        }
+        assert_eq!(read(&json!({}), &json!(null)).disruptions_allowed, 0, "nobody has counted");
+    }
+}
