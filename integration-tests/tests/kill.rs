@@ -7,5 +7,6 @@
 mod actuator;
 pub mod crowd;
 mod etcd;
+mod rollout;
 mod scheduler;
 mod watcher;

@@ -32,7 +32,15 @@ pub fn class() -> Value {
     })
 }
 
-/// That class, and a pool with these requirements whose nodes stay.
+/// That class, with the images of a release.
+#[must_use]
+pub fn class_of(release: &str) -> Value {
+    let mut class = class();
+    class["spec"]["amiSelectorTerms"] = json!([{ "alias": format!("al2023@{release}") }]);
+    class
+}
+
+/// The first class, and a pool with these requirements whose nodes stay.
 #[must_use]
 pub fn supply(requirements: &[Value]) -> [Value; 2] {
     let pool = json!({

@@ -80,6 +80,19 @@ pub async fn claims(client: &Client) -> Result<Vec<DynamicObject>> {
     list(client, "karpenter.sh", "v1", "NodeClaim").await
 }
 
+/// True for a claim whose node is to go.
+#[must_use]
+pub fn is_going(claim: &DynamicObject) -> bool {
+    claim.annotations().contains_key("longshore.dev/disruption-reason")
+        || claim.metadata.deletion_timestamp.is_some()
+}
+
+/// The image that a claim's instance booted.
+#[must_use]
+pub fn image_of(claim: &DynamicObject) -> Option<&str> {
+    claim.data.pointer("/status/imageID").and_then(Value::as_str)
+}
+
 /// All objects of a kind, in every namespace.
 ///
 /// # Errors

@@ -75,6 +75,11 @@ impl Crowd {
 
     /// Waits until every pod runs and all books agree; then nothing was launched in vain.
     pub async fn settled(&self) -> Result<()> {
+        self.settled_after(usize::try_from(self.pods)?).await
+    }
+
+    /// The same where so many launches are no more than it takes.
+    pub async fn settled_after(&self, launches: usize) -> Result<()> {
         let pods = usize::try_from(self.pods)?;
         let client = &self.fleet.client;
         let settled = poll::until("every pod runs and the books agree", LIMIT, || async {
@@ -85,7 +90,7 @@ impl Crowd {
         let logs = self.fleet.log_dir().display();
         let books = settled.await.map_err(|error| error.context(format!("logs in {logs}")))?;
         ensure!(
-            books.launches == pods,
+            books.launches == launches,
             "{} launches for {pods} pods; logs in {logs}",
             books.launches
         );

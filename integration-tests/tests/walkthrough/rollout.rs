@@ -26,7 +26,7 @@ async fn an_image_rolls_out_over_a_pool() -> Result<()> {
     let mut scene = Scene::start(scene::region(REGION, CLUSTER)?, CLUSTER, |_| {}).await?;
     let [old, new] = RELEASES;
     let [_, pool] = crowd::supply(&[crowd::families(&["t3"])]);
-    scene.apply(&[class(old.al2023), hasty(pool, "10m"), budget()]).await?;
+    scene.apply(&[crowd::class_of(old.al2023), hasty(pool, "10m"), budget()]).await?;
     let pods = u32::try_from(NODES)?;
     scene.apply(&[crowd::workload("web", pods)]).await?;
     let all_run = |sight: &eyes::Sight| sight.running == NODES && sight.all_nodes == NODES;
@@ -38,7 +38,7 @@ async fn an_image_rolls_out_over_a_pool() -> Result<()> {
         .try_into()
         .map_err(|images| anyhow::anyhow!("several images: {images:?}"))?;
 
-    scene.apply(&[class(new.al2023)]).await?;
+    scene.apply(&[crowd::class_of(new.al2023)]).await?;
     scene.told(&["EC2NodeClass/default selects", &before]).await?;
     rolled_out(&scene, &before).await?;
     scene.until("all pods run again", "app=web", all_run).await?;
@@ -62,13 +62,13 @@ async fn an_image_that_never_turns_ready_costs_one_node_and_no_pod() -> Result<(
     let sick: BTreeSet<String> = sick.map(|(_, id)| id.clone()).collect();
     let mut scene = Scene::start(region, CLUSTER, |world| world.sick_images = sick).await?;
     let [_, pool] = crowd::supply(&[crowd::families(&["t3"])]);
-    scene.apply(&[class(old.al2023), hasty(pool, "15s"), budget()]).await?;
+    scene.apply(&[crowd::class_of(old.al2023), hasty(pool, "15s"), budget()]).await?;
     scene.apply(&[crowd::workload("web", u32::try_from(FEW)?)]).await?;
     let all_run = |sight: &eyes::Sight| sight.running == FEW && sight.all_nodes == FEW;
     scene.until("all pods run", "app=web", all_run).await?;
     let pods = scene.until("all pods run", "app=web", all_run).await?.pods_on;
 
-    scene.apply(&[class(new.al2023)]).await?;
+    scene.apply(&[crowd::class_of(new.al2023)]).await?;
     let said = stopped(&scene).await?;
     ensure!(said.contains("longshore.dev/retry-rollout="), "{said}");
     scene.told(&[&said[1..40]]).await?;
@@ -77,7 +77,7 @@ async fn an_image_that_never_turns_ready_costs_one_node_and_no_pod() -> Result<(
     scene.until("nothing moves", "app=web", kept).await?;
     going(&scene, 0).await?;
 
-    scene.apply(&[class(old.al2023)]).await?;
+    scene.apply(&[crowd::class_of(old.al2023)]).await?;
     healthy(&scene).await?;
     scene.until("nothing has moved", "app=web", kept).await?;
     scene.balanced().await
@@ -117,18 +117,11 @@ async fn rollout(scene: &Scene) -> Result<Value> {
 async fn going(scene: &Scene, wanted: usize) -> Result<()> {
     let done = poll::until("nodes are about to go", LIMIT, || async {
         let claims = eyes::claims(&scene.world.client).await?;
-        let going = claims.iter().filter(|claim| is_going(claim)).count();
+        let going = claims.iter().filter(|claim| eyes::is_going(claim)).count();
         ensure!(going == wanted, "{going} nodes are about to go");
         Ok::<_, anyhow::Error>(())
     });
     done.await.map_err(|error| error.context(scene.logs()))
-}
-
-/// The class, with the images of a release.
-fn class(release: &str) -> Value {
-    let mut class = crowd::class();
-    class["spec"]["amiSelectorTerms"] = json!([{ "alias": format!("al2023@{release}") }]);
-    class
 }
 
 /// One pod may be missing, no more.
@@ -148,10 +141,10 @@ async fn rolled_out(scene: &Scene, image: &str) -> Result<()> {
     let client = scene.world.client.clone();
     let done = poll::until("no node has the old image", 2 * LIMIT, || async {
         let claims = eyes::claims(&client).await?;
-        let leaving = |claim: &&DynamicObject| is_going(claim) && !is_drained(claim);
+        let leaving = |claim: &&DynamicObject| eyes::is_going(claim) && !is_drained(claim);
         let going = claims.iter().filter(leaving).count();
         let is_proven =
-            |claim: &DynamicObject| image_of(claim) != Some(image) && is_in_service(claim);
+            |claim: &DynamicObject| eyes::image_of(claim) != Some(image) && is_in_service(claim);
         let allowed = if claims.iter().any(is_proven) { AT_ONCE } else { 1 };
         let running = eyes::look(&client, "default", "app=web").await?.running;
         if going > allowed || running + 1 < NODES {
@@ -162,12 +155,6 @@ async fn rolled_out(scene: &Scene, image: &str) -> Result<()> {
         Ok::<_, anyhow::Error>(Ok(()))
     });
     done.await.map_err(|error| error.context(scene.logs()))?
-}
-
-/// True for a claim whose node is to go.
-fn is_going(claim: &DynamicObject) -> bool {
-    claim.annotations().contains_key("longshore.dev/disruption-reason")
-        || claim.metadata.deletion_timestamp.is_some()
 }
 
 /// True once the pods of a claim that is to go have left, and nothing but the end of its instance
@@ -188,16 +175,12 @@ fn condition<'c>(claim: &'c DynamicObject, kind: &str) -> Option<&'c Value> {
     conditions.into_iter().flatten().find(|it| it["type"] == kind).map(|it| &it["status"])
 }
 
-/// The image that a claim's instance booted.
-fn image_of(claim: &DynamicObject) -> Option<&str> {
-    claim.data.pointer("/status/imageID").and_then(Value::as_str)
-}
-
 /// Nodes by the image that they booted.
 async fn images(scene: &Scene) -> Result<BTreeMap<String, usize>> {
     let mut images = BTreeMap::new();
     for claim in eyes::claims(&scene.world.client).await? {
-        let image = image_of(&claim).with_context(|| format!("{} has no image", claim.name_any()));
+        let image =
+            eyes::image_of(&claim).with_context(|| format!("{} has no image", claim.name_any()));
         *images.entry(image?.to_owned()).or_default() += 1;
     }
     Ok(images)
