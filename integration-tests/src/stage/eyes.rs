@@ -11,6 +11,7 @@ use kube::api::{Api, DynamicObject, GroupVersionKind, ListParams};
 use kube::discovery;
 use kube::{Client, ResourceExt};
 use longshore_watcher::names::FIELD_MANAGER;
+use serde_json::Value;
 
 /// Label of the nodes that a pool owns.
 pub const NODE_POOL: &str = "karpenter.sh/nodepool";
