@@ -32,7 +32,7 @@ setup-lint:
 	@tools/setup.sh buf shellcheck cargo-deny helm
 
 setup-test:
-	@tools/setup.sh etcd kubernetes helm grpcio buf libfaketime
+	@tools/setup.sh etcd kubernetes helm grpcio buf libfaketime karpenter-crds
 
 # --- use ----------------------------------------------------------------------------------------
 

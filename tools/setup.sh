@@ -123,6 +123,17 @@ install_karpenter() {
     mv "$1/bin/controller" "$1/bin/karpenter"
 }
 
+# Its definitions lie in its module as files; no program is built. They are those of all its objects,
+# the core's too, with what its cloud adds to their rules.
+install_karpenter-crds() {
+    local folder
+    need go "install Go 1.26 or newer and run this again"
+    folder=$(cd "$1" && GOFLAGS=-mod=mod go mod download -json "github.com/aws/karpenter-provider-aws@v$2" |
+        awk -F '"' '$2 == "Dir" { print $4 }')
+    [ -d "$folder/pkg/apis/crds" ] || die "the module of Karpenter $2 has no folder pkg/apis/crds"
+    cp --no-preserve=mode "$folder"/pkg/apis/crds/*.yaml "$1/"
+}
+
 # Karpenter wants a newer Go than other parts do: its own command fetches it as a module.
 install_peer() {
     need go "install Go 1.26 or newer and run this again"

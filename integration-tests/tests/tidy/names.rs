@@ -1,8 +1,9 @@
 //! The page that holds our conditions and Events beside Karpenter's says what the code does.
 
 use anyhow::{Result, ensure};
+use regex::Regex;
 
-use super::{expect_none, root, rust_files};
+use super::{TextFile, expect_none, root, rust_files};
 
 const PAGE: &str = "docs/karpenter-names.md";
 /// Where names are written from, and where they are only named.
@@ -36,21 +37,15 @@ fn conditions_and_events_are_those_that_the_page_names() -> Result<()> {
             && !file.path.contains("/tests")
     });
     let programs: Vec<_> = programs.collect();
-    let is_written = |name: &str, elsewhere: bool| {
-        let literal = format!("\"{name}\"");
-        programs.iter().any(|file| {
-            let counts = elsewhere || !file.path.starts_with(NAMED_ONLY);
-            counts && file.text.contains(&literal)
-        })
-    };
     let mut breaches = Vec::new();
     for Row { theirs, ours } in &rows {
         let holds = match ours {
-            Ours::Same => is_written(theirs, true),
+            Ours::Same => is_written(theirs, &programs)?,
             Ours::Named(name) => {
-                is_written(name, true) && (theirs.is_empty() || !is_written(theirs, false))
+                is_written(name, &programs)?
+                    && (theirs.is_empty() || !is_written(theirs, &programs)?)
             }
-            Ours::None => !is_written(theirs, false),
+            Ours::None => !is_written(theirs, &programs)?,
         };
         if !holds {
             breaches.push(format!("{PAGE}: {theirs} {ours:?}"));
@@ -58,6 +53,27 @@ fn conditions_and_events_are_those_that_the_page_names() -> Result<()> {
     }
     expect_none(&breaches, "say in the page what the code writes, or the other way round");
     Ok(())
+}
+
+/// Whether a program writes a name: it spells it out, or uses the constant that it is the value of.
+/// A constant that only stands among the names is nobody's.
+fn is_written(name: &str, programs: &[&TextFile]) -> Result<bool> {
+    let literal = format!("\"{name}\"");
+    let (named, writers): (Vec<&TextFile>, Vec<&TextFile>) =
+        programs.iter().partition(|file| file.path.starts_with(NAMED_ONLY));
+    let use_it = |word: &Regex| writers.iter().any(|file| word.is_match(&file.text));
+    if writers.iter().any(|file| file.text.contains(&literal)) {
+        return Ok(true);
+    }
+    let constant = Regex::new(&format!(r"const (\w+): &str =\s+{literal};"))?;
+    for file in named {
+        for definition in constant.captures_iter(&file.text) {
+            if use_it(&Regex::new(&format!(r"\b{}\b", &definition[1]))?) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
 }
 
 /// Rows of the tables: the second and third column, names in back ticks.
@@ -75,6 +91,23 @@ fn rows(page: &str) -> Vec<Row> {
         Some(Row { theirs: name(theirs).unwrap_or_default(), ours })
     });
     rows.collect()
+}
+
+#[test]
+fn a_constant_that_nobody_uses_is_not_written() -> Result<()> {
+    let file = |path: &str, text: &str| TextFile { path: path.to_owned(), text: text.to_owned() };
+    let names =
+        "const A: &str = \"One\";\nconst B: &str = \"Two\";\nconst C: &str =\n    \"Four\";";
+    let files = [
+        file("watcher/src/api/keys.rs", names),
+        file("watcher/src/report.rs", "say(conditions::A); say(\"Three\"); say(C)"),
+    ];
+    let files: Vec<&TextFile> = files.iter().collect();
+    let names = ["One", "Two", "Three", "Four", "Five"];
+    let written: Vec<bool> =
+        names.iter().map(|name| is_written(name, &files)).collect::<Result<_>>()?;
+    assert_eq!(written, [true, false, true, true, false]);
+    Ok(())
 }
 
 #[test]

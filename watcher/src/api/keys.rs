@@ -237,10 +237,6 @@ pub mod conditions {
     pub const DRAINED: &str = "Drained";
     /// NodeClaim: volumes are detached.
     pub const VOLUMES_DETACHED: &str = "VolumesDetached";
-    /// NodeClaim: termination was asked for.
-    pub const INSTANCE_TERMINATING: &str = "InstanceTerminating";
-    /// NodeClaim: the node has what the instance type promised.
-    pub const CONSISTENT_STATE_FOUND: &str = "ConsistentStateFound";
     /// EC2NodeClass: images were found.
     pub const AMIS_READY: &str = "AMIsReady";
     /// EC2NodeClass: subnets were found.
@@ -249,8 +245,4 @@ pub mod conditions {
     pub const SECURITY_GROUPS_READY: &str = "SecurityGroupsReady";
     /// EC2NodeClass: the instance profile is there and holds the role.
     pub const INSTANCE_PROFILE_READY: &str = "InstanceProfileReady";
-    /// EC2NodeClass: the placement group was found.
-    pub const PLACEMENT_GROUP_READY: &str = "PlacementGroupReady";
-    /// EC2NodeClass: capacity reservations were found.
-    pub const CAPACITY_RESERVATIONS_READY: &str = "CapacityReservationsReady";
 }

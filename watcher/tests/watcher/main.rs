@@ -15,6 +15,7 @@ mod foresight;
 mod karpenter;
 mod leaks;
 mod nodes;
+mod objects;
 mod pins;
 mod reports;
 mod scheduler;
