@@ -25,7 +25,8 @@ async fn kill_everybody_in_the_midst_of_a_rollout() -> Result<()> {
 
     hands::apply(&client, &[crowd::class_of(new.al2023)]).await?;
     for wave in ["canary", "next"] {
-        let going = poll::until(&format!("the {wave} nodes are to go"), LIMIT, || async {
+        let what = format!("the {wave} nodes are to go");
+        let going = poll::until(&what, LIMIT, || async {
             let claims = eyes::claims(&client).await?;
             let left = claims.iter().filter(|it| eyes::image_of(it) == Some(&*image)).count();
             let wanted = wave == "canary" || left < PODS as usize;
