@@ -73,11 +73,12 @@ const fn of_aws(name: &'static str, find: fn(&Facts) -> Vec<Finding>) -> Check {
 }
 
 /// All checks, in the order of the way from an object to a running pod.
-const CHECKS: [Check; 18] = [
+const CHECKS: [Check; 19] = [
     of_cluster("Karpenter does not run beside Longshore", karpenter::check),
     of_cluster("custom resource definitions", definitions::check),
     of_cluster("objects of the first API", legacy::check),
     of_cluster("fields that nobody reads", slips::unknown_fields),
+    of_cluster("fields that are not acted on yet", slips::unread_fields),
     of_cluster("pools without limits", slips::no_limits),
     of_cluster("pools name node classes that exist", pools::missing_classes),
     of_aws("node classes find subnets, groups and role", network::resolved),

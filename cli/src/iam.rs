@@ -59,8 +59,7 @@ fn launching(args: &IamArgs) -> Vec<Value> {
     let IamArgs { partition, region, clusters, .. } = args;
     let images =
         ["image", "snapshot"].map(|kind| format!("arn:{partition}:ec2:{region}::{kind}/*"));
-    let shared =
-        ec2(args, &["subnet", "security-group", "capacity-reservation", "placement-group"]);
+    let shared = ec2(args, &["subnet", "security-group"]);
     let made = ["instance", "volume", "network-interface", "fleet", "launch-template"];
     let with_tags = json!({
         "StringEquals": { format!("aws:RequestTag/{CLUSTER}"): clusters },
@@ -99,12 +98,6 @@ fn owning(args: &IamArgs) -> Vec<Value> {
     let end = ["ec2:TerminateInstances", "ec2:DeleteLaunchTemplate"];
     let mut statements = vec![
         limited("TagOwnInstances", &["ec2:CreateTags"], json!(ec2(args, &["instance"])), &tagging),
-        limited(
-            "ReadConsoleOfOwn",
-            &["ec2:GetConsoleOutput"],
-            json!(ec2(args, &["instance"])),
-            &own(args),
-        ),
         limited("EndOwn", &end, json!(ec2(args, &["instance", "launch-template"])), &own(args)),
     ];
     if args.older_instances {
@@ -125,15 +118,11 @@ fn owning(args: &IamArgs) -> Vec<Value> {
 fn reading(args: &IamArgs) -> Vec<Value> {
     let IamArgs { partition, region, account, clusters, queues, .. } = args;
     let describe = [
-        "DescribeAvailabilityZones",
-        "DescribeCapacityReservations",
         "DescribeImages",
-        "DescribeInstanceStatus",
         "DescribeInstanceTypeOfferings",
         "DescribeInstanceTypes",
         "DescribeInstances",
         "DescribeLaunchTemplates",
-        "DescribePlacementGroups",
         "DescribeSecurityGroups",
         "DescribeSpotPriceHistory",
         "DescribeSubnets",
@@ -224,6 +213,8 @@ fn limited(sid: &str, actions: &[&str], resources: Value, condition: &Value) -> 
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::args::IamFormat;
 
@@ -254,6 +245,42 @@ mod tests {
             let sources = statement["Sid"] == "LaunchFrom";
             assert!(only_reads || sources || statement["Condition"].is_object(), "{statement}");
         }
+    }
+
+    /// Rust sources of the actuator and of this program.
+    fn sources() -> String {
+        let top = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut folders = vec![top.join("src"), top.join("../actuator/src")];
+        let mut text = String::new();
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+                match entry.file_type().unwrap().is_dir() {
+                    true => folders.push(entry.path()),
+                    false => text += &std::fs::read_to_string(entry.path()).unwrap(),
+                }
+            }
+        }
+        text
+    }
+
+    #[test]
+    fn no_more_of_ec2_is_allowed_than_is_called() {
+        let (policy, sources) = (policy(&args(&["prod"])), sources());
+        let statements = policy["Statement"].as_array().unwrap().iter();
+        let actions = statements.flat_map(|it| it["Action"].as_array().unwrap());
+        let calls = actions.filter_map(|action| action.as_str()?.strip_prefix("ec2:"));
+        let is_called = |call: &&str| sources.contains(&format!(".{}()", snake_case(call)));
+        // EC2 asks for RunInstances where CreateFleet is called.
+        let needless: Vec<_> = calls.filter(|it| *it != "RunInstances" && !is_called(it)).collect();
+        assert!(needless.is_empty(), "{needless:?}");
+    }
+
+    fn snake_case(call: &str) -> String {
+        let spell = |letter: char| match letter.is_uppercase() {
+            true => format!("_{}", letter.to_lowercase()),
+            false => letter.to_string(),
+        };
+        call.chars().map(spell).collect::<String>().trim_start_matches('_').to_owned()
     }
 
     #[test]

@@ -27,7 +27,7 @@ mod schema;
 pub mod selector;
 pub mod taint;
 
-pub use advice::{UnknownField, Warning, unknown_fields, warnings};
+pub use advice::{UnknownField, Warning, unknown_fields, unread_fields, warnings};
 pub use aws_node_template::{AWSNodeTemplate, AWSNodeTemplateSpec};
 pub use capacity_buffer::{CapacityBuffer, CapacityBufferSpec};
 pub use crd::Kind;

@@ -1,4 +1,5 @@
-//! Fields that the API server dropped in silence, and pools that may grow without bound.
+//! Fields that the API server dropped in silence or on which nothing acts, and pools that may grow
+//! without bound.
 //!
 //! Invariant: what was dropped is read from what `kubectl apply` recorded, for the live object no
 //! longer has it.
@@ -37,6 +38,23 @@ pub fn unknown_fields(facts: &Facts) -> Vec<Finding> {
                 Some(meant) => format!("write {meant} for {} and apply again", field.path),
                 None => format!("remove {} and apply again", field.path),
             },
+        })
+    });
+    found.collect()
+}
+
+/// Fields that are accepted, and on which nothing acts yet.
+pub fn unread_fields(facts: &Facts) -> Vec<Finding> {
+    let found = objects(facts).flat_map(|(kind, object)| {
+        api::unread_fields(kind, object).into_iter().map(move |field| Finding {
+            severity: Severity::Advice,
+            object: name(kind.name(), object),
+            message: field.to_string(),
+            evidence: format!("{} is set", field.path),
+            remedy: format!(
+                "remove {} if its nodes can do without, or give its pools another class",
+                field.path
+            ),
         })
     });
     found.collect()

@@ -84,6 +84,15 @@ fn dropped_fields_are_found_in_what_was_applied() {
 }
 
 #[test]
+fn fields_on_which_nothing_acts_are_found() {
+    let class = |spec: Value| json!([{"metadata": {"name": "c"}, "spec": spec}]);
+    let parts = ["not acted on yet", "spec.placementGroupSelector is set", "another class"];
+    let grouped = class(json!({"placementGroupSelector": {"name": "g"}}));
+    finds(slips::unread_fields, &[(Kind::EC2NodeClass, grouped)], "EC2NodeClass/c", parts);
+    is_well(slips::unread_fields, &[(Kind::EC2NodeClass, class(json!({"role": "r"})))]);
+}
+
+#[test]
 fn false_conditions_are_repeated_once() {
     let class = |status: &str| {
         json!([{"metadata": {"name": "c"}, "status": {"conditions": [
@@ -284,7 +293,7 @@ fn a_report_says_what_is_well_what_is_not_and_what_was_not_seen() {
     assert!(answer.remarks[0].contains("Pod objects could not be read (forbidden)"));
     let json = super::answer(&sick, None, Output::Json, Style::default()).text;
     let json: Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(json["checks"][4]["findings"][0]["severity"], "advice");
+    assert_eq!(json["checks"][5]["findings"][0]["severity"], "advice");
     assert_eq!(
         super::answer(&facts(&[]), None, Output::Table, Style::default()).ending,
         Ending::Well

@@ -3,6 +3,8 @@
 //! Invariant: warnings never change what an object means; what is known is read from the generated
 //! schemas, so a new field is never reported as unknown.
 
+mod unread;
+
 use std::fmt;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
@@ -10,6 +12,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use serde_json::Value;
 
+pub use self::unread::{UNREAD, UnreadField, unread_fields};
 use super::crd::Kind;
 
 /// Names at least this similar (0 to 1, by Jaro and Winkler) are taken for a slip.
@@ -20,6 +23,8 @@ const SIMILARITY_MIN: f64 = 0.8;
 pub enum Warning {
     /// A field that no schema knows; the API server drops it.
     UnknownField(UnknownField),
+    /// A field on which nothing acts yet.
+    UnreadField(UnreadField),
     /// A pool that may grow without bound.
     NoLimit(Kind),
 }
@@ -28,6 +33,7 @@ impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownField(field) => field.fmt(f),
+            Self::UnreadField(field) => field.fmt(f),
             Self::NoLimit(kind) => {
                 let field = if *kind == Kind::Provisioner { "limits.resources" } else { "limits" };
                 write!(f, "this pool has no limit; set spec.{field} to bound what it may cost")
@@ -59,7 +65,11 @@ impl fmt::Display for UnknownField {
 #[must_use]
 pub fn warnings(kind: Kind, object: &Value) -> Vec<Warning> {
     let unknown = unknown_fields(kind, object).into_iter().map(Warning::UnknownField);
-    unknown.chain(lacks_limit(kind, object).then_some(Warning::NoLimit(kind))).collect()
+    let unread = unread_fields(kind, object).into_iter().map(Warning::UnreadField);
+    unknown
+        .chain(unread)
+        .chain(lacks_limit(kind, object).then_some(Warning::NoLimit(kind)))
+        .collect()
 }
 
 /// Whether the object is a pool that may grow without bound: no resource is limited, nor the

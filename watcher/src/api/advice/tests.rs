@@ -78,6 +78,27 @@ fn an_in_line_provider_is_searched_as_the_template_it_stands_for() {
 }
 
 #[test]
+fn a_field_on_which_nothing_acts_is_told() {
+    let told = |spec: Value| {
+        let warnings = warnings(Kind::EC2NodeClass, &json!({ "spec": spec }));
+        warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let disk = |ebs: Value| json!({ "blockDeviceMappings": [{ "ebs": {} }, { "ebs": ebs }] });
+    assert_eq!(
+        told(json!({ "placementGroupSelector": { "name": "g" }, "context": "fleet-1" })),
+        [
+            "spec.placementGroupSelector is not acted on yet: instances are launched in no placement group",
+            "spec.context is not acted on yet: EC2 Fleet is called without it",
+        ]
+    );
+    assert_eq!(told(disk(json!({ "volumeInitializationRate": 100 }))).len(), 1);
+    let without = [disk(json!({ "volumeSize": "20Gi" })), json!({ "networkInterfaces": [] })];
+    for spec in without {
+        assert_eq!(told(spec), [""; 0]);
+    }
+}
+
+#[test]
 fn a_pool_without_limits_is_told() {
     let no_limit = |kind, object: Value| warnings(kind, &object) == [Warning::NoLimit(kind)];
     assert!(no_limit(Kind::NodePool, json!({ "spec": {} })));

@@ -1,5 +1,7 @@
 //! What each difference means for a manifest, kept by hand.
 
+use longshore_watcher::api::advice::UNREAD;
+
 use super::difference::Difference;
 use super::notes::Effect::{Other, Same};
 
@@ -183,37 +185,24 @@ pub(super) const NOTES: &[Note] = &[
     same_rules("EC2NodeClass spec.tags", "four of the rules are one"),
 ];
 
-const fn unused(kind: &'static str, field: &'static str, text: &'static str) -> Unused {
-    Unused { kind, field, text }
-}
-
 const CLASS: &str = "EC2NodeClass";
 const POOL: &str = "NodePool";
 const NO_TIME: &str = "taints are put on new nodes without a time";
 
-/// What happens where a field is not acted on, in the order of the page.
-pub(super) const UNUSED: &[Unused] = &[
-    unused(
-        CLASS,
-        "spec.capacityReservationSelectorTerms",
-        "reservations are not used yet: nodes are launched on demand or spot",
-    ),
-    unused(CLASS, "spec.placementGroupSelector", "instances are launched in no placement group"),
-    unused(CLASS, "spec.networkInterfaces", "instances get one network interface, the primary one"),
-    unused(CLASS, "spec.ipPrefixCount", "no prefix is given to the network interface"),
-    unused(CLASS, "spec.connectionTracking", "EC2's own time-outs hold"),
-    unused(CLASS, "spec.cpuOptions", "EC2's own options hold, and types are not chosen by them"),
-    unused(CLASS, "spec.context", "EC2 Fleet is called without it"),
-    unused(
-        CLASS,
-        "spec.blockDeviceMappings[].ebs.volumeInitializationRate",
-        "the volume is filled at EC2's own pace",
-    ),
-    unused(
-        POOL,
+/// Fields of pools that make no difference.
+const OF_POOLS: [(&str, &str); 3] = [
+    (
         "spec.template.spec.nodeClassRef.group",
         "kind and name alone say which class is meant, whatever the group",
     ),
-    unused(POOL, "spec.template.spec.taints[].timeAdded", NO_TIME),
-    unused(POOL, "spec.template.spec.startupTaints[].timeAdded", NO_TIME),
+    ("spec.template.spec.taints[].timeAdded", NO_TIME),
+    ("spec.template.spec.startupTaints[].timeAdded", NO_TIME),
 ];
+
+/// What happens where a field is not acted on, in the order of the page: of classes what `longshore
+/// plan` warns of, and of pools what is no loss.
+pub(super) fn unused() -> Vec<Unused> {
+    let of_classes = UNREAD.iter().map(|field| (CLASS, field.path, field.instead));
+    let of_pools = OF_POOLS.into_iter().map(|(field, text)| (POOL, field, text));
+    of_classes.chain(of_pools).map(|(kind, field, text)| Unused { kind, field, text }).collect()
+}

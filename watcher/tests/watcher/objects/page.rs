@@ -8,7 +8,7 @@ use std::fmt::Write;
 use super::KINDS;
 use super::difference::{Difference, FIELD, differences};
 use super::facts::{Attributes, Facts};
-use super::notes::{Effect, NOTES, UNUSED};
+use super::notes::{Effect, NOTES, unused};
 
 /// The whole page.
 pub(super) fn text(theirs: &Facts, ours: &Facts) -> String {
@@ -20,7 +20,7 @@ pub(super) fn text(theirs: &Facts, ours: &Facts) -> String {
     );
     page.push_str(&one_side(&found));
     page.push_str(NOT_ACTED_ON);
-    for note in UNUSED {
+    for note in unused() {
         let _ = writeln!(page, "| {} | `{}` | {} |", note.kind, note.field, note.text);
     }
     page.push_str(CHECKED);
