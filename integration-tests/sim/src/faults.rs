@@ -4,6 +4,7 @@
 //! repeated without some of them.
 
 mod act;
+mod ailing;
 mod handover;
 mod kinds;
 mod people;
@@ -37,6 +38,10 @@ const DARK_MS: u64 = 200_000;
 const LAUNCHES_FAIL_MS: u64 = 660_000;
 /// How long a pool goes: longer than it takes until everybody knows.
 const POOL_GOES_MS: u64 = 300_000;
+/// How long nodes ail: shorter than a scheduler must have seen it itself, or longer.
+const AILS_MS: [(u64, u64); 2] = [(20_000, 295_000), (330_000, 660_000)];
+/// How often most nodes of a pool ail at once, in percent.
+const MANY_AIL_PERCENT: u64 = 30;
 /// How often a fault of the names wanted is looked for.
 const TRIES: usize = 2_000;
 /// Loops of an actuator, of the region and of one launch or call.
@@ -109,6 +114,7 @@ const fn least_ms(what: &What) -> Option<u64> {
         What::Cloud { fault: CloudFault::Dark(_), .. } => Some(DARK_MS),
         What::Cloud { fault: CloudFault::LaunchesFail, .. } => Some(LAUNCHES_FAIL_MS),
         What::Cluster { fault: ClusterFault::PoolGoes, .. } => Some(POOL_GOES_MS),
+        What::Cluster { fault: ClusterFault::NodesAil { for_ms, .. }, .. } => Some(*for_ms),
         What::Process { .. }
         | What::Edge { .. }
         | What::Cloud { .. }
@@ -195,6 +201,9 @@ fn of_cluster(random: &mut Random) -> ClusterFault {
     let plurals = ["nodeclaims", "nodepools", "nodes", "pods", "poddisruptionbudgets"];
     let plural = plurals[random.index(plurals.len())].to_owned();
     let after_ms = random.between(55_000, 75_000);
+    let many = random.chance(MANY_AIL_PERCENT);
+    let ails_ms = AILS_MS[random.index(AILS_MS.len())];
+    let for_ms = random.between(ails_ms.0, ails_ms.1);
     let faults = [
         ClusterFault::ApiErrors,
         ClusterFault::ApiRepliesLost,
@@ -206,6 +215,7 @@ fn of_cluster(random: &mut Random) -> ClusterFault {
         ClusterFault::Silent,
         ClusterFault::PoolGoes,
         ClusterFault::TemplateChanges,
+        ClusterFault::NodesAil { many, for_ms },
     ];
     faults[random.index(faults.len())].clone()
 }

@@ -363,4 +363,14 @@ pub const PLANTED: &[(&str, &str, By)] = &[
         "the turn of a node whose disruption was called off is nobody else's",
         By::Test("the_turn_of_a_node_that_is_left_alone_is_anothers"),
     ),
+    (
+        "S39",
+        "a node that says that it has ailed for long is believed at once",
+        By::Seed(hunt(&["nodes_ail"]).minutes(20)),
+    ),
+    (
+        "S39a",
+        "nodes are replaced however many of their pool ail",
+        By::Seed(hunt(&["nodes_ail"]).minutes(20)),
+    ),
 ];

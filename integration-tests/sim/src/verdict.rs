@@ -2,6 +2,7 @@
 //!
 //! Invariant: judges by the truth of regions and API servers, never by what a service believes.
 
+mod ailing;
 mod batches;
 mod budgets;
 mod claims;
@@ -25,6 +26,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use self::ailing::Ailing;
 use self::journals::Journals;
 use self::lately::Lately;
 use crate::etcd::Etcd;
@@ -110,6 +112,8 @@ struct State {
     begun: BTreeMap<String, (Instant, i64)>,
     /// Classes that were ready, by cluster label and name, and the term they were in.
     ready: BTreeMap<(String, String), i64>,
+    /// Which nodes ail.
+    ailing: Ailing,
     /// What processes that do all have noted.
     journals: Journals,
 }

@@ -226,6 +226,9 @@ impl World {
             ClusterFault::Silent => cluster.weather.set(|now| now.silent = percent),
             ClusterFault::PoolGoes => self.end_a_pool(index, turn.on).await,
             ClusterFault::TemplateChanges => self.change_template(index, turn.on, random).await,
+            ClusterFault::NodesAil { many, .. } => {
+                return self.turn_ailing(index, *many, turn, random).await;
+            }
         }
         String::new()
     }
@@ -278,13 +281,18 @@ impl World {
     }
 
     pub(super) async fn set_ready(&self, cluster: usize, name: &str, ready: bool) {
-        let client = self.clusters[cluster].client.clone();
-        let api: Api<k8s_openapi::api::core::v1::Node> = Api::all(client);
-        let status = json!({ "status": { "conditions": [{
+        let condition = json!({
             "type": "Ready",
             "status": if ready { "True" } else { "Unknown" },
             "reason": if ready { "KubeletReady" } else { "NodeStatusUnknown" },
-        }] } });
+        });
+        self.set_condition(cluster, name, condition).await;
+    }
+
+    pub(super) async fn set_condition(&self, cluster: usize, name: &str, condition: Value) {
+        let client = self.clusters[cluster].client.clone();
+        let api: Api<k8s_openapi::api::core::v1::Node> = Api::all(client);
+        let status = json!({ "status": { "conditions": [condition] } });
         let patched =
             api.patch_status(name, &PatchParams::default(), &Patch::Strategic(&status)).await;
         if let Err(error) = patched {

@@ -156,6 +156,13 @@ pub enum ClusterFault {
     PoolGoes,
     /// Users give the nodes of a pool another label, and may take that back.
     TemplateChanges,
+    /// Nodes say that something is wrong with them.
+    NodesAil {
+        /// Of most nodes of a pool at once, not of one.
+        many: bool,
+        /// For how long, in milliseconds: those that are still there are well then.
+        for_ms: u64,
+    },
 }
 
 /// What goes wrong with the etcd of a site.

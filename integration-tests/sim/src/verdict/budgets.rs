@@ -12,16 +12,18 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::claims::{GONE, pool_of};
-use super::going::reason_of;
+use super::going::{UNHEALTHY, reason_of};
 use super::{CLAIMS, Judge, NODES, POOLS, Seen};
 
 /// Reasons that are Longshore's own choice.
 const BY_CHOICE: [&str; 4] = ["Underutilized", "Empty", "Drifted", "Expired"];
 /// For so long the largest size of a pool counts.
 const OF_LATE: Duration = Duration::from_secs(5 * 60);
-/// Window of the breaker.
-const WINDOW: Duration = Duration::from_secs(10 * 60);
-/// Claims that may go on absence alone within it, however small the cluster is.
+/// Window of the breaker, ten minutes, less what an order may take: it counts from the decision,
+/// and what waits for its end goes the moment that it is over.
+const WINDOW: Duration = Duration::from_secs(9 * 60);
+/// Claims that may go on absence alone, or because their nodes ail, within it, however small the
+/// cluster is.
 const ABSENT_MAX: usize = 2;
 /// Share of the cluster's claims that may, in percent.
 const ABSENT_PERCENT: usize = 5;
@@ -73,9 +75,11 @@ impl Judge {
         }
     }
 
-    /// A claim begins to go because its instance is not there, and nobody has said that it ended.
+    /// A claim begins to go because its instance is not there, and nobody has said that it ended,
+    /// or because its node ails.
     pub(super) fn within_breaker(&self, cluster: &Seen, name: &str, reason: &str, told: bool) {
-        if reason != GONE || told {
+        let absent = reason == GONE && !told;
+        if !absent && reason != UNHEALTHY {
             return;
         }
         let now = Instant::now();
@@ -92,8 +96,8 @@ impl Judge {
         drop(state);
         if count > allowed {
             let text = format!(
-                "claim {name} of {} is number {count} to go on absence alone in ten minutes; {allowed} \
-                 of {claims} may",
+                "claim {name} of {} is number {count} to go on absence alone or as {UNHEALTHY} in nine \
+                 minutes; {allowed} of {claims} may",
                 cluster.label
             );
             self.violate("the breaker did not hold", text);

@@ -22,6 +22,7 @@ impl Judge {
     pub fn look(&self) {
         self.look_at_journals();
         for cluster in &self.clusters {
+            self.note_ailing(cluster);
             let revisions = [CLAIMS, POOLS, CLASSES].map(|kind| cluster.handle.revision_of(kind));
             let before = self.lock().revisions.insert(cluster.label.clone(), revisions);
             if before != Some(revisions) {
@@ -86,6 +87,7 @@ impl Judge {
         self.journal.note(&format!("claim {name} of {} begins to go: {reason}", cluster.label));
         self.within_budget(cluster, claim, &reason);
         self.is_empty(cluster, claim, &reason);
+        self.ails(cluster, claim, &reason);
         let Some((running, announced)) = self.instance_of(cluster, name) else { return };
         let denied = self.is_denied(cluster, name);
         self.within_breaker(cluster, name, &reason, !denied);

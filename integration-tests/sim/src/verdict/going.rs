@@ -8,6 +8,8 @@ use serde_json::Value;
 
 /// Reason of a deletion that rests on an announcement of EC2.
 pub(super) const INTERRUPTED: &str = "Interrupted";
+/// Reason of a deletion that rests on what a node says of itself.
+pub(super) const UNHEALTHY: &str = "Unhealthy";
 /// What EC2 leaves an instance that it takes back, in milliseconds.
 const NOTICE_MS: i64 = 120_000;
 /// What a claim without a grace leaves.
@@ -30,10 +32,14 @@ pub(super) fn grace_ms(claim: &Value) -> i64 {
 }
 
 /// How long evictions may take before a claim's pods are deleted, in milliseconds: its grace, and
-/// no longer than EC2 leaves its instance.
+/// no longer than EC2 leaves its instance; nothing on a node that ails, which answers to nobody.
 pub(super) fn evictions_ms(claim: &Value) -> i64 {
     let grace_ms = grace_ms(claim);
-    if reason_of(claim) == INTERRUPTED { grace_ms.min(NOTICE_MS) } else { grace_ms }
+    match reason_of(claim).as_str() {
+        INTERRUPTED => grace_ms.min(NOTICE_MS),
+        UNHEALTHY => 0,
+        _ => grace_ms,
+    }
 }
 
 #[cfg(test)]
@@ -50,6 +56,7 @@ mod tests {
             (INTERRUPTED, json!("30s"), 30_000),
             (INTERRUPTED, json!(null), NOTICE_MS),
             ("Drifted", json!(null), NO_END_MS),
+            (UNHEALTHY, json!("5m"), 0),
         ] {
             let condition = json!({ "type": "DisruptionReason", "reason": reason });
             let claim = json!({
