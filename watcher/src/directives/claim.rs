@@ -102,10 +102,12 @@ impl Directives {
         };
         let at = self.now();
         let mut known = self.known_claim(name);
-        if let Some(within_ms) = drain_within_ms(delete) {
-            let hurry =
+        let within_ms = drain_within_ms(delete);
+        let is_bound = |it: &NodeClaim| it.annotations().contains_key(names::TERMINATION_TIMESTAMP);
+        if within_ms.is_some() || known.as_ref().is_some_and(is_bound) {
+            let bound =
                 |claim: &mut NodeClaim| bound_drain(claim, at.0.as_millisecond(), within_ms);
-            known = edit(&api, name, Part::Main, known, hurry).await?;
+            known = edit(&api, name, Part::Main, known, bound).await?;
         }
         let marked = edit(&api, name, Part::Status, known, |claim| {
             let generation = claim.metadata.generation;
@@ -130,8 +132,15 @@ fn drain_within_ms(delete: &DeleteClaim) -> Option<i64> {
     if delete.at_once { Some(0) } else { within }
 }
 
-/// Notes when the drain of a claim ends at the latest, where that is before its own grace ends.
-fn bound_drain(claim: &mut NodeClaim, now_ms: i64, within_ms: i64) {
+/// Notes when the drain of a claim ends at the latest, where that is before its own grace ends. A
+/// drain without a hurry takes off what was noted for one that never began.
+fn bound_drain(claim: &mut NodeClaim, now_ms: i64, within_ms: Option<i64>) {
+    let Some(within_ms) = within_ms else {
+        if claim.metadata.deletion_timestamp.is_none() {
+            claim.annotations_mut().remove(names::TERMINATION_TIMESTAMP);
+        }
+        return;
+    };
     let own = claim.spec.termination_grace_period.as_ref();
     let own_ms = own.and_then(|grace| i64::try_from(grace.duration().as_millis()).ok());
     let within_ms = own_ms.map_or(within_ms, |own_ms| own_ms.min(within_ms));
@@ -377,8 +386,15 @@ mod tests {
         ];
         for (grace, noted, expected) in table {
             let mut claim = claim(grace, noted);
-            bound_drain(&mut claim, 0, 110_000);
+            bound_drain(&mut claim, 0, Some(110_000));
             assert_eq!(claim.annotations()[names::TERMINATION_TIMESTAMP], expected);
+        }
+        let mut staying = claim(None, Some("1970-01-01T00:00:30Z"));
+        let mut going = staying.clone();
+        going.metadata.deletion_timestamp = Some(crate::patch::time(0));
+        for (claim, bound) in [(&mut staying, false), (&mut going, true)] {
+            bound_drain(claim, 0, None);
+            assert_eq!(!claim.annotations().is_empty(), bound, "what never began is over");
         }
     }
 }

@@ -107,11 +107,16 @@ impl Directives {
         Ok(())
     }
 
-    async fn set_deadline(&self, name: &str, deadline_ms: i64) -> Outcome {
-        let deadline = Timestamp::from_millisecond(deadline_ms).unwrap_or(Timestamp::MAX);
-        let note = |claim: &mut NodeClaim| {
-            let text = deadline.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-            claim.annotations_mut().insert(names::TERMINATION_TIMESTAMP.to_owned(), text);
+    async fn set_deadline(&self, name: &str, deadline_ms: Option<i64>) -> Outcome {
+        let deadline =
+            deadline_ms.map(|at| Timestamp::from_millisecond(at).unwrap_or(Timestamp::MAX));
+        let note = |claim: &mut NodeClaim| match deadline {
+            Some(deadline) => {
+                let text = deadline.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+                claim.annotations_mut().insert(names::TERMINATION_TIMESTAMP.to_owned(), text);
+            }
+            None if claim.metadata.deletion_timestamp.is_some() => {}
+            None => drop(claim.annotations_mut().remove(names::TERMINATION_TIMESTAMP)),
         };
         edit(&self.claims(), name, Part::Main, self.known_claim(name), note).await?;
         Ok(())

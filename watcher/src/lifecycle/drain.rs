@@ -35,6 +35,9 @@ const DRAIN_MIN_MS: i64 = 5_000;
 /// A pod whose Deployment was asked for the next one is evicted after this long all the same, in
 /// milliseconds; as long as a Deployment may take before it says that it makes no progress.
 const SURGE_PATIENCE_MS: i64 = 10 * 60_000;
+/// How long after its deadline a drain has begun that will begin, in milliseconds: it is written
+/// down, and then the claim is deleted.
+const BEGUN_WITHIN_MS: i64 = 60_000;
 /// Least grace of a pod that is deleted because time is up, in seconds.
 const FORCED_GRACE_MIN_SECONDS: i64 = 1;
 
@@ -44,7 +47,17 @@ pub fn steps(index: &Index, now: Now) -> Vec<Step> {
     let claims = index.claims().filter(|claim| claim.metadata.deletion_timestamp.is_some());
     let drains = claims.flat_map(|claim| drain(index, claim, now));
     let deleted = index.held_nodes();
-    drains.chain(deleted.filter_map(|node| deleted_node(index, &node))).collect()
+    let deleted = deleted.filter_map(|node| deleted_node(index, &node));
+    drains.chain(deleted).chain(left_over(index, now)).collect()
+}
+
+/// Deadlines of drains that never began, since whoever was to begin them died: the next drain of
+/// such a node would be over before it begins.
+fn left_over(index: &Index, now: Now) -> impl Iterator<Item = Step> {
+    let staying = index.claims().filter(|claim| claim.metadata.deletion_timestamp.is_none());
+    let is_over = move |at_ms: i64| at_ms.saturating_add(BEGUN_WITHIN_MS) < now.wall_ms;
+    let late = staying.filter(move |claim| noted(claim).is_some_and(is_over));
+    late.map(|it| Step::SetDeadline { claim: it.name_any(), deadline_ms: None })
 }
 
 /// When the next node has waited for load balancers for long enough, by the steady clock; none
@@ -94,7 +107,7 @@ fn go_on(index: &Index, claim: &NodeClaim, now: Now, blockers: &mut Blockers<'_>
     if let Some(deadline_ms) = deadline_ms
         && !claim.annotations().contains_key(names::TERMINATION_TIMESTAMP)
     {
-        steps.push(Step::SetDeadline { claim: name.clone(), deadline_ms });
+        steps.push(Step::SetDeadline { claim: name.clone(), deadline_ms: Some(deadline_ms) });
     }
     if !is_cordoned(&node) {
         steps.push(Step::Cordon { node: node.name_any() });
@@ -134,13 +147,18 @@ fn serves(index: &Index, claim: &NodeClaim, node: &Node, now: Now) -> bool {
 
 /// When the drain of a claim ends at the latest, in milliseconds since the epoch.
 fn deadline(claim: &NodeClaim) -> Option<i64> {
-    let noted = claim.annotations().get(names::TERMINATION_TIMESTAMP);
-    if let Some(noted) = noted.and_then(|text| text.parse::<Timestamp>().ok()) {
-        return Some(noted.as_millisecond());
+    if let Some(noted_ms) = noted(claim) {
+        return Some(noted_ms);
     }
     let deleted_ms = claim.metadata.deletion_timestamp.as_ref()?.0.as_millisecond();
     let grace = claim.spec.termination_grace_period.as_ref()?.duration();
     Some(deleted_ms + i64::try_from(grace.as_millis()).unwrap_or(i64::MAX / 2))
+}
+
+/// The deadline that is written on a claim.
+fn noted(claim: &NodeClaim) -> Option<i64> {
+    let noted = claim.annotations().get(names::TERMINATION_TIMESTAMP)?;
+    Some(noted.parse::<Timestamp>().ok()?.as_millisecond())
 }
 
 /// The deadline by this host's clock, or later: a clock that is ahead of the API server's would

@@ -51,3 +51,23 @@ fn a_deadline_is_not_past_because_the_own_clock_is_ahead_or_jumps() {
     assert!(forced(ahead_ms, 31_000) && forced(NOW_MS + 31_000, 31_000));
     assert!(!forced(NOW_MS, 31_000), "by the API server's clock there is time");
 }
+
+#[test]
+fn the_deadline_of_a_drain_that_never_began_is_taken_off() {
+    let stays = |noted: &str| {
+        let mut index = Index::default();
+        let noted =
+            json!({ "metadata": { "annotations": { names::TERMINATION_TIMESTAMP: noted } } });
+        apply::<NodeClaim>(&mut index, claim(noted));
+        apply::<Node>(&mut index, node(json!({})));
+        keys(&index, NOW_MS)
+    };
+    assert_eq!(stays("2025-12-31T23:58:59Z"), ["deadline/c1"]);
+    assert!(stays("2025-12-31T23:59:30Z").is_empty(), "its claim is about to be deleted");
+    assert!(stays("2026-01-01T00:02:00Z").is_empty(), "a spot instance has two minutes");
+    assert!(stays("soon").is_empty(), "whoever wrote that");
+    let begun = json!({ "metadata": { "annotations": {
+        names::TERMINATION_TIMESTAMP: "2025-12-31T23:00:00Z" } } });
+    let steps = keys(&draining(begun, &[]), NOW_MS);
+    assert!(!steps.contains(&"deadline/c1".to_owned()), "{steps:?}");
+}
