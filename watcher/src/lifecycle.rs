@@ -61,8 +61,8 @@ pub enum Step {
     SetDeadline {
         /// Claim.
         claim: String,
-        /// Milliseconds since the epoch; none takes off what was written down for a drain that never
-        /// began.
+        /// Milliseconds since the epoch; none takes off what was written down for a drain that
+        /// never began.
         deadline_ms: Option<i64>,
     },
     /// Keep new pods and new connections away.

@@ -81,8 +81,8 @@ async fn what_keeps_a_node_from_being_drained_is_said_until_it_is_gone() -> Resu
     scene.balanced().await
 }
 
-/// Waits until a condition of a claim is unknown, for this reason among others, as `kubectl describe`
-/// shows it.
+/// Waits until a condition of a claim is unknown, for this reason among others, as `kubectl
+/// describe` shows it.
 async fn condition(scene: &Scene, claim: &str, kind: &str, why: &str) -> Result<()> {
     let client = scene.world.client.clone();
     let done = poll::until("the claim says what keeps it", LIMIT, || async {

@@ -71,8 +71,8 @@ pub struct Figures {
     pub waiting: f64,
     /// Those of them that have no place.
     pub unplaced: f64,
-    /// What is paid for room that no pod asks for, in dollars per hour, by what keeps its nodes; none
-    /// where that was not looked at.
+    /// What is paid for room that no pod asks for, in dollars per hour, by what keeps its nodes;
+    /// none where that was not looked at.
     pub idle_usd_per_hour: Option<BTreeMap<String, f64>>,
 }
 

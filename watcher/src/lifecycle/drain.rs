@@ -215,8 +215,8 @@ const fn tier(facts: &PodFacts) -> (bool, bool) {
     (facts.daemon, facts.critical)
 }
 
-/// Steps for pods that must leave: those whose time is up at once, of the others the first tier, and
-/// of a StatefulSet one after the other.
+/// Steps for pods that must leave: those whose time is up at once, of the others the first tier,
+/// and of a StatefulSet one after the other.
 fn departures(
     index: &Index,
     claim: &str,
