@@ -74,7 +74,7 @@ async fn doctor_finds_nothing_in_a_healthy_cluster_until_it_is_not() -> Result<(
     let alone = clinic.examine(&["--no-aws"]).await?;
     ensure!(alone.skipped() > 0, "AWS was asked all the same: {:#}", alone.report);
     let text = clinic.examine_as_text().await?;
-    ensure!(text.contains("18 checks, all well"), "{text}");
+    ensure!(text.contains("19 checks, all well"), "{text}");
     println!("{text}");
 
     // The same cluster with another queue, and with objects of the first API alongside.
