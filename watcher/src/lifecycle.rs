@@ -9,6 +9,7 @@ pub mod activity;
 pub mod buffers;
 pub mod classes;
 pub mod drain;
+pub(crate) mod drain_end;
 pub mod initialize;
 mod joining;
 mod pace;

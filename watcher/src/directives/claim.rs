@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use k8s_openapi::jiff::Timestamp;
 use kube::api::{DeleteParams, ObjectMeta, PostParams};
 use kube::{Api, Resource, ResourceExt as _};
 use longshore_proto::cluster::v1::{CreateClaim, DeleteClaim};
@@ -27,6 +26,7 @@ use crate::api::{
 };
 use crate::events::{Nominated, Workload};
 use crate::index::Index;
+use crate::lifecycle::drain_end;
 use crate::names;
 use crate::patch::{Part, Wanted, code, edit, found, set_condition};
 use crate::project::claim::api_requirement;
@@ -135,21 +135,13 @@ fn drain_within_ms(delete: &DeleteClaim) -> Option<i64> {
 /// Notes when the drain of a claim ends at the latest, where that is before its own grace ends. A
 /// drain without a hurry takes off what was noted for one that never began.
 fn bound_drain(claim: &mut NodeClaim, now_ms: i64, within_ms: Option<i64>) {
-    let Some(within_ms) = within_ms else {
-        if claim.metadata.deletion_timestamp.is_none() {
-            claim.annotations_mut().remove(names::TERMINATION_TIMESTAMP);
-        }
-        return;
-    };
+    let Some(within_ms) = within_ms else { return drain_end::take_off(claim) };
     let own = claim.spec.termination_grace_period.as_ref();
     let own_ms = own.and_then(|grace| i64::try_from(grace.duration().as_millis()).ok());
     let within_ms = own_ms.map_or(within_ms, |own_ms| own_ms.min(within_ms));
-    let end =
-        Timestamp::from_millisecond(now_ms.saturating_add(within_ms)).unwrap_or(Timestamp::MAX);
-    let noted = claim.annotations().get(names::TERMINATION_TIMESTAMP);
-    if noted.and_then(|text| text.parse::<Timestamp>().ok()).is_none_or(|noted| end < noted) {
-        let text = end.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-        claim.annotations_mut().insert(names::TERMINATION_TIMESTAMP.to_owned(), text);
+    let end_ms = now_ms.saturating_add(within_ms);
+    if drain_end::noted_ms(claim).is_none_or(|noted_ms| end_ms < noted_ms) {
+        drain_end::note(claim, end_ms);
     }
 }
 

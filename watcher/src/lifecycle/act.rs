@@ -3,7 +3,6 @@
 //! Invariant: each is idempotent, and says why when it did not succeed.
 
 use k8s_openapi::api::core::v1::{Node, Pod};
-use k8s_openapi::jiff::Timestamp;
 use kube::api::{DeleteParams, EvictParams, Preconditions};
 use kube::{Api, ResourceExt as _};
 use longshore_proto::types::v1::BlockingRule;
@@ -11,7 +10,7 @@ use longshore_runtime::propagate;
 use tracing::Instrument as _;
 
 use super::drain::Volumes;
-use super::{Step, initialize, traceparent};
+use super::{Step, drain_end, initialize, traceparent};
 use crate::api::keys::{conditions, finalizers};
 use crate::api::{EC2NodeClass, NodeClaim};
 use crate::counters::Places;
@@ -108,15 +107,9 @@ impl Directives {
     }
 
     async fn set_deadline(&self, name: &str, deadline_ms: Option<i64>) -> Outcome {
-        let deadline =
-            deadline_ms.map(|at| Timestamp::from_millisecond(at).unwrap_or(Timestamp::MAX));
-        let note = |claim: &mut NodeClaim| match deadline {
-            Some(deadline) => {
-                let text = deadline.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-                claim.annotations_mut().insert(names::TERMINATION_TIMESTAMP.to_owned(), text);
-            }
-            None if claim.metadata.deletion_timestamp.is_some() => {}
-            None => drop(claim.annotations_mut().remove(names::TERMINATION_TIMESTAMP)),
+        let note = |claim: &mut NodeClaim| match deadline_ms {
+            Some(deadline_ms) => drain_end::note(claim, deadline_ms),
+            None => drain_end::take_off(claim),
         };
         edit(&self.claims(), name, Part::Main, self.known_claim(name), note).await?;
         Ok(())

@@ -10,11 +10,10 @@ mod ordinals;
 mod volumes;
 
 use k8s_openapi::api::core::v1::Node;
-use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt as _;
 use longshore_runtime::planted;
 
-use super::Step;
+use super::{Step, drain_end};
 use crate::api::NodeClaim;
 use crate::api::keys::conditions;
 use crate::index::pods::{PodEntry, PodFacts};
@@ -56,7 +55,7 @@ pub fn steps(index: &Index, now: Now) -> Vec<Step> {
 fn left_over(index: &Index, now: Now) -> impl Iterator<Item = Step> {
     let staying = index.claims().filter(|claim| claim.metadata.deletion_timestamp.is_none());
     let is_over = move |at_ms: i64| at_ms.saturating_add(BEGUN_WITHIN_MS) < now.wall_ms;
-    let late = staying.filter(move |claim| noted(claim).is_some_and(is_over));
+    let late = staying.filter(move |claim| drain_end::noted_ms(claim).is_some_and(is_over));
     late.map(|it| Step::SetDeadline { claim: it.name_any(), deadline_ms: None })
 }
 
@@ -147,18 +146,12 @@ fn serves(index: &Index, claim: &NodeClaim, node: &Node, now: Now) -> bool {
 
 /// When the drain of a claim ends at the latest, in milliseconds since the epoch.
 fn deadline(claim: &NodeClaim) -> Option<i64> {
-    if let Some(noted_ms) = noted(claim) {
+    if let Some(noted_ms) = drain_end::noted_ms(claim) {
         return Some(noted_ms);
     }
     let deleted_ms = claim.metadata.deletion_timestamp.as_ref()?.0.as_millisecond();
     let grace = claim.spec.termination_grace_period.as_ref()?.duration();
     Some(deleted_ms + i64::try_from(grace.as_millis()).unwrap_or(i64::MAX / 2))
-}
-
-/// The deadline that is written on a claim.
-fn noted(claim: &NodeClaim) -> Option<i64> {
-    let noted = claim.annotations().get(names::TERMINATION_TIMESTAMP)?;
-    Some(noted.parse::<Timestamp>().ok()?.as_millisecond())
 }
 
 /// The deadline by this host's clock, or later: a clock that is ahead of the API server's would
