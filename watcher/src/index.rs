@@ -69,12 +69,14 @@ struct UsedShape {
 }
 
 /// Pods that a claim is for.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Planned {
     /// Their UIDs.
     pods: Vec<String>,
     /// True when any other pod that waits is as good there.
     any_order: bool,
+    /// True once its node was told to open: these are all.
+    opening: bool,
 }
 
 /// Everything known of the cluster.
@@ -252,9 +254,22 @@ impl Index {
         std::mem::take(&mut self.fresh_pending)
     }
 
-    /// Notes which pods a claim is for by the newest plan, and whether any other is as good there.
+    /// Notes that a claim is for these pods, too, unless its node was told to open: most of a burst
+    /// come when the claims of their nodes are there already.
+    pub fn plan_more(&mut self, claim: &str, pods: &[String]) {
+        let planned = self.planned.entry(claim.to_owned()).or_default();
+        if !planned.opening {
+            let known: BTreeSet<&String> = planned.pods.iter().collect();
+            let more: Vec<_> = pods.iter().filter(|pod| !known.contains(pod)).cloned().collect();
+            planned.pods.extend(more);
+        }
+    }
+
+    /// Notes which pods a claim is for whose node is to open, and whether any other is as good
+    /// there.
     pub fn plan_for(&mut self, claim: &str, pods: &[String], any_order: bool) {
-        self.planned.insert(claim.to_owned(), Planned { pods: pods.to_vec(), any_order });
+        let planned = Planned { pods: pods.to_vec(), any_order, opening: true };
+        self.planned.insert(claim.to_owned(), planned);
     }
 
     /// The creation of a claim failed: unless it is there all the same, no pod waits for it.

@@ -49,7 +49,7 @@ impl Directives {
         let wanted = create.claim.as_ref();
         let wanted = wanted.ok_or_else(|| refused("MALFORMED", "no claim in create_claim"))?;
         let object = self.store.read(|index| object(wanted, index))?;
-        self.store.update(|index| index.plan_for(&wanted.name, &create.pods, false));
+        self.store.update(|index| index.plan_more(&wanted.name, &create.pods));
         let outcome = match self.claims().create(&PostParams::default(), &object).await {
             Ok(created) => {
                 self.counters.nodes.claim_created(&wanted.pool, &create.reason);

@@ -81,6 +81,7 @@ impl Directives {
     /// Lets pods in to the node that a claim will have: kube-scheduler finds it once it is ready.
     /// Those that take turns wait until it is known what it counts for.
     pub(super) async fn pin_pods(&self, pin: &PinPods) -> Outcome {
+        self.store.update(|index| index.plan_more(&pin.claim, &pin.pods));
         let pass = pass_of(&pin.claim).filter(|_| self.placement == Placement::Pin);
         let Some(pass) = pass else { return Ok(()) };
         let (_, mut now) = self.split(&pass, &pin.pods);

@@ -7,7 +7,7 @@ use k8s_openapi::api::events::v1::Event;
 use kube::Api;
 use longshore_proto::cluster::v1::directive::Action;
 use longshore_proto::cluster::v1::{
-    Assumption, DeleteClaim, Directive, DirectiveStatus, DisruptClaim, RecordLaunch,
+    Assumption, DeleteClaim, Directive, DirectiveStatus, DisruptClaim, PinPods, RecordLaunch,
     RecordLaunchFailure, RegisterNode, ReleaseClaim,
 };
 use longshore_proto::types::v1::CapacityType;
@@ -139,6 +139,36 @@ async fn coming(session: &mut Session, name: &str, pods: &[String]) {
     done(session, Action::RecordLaunch(record_launch(name))).await;
 }
 
+/// Whether a node takes in only pods that were told of it.
+async fn is_closed(world: &World, name: &str) -> bool {
+    let spec = world.all::<Node>().get(name).await.unwrap().spec;
+    let mut taints = spec.unwrap_or_default().taints.into_iter().flatten();
+    taints.any(|taint| taint.key == "karpenter.sh/unregistered")
+}
+
+/// The node of a claim joins, and is to open to these pods.
+async fn joins(world: &World, session: &mut Session, number: usize, pods: Vec<String>) {
+    let (claim, name) = (format!("c{number}"), format!("n{number}"));
+    let mut node = node(&name, &provider_id(&claim));
+    if pods.is_empty() {
+        node["status"]["allocatable"]["pods"] = "0".into();
+    }
+    create(&world.all::<Node>(), node).await;
+    session.until("the node", |view| view.node(&name).is_some()).await;
+    let register = RegisterNode { claim, node: name.clone(), pods, any_order: false };
+    session.begin(&name, Action::RegisterNode(register)).await;
+}
+
+/// A pod is bound, and to no other node.
+async fn is_bound(world: &World, name: &str, node: &str) {
+    until(&world.pods(), name, "the pod is where it was planned", |pod: Option<&Pod>| {
+        let place = pod.and_then(|p| p.spec.as_ref()?.node_name.as_deref());
+        assert!(place.is_none_or(|place| place == node), "{name} went to {place:?}");
+        place.is_some()
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_node_with_room_stays_closed_while_others_come_for_pods_that_wait() {
     let mut world = World::start().await;
@@ -149,25 +179,23 @@ async fn a_node_with_room_stays_closed_while_others_come_for_pods_that_wait() {
     }
     let (_, mut session) = world.scheduler.session().await;
     session.until("the pods", |view| view.pods().count() == 2).await;
-    for (number, uid) in uids.iter().enumerate() {
-        coming(&mut session, &format!("c{}", number + 1), std::slice::from_ref(uid)).await;
-    }
-    for (number, uid) in uids.into_iter().enumerate() {
-        let (claim, name) = (format!("c{}", number + 1), format!("n{}", number + 1));
-        create(&world.all::<Node>(), node(&name, &provider_id(&claim))).await;
-        session.until("the node", |view| view.node(&name).is_some()).await;
-        let register =
-            RegisterNode { claim, node: name.clone(), pods: vec![uid], any_order: false };
-        session.begin(&name, Action::RegisterNode(register)).await;
-        let planned = format!("p{}", number + 1);
-        until(&world.pods(), &planned, "the pod is where it was planned", |pod: Option<&Pod>| {
-            let place = pod.and_then(|p| p.spec.as_ref()?.node_name.as_deref());
-            assert!(place.is_none_or(|place| place == name), "{planned} went to {place:?}");
-            place.is_some()
-        })
-        .await;
-    }
-    session.until("both nodes are open", |view| view.results.len() == 6).await;
+    coming(&mut session, "c1", &uids[..1]).await;
+    // Bought for a pod that had yet to come.
+    coming(&mut session, "c2", &[]).await;
+    let pin = PinPods { claim: "c2".to_owned(), pods: uids[1..].to_vec() };
+    done(&mut session, Action::PinPods(pin)).await;
+    coming(&mut session, "c3", &[]).await;
+    joins(&world, &mut session, 1, uids[..1].to_vec()).await;
+    is_bound(&world, "p1", "n1").await;
+    // It is full, so that it is opened as soon as any may be.
+    joins(&world, &mut session, 3, Vec::new()).await;
+    session.until("the full node is open", |view| view.results.len() == 8).await;
+    assert!(!is_closed(&world, "n3").await);
+    assert!(is_closed(&world, "n1").await, "it would draw the other pod");
+    joins(&world, &mut session, 2, uids[1..].to_vec()).await;
+    is_bound(&world, "p2", "n2").await;
+    session.until("all nodes are open", |view| view.results.len() == 10).await;
+    assert!(!is_closed(&world, "n1").await);
     world.stop().await;
 }
 
