@@ -25,7 +25,9 @@ async fn walkthrough_w2_of_two_shapes() -> Result<()> {
     (config.timing.boot_min_ms, config.timing.boot_max_ms) = (8_000, 10_000);
     let mut scene = Scene::start(config, "w2", |_| {}).await?;
     scene.apply(&two_shapes(scene.example("w2-v1")?)?).await?;
-    scene.until("the few run", TIER, |sight| sight.running == 4).await?;
+    let sight = scene.until("the few run", TIER, |sight| sight.running == 4).await?;
+    // Looked at before others come, who take what room there is beside them.
+    scene.realised(sight.all_nodes).await?;
     for (name, replicas) in MANY {
         hands::scale(&scene.world.client, "default", name, replicas).await?;
     }
