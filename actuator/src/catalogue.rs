@@ -15,7 +15,7 @@ use longshore_proto::types::v1::{CapacityType, Catalogue, InstanceType, Offering
 use prost::Message;
 use sha2::{Digest, Sha256};
 
-use crate::cloud::Listing;
+use crate::cloud::{CapacityReservation, Listing};
 use crate::nodeclass::Resolved;
 
 pub use changes::offering_changes;
@@ -25,6 +25,9 @@ pub use unavailable::{CLOSED_MS, OfferingKey, Unavailable};
 
 /// Hexadecimal digits of a catalogue id.
 const ID_DIGITS: usize = 24;
+/// The price on demand over the one that counts in a reservation: the dearest type of all counts
+/// for less there than the cheapest on the spot market.
+const PRICE_OVER_TRACE: i64 = 100_000;
 
 /// What a region sells, and for how much.
 #[derive(Clone, Debug, Default)]
@@ -55,7 +58,8 @@ pub fn build(
         .filter_map(|facts| {
             let zones_of_type = sold.get(&*facts.name)?;
             let sale = Sale { facts, zones: zones_of_type, zone_ids: &zones };
-            let offerings = offerings(&sale, view, closed, now_ms);
+            let mut offerings = offerings(&sale, view, closed, now_ms);
+            offerings.extend(reserved(&sale, view, class, |key| !closed.is_closed(key, now_ms)));
             (!offerings.is_empty()).then(|| instance_type(facts, &settings, offerings, region))
         })
         .collect();
@@ -110,6 +114,36 @@ fn offerings(
     found
 }
 
+/// What there is of a type in the class's reservations. It is paid for, whether it is used or not;
+/// the price is a trace of the one on demand, so that of two types the smaller is used.
+fn reserved(
+    sale: &Sale<'_>,
+    view: &MarketView,
+    class: &Resolved,
+    is_open: impl Fn(&OfferingKey) -> bool,
+) -> Vec<Offering> {
+    let name = &*sale.facts.name;
+    let here = class
+        .reservations
+        .iter()
+        .filter(|found| found.instance_type == name && sale.zones.contains(found.zone.as_str()));
+    let offering = |found: &CapacityReservation| Offering {
+        zone: found.zone.clone(),
+        zone_id: sale.zone_ids.get(&*found.zone).map_or(String::new(), |id| (*id).to_owned()),
+        capacity_type: CapacityType::Reserved.into(),
+        price_micro_usd_per_hour: view
+            .prices
+            .on_demand(name)
+            .map_or(0, |price| price.micro_usd_per_hour / PRICE_OVER_TRACE)
+            .max(1),
+        available: is_open(&OfferingKey::new(name, &found.zone, CapacityType::Reserved)),
+        reservation_id: found.id.clone(),
+        reservation_count: found.available.max(0),
+        ..Offering::default()
+    };
+    here.map(offering).collect()
+}
+
 fn instance_type(
     facts: &Facts,
     settings: &NodeSettings,
@@ -148,7 +182,7 @@ fn signed(amount: u64) -> i64 {
     i64::try_from(amount).unwrap_or(i64::MAX)
 }
 
-/// Hash of everything but prices and availability.
+/// Hash of everything but prices, availability and what is left in reservations.
 fn content_id(catalogue: &Catalogue) -> String {
     let mut hash = Sha256::new();
     for found in &catalogue.types {
@@ -157,6 +191,7 @@ fn content_id(catalogue: &Catalogue) -> String {
             offering.price_micro_usd_per_hour = 0;
             offering.price_estimated = false;
             offering.available = false;
+            offering.reservation_count = 0;
         }
         hash.update(lasting.encode_length_delimited_to_vec());
     }

@@ -15,13 +15,13 @@ pub use access::{Access, Caller, NewProfile, Profile};
 pub use error::{Class, CloudError};
 pub use fleet::{
     CallMarks, Disk, Fleet, FleetInstance, FleetOffer, FleetOutcome, Found, Instance,
-    InstanceMetadata, Order, Shortage, Template, TemplateOffers, TemplateRef,
+    InstanceMetadata, Order, ReservationUse, Shortage, Template, TemplateOffers, TemplateRef,
 };
 pub use guarded::{Guarded, Permit};
 pub use market::{Listing, Market, SpotPrice, TypeInZone};
 pub use measured::{Calls, Measured};
 pub use messages::{Messages, QueueMessage};
-pub use network::{EksCluster, Image, Network, SecurityGroup, Subnet};
+pub use network::{CapacityReservation, EksCluster, Image, Network, SecurityGroup, Subnet};
 
 /// Tag that carries the launch id: what makes an instance ours.
 pub const TAG_LAUNCH: &str = "longshore.dev/launch-id";

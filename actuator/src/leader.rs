@@ -260,6 +260,21 @@ impl Leader {
         full.keys().cloned().collect()
     }
 
+    /// Instances were launched into these reservations; what is left there is looked up soon, since
+    /// others draw on them, too.
+    pub fn drawn<'a>(&self, reservation_ids: impl Iterator<Item = &'a str>) {
+        let drawn: Vec<_> = reservation_ids.filter(|id| !id.is_empty()).collect();
+        if drawn.is_empty() {
+            return;
+        }
+        self.classes.send_modify(|classes| {
+            for class in classes.values_mut() {
+                drawn.iter().for_each(|id| Resolved::draw(class, id));
+            }
+        });
+        self.resolve.notify_one();
+    }
+
     /// Shows on a node class why launches from it fail, until `until_ms`.
     pub fn fault(&self, class: &Resolved, problem: Problem, until_ms: i64) {
         let key = (class.cluster_id.clone(), class.class.name.clone());

@@ -12,16 +12,19 @@ mod profile;
 mod survey;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use longshore_ec2_data::{AmiFamily, InstanceType};
 use longshore_proto::cluster::v1::{
-    ResolvedGroup, ResolvedImage, ResolvedSubnet, SetNodeClassStatus,
+    ResolvedGroup, ResolvedImage, ResolvedReservation, ResolvedSubnet, SetNodeClassStatus,
 };
+use longshore_proto::time::timestamp;
 use longshore_proto::types::v1::{ClusterFacts, NodeClass};
 
-use crate::cloud::{Cloud, SecurityGroup, Subnet};
+use crate::cloud::{CapacityReservation, Cloud, SecurityGroup, Subnet};
 use crate::ec2::Alias;
 
+use conditions::RESERVATIONS_READY;
 pub use conditions::{Conditions, Problem, QUEUE_READY};
 pub use denied::{Explainer, explain_denial};
 pub use images::ClassImage;
@@ -45,6 +48,8 @@ pub struct Resolved {
     pub security_groups: Vec<SecurityGroup>,
     /// Images, preferred first.
     pub images: Vec<ClassImage>,
+    /// Capacity reservations, by id.
+    pub reservations: Vec<CapacityReservation>,
     /// Instance profile.
     pub instance_profile: String,
     /// What is and what is not in order.
@@ -89,6 +94,7 @@ impl Resolved {
                 "ValidationSucceeded" => self.cluster = before.cluster.clone(),
                 "SubnetsReady" => self.subnets.clone_from(&before.subnets),
                 "SecurityGroupsReady" => self.security_groups.clone_from(&before.security_groups),
+                RESERVATIONS_READY => self.reservations.clone_from(&before.reservations),
                 "AMIsReady" => self.images.clone_from(&before.images),
                 "InstanceProfileReady" => {
                     self.instance_profile.clone_from(&before.instance_profile);
@@ -112,6 +118,15 @@ impl Resolved {
             security_groups: self.security_groups.iter().map(resolved_group).collect(),
             images,
             instance_profile: self.instance_profile.clone(),
+            capacity_reservations: self.reservations.iter().map(resolved_reservation).collect(),
+        }
+    }
+
+    /// One instance more is in a reservation.
+    pub fn draw(class: &mut Arc<Self>, reservation_id: &str) {
+        let position = class.reservations.iter().position(|found| found.id == reservation_id);
+        if let Some(at) = position {
+            Arc::make_mut(class).reservations[at].available -= 1;
         }
     }
 }
@@ -131,12 +146,18 @@ pub async fn resolve(
     let groups = network::security_groups(&explainer).await;
     let images = images::find(&explainer, &facts).await;
     let profile = profile::find(&explainer, &facts).await;
+    // Who selects none has nobody asked for them, and needs no right to ask.
+    let reservations = match class.capacity_reservation_terms.is_empty() {
+        true => Vec::new(),
+        false => conditions.keep(RESERVATIONS_READY, network::reservations(&explainer).await),
+    };
     Resolved {
         cluster_id: cluster.0.to_owned(),
         family: family(class),
         subnets: conditions.keep("SubnetsReady", subnets),
         security_groups: conditions.keep("SecurityGroupsReady", groups),
         images: conditions.keep("AMIsReady", images),
+        reservations,
         instance_profile: conditions.keep("InstanceProfileReady", profile),
         cluster: facts,
         class: class.clone(),
@@ -173,6 +194,17 @@ fn resolved_subnet(subnet: &Subnet) -> ResolvedSubnet {
 
 fn resolved_group(group: &SecurityGroup) -> ResolvedGroup {
     ResolvedGroup { id: group.id.clone(), name: group.name.clone() }
+}
+
+fn resolved_reservation(found: &CapacityReservation) -> ResolvedReservation {
+    ResolvedReservation {
+        id: found.id.clone(),
+        instance_type: found.instance_type.clone(),
+        zone: found.zone.clone(),
+        owner: found.owner.clone(),
+        instance_match_criteria: found.match_criteria.clone(),
+        end_time: found.end_ms.map(timestamp),
+    }
 }
 
 fn resolved_image(image: &ClassImage) -> ResolvedImage {

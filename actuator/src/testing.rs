@@ -17,9 +17,10 @@ use longshore_runtime::tasks::Supervisor;
 use tokio_util::sync::CancellationToken;
 
 use crate::cloud::{
-    Access, CallMarks, Caller, Class, CloudError, EksCluster, Fleet, FleetOutcome, Found, Image,
-    Instance, Listing, Market, Messages, Network, NewProfile, Order, Profile, QueueMessage,
-    SecurityGroup, SpotPrice, Subnet, TAG_LAUNCH, Template, TemplateRef, TypeInZone,
+    Access, CallMarks, Caller, CapacityReservation, Class, CloudError, EksCluster, Fleet,
+    FleetOutcome, Found, Image, Instance, Listing, Market, Messages, Network, NewProfile, Order,
+    Profile, QueueMessage, SecurityGroup, SpotPrice, Subnet, TAG_LAUNCH, Template, TemplateRef,
+    TypeInZone,
 };
 use crate::config::{Sharing, Tuning};
 use crate::election::Term;
@@ -123,6 +124,12 @@ impl Network for Scripted {
     }
     async fn images(&self, _: &[SelectorTerm]) -> Result<Vec<Image>, CloudError> {
         silent("images")
+    }
+    async fn capacity_reservations(
+        &self,
+        _: &[SelectorTerm],
+    ) -> Result<Vec<CapacityReservation>, CloudError> {
+        silent("capacity_reservations")
     }
     async fn parameter(&self, _: &str) -> Result<Option<String>, CloudError> {
         silent("parameter")
@@ -274,6 +281,7 @@ pub fn resolved() -> Resolved {
         subnets: vec![subnet("s-a1", "a", 5), subnet("s-a2", "a", 9), subnet("s-b", "b", 7)],
         security_groups: Vec::new(),
         images: vec![image("amd64"), image("arm64")],
+        reservations: Vec::new(),
         instance_profile: "profile".to_owned(),
         conditions: Conditions::default(),
     }

@@ -93,6 +93,7 @@ fn instance_state(instance: &Instance) -> InstanceState {
         zone: instance.zone.clone(),
         zone_id: instance.zone_id.clone(),
         capacity_type: instance.capacity_type.into(),
+        reservation_id: instance.reservation_id.clone(),
         phase: instance.phase.into(),
         private_dns_name: instance.private_dns_name.clone(),
         image_id: instance.image_id.clone(),

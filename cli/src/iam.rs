@@ -59,7 +59,7 @@ fn launching(args: &IamArgs) -> Vec<Value> {
     let IamArgs { partition, region, clusters, .. } = args;
     let images =
         ["image", "snapshot"].map(|kind| format!("arn:{partition}:ec2:{region}::{kind}/*"));
-    let shared = ec2(args, &["subnet", "security-group"]);
+    let shared = ec2(args, &["subnet", "security-group", "capacity-reservation"]);
     let made = ["instance", "volume", "network-interface", "fleet", "launch-template"];
     let with_tags = json!({
         "StringEquals": { format!("aws:RequestTag/{CLUSTER}"): clusters },
@@ -118,6 +118,7 @@ fn owning(args: &IamArgs) -> Vec<Value> {
 fn reading(args: &IamArgs) -> Vec<Value> {
     let IamArgs { partition, region, account, clusters, queues, .. } = args;
     let describe = [
+        "DescribeCapacityReservations",
         "DescribeImages",
         "DescribeInstanceTypeOfferings",
         "DescribeInstanceTypes",

@@ -137,14 +137,23 @@ fn update_offering(catalogue: &mut Catalogue, update: &OfferingUpdate) -> bool {
     let Some(found) = position.ok().and_then(|at| catalogue.types.get_mut(at)) else {
         return false;
     };
-    let offering = found.offerings.iter_mut().find(|offering| {
-        offering.zone == update.zone && offering.capacity_type == update.capacity_type
+    let meant = found.offerings.iter_mut().filter(|offering| {
+        offering.zone == update.zone
+            && offering.capacity_type == update.capacity_type
+            && (update.reservation_id.is_empty()
+                || update.reservation_id == offering.reservation_id)
     });
-    let Some(offering) = offering else { return false };
-    let before = (offering.available, offering.price_micro_usd_per_hour);
-    offering.available = update.available;
-    if update.price_micro_usd_per_hour > 0 {
-        offering.price_micro_usd_per_hour = update.price_micro_usd_per_hour;
+    let mut changed = false;
+    for offering in meant {
+        let before = offering.clone();
+        offering.available = update.available;
+        if update.price_micro_usd_per_hour > 0 {
+            offering.price_micro_usd_per_hour = update.price_micro_usd_per_hour;
+        }
+        if !update.reservation_id.is_empty() {
+            offering.reservation_count = update.reservation_count;
+        }
+        changed |= before != *offering;
     }
-    before != (offering.available, offering.price_micro_usd_per_hour)
+    changed
 }

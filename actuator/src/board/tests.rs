@@ -34,6 +34,7 @@ fn update(price_micro_usd_per_hour: i64, available: bool) -> OfferingUpdates {
         capacity_type: CapacityType::Spot.into(),
         price_micro_usd_per_hour,
         available,
+        ..OfferingUpdate::default()
     };
     OfferingUpdates { catalogue_id: String::new(), updates: vec![update] }
 }

@@ -44,6 +44,47 @@ fn only_zones_with_a_subnet_and_types_with_an_image_and_a_price_are_listed() {
     assert_eq!(m5.labels["kubernetes.io/os"], "linux");
 }
 
+fn reservation(id: &str, zone: &str, available: i64) -> CapacityReservation {
+    CapacityReservation {
+        id: id.to_owned(),
+        instance_type: "m5.large".to_owned(),
+        zone: zone.to_owned(),
+        owner: String::new(),
+        match_criteria: "targeted".to_owned(),
+        available,
+        end_ms: None,
+    }
+}
+
+#[test]
+fn what_the_class_has_reserved_is_sold_for_next_to_nothing() {
+    let mut class = resolved();
+    class.reservations =
+        vec![reservation("cr-1", "a", 2), reservation("cr-2", "a", 0), reservation("cr-3", "z", 5)];
+    let market = view(&["m5.large", "m5.xlarge"]);
+    let before = built(&market, &class, &Unavailable::default());
+    let of = |catalogue: &Catalogue, at: usize| -> Vec<(String, i64)> {
+        let offerings = catalogue.types[at].offerings.iter();
+        let reserved = offerings.filter(|o| o.capacity_type() == CapacityType::Reserved);
+        reserved
+            .map(|o| {
+                assert_eq!((o.price_micro_usd_per_hour, o.available), (1, true));
+                (format!("{} {}", o.reservation_id, o.zone), o.reservation_count)
+            })
+            .collect()
+    };
+    assert_eq!(of(&before, 0), [("cr-1 a".to_owned(), 2), ("cr-2 a".to_owned(), 0)]);
+    assert_eq!(of(&before, 1), [], "another type");
+    let mut class = std::sync::Arc::new(class);
+    Resolved::draw(&mut class, "cr-1");
+    let after = built(&market, &class, &Unavailable::default());
+    assert_eq!(after.catalogue_id, before.catalogue_id, "what is left is no content");
+    let changes = offering_changes(&before, &after);
+    let told: Vec<_> =
+        changes.iter().map(|u| (u.reservation_id.as_str(), u.reservation_count)).collect();
+    assert_eq!(told, [("cr-1", 1)]);
+}
+
 #[test]
 fn a1_has_no_place_on_al2023() {
     let catalogue = built(&view(&["a1.large"]), &resolved(), &Unavailable::default());

@@ -33,8 +33,8 @@ impl OfferingKey {
             instance_type: self.instance_type.clone(),
             zone: self.zone.clone(),
             capacity_type: self.capacity_type.into(),
-            price_micro_usd_per_hour: 0,
             available,
+            ..OfferingUpdate::default()
         }
     }
 }

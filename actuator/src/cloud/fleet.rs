@@ -72,6 +72,8 @@ pub struct Order {
 pub struct TemplateOffers {
     /// Name of the launch template.
     pub template: String,
+    /// Capacity reservation that the template launches into; empty otherwise.
+    pub reservation_id: String,
     /// Offerings, cheapest first.
     pub offers: Vec<FleetOffer>,
 }
@@ -140,6 +142,8 @@ pub struct Instance {
     pub zone_id: String,
     /// How it was bought.
     pub capacity_type: CapacityType,
+    /// Capacity reservation it was launched into; empty otherwise.
+    pub reservation_id: String,
     /// Name inside the VPC; empty before it has one.
     pub private_dns_name: String,
     /// Image.
@@ -154,6 +158,17 @@ pub struct Instance {
     pub tags: BTreeMap<String, String>,
 }
 
+impl Order {
+    /// Capacity reservation that an offering of it was launched into; empty otherwise.
+    #[must_use]
+    pub fn reservation_of(&self, instance_type: &str, zone: &str) -> &str {
+        let holds = |template: &&TemplateOffers| {
+            template.offers.iter().any(|o| o.instance_type == instance_type && o.zone == zone)
+        };
+        self.offers.iter().find(holds).map_or("", |template| &template.reservation_id)
+    }
+}
+
 impl Instance {
     /// One of which nothing is known but its id.
     #[must_use]
@@ -165,6 +180,7 @@ impl Instance {
             zone: String::new(),
             zone_id: String::new(),
             capacity_type: CapacityType::Unspecified,
+            reservation_id: String::new(),
             private_dns_name: String::new(),
             image_id: String::new(),
             subnet_id: String::new(),
@@ -220,8 +236,22 @@ pub struct Template {
     pub metadata: InstanceMetadata,
     /// Detailed monitoring.
     pub detailed_monitoring: bool,
+    /// Which capacity reservations are used.
+    pub reservations: ReservationUse,
     /// Tags of the template and of the network interfaces made from it.
     pub tags: BTreeMap<String, String>,
+}
+
+/// Which capacity reservations instances of a template use.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub enum ReservationUse {
+    /// Whichever open ones they match: EC2's own way.
+    #[default]
+    Open,
+    /// None, so that what is in one is there for who asks for it.
+    Never,
+    /// This one, or they are not launched.
+    Only(String),
 }
 
 /// A volume.

@@ -12,9 +12,9 @@ use async_trait::async_trait;
 use longshore_proto::types::v1::SelectorTerm;
 
 use super::{
-    Access, CallMarks, Caller, Class, Cloud, CloudError, EksCluster, Fleet, FleetOutcome, Found,
-    Image, Instance, Listing, Market, Messages, Network, NewProfile, Order, Profile, QueueMessage,
-    SecurityGroup, SpotPrice, Subnet, Template, TemplateRef,
+    Access, CallMarks, Caller, CapacityReservation, Class, Cloud, CloudError, EksCluster, Fleet,
+    FleetOutcome, Found, Image, Instance, Listing, Market, Messages, Network, NewProfile, Order,
+    Profile, QueueMessage, SecurityGroup, SpotPrice, Subnet, Template, TemplateRef,
 };
 
 /// Says whether this process may have effects at this moment.
@@ -100,6 +100,12 @@ impl Network for Guarded {
     }
     async fn images(&self, terms: &[SelectorTerm]) -> Result<Vec<Image>, CloudError> {
         self.cloud.images(terms).await
+    }
+    async fn capacity_reservations(
+        &self,
+        terms: &[SelectorTerm],
+    ) -> Result<Vec<CapacityReservation>, CloudError> {
+        self.cloud.capacity_reservations(terms).await
     }
     async fn parameter(&self, name: &str) -> Result<Option<String>, CloudError> {
         self.cloud.parameter(name).await

@@ -16,9 +16,9 @@ use prometheus_client::metrics::histogram::Histogram;
 use tokio::time::Instant;
 
 use super::{
-    Access, CallMarks, Caller, Cloud, CloudError, EksCluster, Fleet, FleetOutcome, Found, Image,
-    Instance, Listing, Market, Messages, Network, NewProfile, Order, Profile, QueueMessage,
-    SecurityGroup, SpotPrice, Subnet, Template, TemplateRef,
+    Access, CallMarks, Caller, CapacityReservation, Cloud, CloudError, EksCluster, Fleet,
+    FleetOutcome, Found, Image, Instance, Listing, Market, Messages, Network, NewProfile, Order,
+    Profile, QueueMessage, SecurityGroup, SpotPrice, Subnet, Template, TemplateRef,
 };
 
 /// The label that says whose cloud it is.
@@ -124,6 +124,12 @@ impl Network for Measured {
     }
     async fn images(&self, terms: &[SelectorTerm]) -> Result<Vec<Image>, CloudError> {
         self.calls.of("ListImages", self.cloud.images(terms)).await
+    }
+    async fn capacity_reservations(
+        &self,
+        terms: &[SelectorTerm],
+    ) -> Result<Vec<CapacityReservation>, CloudError> {
+        self.calls.of("ListCapacityReservations", self.cloud.capacity_reservations(terms)).await
     }
     async fn parameter(&self, name: &str) -> Result<Option<String>, CloudError> {
         self.calls.of("GetParameter", self.cloud.parameter(name)).await

@@ -1,4 +1,5 @@
-//! What node classes point at: subnets, security groups, images, parameters, clusters.
+//! What node classes point at: subnets, security groups, images, reservations, parameters,
+//! clusters.
 //!
 //! Invariant: read only.
 
@@ -22,6 +23,12 @@ pub trait Network: Send + Sync + 'static {
     /// Images that any of the terms selects, newest first. Aliases and parameters are not
     /// understood here.
     async fn images(&self, terms: &[SelectorTerm]) -> Result<Vec<Image>, CloudError>;
+    /// Capacity reservations that any of the terms selects, that are active and that last until
+    /// they end by themselves: neither capacity blocks nor such as their owners take back. By id.
+    async fn capacity_reservations(
+        &self,
+        terms: &[SelectorTerm],
+    ) -> Result<Vec<CapacityReservation>, CloudError>;
     /// Value of an SSM parameter; none when there is no such parameter.
     async fn parameter(&self, name: &str) -> Result<Option<String>, CloudError>;
     /// What EKS says of a cluster.
@@ -52,6 +59,25 @@ pub struct SecurityGroup {
     pub name: String,
     /// Tags.
     pub tags: BTreeMap<String, String>,
+}
+
+/// A capacity reservation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CapacityReservation {
+    /// Id.
+    pub id: String,
+    /// Type of its instances.
+    pub instance_type: String,
+    /// Zone name.
+    pub zone: String,
+    /// Account id of its owner.
+    pub owner: String,
+    /// Which instances it takes: `open` or `targeted`.
+    pub match_criteria: String,
+    /// Instances that there is room for.
+    pub available: i64,
+    /// Milliseconds since 1970 at which it ends; none where it is cancelled some day.
+    pub end_ms: Option<i64>,
 }
 
 /// An image.

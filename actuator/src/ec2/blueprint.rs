@@ -7,29 +7,29 @@ use longshore_ec2_data::AmiFamily;
 use longshore_proto::types::v1::{BlockDevice, Launch, MetadataOptions};
 use sha2::{Digest, Sha256};
 
-use super::request::class_tags;
+use super::request::{Source, class_tags};
 use super::userdata::{Boot, UserDataError};
-use crate::cloud::{Disk, InstanceMetadata, Template};
+use crate::cloud::{Disk, InstanceMetadata, ReservationUse, Template};
 use crate::nodeclass::Resolved;
 
 /// Hexadecimal digits of the hash in a template's name.
 const HASH_DIGITS: usize = 24;
 const GIB: i64 = 1 << 30;
 
-/// The template for a launch from an image.
+/// The template for a launch from an image, and into a reservation where it is for one.
 ///
 /// # Errors
 /// When the class's user data cannot be merged or is too large.
 pub fn template(
     class: &Resolved,
     launch: &Launch,
-    image_id: &str,
+    source: &Source,
 ) -> Result<Template, UserDataError> {
     let spec = &class.class;
     let user_data = Boot::new(class.family, &class.cluster, spec, launch).encode()?;
     let mut template = Template {
         name: String::new(),
-        image_id: image_id.to_owned(),
+        image_id: source.image_id.clone(),
         instance_profile: class.instance_profile.clone(),
         security_group_ids: class.security_groups.iter().map(|group| group.id.clone()).collect(),
         public_address: spec.associate_public_ip_address,
@@ -37,15 +37,26 @@ pub fn template(
         disks: disks(&spec.block_devices, class.family),
         metadata: metadata(spec.metadata_options.as_ref()),
         detailed_monitoring: spec.detailed_monitoring,
+        reservations: reservations(class, source),
         tags: class_tags(class, &launch.pool),
     };
     template.name = name(&template);
     Ok(template)
 }
 
+/// Who selects reservations wants what is in them for launches that were planned there: no others
+/// may come into one by chance. Where none are selected, open ones are there to be used.
+fn reservations(class: &Resolved, source: &Source) -> ReservationUse {
+    match (source.reservation_id.is_empty(), class.class.capacity_reservation_terms.is_empty()) {
+        (false, _) => ReservationUse::Only(source.reservation_id.clone()),
+        (true, false) => ReservationUse::Never,
+        (true, true) => ReservationUse::Open,
+    }
+}
+
 /// `longshore-` and a hash of the content.
 fn name(template: &Template) -> String {
-    let content = serde_json::json!([
+    let mut content = serde_json::json!([
         template.image_id,
         template.instance_profile,
         template.security_group_ids,
@@ -56,6 +67,12 @@ fn name(template: &Template) -> String {
         template.detailed_monitoring,
         template.tags,
     ]);
+    // Left out where there is nothing to say, so that a template keeps the name that it has.
+    if let (Some(all), false) =
+        (content.as_array_mut(), template.reservations == ReservationUse::Open)
+    {
+        all.push(serde_json::json!(template.reservations));
+    }
     let digest = Sha256::digest(content.to_string());
     let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     format!("longshore-{}", digits.chars().take(HASH_DIGITS).collect::<String>())

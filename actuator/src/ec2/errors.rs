@@ -10,6 +10,9 @@ use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 
 use crate::cloud::{Class, CloudError};
 
+/// A capacity reservation has ended or was never there: what was in it is not to be had.
+pub(super) const RESERVATION_GONE: &str = "InvalidCapacityReservationId.NotFound";
+
 /// Codes and their classes. Words in the message decide where a code has several meanings.
 const TABLE: &[(&str, Class)] = &[
     ("InsufficientInstanceCapacity", Class::Capacity),
@@ -17,6 +20,7 @@ const TABLE: &[(&str, Class)] = &[
     ("UnfulfillableCapacity", Class::Capacity),
     ("Unsupported", Class::Capacity),
     ("ReservationCapacityExceeded", Class::Capacity),
+    (RESERVATION_GONE, Class::Capacity),
     ("InsufficientFreeAddressesInSubnet", Class::Addresses),
     ("MaxSpotInstanceCountExceeded", Class::Quota),
     ("VcpuLimitExceeded", Class::Quota),

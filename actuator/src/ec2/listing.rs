@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 
 use aws_sdk_ec2::operation::describe_instances::builders::DescribeInstancesFluentBuilder;
-use aws_sdk_ec2::types::{Filter, InstanceLifecycleType, InstanceStateName};
+use aws_sdk_ec2::types::{
+    CapacityReservationPreference, Filter, InstanceLifecycleType, InstanceStateName,
+};
 use longshore_proto::capacity::v1::InstancePhase;
 use longshore_proto::types::v1::CapacityType;
 
@@ -86,13 +88,19 @@ fn instance(found: &aws_sdk_ec2::types::Instance) -> Option<Instance> {
     let (placement, groups) = (found.placement(), found.security_groups().iter());
     let spot = found.instance_lifecycle() == Some(&InstanceLifecycleType::Spot)
         || found.spot_instance_request_id().is_some_and(|id| !id.is_empty());
+    let reservation_id = text(reservation(found));
     Some(Instance {
         instance_id: found.instance_id()?.to_owned(),
         phase: phase(found.state().and_then(|state| state.name())),
         instance_type: text(found.instance_type().map(|t| t.as_str())),
         zone: text(placement.and_then(|p| p.availability_zone())),
         zone_id: text(placement.and_then(|p| p.availability_zone_id())),
-        capacity_type: if spot { CapacityType::Spot } else { CapacityType::OnDemand },
+        capacity_type: match (spot, reservation_id.is_empty()) {
+            (true, _) => CapacityType::Spot,
+            (false, true) => CapacityType::OnDemand,
+            (false, false) => CapacityType::Reserved,
+        },
+        reservation_id,
         private_dns_name: text(found.private_dns_name()),
         image_id: text(found.image_id()),
         subnet_id: text(found.subnet_id()),
@@ -100,6 +108,15 @@ fn instance(found: &aws_sdk_ec2::types::Instance) -> Option<Instance> {
         launch_ms: found.launch_time().and_then(|t| t.to_millis().ok()).unwrap_or_default(),
         tags: tag_map(found.tags()),
     })
+}
+
+/// The capacity reservation that an instance was launched into. One that runs in an open one by
+/// chance was bought on demand, and goes on when that one ends.
+fn reservation(found: &aws_sdk_ec2::types::Instance) -> Option<&str> {
+    let asked = found.capacity_reservation_specification()?;
+    let only = asked.capacity_reservation_preference()
+        == Some(&CapacityReservationPreference::CapacityReservationsOnly);
+    found.capacity_reservation_id().filter(|_| only)
 }
 
 fn phase(state: Option<&InstanceStateName>) -> InstancePhase {

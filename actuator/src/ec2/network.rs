@@ -1,17 +1,20 @@
-//! DescribeSubnets, DescribeSecurityGroups, DescribeImages, GetParameter, DescribeCluster.
+//! DescribeSubnets, DescribeSecurityGroups, DescribeImages, DescribeCapacityReservations,
+//! GetParameter, DescribeCluster.
 //!
 //! Invariant: results are in a stable order, so that equal answers give equal state.
 
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use aws_sdk_ec2::types::Filter;
+use aws_sdk_ec2::types::{CapacityReservationType, Filter};
 use longshore_proto::types::v1::SelectorTerm;
 
 use super::Aws;
-use super::errors::from_sdk;
+use super::errors::{RESERVATION_GONE, from_sdk};
 use super::selector::{filter, tag_filters};
-use crate::cloud::{Class, CloudError, EksCluster, Image, Network, SecurityGroup, Subnet};
+use crate::cloud::{
+    CapacityReservation, Class, CloudError, EksCluster, Image, Network, SecurityGroup, Subnet,
+};
 
 #[async_trait]
 impl Network for Aws {
@@ -76,6 +79,38 @@ impl Network for Aws {
         Ok(images)
     }
 
+    async fn capacity_reservations(
+        &self,
+        terms: &[SelectorTerm],
+    ) -> Result<Vec<CapacityReservation>, CloudError> {
+        let mut found = BTreeMap::new();
+        for term in terms {
+            let request = self
+                .ec2
+                .facts
+                .describe_capacity_reservations()
+                .set_filters(Some(of_reservations(term)))
+                .set_capacity_reservation_ids((!term.id.is_empty()).then(|| vec![term.id.clone()]));
+            let mut pages = request.into_paginator().send();
+            while let Some(page) = pages.next().await {
+                let page =
+                    page.map_err(|failure| from_sdk("ec2:DescribeCapacityReservations", &failure));
+                match page {
+                    // One that is selected by id and has gone is none, and no error.
+                    Err(absent) if absent.code == RESERVATION_GONE => break,
+                    Err(failure) => return Err(failure),
+                    Ok(page) => found.extend(
+                        page.capacity_reservations()
+                            .iter()
+                            .filter_map(reservation)
+                            .map(|found| (found.id.clone(), found)),
+                    ),
+                }
+            }
+        }
+        Ok(found.into_values().collect())
+    }
+
     async fn parameter(&self, name: &str) -> Result<Option<String>, CloudError> {
         match self.ssm.get_parameter().name(name).send().await {
             Ok(answer) => Ok(answer.parameter().and_then(|p| p.value()).map(str::to_owned)),
@@ -107,6 +142,35 @@ impl Network for Aws {
 
 fn by_id(filter_name: &str, term: &SelectorTerm) -> Option<Filter> {
     (!term.id.is_empty()).then(|| filter(filter_name, &term.id))
+}
+
+fn of_reservations(term: &SelectorTerm) -> Vec<Filter> {
+    let named =
+        [("owner-id", &term.owner), ("instance-match-criteria", &term.instance_match_criteria)];
+    let named = named.into_iter().filter(|(_, value)| !value.is_empty());
+    let mut filters = tag_filters(term);
+    filters.extend(named.map(|(name, value)| filter(name, value)));
+    filters.push(filter("state", "active"));
+    filters
+}
+
+/// One that can be launched into as on demand; a capacity block is bought otherwise, and what its
+/// owner lends may be taken back at any time.
+fn reservation(found: &aws_sdk_ec2::types::CapacityReservation) -> Option<CapacityReservation> {
+    let block = found.reservation_type() == Some(&CapacityReservationType::CapacityBlock);
+    if block || found.interruptible().unwrap_or_default() {
+        return None;
+    }
+    let text = |value: Option<&str>| value.unwrap_or_default().to_owned();
+    Some(CapacityReservation {
+        id: found.capacity_reservation_id()?.to_owned(),
+        instance_type: found.instance_type()?.to_owned(),
+        zone: found.availability_zone()?.to_owned(),
+        owner: text(found.owner_id()),
+        match_criteria: text(found.instance_match_criteria().map(|criteria| criteria.as_str())),
+        available: found.available_instance_count().unwrap_or_default().into(),
+        end_ms: found.end_date().and_then(|end| end.to_millis().ok()),
+    })
 }
 
 /// A name without an owner could be anybody's: only the account's own and Amazon's count.

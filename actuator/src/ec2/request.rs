@@ -21,8 +21,17 @@ use crate::nodeclass::{Resolved, short_name};
 pub struct Call {
     /// How it is bought.
     pub capacity_type: CapacityType,
-    /// Offers by the image they boot, cheapest first.
-    pub offers: BTreeMap<String, Vec<FleetOffer>>,
+    /// Offers by what they are launched from, cheapest first.
+    pub offers: BTreeMap<Source, Vec<FleetOffer>>,
+}
+
+/// What tells the launch templates of a launch from each other.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Source {
+    /// Image.
+    pub image_id: String,
+    /// Capacity reservation; empty where it is for none.
+    pub reservation_id: String,
 }
 
 /// What a call is made from.
@@ -77,9 +86,12 @@ fn offers(
     candidates: &[Candidate],
     capacity_type: CapacityType,
     basis: &Basis<'_>,
-) -> BTreeMap<String, Vec<FleetOffer>> {
-    let mut offers: BTreeMap<String, Vec<FleetOffer>> = BTreeMap::new();
+) -> BTreeMap<Source, Vec<FleetOffer>> {
+    let mut offers: BTreeMap<Source, Vec<FleetOffer>> = BTreeMap::new();
     let wanted = candidates.iter().filter(|c| c.capacity_type() == capacity_type);
+    // What is bought is told from its type and zone, so of two reservations the first counts.
+    let mut seen = BTreeSet::new();
+    let wanted = wanted.filter(|c| seen.insert((&c.instance_type, &c.zone)));
     for (candidate, rank) in wanted.zip(0..) {
         let key = OfferingKey::new(&candidate.instance_type, &candidate.zone, capacity_type);
         if !record.outcome_unknown() && basis.closed.is_closed(&key, basis.now_ms) {
@@ -91,7 +103,9 @@ fn offers(
             .and_then(|facts| basis.class.image_for(facts));
         let subnet = subnet_in(basis, &candidate.zone);
         if let (Some(image), Some(subnet_id)) = (image, subnet) {
-            offers.entry(image.id.clone()).or_default().push(FleetOffer {
+            let (image_id, reservation_id) = (image.id.clone(), candidate.reservation_id.clone());
+            let source = Source { image_id, reservation_id };
+            offers.entry(source).or_default().push(FleetOffer {
                 instance_type: candidate.instance_type.clone(),
                 zone: candidate.zone.clone(),
                 subnet_id,

@@ -4,8 +4,10 @@
 //! one that is wanted, and none is ever changed.
 
 use aws_sdk_ec2::types::{
-    Filter, LaunchTemplateBlockDeviceMappingRequest, LaunchTemplateEbsBlockDeviceRequest,
-    LaunchTemplateHttpTokensState, LaunchTemplateIamInstanceProfileSpecificationRequest,
+    CapacityReservationPreference, CapacityReservationTarget, Filter,
+    LaunchTemplateBlockDeviceMappingRequest, LaunchTemplateCapacityReservationSpecificationRequest,
+    LaunchTemplateEbsBlockDeviceRequest, LaunchTemplateHttpTokensState,
+    LaunchTemplateIamInstanceProfileSpecificationRequest,
     LaunchTemplateInstanceMetadataEndpointState, LaunchTemplateInstanceMetadataOptionsRequest,
     LaunchTemplateInstanceMetadataProtocolIpv6,
     LaunchTemplateInstanceNetworkInterfaceSpecificationRequest,
@@ -16,7 +18,9 @@ use aws_sdk_ec2::types::{
 use super::Aws;
 use super::errors::from_sdk;
 use super::tag::tag;
-use crate::cloud::{Class, CloudError, Disk, InstanceMetadata, TAG_CLUSTER, Template, TemplateRef};
+use crate::cloud::{
+    Class, CloudError, Disk, InstanceMetadata, ReservationUse, TAG_CLUSTER, Template, TemplateRef,
+};
 
 /// Templates on a page: the most EC2 gives.
 const PAGE_TEMPLATES: i32 = 200;
@@ -95,8 +99,27 @@ fn data(template: &Template) -> RequestLaunchTemplateData {
                 .enabled(template.detailed_monitoring)
                 .build(),
         )
+        .set_capacity_reservation_specification(reservations(&template.reservations))
         .tag_specifications(interface_tags)
         .build()
+}
+
+fn reservations(
+    wanted: &ReservationUse,
+) -> Option<LaunchTemplateCapacityReservationSpecificationRequest> {
+    let request = LaunchTemplateCapacityReservationSpecificationRequest::builder();
+    let request = match wanted {
+        ReservationUse::Open => return None,
+        ReservationUse::Never => {
+            request.capacity_reservation_preference(CapacityReservationPreference::None)
+        }
+        ReservationUse::Only(id) => {
+            let target = CapacityReservationTarget::builder().capacity_reservation_id(id).build();
+            let only = CapacityReservationPreference::CapacityReservationsOnly;
+            request.capacity_reservation_preference(only).capacity_reservation_target(target)
+        }
+    };
+    Some(request.build())
 }
 
 fn disk(disk: &Disk) -> LaunchTemplateBlockDeviceMappingRequest {

@@ -145,6 +145,9 @@ pub struct TemplateRecord {
     /// Offerings, cheapest first.
     #[prost(message, repeated, tag = "2")]
     pub offers: Vec<OfferRecord>,
+    /// Capacity reservation that it launches into; empty otherwise.
+    #[prost(string, tag = "3")]
+    pub reservation_id: String,
 }
 
 /// One offering that was acceptable.
@@ -175,6 +178,7 @@ impl From<&Order> for OrderRecord {
         let template = |template: &TemplateOffers| TemplateRecord {
             name: template.template.clone(),
             offers: template.offers.iter().map(offer).collect(),
+            reservation_id: template.reservation_id.clone(),
         };
         Self { templates: order.offers.iter().map(template).collect(), tags: order.tags.clone() }
     }
@@ -197,7 +201,11 @@ fn template_offers(template: &TemplateRecord) -> TemplateOffers {
         rank: offer.rank,
     };
     let offers = template.offers.iter().map(offer).collect();
-    TemplateOffers { template: template.name.clone(), offers }
+    TemplateOffers {
+        template: template.name.clone(),
+        reservation_id: template.reservation_id.clone(),
+        offers,
+    }
 }
 
 /// An announcement by EC2.

@@ -9,6 +9,9 @@ use super::LOOKUP_FAILED;
 /// Condition about the interruption queue; launches do not depend on it.
 pub const QUEUE_READY: &str = "InterruptionQueueReady";
 
+/// Condition about capacity reservations; only where some are selected.
+pub const RESERVATIONS_READY: &str = "CapacityReservationsReady";
+
 /// Why a part is not in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {

@@ -1,4 +1,4 @@
-//! Subnets and security groups of a class.
+//! Subnets, security groups and capacity reservations of a class.
 //!
 //! Invariant: an empty result says which tags were asked for and which values there are.
 
@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use longshore_proto::types::v1::SelectorTerm;
 
 use super::{Explainer, LOOKUP_FAILED, Problem};
-use crate::cloud::{CloudError, SecurityGroup, Subnet};
+use crate::cloud::{CapacityReservation, CloudError, SecurityGroup, Subnet};
 
 /// Values shown when nothing matched.
 const SHOWN_VALUES_MAX: usize = 5;
@@ -33,10 +33,12 @@ const GROUPS: Kind = Kind {
     example_id: "sg-…",
 };
 
+const RESERVATION_FIELD: &str = "spec.capacityReservationSelectorTerms";
+
 /// Subnets, most free addresses first.
 pub async fn subnets(explainer: &Explainer<'_>) -> Result<Vec<Subnet>, Problem> {
     let terms = &explainer.class.subnet_terms;
-    let found = answer(explainer, &SUBNETS, explainer.cloud.subnets(terms).await).await?;
+    let found = answer(explainer, SUBNETS.field, explainer.cloud.subnets(terms).await).await?;
     if found.is_empty() {
         let everything = explainer.cloud.subnets(&[SelectorTerm::default()]).await;
         let tags = everything.unwrap_or_default().into_iter().map(|subnet| subnet.tags);
@@ -63,7 +65,8 @@ pub async fn security_groups(explainer: &Explainer<'_>) -> Result<Vec<SecurityGr
     if terms.is_empty() && !explainer.class.launch_template.is_empty() {
         return Ok(Vec::new());
     }
-    let found = answer(explainer, &GROUPS, explainer.cloud.security_groups(terms).await).await?;
+    let found =
+        answer(explainer, GROUPS.field, explainer.cloud.security_groups(terms).await).await?;
     if found.is_empty() {
         let everything = explainer.cloud.security_groups(&[SelectorTerm::default()]).await;
         let tags = everything.unwrap_or_default().into_iter().map(|group| group.tags);
@@ -72,16 +75,24 @@ pub async fn security_groups(explainer: &Explainer<'_>) -> Result<Vec<SecurityGr
     Ok(found)
 }
 
+/// Capacity reservations, by id. That none are there is no fault of the class: they are bought and
+/// cancelled, and nodes are launched without.
+pub async fn reservations(explainer: &Explainer<'_>) -> Result<Vec<CapacityReservation>, Problem> {
+    let terms = &explainer.class.capacity_reservation_terms;
+    let found = explainer.cloud.capacity_reservations(terms).await;
+    answer(explainer, RESERVATION_FIELD, found).await
+}
+
 async fn answer<T>(
     explainer: &Explainer<'_>,
-    kind: &Kind,
+    field: &str,
     found: Result<T, CloudError>,
 ) -> Result<T, Problem> {
     match found {
         Ok(found) => Ok(found),
         Err(error) => {
             let why = explainer.explain(&error).await;
-            let message = format!("{} {}: {why}", explainer.class.name, kind.field);
+            let message = format!("{} {field}: {why}", explainer.class.name);
             Err(Problem::new(LOOKUP_FAILED, message))
         }
     }

@@ -159,9 +159,12 @@ fn check_launch(launch: &Launch) -> Result<(), String> {
         ));
     }
     let bad = launch.candidates.iter().find(|candidate| {
-        let bought =
-            matches!(candidate.capacity_type(), CapacityType::Spot | CapacityType::OnDemand);
-        !bought || candidate.instance_type.is_empty() || candidate.zone.is_empty()
+        let sold = match candidate.capacity_type() {
+            CapacityType::Unspecified => false,
+            CapacityType::Spot | CapacityType::OnDemand => candidate.reservation_id.is_empty(),
+            CapacityType::Reserved => !candidate.reservation_id.is_empty(),
+        };
+        !sold || candidate.instance_type.is_empty() || candidate.zone.is_empty()
     });
     match bad {
         Some(candidate) => Err(format!(

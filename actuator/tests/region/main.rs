@@ -15,4 +15,5 @@ mod failures;
 mod interruptions;
 mod launching;
 mod panics;
+mod reservations;
 mod world;

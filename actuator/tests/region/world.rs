@@ -56,6 +56,8 @@ pub struct Shown {
     pub instances: BTreeMap<String, InstanceState>,
     pub interruptions: Vec<Interruption>,
     pub closed: Vec<(String, String, CapacityType, bool)>,
+    /// What was last said to be left in each capacity reservation.
+    pub left: BTreeMap<String, i64>,
 }
 
 /// Credentials that ask for the time whenever they are asked for, which is in each call to AWS: so
@@ -153,7 +155,10 @@ impl World {
     }
 
     pub async fn with(key: &str, class: NodeClass) -> Self {
-        let config = RegionConfig::simple(REGION).unwrap();
+        Self::on(RegionConfig::simple(REGION).unwrap(), key, class).await
+    }
+
+    pub async fn on(config: RegionConfig, key: &str, class: NodeClass) -> Self {
         let region = Region::start(config).await.unwrap();
         let actuator = Actuator::start(&region, key, &[]).await;
         let mut client = Client::connect(&actuator.address, 1).await;
@@ -198,6 +203,7 @@ impl Shown {
                         zone_id: offering.zone_id.clone(),
                         capacity_type: offering.capacity_type,
                         price_micro_usd_per_hour: offering.price_micro_usd_per_hour,
+                        reservation_id: offering.reservation_id.clone(),
                         ..Candidate::default()
                     });
                 }
@@ -225,9 +231,18 @@ impl Shown {
         match change {
             Change::Region(region) => self.region = region,
             Change::Catalogue(catalogue) => {
+                let offerings = catalogue.types.iter().flat_map(|sold| &sold.offerings);
+                self.left.extend(offerings.filter_map(|offering| {
+                    let id = offering.reservation_id.clone();
+                    (!id.is_empty()).then_some((id, offering.reservation_count))
+                }));
                 self.catalogues.insert(catalogue.catalogue_id.clone(), catalogue);
             }
             Change::Offerings(updates) => {
+                self.left.extend(updates.updates.iter().filter_map(|update| {
+                    let id = update.reservation_id.clone();
+                    (!id.is_empty()).then_some((id, update.reservation_count))
+                }));
                 self.closed.extend(updates.updates.iter().map(|update| {
                     let (name, zone) = (update.instance_type.clone(), update.zone.clone());
                     (name, zone, update.capacity_type(), update.available)

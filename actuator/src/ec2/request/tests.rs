@@ -1,8 +1,9 @@
 //! Calls made from plans.
 
-use longshore_proto::types::v1::CapacityType::{OnDemand, Spot};
+use longshore_proto::types::v1::CapacityType::{OnDemand, Reserved, Spot};
 
 use super::*;
+use crate::cloud::ReservationUse;
 use crate::ec2::blueprint;
 use crate::ledger::Move;
 use crate::testing::{candidate, launch, listing, resolved};
@@ -42,8 +43,13 @@ fn record(candidates: Vec<Candidate>) -> LaunchRecord {
     LaunchRecord::new(launch(candidates), "c-1", i64::MAX, 0)
 }
 
+fn source(image_id: &str) -> Source {
+    Source { image_id: image_id.to_owned(), ..Source::default() }
+}
+
 fn shown(call: &Call) -> Vec<String> {
-    let lines = call.offers.iter().flat_map(|(image, offers)| {
+    let lines = call.offers.iter().flat_map(|(source, offers)| {
+        let image = format!("{}{}", source.image_id, source.reservation_id);
         offers.iter().map(move |o| {
             format!("{image} {} {} {} {}", o.rank, o.instance_type, o.zone, o.subnet_id)
         })
@@ -63,6 +69,44 @@ fn candidates_become_overrides_by_image_and_nothing_else_does() {
     let call = Fixture::new().next(&plan).unwrap();
     assert_eq!(call.capacity_type, Spot);
     assert_eq!(shown(&call), ["ami-amd64 1 m5.large b s-b", "ami-arm64 0 m6g.large a s-a2"]);
+}
+
+fn in_reservation(zone: &str, reservation_id: &str) -> Candidate {
+    let reservation_id = reservation_id.to_owned();
+    Candidate { reservation_id, ..candidate("m5.large", zone, Reserved) }
+}
+
+#[test]
+fn what_is_reserved_is_asked_for_by_reservation_and_of_two_in_a_place_the_first() {
+    let plan = record(vec![
+        in_reservation("a", "+cr-1"),
+        in_reservation("b", "+cr-2"),
+        in_reservation("a", "+cr-3"),
+        candidate("m5.large", "a", OnDemand),
+    ]);
+    let call = Fixture::new().next(&plan).unwrap();
+    assert_eq!(call.capacity_type, Reserved);
+    assert_eq!(
+        shown(&call),
+        ["ami-amd64+cr-1 0 m5.large a s-a2", "ami-amd64+cr-2 1 m5.large b s-b"]
+    );
+}
+
+#[test]
+fn only_a_class_that_selects_reservations_keeps_others_out_of_open_ones() {
+    let mut class = resolved();
+    let from = |class: &Resolved, reservation_id: &str| {
+        let source = Source { reservation_id: reservation_id.to_owned(), ..source("ami-1") };
+        blueprint::template(class, &launch(vec![]), &source).unwrap()
+    };
+    let before = from(&class, "");
+    assert_eq!(before.reservations, ReservationUse::Open);
+    class.class.capacity_reservation_terms.push(Default::default());
+    let (none, one) = (from(&class, ""), from(&class, "cr-1"));
+    assert_eq!(none.reservations, ReservationUse::Never);
+    assert_eq!(one.reservations, ReservationUse::Only("cr-1".to_owned()));
+    assert_ne!(before.name, none.name);
+    assert_ne!(none.name, one.name);
 }
 
 #[test]
@@ -87,7 +131,7 @@ fn closed_offerings_are_left_out_unless_an_answer_is_owed() {
     fixture.closed.close(OfferingKey::new("m5.large", "a", Spot), NOW_MS);
     assert_eq!(shown(&fixture.next(&plan).unwrap()), ["ami-amd64 1 m5.large b s-b"]);
     let asked = plan.after(&Move::Ask(Spot, Box::default()), 1).unwrap();
-    assert_eq!(fixture.next(&asked).unwrap().offers["ami-amd64"].len(), 2);
+    assert_eq!(fixture.next(&asked).unwrap().offers[&source("ami-amd64")].len(), 2);
 }
 
 #[test]
@@ -124,7 +168,7 @@ fn tags_say_whose_it_is_and_the_class_may_name_it() {
 fn a_templates_name_follows_its_content() {
     let class = resolved();
     let name = |class: &Resolved, launch: &longshore_proto::types::v1::Launch, image: &str| {
-        blueprint::template(class, launch, image).unwrap().name
+        blueprint::template(class, launch, &source(image)).unwrap().name
     };
     let plain = launch(vec![]);
     let first = name(&class, &plain, "ami-1");

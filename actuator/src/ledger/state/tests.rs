@@ -152,6 +152,7 @@ fn a_call_without_an_answer_is_repeated_as_it_was_made() {
         capacity_type: CapacityType::Spot,
         offers: vec![TemplateOffers {
             template: "t".to_owned(),
+            reservation_id: "cr-1".to_owned(),
             offers: vec![FleetOffer {
                 instance_type: "m5.large".to_owned(),
                 zone: "a".to_owned(),

@@ -14,7 +14,7 @@ use super::patience::overdue;
 use super::{Heard, Members, Next, fail, note, outcome, resume};
 use crate::cloud::{CloudError, FleetOffer, Order, TemplateOffers};
 use crate::ec2::blueprint;
-use crate::ec2::request::{Basis, Call, batch_tags, instance_tags, next_call};
+use crate::ec2::request::{Basis, Call, Source, batch_tags, instance_tags, next_call};
 use crate::leader::{Leader, lock};
 use crate::ledger::{
     BatchRecord, Book, Draft, Failure, LaunchRecord, LedgerError, Move, OrderRecord, batch_id,
@@ -109,21 +109,21 @@ enum TemplateError {
     Cloud(CloudError),
 }
 
-/// Template names by image, made where they are missing.
+/// Template names by what they launch, made where they are missing.
 async fn templates(
     leader: &Leader,
     launch: &LaunchRecord,
     class: &Resolved,
     call: &Call,
-) -> Result<BTreeMap<String, String>, TemplateError> {
+) -> Result<BTreeMap<Source, String>, TemplateError> {
     let wanted = launch.launch.clone().unwrap_or_default();
     let mut names = BTreeMap::new();
-    for image_id in call.offers.keys() {
+    for source in call.offers.keys() {
         if !class.class.launch_template.is_empty() {
-            names.insert(image_id.clone(), class.class.launch_template.clone());
+            names.insert(source.clone(), class.class.launch_template.clone());
             continue;
         }
-        let template = blueprint::template(class, &wanted, image_id).map_err(|error| {
+        let template = blueprint::template(class, &wanted, source).map_err(|error| {
             TemplateError::Blueprint(Failure {
                 reason: "USER_DATA_INVALID".to_owned(),
                 message: format!("{}: {error}", class.class.name),
@@ -134,7 +134,7 @@ async fn templates(
         made.get_or_try_init(|| leader.cloud().ensure_template(&template))
             .await
             .map_err(TemplateError::Cloud)?;
-        names.insert(image_id.clone(), template.name);
+        names.insert(source.clone(), template.name);
     }
     Ok(names)
 }
@@ -201,18 +201,19 @@ fn order(
     members: &Members,
     class: &Resolved,
     call: &Call,
-    templates: BTreeMap<String, String>,
+    templates: BTreeMap<Source, String>,
 ) -> Order {
-    let mut by_template: BTreeMap<String, Vec<FleetOffer>> = BTreeMap::new();
-    for (image_id, offers) in &call.offers {
-        let name = templates.get(image_id).cloned().unwrap_or_default();
-        by_template.entry(name).or_default().extend(offers.iter().cloned());
+    let mut by_template: BTreeMap<(String, String), Vec<FleetOffer>> = BTreeMap::new();
+    for (source, offers) in &call.offers {
+        let name = templates.get(source).cloned().unwrap_or_default();
+        let template = (name, source.reservation_id.clone());
+        by_template.entry(template).or_default().extend(offers.iter().cloned());
     }
     let offers = by_template
         .into_iter()
-        .map(|(template, mut offers)| {
+        .map(|((template, reservation_id), mut offers)| {
             offers.sort_by_key(|offer| offer.rank);
-            TemplateOffers { template, offers }
+            TemplateOffers { template, reservation_id, offers }
         })
         .collect();
     let (client_token, tags) = token_and_tags(members, class);

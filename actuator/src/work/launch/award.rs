@@ -24,6 +24,7 @@ pub async fn launched(
     let mut instances: Vec<_> =
         outcome.bought.iter().map(|bought| fresh_instance(leader, call, bought)).collect();
     instances.sort_by(|one, other| one.instance_id.cmp(&other.instance_id));
+    leader.drawn(instances.iter().map(|instance| instance.reservation_id.as_str()));
     leader.inventory.send_modify(|inventory| {
         instances.iter().for_each(|instance| inventory.bought(instance.clone()));
     });
@@ -102,6 +103,7 @@ fn fresh_instance(leader: &Leader, call: &FleetCall<'_>, bought: &FleetInstance)
         zone: bought.zone.clone(),
         zone_id: zones.get(bought.zone.as_str()).map_or(String::new(), |id| (*id).to_owned()),
         capacity_type: call.order.capacity_type,
+        reservation_id: call.order.reservation_of(&bought.instance_type, &bought.zone).to_owned(),
         image_id: image_of(leader, call, &bought.instance_type),
         launch_ms: leader.now_ms(),
         tags: call.order.tags.clone(),

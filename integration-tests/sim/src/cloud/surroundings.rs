@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use longshore_actuator::cloud::{
-    Access, Caller, Class, CloudError, EksCluster, Image, Network, NewProfile, Profile,
-    SecurityGroup, Subnet,
+    Access, Caller, CapacityReservation, Class, CloudError, EksCluster, Image, Network, NewProfile,
+    Profile, SecurityGroup, Subnet,
 };
 use longshore_proto::types::v1::SelectorTerm;
 
@@ -83,6 +83,13 @@ impl Network for CloudClient {
             Ok(found.map(image).collect())
         })
         .await
+    }
+
+    async fn capacity_reservations(
+        &self,
+        _: &[SelectorTerm],
+    ) -> Result<Vec<CapacityReservation>, CloudError> {
+        Ok(Vec::new())
     }
 
     async fn parameter(&self, name: &str) -> Result<Option<String>, CloudError> {

@@ -43,6 +43,8 @@ pub fn fields(world: &World, record: &InstanceRecord) -> Vec<Element> {
     fields.extend(seen.spot.then(|| text("instanceLifecycle", "spot")));
     fields.extend(maybe("spotInstanceRequestId", record.spot_request_id.as_ref()));
     fields.extend(maybe("capacityReservationId", record.capacity_reservation.as_ref()));
+    let preference = maybe("capacityReservationPreference", record.reservation_preference.as_ref());
+    fields.push(group("capacityReservationSpecification", preference.into_iter().collect()));
     fields.extend(maybe("clientToken", record.client_token.as_ref()));
     fields.extend(reason(record));
     fields

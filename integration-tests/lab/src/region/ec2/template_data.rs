@@ -28,6 +28,10 @@ pub fn read(params: &Params) -> Result<TemplateData> {
             params,
             "CapacityReservationSpecification.CapacityReservationTarget.CapacityReservationId",
         ),
+        reservation_preference: owned(
+            params,
+            "CapacityReservationSpecification.CapacityReservationPreference",
+        ),
         monitoring: params.flag("Monitoring.Enabled"),
         placement_group: owned(params, "Placement.GroupName")
             .or_else(|| owned(params, "Placement.GroupId")),
@@ -68,6 +72,7 @@ pub fn overlay(base: &TemplateData, later: TemplateData) -> TemplateData {
         volumes: if later.volumes.is_empty() { base.volumes.clone() } else { later.volumes },
         http_tokens: either(later.http_tokens, &base.http_tokens),
         reservation_id: either(later.reservation_id, &base.reservation_id),
+        reservation_preference: either(later.reservation_preference, &base.reservation_preference),
         monitoring: later.monitoring || base.monitoring,
         placement_group: either(later.placement_group, &base.placement_group),
     }

@@ -41,6 +41,8 @@ pub struct InstanceRecord {
     pub volumes: Vec<(String, String, Tags)>,
     /// Capacity reservation it runs in.
     pub capacity_reservation: Option<String>,
+    /// Which ones it may run in, in EC2's words.
+    pub reservation_preference: Option<String>,
     /// Placement group name.
     pub placement_group: Option<String>,
     /// IMDSv2 tokens: `required` or `optional`.

@@ -65,6 +65,7 @@ impl World {
             reason: None,
             volumes,
             capacity_reservation: order.data.reservation_id,
+            reservation_preference: order.data.reservation_preference,
             placement_group: order.data.placement_group,
             http_tokens: order.data.http_tokens.unwrap_or_else(|| "optional".to_owned()),
             client_token: order.client_token,

@@ -46,6 +46,8 @@ pub struct TemplateData {
     pub http_tokens: Option<String>,
     /// Capacity reservation aimed at.
     pub reservation_id: Option<String>,
+    /// Which capacity reservations are used, in EC2's words.
+    pub reservation_preference: Option<String>,
     /// Detailed monitoring.
     pub monitoring: bool,
     /// Placement group by name or id.
