@@ -7,6 +7,7 @@ mod devices;
 mod drain;
 mod objects;
 mod repair;
+mod reservations;
 mod rights;
 mod rollout;
 pub mod scene;
