@@ -18,7 +18,7 @@ use crate::api::hash;
 use crate::api::keys::annotations::{
     EC2_NODE_CLASS_HASH, EC2_NODE_CLASS_HASH_VERSION, NODE_POOL_HASH, NODE_POOL_HASH_VERSION,
 };
-use crate::api::keys::{AWS_GROUP, GROUP, conditions};
+use crate::api::keys::conditions;
 use crate::api::node_claim::ResourceRequirements;
 use crate::api::{
     DurationOrNever, NodeClaim, NodeClaimSpec, NodeClassReference, NodePool, Provisioner, Taint,
@@ -30,6 +30,7 @@ use crate::lifecycle::drain_end;
 use crate::names;
 use crate::patch::{Part, Wanted, code, edit, found, set_condition};
 use crate::project::claim::api_requirement;
+use crate::project::pool::class_group;
 use crate::project::quantity::quantities;
 
 impl Directives {
@@ -277,8 +278,8 @@ fn requests(resources: Option<&wire::Resources>) -> ResourceRequirements {
 fn class_reference(name: &str) -> Result<NodeClassReference, DirectiveError> {
     let (kind, name) =
         name.split_once('/').ok_or_else(|| refused("MALFORMED", "node_class must be Kind/name"))?;
-    let group = if kind == "Provisioner" { GROUP } else { AWS_GROUP };
-    Ok(NodeClassReference { group: group.to_owned(), kind: kind.to_owned(), name: name.to_owned() })
+    let group = class_group(kind).to_owned();
+    Ok(NodeClassReference { group, kind: kind.to_owned(), name: name.to_owned() })
 }
 
 /// The pool as owner, so that deleting it deletes its claims.

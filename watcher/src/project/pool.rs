@@ -15,6 +15,7 @@ use prost_types::Duration;
 use super::fault::{Fault, FieldFault, FieldResult, Problem};
 use super::quantity::{Rounding, integer};
 use super::{annotation, drift, duration, requirement, rollout};
+use crate::api::keys::{AWS_GROUP, GROUP};
 use crate::api::node_pool::{Budget, ConsolidationPolicy, Disruption as ApiDisruption};
 use crate::api::{self, NodeClassReference, NodePool, ResourceList};
 use crate::names;
@@ -216,8 +217,20 @@ fn node_budget(from: &Budget) -> FieldResult<NodeBudget> {
     })
 }
 
-/// Name of a node class on the wire.
+/// Name of a node class on the wire. One of a group that is not ours is none that we know,
+/// whatever its kind and name.
 #[must_use]
 pub fn class_name(reference: &NodeClassReference) -> String {
-    format!("{}/{}", reference.kind, reference.name)
+    let NodeClassReference { group, kind, name } = reference;
+    if group == class_group(kind) {
+        format!("{kind}/{name}")
+    } else {
+        format!("{kind}.{group}/{name}")
+    }
+}
+
+/// API group of a kind of node class.
+#[must_use]
+pub fn class_group(kind: &str) -> &'static str {
+    if kind == "Provisioner" { GROUP } else { AWS_GROUP }
 }

@@ -30,6 +30,23 @@ spec:
 ";
 
 #[test]
+fn a_class_of_another_group_is_none_of_ours() {
+    let of = |class: &str| {
+        let kind = format!("{{ {class}, name: default }}");
+        let ours = "{ group: karpenter.k8s.aws, kind: EC2NodeClass, name: default }";
+        pool::pool(&read::<NodePool>(&POOL.replace(ours, &kind))).unwrap().node_class
+    };
+    let table = [
+        ("group: karpenter.k8s.aws, kind: AWSNodeTemplate", "AWSNodeTemplate/default"),
+        ("group: example.com, kind: EC2NodeClass", "EC2NodeClass.example.com/default"),
+        ("group: karpenter.sh, kind: EC2NodeClass", "EC2NodeClass.karpenter.sh/default"),
+    ];
+    for (class, name) in table {
+        assert_eq!(of(class), name);
+    }
+}
+
+#[test]
 fn a_pool() {
     let pool = pool::pool(&read::<NodePool>(POOL)).unwrap();
     assert_eq!(pool.node_class, "EC2NodeClass/default");
