@@ -243,6 +243,8 @@ pub mod conditions {
     pub const SUBNETS_READY: &str = "SubnetsReady";
     /// EC2NodeClass: security groups were found.
     pub const SECURITY_GROUPS_READY: &str = "SecurityGroupsReady";
+    /// EC2NodeClass: capacity reservations were looked up; there may be none.
+    pub const CAPACITY_RESERVATIONS_READY: &str = "CapacityReservationsReady";
     /// EC2NodeClass: the instance profile is there and holds the role.
     pub const INSTANCE_PROFILE_READY: &str = "InstanceProfileReady";
 }

@@ -99,6 +99,23 @@ pub enum InstanceMatchCriteria {
     Targeted,
 }
 
+impl InstanceMatchCriteria {
+    /// As EC2 writes it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Targeted => "targeted",
+        }
+    }
+
+    /// Reads what EC2 writes; nothing for what it does not.
+    #[must_use]
+    pub fn from_text(text: &str) -> Option<Self> {
+        [Self::Open, Self::Targeted].into_iter().find(|criteria| criteria.as_str() == text)
+    }
+}
+
 /// Selects a placement group by name or by id.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlacementGroupSelector {

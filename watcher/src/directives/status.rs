@@ -9,10 +9,14 @@ use longshore_proto::cluster::v1::{Condition, SetNodeClassStatus, SetNodePoolSta
 
 use super::launch::list;
 use super::{DirectiveError, Directives, Outcome};
-use crate::api::ec2_node_class_status::{Ami, ResolvedRequirement, SecurityGroup, Subnet};
+use crate::api::ec2_node_class_status::{
+    Ami, CapacityReservation, ReservationState, ReservationType, ResolvedRequirement,
+    SecurityGroup, Subnet,
+};
+use crate::api::selector::InstanceMatchCriteria;
 use crate::api::{AWSNodeTemplate, EC2NodeClass, NodePool, Provisioner};
 use crate::names;
-use crate::patch::{Part, Wanted, edit, set_condition};
+use crate::patch::{Part, Wanted, edit, set_condition, time};
 
 impl Directives {
     pub(super) async fn set_node_pool_status(&self, set: &SetNodePoolStatus) -> Outcome {
@@ -59,6 +63,7 @@ impl Directives {
             status.subnets = subnets(set);
             status.security_groups = security_groups(set);
             status.amis = amis(set);
+            status.capacity_reservations = capacity_reservations(set);
             status.instance_profile =
                 Some(set.instance_profile.clone()).filter(|profile| !profile.is_empty());
             conditions(&mut status.conditions, &set.conditions, generation, &at);
@@ -150,6 +155,26 @@ fn security_groups(set: &SetNodeClassStatus) -> Vec<SecurityGroup> {
         name: Some(g.name.clone()).filter(|name| !name.is_empty()),
     };
     set.security_groups.iter().map(group).collect()
+}
+
+/// On-demand capacity reservations that are active: of others the actuator says nothing. One
+/// whose criteria are none that this version knows is left out, as the API server would refuse it.
+fn capacity_reservations(set: &SetNodeClassStatus) -> Vec<CapacityReservation> {
+    let reservation = |r: &longshore_proto::cluster::v1::ResolvedReservation| {
+        let criteria = InstanceMatchCriteria::from_text(&r.instance_match_criteria)?;
+        Some(CapacityReservation {
+            id: r.id.clone(),
+            availability_zone: r.zone.clone(),
+            instance_type: r.instance_type.clone(),
+            instance_match_criteria: criteria,
+            owner_id: r.owner.clone(),
+            reservation_type: ReservationType::Default,
+            interruptible: None,
+            state: ReservationState::Active,
+            end_time: r.end_time.as_ref().map(|end| time(end.seconds.saturating_mul(1_000))),
+        })
+    };
+    set.capacity_reservations.iter().filter_map(reservation).collect()
 }
 
 fn amis(set: &SetNodeClassStatus) -> Vec<Ami> {

@@ -35,6 +35,7 @@ pub fn of_class(content: wire::NodeClass) -> String {
         ami_terms: Vec::new(),
         subnet_terms: Vec::new(),
         security_group_terms: Vec::new(),
+        capacity_reservation_terms: Vec::new(),
         ..content
     };
     given.block_devices.sort_by(|a, b| a.device_name.cmp(&b.device_name));
@@ -102,7 +103,8 @@ mod tests {
             wire::NodeClass { name: "b".to_owned(), uid: "u".to_owned(), ..class.clone() },
             wire::NodeClass { ami_terms: terms.clone(), deleting: true, ..class.clone() },
             wire::NodeClass { subnet_terms: terms.clone(), generation: 2, ..class.clone() },
-            wire::NodeClass { security_group_terms: terms, ..class.clone() },
+            wire::NodeClass { security_group_terms: terms.clone(), ..class.clone() },
+            wire::NodeClass { capacity_reservation_terms: terms, ..class.clone() },
             wire::NodeClass {
                 block_devices: vec![device("/dev/xvdb"), device("/dev/xvda")],
                 ..class.clone()

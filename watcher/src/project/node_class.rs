@@ -40,6 +40,7 @@ pub fn ec2_node_class(class: &EC2NodeClass) -> Result<wire::NodeClass, Fault> {
         ami_terms: spec.ami_selector_terms.iter().map(ami_term).collect(),
         subnet_terms: subnet_terms(spec),
         security_group_terms: security_group_terms(spec),
+        capacity_reservation_terms: capacity_reservation_terms(spec),
         role: spec.role.clone().unwrap_or_default(),
         instance_profile: spec.instance_profile.clone().unwrap_or_default(),
         tags: spec.tags.clone(),
@@ -101,6 +102,7 @@ fn ami_term(term: &AmiSelectorTerm) -> SelectorTerm {
         alias: term.alias.clone().unwrap_or_default(),
         owner: term.owner.clone().unwrap_or_default(),
         ssm_parameter: term.ssm_parameter.clone().unwrap_or_default(),
+        ..SelectorTerm::default()
     }
 }
 
@@ -122,6 +124,22 @@ fn security_group_terms(spec: &EC2NodeClassSpec) -> Vec<SelectorTerm> {
             tags: term.tags.clone(),
             id: term.id.clone().unwrap_or_default(),
             name: term.name.clone().unwrap_or_default(),
+            ..SelectorTerm::default()
+        })
+        .collect()
+}
+
+fn capacity_reservation_terms(spec: &EC2NodeClassSpec) -> Vec<SelectorTerm> {
+    let terms = spec.capacity_reservation_selector_terms.iter();
+    terms
+        .map(|term| SelectorTerm {
+            tags: term.tags.clone(),
+            id: term.id.clone().unwrap_or_default(),
+            owner: term.owner_id.clone().unwrap_or_default(),
+            instance_match_criteria: term
+                .instance_match_criteria
+                .map(|criteria| criteria.as_str().to_owned())
+                .unwrap_or_default(),
             ..SelectorTerm::default()
         })
         .collect()

@@ -18,6 +18,7 @@ mod nodes;
 mod objects;
 mod pins;
 mod reports;
+mod reservations;
 mod scheduler;
 mod session;
 mod support;

@@ -35,6 +35,7 @@ async fn status_is_written_once() {
         security_groups: vec![ResolvedGroup { id: "sg-1".to_owned(), ..Default::default() }],
         images: vec![ResolvedImage { id: "ami-1".to_owned(), ..Default::default() }],
         instance_profile: "profile".to_owned(),
+        ..SetNodeClassStatus::default()
     });
     let of_pool = Action::SetNodePoolStatus(SetNodePoolStatus {
         pool: "default".to_owned(),

@@ -29,11 +29,7 @@ const fn unread(path: &'static str, instead: &'static str) -> UnreadField {
 }
 
 /// All of them.
-pub const UNREAD: [UnreadField; 8] = [
-    unread(
-        "spec.capacityReservationSelectorTerms",
-        "reservations are not used, nodes are launched on demand or spot",
-    ),
+pub const UNREAD: [UnreadField; 7] = [
     unread("spec.placementGroupSelector", "instances are launched in no placement group"),
     unread("spec.networkInterfaces", "instances get one network interface, the primary one"),
     unread("spec.ipPrefixCount", "no prefix is given to the network interface"),

@@ -1,6 +1,6 @@
 //! NodePools, EC2NodeClasses and claims.
 
-use longshore_proto::types::v1::{ConsolidationPolicy, Operator};
+use longshore_proto::types::v1::{ConsolidationPolicy, Operator, SelectorTerm};
 use serde_json::json;
 
 use super::read;
@@ -159,6 +159,9 @@ spec:
   amiSelectorTerms: [{ alias: bottlerocket@latest }]
   subnetSelectorTerms: [{ tags: { karpenter.sh/discovery: c } }]
   securityGroupSelectorTerms: [{ id: sg-1 }]
+  capacityReservationSelectorTerms:
+    - { id: cr-1 }
+    - { tags: { team: web }, ownerID: '123456789012', instanceMatchCriteria: targeted }
   kubelet: { maxPods: 100, systemReserved: { cpu: 100m } }
   blockDeviceMappings: [{ deviceName: /dev/xvda, ebs: { volumeSize: 50Gi, volumeType: gp3 } }]
 ";
@@ -170,6 +173,16 @@ fn a_node_class() {
     assert_eq!(class.ami_family, "Bottlerocket");
     assert_eq!(class.ami_terms[0].alias, "bottlerocket@latest");
     assert_eq!(class.block_devices[0].volume_size_bytes, 50 << 30);
+    let selected = [
+        SelectorTerm { id: "cr-1".to_owned(), ..SelectorTerm::default() },
+        SelectorTerm {
+            tags: [("team".to_owned(), "web".to_owned())].into(),
+            owner: "123456789012".to_owned(),
+            instance_match_criteria: "targeted".to_owned(),
+            ..SelectorTerm::default()
+        },
+    ];
+    assert_eq!(class.capacity_reservation_terms, selected);
     let kubelet = class.kubelet.unwrap();
     assert_eq!((kubelet.max_pods, kubelet.system_reserved["cpu"].as_str()), (Some(100), "100m"));
     assert_eq!(class.metadata_options.unwrap().http_tokens, "required");
@@ -184,6 +197,8 @@ fn the_hash_names_the_content() {
     let same = CLASS.replace("generation: 1", "generation: 2").replace("uid: u", "uid: v");
     assert_eq!(hash(CLASS), hash(&same));
     assert_ne!(hash(CLASS), hash(&CLASS.replace("node-role", "another")));
+    assert_ne!(hash(CLASS), hash(&CLASS.replace("cr-1", "cr-2")));
+    assert_ne!(hash(CLASS), hash(&CLASS.replace("targeted", "open")));
 }
 
 #[test]
