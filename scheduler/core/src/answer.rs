@@ -13,9 +13,10 @@ use std::collections::BTreeMap;
 
 use crate::bound::LowerBound;
 use crate::reason::Reason;
-use crate::vocabulary::catalogue::CapacityType;
+use crate::vocabulary::catalogue::{CapacityType, Catalogue, InstanceType, Offering};
 use crate::vocabulary::ids::{
-    ClaimName, InstanceTypeName, NodeName, ObjectKey, PodUid, PoolName, ShapeId, Zone, ZoneId,
+    ClaimName, InstanceTypeName, NodeName, ObjectKey, PodUid, PoolName, ReservationId, ShapeId,
+    Zone, ZoneId,
 };
 use crate::vocabulary::labels::Labels;
 use crate::vocabulary::pool::DisruptionReason;
@@ -189,6 +190,24 @@ pub struct Candidate {
     pub zone_id: ZoneId,
     /// How it is bought.
     pub capacity_type: CapacityType,
+    /// Reservation it draws from.
+    pub reservation: Option<ReservationId>,
+}
+
+impl Candidate {
+    /// What it is in a catalogue; none when that does not have it.
+    pub(crate) fn found<'c>(
+        &self,
+        catalogue: &'c Catalogue,
+    ) -> Option<(&'c InstanceType, &'c Offering)> {
+        let instance = catalogue.types.get(&self.instance_type)?;
+        let is_it = |offering: &&Offering| {
+            offering.zone == self.zone
+                && offering.capacity_type == self.capacity_type
+                && offering.reservation_id() == self.reservation.as_ref()
+        };
+        Some((instance, instance.offerings.iter().find(is_it)?))
+    }
 }
 
 /// Pods of one shape that cannot be placed.

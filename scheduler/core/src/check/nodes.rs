@@ -14,7 +14,7 @@ use crate::check::{Findings, Part, Rule, cost};
 use crate::offers::CANDIDATES_MAX;
 use crate::question::{MinValuesPolicy, PlanInput};
 use crate::vocabulary::catalogue::capacity_group::CapacityGroup;
-use crate::vocabulary::catalogue::{CapacityType, InstanceType, Offering};
+use crate::vocabulary::catalogue::{InstanceType, Offering};
 use crate::vocabulary::ids::PodUid;
 use crate::vocabulary::labels::{self, Labels};
 use crate::vocabulary::pool::{DisruptionReason, NodePool};
@@ -323,21 +323,17 @@ fn bought(input: &PlanInput, launch: &NewNode, candidate: &Candidate) -> Option<
     let instance = catalogue.types.get(&candidate.instance_type)?;
     let reserved = launch.requirements.get(labels::RESERVATION_ID);
     let is_it = |o: &&Offering| {
-        let id = o.reservation.as_ref().map(|reservation| reservation.id.as_str());
+        let id = o.reservation_id();
         o.available
             && o.zone == candidate.zone
             && o.capacity_type == candidate.capacity_type
+            && id == candidate.reservation.as_ref()
             && o.price_micro_usd_per_hour == candidate.price_micro_usd_per_hour
             && cost::of(input, instance, o) == candidate.cost_micro_usd_per_hour
-            && reserved.is_none_or(|wanted| wanted.allows(id))
+            && reserved.is_none_or(|wanted| wanted.allows(id.map(|id| id.as_str())))
     };
     let offering = instance.offerings.iter().find(is_it)?;
-    let zone = candidate.zone.as_str();
-    let mut form = form(instance, zone, candidate.capacity_type, &launch.labels);
-    if let Some(reservation) = &offering.reservation {
-        form.labels.insert(labels::RESERVATION_ID.to_owned(), reservation.id.to_string());
-    }
-    Some(form)
+    Some(form(instance, offering, &launch.labels))
 }
 
 /// As many values of each label stay open as the pool asks for.
@@ -361,16 +357,21 @@ fn settle(form: &mut Form) {
     }
 }
 
-fn form(instance: &InstanceType, zone: &str, kind: CapacityType, own: &Labels) -> Form {
+fn form(instance: &InstanceType, offering: &Offering, own: &Labels) -> Form {
+    let zone = offering.zone.as_str();
     let mut labels = own.clone();
     labels.extend(instance.labels.clone());
     labels.insert(labels::INSTANCE_TYPE.to_owned(), instance.name.to_string());
     labels.insert(labels::ZONE.to_owned(), zone.to_owned());
-    labels.insert(labels::CAPACITY_TYPE.to_owned(), kind.label().to_owned());
+    labels.insert(labels::CAPACITY_TYPE.to_owned(), offering.capacity_type.label().to_owned());
     labels.extend(CapacityGroup::of(instance.name.as_str(), zone).labels());
-    let offering = instance.offerings.iter().find(|o| o.zone.as_str() == zone);
-    if let Some(id) = offering.map(|o| o.zone_id.as_str()).filter(|id| !id.is_empty()) {
-        labels.insert(labels::ZONE_ID.to_owned(), id.to_owned());
+    if !offering.zone_id.is_empty() {
+        labels.insert(labels::ZONE_ID.to_owned(), offering.zone_id.to_string());
+    }
+    if let Some(id) = offering.reservation_id() {
+        let kind = labels::RESERVATION_TYPE_DEFAULT.to_owned();
+        labels.insert(labels::RESERVATION_ID.to_owned(), id.to_string());
+        labels.insert(labels::RESERVATION_TYPE.to_owned(), kind);
     }
     let mut form = Form { labels, allocatable: instance.allocatable() };
     settle(&mut form);

@@ -61,10 +61,7 @@ impl LaunchQuery<'_> {
     /// Keeps those of least cost, but as many values of each label as `minValues` asks for.
     fn cut(&self, found: &mut Vec<Candidate>, catalogue: &Catalogue) {
         let value = |at: usize, key: &str| {
-            let Candidate { instance_type, zone, capacity_type, .. } = &found[at];
-            let instance = catalogue.types.get(instance_type)?;
-            let offering =
-                catalogue.offering(instance_type.as_str(), zone.as_str(), *capacity_type)?;
+            let (instance, offering) = found[at].found(catalogue)?;
             sold::label(instance, offering, key)
         };
         let all: Vec<usize> = (0..found.len()).collect();
@@ -107,5 +104,6 @@ pub(crate) fn candidate(
         zone: offering.zone.clone(),
         zone_id: offering.zone_id.clone(),
         capacity_type: offering.capacity_type,
+        reservation: offering.reservation_id().cloned(),
     }
 }

@@ -264,7 +264,7 @@ impl<'m, 'a> PricedOffers<'m, 'a> {
         let grouped = !self.group_keys.is_empty();
         for offer in &self.all {
             let Offering { zone, zone_id, capacity_type, reservation, group, .. } = offer.offering;
-            let id = reservation.as_ref().map(|reservation| &reservation.id);
+            let id = offer.offering.reservation_id();
             let group = grouped.then_some(group);
             let next = self.kinds.len();
             let kind = *kinds.entry((zone, zone_id, *capacity_type, id, group)).or_insert(next);

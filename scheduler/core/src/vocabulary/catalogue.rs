@@ -134,23 +134,29 @@ impl Catalogue {
         offerings.iter().find(|o| o.zone.as_str() == zone && o.capacity_type == kind)
     }
 
-    /// The same to change, for price and availability updates.
-    pub fn offering_mut(
+    /// All that one could mean to change, for price and availability updates: of reservations of
+    /// one type in one zone there may be several.
+    pub fn offerings_mut(
         &mut self,
         name: &str,
         zone: &str,
         kind: CapacityType,
-    ) -> Option<&mut Offering> {
-        let offerings = &mut self.types.get_mut(name)?.offerings;
-        offerings.iter_mut().find(|o| o.zone.as_str() == zone && o.capacity_type == kind)
+    ) -> impl Iterator<Item = &mut Offering> {
+        let offerings = self.types.get_mut(name).into_iter().flat_map(|it| &mut it.offerings);
+        offerings.filter(move |o| o.zone.as_str() == zone && o.capacity_type == kind)
     }
 }
 
 impl Offering {
     /// What tells it from the other offerings of its type.
     fn identity(&self) -> impl Ord {
-        let reservation = self.reservation.as_ref().map(|reservation| &reservation.id);
-        (&self.zone, &self.zone_id, self.capacity_type, reservation)
+        (&self.zone, &self.zone_id, self.capacity_type, self.reservation_id())
+    }
+
+    /// Reservation it draws from.
+    #[must_use]
+    pub fn reservation_id(&self) -> Option<&ReservationId> {
+        self.reservation.as_ref().map(|reservation| &reservation.id)
     }
 }
 

@@ -43,6 +43,10 @@ pub const INITIALIZED: &str = "karpenter.sh/initialized";
 pub const COMPUTE_TYPE: &str = "eks.amazonaws.com/compute-type";
 /// Reservation an instance runs in.
 pub const RESERVATION_ID: &str = "karpenter.k8s.aws/capacity-reservation-id";
+/// Kind of the reservation an instance runs in.
+pub const RESERVATION_TYPE: &str = "karpenter.k8s.aws/capacity-reservation-type";
+/// Value of [`RESERVATION_TYPE`] for an on-demand capacity reservation: there are no others here.
+pub const RESERVATION_TYPE_DEFAULT: &str = "default";
 
 /// Prefix of the labels an instance type carries.
 const PROVIDER_PREFIX: &str = "karpenter.k8s.aws/";

@@ -3,8 +3,10 @@
 //! Invariant: every timer is derived from the timestamps kept here.
 
 use crate::vocabulary::catalogue::CapacityType;
-use crate::vocabulary::ids::{ClaimName, InstanceTypeName, NodeName, PoolName, Zone};
-use crate::vocabulary::labels::Labels;
+use crate::vocabulary::ids::{
+    ClaimName, InstanceTypeName, NodeName, PoolName, ReservationId, Zone,
+};
+use crate::vocabulary::labels::{Labels, RESERVATION_ID};
 use crate::vocabulary::pool::DisruptionReason;
 use crate::vocabulary::requirements::Requirements;
 use crate::vocabulary::resources::Resources;
@@ -107,6 +109,13 @@ impl NodeClaim {
             && self.labels == other.labels
             && self.taints == other.taints
             && self.requirements == other.requirements
+    }
+
+    /// False for another reservation than the one that its instance runs in, once that is known.
+    #[must_use]
+    pub fn runs_in(&self, reservation: Option<&ReservationId>) -> bool {
+        let own = self.labels.get(RESERVATION_ID);
+        reservation.is_none_or(|id| own.is_none_or(|own| own == id.as_str()))
     }
 
     /// When its age reaches `expire_after_ms`, in milliseconds since 1970.

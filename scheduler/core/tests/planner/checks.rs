@@ -2,7 +2,7 @@
 //!
 //! Invariant: each planted mistake is the only one of its plan.
 
-use longshore_core::answer::{Candidate, Plan, Target};
+use longshore_core::answer::{Candidate, NewNode, Plan, Target};
 use longshore_core::capacity_group::CapacityGroup;
 use longshore_core::check::{Rule, check};
 use longshore_core::explain::explain_pod;
@@ -152,6 +152,43 @@ fn flexibility_and_reservations_are_checked() {
     let held = format!("{types}\npool default\nshape web cpu 4 mem 1Gi\npods web 1");
     let twice = |answer: &mut Plan| answer.launches.push(answer.launches[0].clone());
     assert!(violated(&held, twice).contains(&Rule::Limits));
+}
+
+/// Two reservations of one type in one zone, alike but for their names.
+const RESERVED: &str = "
+type a.large cpu 4 mem 16Gi pods 20 od 0.10 reserve a/cr-1=1@0.001 reserve a/cr-2=1@0.001
+pool default
+shape web cpu 4 mem 1Gi
+pods web 3
+";
+
+#[test]
+fn a_candidate_is_of_a_reservation_that_its_launch_is_for() {
+    let of = |id: Option<&'static str>| {
+        move |answer: &mut Plan| answer.launches[0].candidates[0].reservation = id.map(Into::into)
+    };
+    for wrong in ["cr-2", "cr-3"] {
+        assert!(violated(RESERVED, of(Some(wrong))).contains(&Rule::Target), "{wrong}");
+    }
+    assert!(violated(RESERVED, of(None)).contains(&Rule::Target));
+}
+
+#[test]
+fn the_list_of_a_launch_made_anew_stays_in_its_reservation() {
+    let read = scenario::read(RESERVED);
+    let input = read.input(0..read.changes.len());
+    let plan = plan(&input);
+    let reservations = |of: &[Candidate]| -> Vec<Option<String>> {
+        of.iter().map(|it| it.reservation.as_ref().map(ToString::to_string)).collect()
+    };
+    let each = plan.launches.iter().map(|launch| reservations(&launch.candidates));
+    let one = |id: Option<&str>| vec![id.map(str::to_owned)];
+    let expected = [one(Some("cr-1")), one(Some("cr-2")), one(None)];
+    assert_eq!(each.collect::<Vec<_>>(), expected);
+    for launch in &plan.launches {
+        let anew = made_anew(&input, launch);
+        assert_eq!(reservations(&anew), reservations(&launch.candidates));
+    }
 }
 
 #[test]
@@ -335,17 +372,22 @@ fn the_list_of_a_launch_made_anew_stays_in_its_capacity_group() {
     };
     assert!(plan.launches.iter().any(|launch| launch.candidates.len() > 1));
     for launch in &plan.launches {
-        let query = LaunchQuery {
-            requirements: &launch.requirements,
-            requests: &launch.requests,
-            zones: None,
-            max_price_micro_usd_per_hour: None,
-            objective: &input.objective,
-        };
-        let pool = input.world.pools.get(&launch.pool).unwrap();
-        let anew = launch_candidates(query, input.catalogue_of(pool).unwrap());
+        let anew = made_anew(&input, launch);
         let wanted = group(&launch.candidates[0]);
         assert!(anew.len() >= launch.candidates.len());
         assert!(anew.iter().all(|candidate| group(candidate) == wanted), "{anew:?}");
     }
+}
+
+/// The candidates of a launch as they are found for its claim.
+fn made_anew(input: &PlanInput, launch: &NewNode) -> Vec<Candidate> {
+    let query = LaunchQuery {
+        requirements: &launch.requirements,
+        requests: &launch.requests,
+        zones: None,
+        max_price_micro_usd_per_hour: None,
+        objective: &input.objective,
+    };
+    let pool = input.world.pools.get(&launch.pool).unwrap();
+    launch_candidates(query, input.catalogue_of(pool).unwrap())
 }

@@ -38,8 +38,7 @@ fn forms_of(input: &PlanInput, claim: &NodeClaim) -> Rc<[Form]> {
     let pool = input.world.pools.get(&claim.pool);
     if let Some(catalogue) = pool.and_then(|pool| input.catalogue_of(pool)) {
         for (instance, offering) in outcomes(claim, catalogue) {
-            let (zone, bought) = (offering.zone.as_str(), offering.capacity_type);
-            forms.push(form(instance, zone, bought, &claim.labels));
+            forms.push(form(instance, offering, &claim.labels));
         }
     }
     for form in &mut forms {
@@ -85,6 +84,7 @@ fn outcomes<'c>(
         let launched = |offering: &&Offering| {
             claim.zone.as_ref().is_none_or(|zone| *zone == offering.zone)
                 && claim.capacity_type.is_none_or(|kind| kind == offering.capacity_type)
+                && claim.runs_in(offering.reservation_id())
         };
         let of = |instance: &'c InstanceType| instance.offerings.iter().map(move |o| (instance, o));
         let sold = catalogue.types.get(name).into_iter().flat_map(of);

@@ -73,6 +73,7 @@ pub(super) fn possible<'c>(
         let offering = instance.offerings.iter().find(|o| {
             zone.is_none_or(|zone| *zone == o.zone)
                 && claim.capacity_type.is_none_or(|kind| kind == o.capacity_type)
+                && claim.runs_in(o.reservation_id())
         });
         return offering.map(|offering| (instance, offering)).into_iter().collect();
     }
@@ -84,13 +85,7 @@ pub(super) fn possible<'c>(
         objective,
     };
     let candidates = launch_candidates(query, catalogue);
-    let find = |c: &crate::answer::Candidate| {
-        let instance = catalogue.types.get(&c.instance_type)?;
-        let offering =
-            catalogue.offering(c.instance_type.as_str(), c.zone.as_str(), c.capacity_type)?;
-        Some((instance, offering))
-    };
-    candidates.iter().filter_map(find).collect()
+    candidates.iter().filter_map(|candidate| candidate.found(catalogue)).collect()
 }
 
 /// Narrows each label to the values that the possible outcomes share among them.

@@ -13,11 +13,12 @@ use crate::vocabulary::labels::{self, Labels};
 use crate::vocabulary::requirements::Requirements;
 
 /// Keys that an offering decides.
-pub const OFFERING_KEYS: [&str; 7] = [
+pub const OFFERING_KEYS: [&str; 8] = [
     labels::ZONE,
     labels::ZONE_ID,
     labels::CAPACITY_TYPE,
     labels::RESERVATION_ID,
+    labels::RESERVATION_TYPE,
     labels::CAPACITY_HALF,
     labels::CAPACITY_QUARTER,
     labels::CAPACITY_EIGHTH,
@@ -39,7 +40,10 @@ pub fn offering_label<'a>(offering: &'a Offering, key: &str) -> Option<&'a str> 
         labels::ZONE => Some(offering.zone.as_str()),
         labels::ZONE_ID => Some(offering.zone_id.as_str()).filter(|id| !id.is_empty()),
         labels::CAPACITY_TYPE => Some(offering.capacity_type.label()),
-        labels::RESERVATION_ID => offering.reservation.as_ref().map(|it| it.id.as_str()),
+        labels::RESERVATION_ID => offering.reservation_id().map(|id| id.as_str()),
+        labels::RESERVATION_TYPE => {
+            offering.reservation.as_ref().map(|_| labels::RESERVATION_TYPE_DEFAULT)
+        }
         _ => offering.group.label(key),
     }
 }
