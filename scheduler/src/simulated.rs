@@ -78,6 +78,7 @@ struct Actuator {
     told: Arc<Mutex<Vec<capacity::RegionChange>>>,
     listeners: Arc<Mutex<Vec<Changes>>>,
     terminations: Arc<Mutex<Vec<String>>>,
+    launches: Arc<Mutex<Vec<v1::Launch>>>,
 }
 
 #[tonic::async_trait]
@@ -103,6 +104,7 @@ impl CapacityService for Actuator {
         let terminations = request.terminations;
         let ids = terminations.into_iter().map(|termination| termination.instance_id);
         self.terminations.lock().unwrap().extend(ids);
+        self.launches.lock().unwrap().extend(request.launches);
         Ok(Response::new(Default::default()))
     }
 
@@ -369,6 +371,7 @@ fn region() -> [Change; 3] {
 
 mod bursts;
 mod pins;
+mod reservations;
 mod scenes;
 mod statuses;
 mod upkeep;

@@ -8,10 +8,11 @@
 
 use std::collections::BTreeSet;
 
+use longshore_core::labels;
 use longshore_core::requirements::Requirements;
 use longshore_proto::capacity::v1::{InstanceState, NodeClassResolution};
 use longshore_proto::cluster::v1::{Condition, NoteDrift, SetNodeClassStatus};
-use longshore_proto::types::v1::{NodeClaim, NodeClass, NodePool};
+use longshore_proto::types::v1::{CapacityType, NodeClaim, NodeClass, NodePool};
 
 use crate::wire::requirement;
 
@@ -31,6 +32,10 @@ const IMAGE: &str = "AMIDrift";
 const GROUPS: &str = "SecurityGroupDrift";
 /// The subnet is none that the node class selects.
 const SUBNET: &str = "SubnetDrift";
+/// The capacity reservation is none that the node class selects.
+const RESERVATION: &str = "CapacityReservationDrift";
+/// Condition of a node class whose reservations have been looked up.
+const RESERVATIONS_READY: &str = "CapacityReservationsReady";
 
 /// Why a node is no longer what is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,10 +96,15 @@ impl Wanted<'_> {
         });
         let listed = instance.filter(|instance| !instance.subnet_id.is_empty());
         made.or_else(|| match self.in_date() {
-            None => said_last(&[IMAGE, GROUPS, SUBNET]),
+            None => said_last(&[IMAGE, GROUPS, SUBNET, RESERVATION]),
             Some(found) => of_image(claim, instance, found).or_else(|| match listed {
-                None => said_last(&[GROUPS, SUBNET]),
-                Some(listed) => of_network(claim, listed, found),
+                None => said_last(&[GROUPS, SUBNET, RESERVATION]),
+                Some(listed) => {
+                    of_network(claim, listed, found).or_else(|| match reservations(found) {
+                        None => said_last(&[RESERVATION]),
+                        Some(selected) => of_reservation(claim, listed, &selected),
+                    })
+                }
             }),
         })
     }
@@ -173,6 +183,39 @@ fn of_network(
     let subnet = instance.subnet_id.as_str();
     let other = !subnets.is_empty() && !subnets.contains(subnet);
     other.then(|| not_selected(SUBNET, claim, &BTreeSet::from([subnet]), &subnets))
+}
+
+/// Reservations that the node class selects; none while they have not been looked up. Unlike other
+/// lists, this one may be empty: a class need not select any, and reservations end.
+fn reservations(found: &SetNodeClassStatus) -> Option<BTreeSet<&str>> {
+    let mut conditions = found.conditions.iter();
+    let met = |it: &Condition| it.r#type == RESERVATIONS_READY && it.status == Some(true);
+    let known = found.capacity_reservations.iter().map(|reservation| reservation.id.as_str());
+    conditions.any(met).then(|| known.collect())
+}
+
+/// The reservation that an instance runs in, when its node class selects others. One that runs on
+/// demand by now, as when its reservation was cancelled, is in none, whatever its labels say.
+fn of_reservation(
+    claim: &NodeClaim,
+    instance: &InstanceState,
+    selected: &BTreeSet<&str>,
+) -> Option<Drift> {
+    if instance.capacity_type() != CapacityType::Reserved {
+        return None;
+    }
+    let labelled = claim.labels.get(labels::RESERVATION_ID).map_or("", String::as_str);
+    let seen = instance.reservation_id.as_str();
+    let id = if seen.is_empty() { labelled } else { seen };
+    let other = !id.is_empty() && !selected.contains(id);
+    other.then(|| {
+        let class = &claim.node_class;
+        let message = format!(
+            "the node runs in capacity reservation {id}, which {class} does not select or which \
+             is no longer active; select it in capacityReservationSelectorTerms to keep the node"
+        );
+        Drift::new(RESERVATION, message)
+    })
 }
 
 fn not_selected(

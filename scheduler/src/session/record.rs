@@ -3,10 +3,11 @@
 //! Invariant: every fact comes from the instance or from the catalogue of the claim's node class.
 
 use longshore_core::capacity_group::CapacityGroup;
+use longshore_core::labels;
 use longshore_proto::capacity::v1::InstanceState;
 use longshore_proto::cluster::v1::RecordLaunch;
 use longshore_proto::provider_id;
-use longshore_proto::types::v1::NodeClaim;
+use longshore_proto::types::v1::{CapacityType, NodeClaim};
 
 use crate::region::RegionState;
 use crate::wire;
@@ -38,11 +39,27 @@ pub fn launch(
         record.labels = kind.labels.clone();
     }
     record.labels.extend(CapacityGroup::of(&instance.instance_type, &instance.zone).labels());
+    record.labels.extend(reservation(instance));
     record
+}
+
+/// Labels of the reservation that an instance runs in, whatever its plan had in mind for it.
+fn reservation(instance: &InstanceState) -> Vec<(String, String)> {
+    let id = instance.reservation_id.as_str();
+    if instance.capacity_type() != CapacityType::Reserved || id.is_empty() {
+        return Vec::new();
+    }
+    let labels = [
+        (labels::RESERVATION_ID, id),
+        (labels::RESERVATION_TYPE, labels::RESERVATION_TYPE_DEFAULT),
+    ];
+    labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into()
 }
 
 #[cfg(test)]
 mod tests {
+    use longshore_proto::types::v1::{Operator, Requirement};
+
     use super::*;
 
     #[test]
@@ -56,6 +73,36 @@ mod tests {
         let group = CapacityGroup::of("m7g.large", "us-east-1a");
         for (key, value) in group.labels() {
             assert_eq!(record.labels.get(&key), Some(&value));
+        }
+    }
+    #[test]
+    fn the_instance_says_whether_it_runs_in_a_reservation() {
+        let reserved = NodeClaim {
+            requirements: vec![Requirement {
+                key: labels::RESERVATION_ID.to_owned(),
+                operator: Operator::In.into(),
+                values: vec!["cr-1".to_owned()],
+                min_values: None,
+            }],
+            ..NodeClaim::default()
+        };
+        for (kind, id, expected) in [
+            (CapacityType::Reserved, "cr-1", [Some("cr-1"), Some("default")]),
+            (CapacityType::Reserved, "", [None, None]),
+            // One that an open reservation took in, and one that fell back.
+            (CapacityType::OnDemand, "cr-1", [None, None]),
+            (CapacityType::OnDemand, "", [None, None]),
+        ] {
+            let instance = InstanceState {
+                capacity_type: kind.into(),
+                reservation_id: id.to_owned(),
+                ..InstanceState::default()
+            };
+            let record = launch("c", &reserved, &instance, &RegionState::default());
+            let keys = [labels::RESERVATION_ID, labels::RESERVATION_TYPE];
+            let seen = keys.map(|key| record.labels.get(key).map(String::as_str));
+            assert_eq!(seen, expected, "{kind:?} {id}");
+            assert_eq!(record.capacity_type(), kind);
         }
     }
 }

@@ -26,12 +26,24 @@ pub fn catalogue(wire: &v1::Catalogue) -> Result<Catalogue, WireError> {
 pub fn update(catalogue: &mut Catalogue, updates: &[v1::OfferingUpdate]) {
     for update in updates {
         let Some(kind) = capacity_type(update.capacity_type()) else { continue };
-        let found = catalogue.offering_mut(&update.instance_type, &update.zone, kind);
-        let Some(offering) = found else { continue };
-        offering.available = update.available;
-        if (1..=PRICE_MAX).contains(&update.price_micro_usd_per_hour) {
-            offering.price_micro_usd_per_hour = update.price_micro_usd_per_hour;
+        for offering in catalogue.offerings_mut(&update.instance_type, &update.zone, kind) {
+            apply(offering, update);
         }
+    }
+}
+
+/// Applies an update to one of the offerings that it may be about.
+fn apply(offering: &mut Offering, update: &v1::OfferingUpdate) {
+    if !update.reservation_id.is_empty() {
+        let own = offering.reservation.as_mut();
+        let Some(own) = own.filter(|own| own.id.as_str() == update.reservation_id) else { return };
+        if update.reservation_count >= 0 {
+            own.remaining = update.reservation_count;
+        }
+    }
+    offering.available = update.available;
+    if (1..=PRICE_MAX).contains(&update.price_micro_usd_per_hour) {
+        offering.price_micro_usd_per_hour = update.price_micro_usd_per_hour;
     }
 }
 
@@ -67,6 +79,9 @@ fn offering(wire: &v1::Offering) -> Result<Offering, WireError> {
     if rate.is_some_and(|rate| !(0..=INTERRUPTIONS_MAX).contains(&rate)) {
         let problem = format!("is outside 0 to {INTERRUPTIONS_MAX}; leave it out if unknown");
         return Err(WireError::field("offerings.interruptions_per_million_hours", &problem));
+    }
+    if wire.reservation_count < 0 {
+        return Err(WireError::field("offerings.reservation_count", "is negative"));
     }
     let reservation = (!wire.reservation_id.is_empty()).then(|| Reservation {
         id: wire.reservation_id.as_str().into(),
@@ -133,7 +148,7 @@ mod tests {
             zone: "a".to_owned(),
             capacity_type: v1::CapacityType::Spot.into(),
             price_micro_usd_per_hour: price,
-            available: false,
+            ..Default::default()
         };
         update(&mut read, &[update_of(0)]);
         let offering = read.offering("t3.small", "a", CapacityType::Spot).unwrap().clone();
@@ -144,6 +159,57 @@ mod tests {
         update(&mut read, &[update_of(9)]);
         let offering = read.offering("t3.small", "a", CapacityType::Spot).unwrap();
         assert_eq!(offering.price_micro_usd_per_hour, 9);
+    }
+
+    /// A catalogue whose one type has two reservations in one zone.
+    fn reserved() -> v1::Catalogue {
+        let mut wire = wire();
+        let offering = |id: &str, reservation_count| v1::Offering {
+            capacity_type: v1::CapacityType::Reserved.into(),
+            reservation_id: id.to_owned(),
+            reservation_count,
+            ..wire.types[0].offerings[0].clone()
+        };
+        wire.types[0].offerings = vec![offering("cr-1", 1), offering("cr-2", 2)];
+        wire
+    }
+
+    #[test]
+    fn an_update_of_a_reservation_changes_that_one_and_one_of_none_changes_all() {
+        let mut read = catalogue(&reserved()).unwrap();
+        let update_of = |id: &str, reservation_count, available| v1::OfferingUpdate {
+            instance_type: "t3.small".to_owned(),
+            zone: "a".to_owned(),
+            capacity_type: v1::CapacityType::Reserved.into(),
+            reservation_id: id.to_owned(),
+            reservation_count,
+            available,
+            ..Default::default()
+        };
+        for (one, expected) in [
+            (update_of("cr-2", 7, true), [(1, true, 7), (7, true, 7)]),
+            (update_of("cr-2", 0, false), [(1, true, 7), (0, false, 7)]),
+            (update_of("", 9, true), [(1, true, 7), (0, true, 7)]),
+            (update_of("", 0, false), [(1, false, 7), (0, false, 7)]),
+            (update_of("cr-1", -1, true), [(1, true, 7), (0, false, 7)]),
+            (update_of("cr-3", 5, true), [(1, true, 7), (0, false, 7)]),
+        ] {
+            update(&mut read, &[one.clone()]);
+            let offerings = read.types["t3.small"].offerings.iter();
+            let seen = offerings.map(|o| {
+                let left = o.reservation.as_ref().unwrap().remaining;
+                (left, o.available, o.price_micro_usd_per_hour)
+            });
+            assert_eq!(seen.collect::<Vec<_>>(), expected, "{one:?}");
+        }
+    }
+
+    #[test]
+    fn less_than_nothing_is_left_in_no_reservation() {
+        let mut wrong = reserved();
+        wrong.types[0].offerings[1].reservation_count = -1;
+        let error = catalogue(&wrong).unwrap_err().to_string();
+        assert!(error.contains("offerings.reservation_count: is negative"), "{error}");
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub fn candidate(candidate: &Candidate) -> v1::Candidate {
         cost_micro_usd_per_hour: Some(candidate.cost_micro_usd_per_hour)
             .filter(|cost| *cost != candidate.price_micro_usd_per_hour)
             .unwrap_or(0),
+        reservation_id: candidate.reservation.as_ref().map(ToString::to_string).unwrap_or_default(),
     }
 }
 

@@ -1,6 +1,8 @@
 //! What counts as drift, and what does not.
 
-use longshore_proto::cluster::v1::{ResolvedGroup, ResolvedImage, ResolvedSubnet};
+use longshore_proto::cluster::v1::{
+    ResolvedGroup, ResolvedImage, ResolvedReservation, ResolvedSubnet,
+};
 use longshore_proto::types::v1::{Operator, Requirement};
 
 use super::*;
@@ -21,11 +23,19 @@ fn case() -> Case {
     let image = |id: &str| ResolvedImage { id: id.to_owned(), ..Default::default() };
     let group = |id: &str| ResolvedGroup { id: id.to_owned(), ..Default::default() };
     let subnet = |id: &str| ResolvedSubnet { id: id.to_owned(), ..Default::default() };
+    let reservation = |id: &str| ResolvedReservation { id: id.to_owned(), ..Default::default() };
+    let looked_up = Condition {
+        r#type: RESERVATIONS_READY.to_owned(),
+        status: Some(true),
+        ..Default::default()
+    };
     let status = SetNodeClassStatus {
         node_class: "EC2NodeClass/c".to_owned(),
         images: vec![image("ami-1"), image("ami-2")],
         security_groups: vec![group("sg-1"), group("sg-2")],
         subnets: vec![subnet("subnet-1"), subnet("subnet-2")],
+        capacity_reservations: vec![reservation("cr-1"), reservation("cr-2")],
+        conditions: vec![looked_up],
         ..Default::default()
     };
     let text = str::to_owned;
@@ -49,7 +59,9 @@ fn case() -> Case {
             pool: text("p"),
             node_class: text("EC2NodeClass/c"),
             provider_id: text("aws:///a/i-1"),
-            labels: [(text(TEAM), text("web"))].into(),
+            labels: [(TEAM, "web"), (labels::RESERVATION_ID, "cr-2")]
+                .map(|(key, value)| (text(key), text(value)))
+                .into(),
             drift_hash: text("1-p/1-c"),
             image_id: text("ami-2"),
             ..Default::default()
@@ -59,6 +71,8 @@ fn case() -> Case {
             image_id: text("ami-2"),
             subnet_id: text("subnet-2"),
             security_group_ids: vec![text("sg-2"), text("sg-1")],
+            capacity_type: CapacityType::Reserved.into(),
+            reservation_id: text("cr-2"),
             ..Default::default()
         },
     }
@@ -93,7 +107,10 @@ type Change = fn(&mut Case);
 
 #[test]
 fn each_kind_of_drift_is_told_by_karpenters_name_and_in_its_order() {
-    let changes: [(&str, &str, Change); 7] = [
+    let changes: [(&str, &str, Change); 8] = [
+        (RESERVATION, "cr-2, which EC2NodeClass/c does not select", |it| {
+            it.status().capacity_reservations.pop();
+        }),
         (SUBNET, "subnet-1; the node has subnet-2", |it| {
             it.status().subnets.pop();
         }),
@@ -128,7 +145,7 @@ fn each_kind_of_drift_is_told_by_karpenters_name_and_in_its_order() {
 
 #[test]
 fn what_is_not_known_is_no_drift() {
-    let changes: [Change; 9] = [
+    let changes: [Change; 12] = [
         |it| it.claim.drift_hash.clear(),
         |it| "0-other/0-other".clone_into(&mut it.claim.drift_hash),
         |it| it.claim.image_id.clear(),
@@ -141,6 +158,19 @@ fn what_is_not_known_is_no_drift() {
         |it| {
             "g".clone_into(&mut it.found.hash);
             it.status().images.pop();
+        },
+        // Reservations have not been looked up, or cannot be.
+        |it| {
+            it.status().conditions.clear();
+            it.status().capacity_reservations.clear();
+        },
+        |it| {
+            it.status().conditions[0].status = Some(false);
+            it.status().capacity_reservations.clear();
+        },
+        |it| {
+            it.status().conditions[0].status = None;
+            it.status().capacity_reservations.clear();
         },
     ];
     for (at, change) in changes.into_iter().enumerate() {
@@ -162,6 +192,9 @@ fn what_was_said_last_stands_while_it_cannot_be_told() {
         (IMAGE, (|it| it.found.status = None) as Change),
         (SUBNET, |it| it.instance.subnet_id.clear()),
         (GROUPS, |it| it.instance.subnet_id.clear()),
+        (RESERVATION, |it| it.found.status = None),
+        (RESERVATION, |it| it.instance.subnet_id.clear()),
+        (RESERVATION, |it| it.status().conditions.clear()),
         // As Karpenter left it: taken over as it was found.
         (POOL, |it| it.claim.drift_hash.clear()),
         (CLASS, |it| it.claim.drift_hash.clear()),
@@ -181,4 +214,28 @@ fn what_was_said_last_stands_while_it_cannot_be_told() {
     one.status().images.pop();
     let found = one.wanted().drift_of(&one.claim, None);
     assert_eq!(found.map(|drift| drift.reason).as_deref(), Some(IMAGE));
+}
+
+#[test]
+fn which_reservation_a_node_runs_in_its_instance_says_first() {
+    let ended: Change = |it| it.status().capacity_reservations.clear();
+    let table: [(Option<&str>, &[Change]); 5] = [
+        (Some("cr-2"), &[ended]),
+        (Some("cr-3"), &[|it| "cr-3".clone_into(&mut it.instance.reservation_id)]),
+        // An actuator of the version before does not say which.
+        (Some("cr-2"), &[ended, |it| it.instance.reservation_id.clear()]),
+        (None, &[ended, |it| it.instance.reservation_id.clear(), |it| it.claim.labels.clear()]),
+        // EC2 lets an instance run on when its reservation is cancelled.
+        (None, &[ended, |it| it.instance.capacity_type = CapacityType::OnDemand.into()]),
+    ];
+    for (named, changes) in table {
+        let mut one = case();
+        one.pool.requirements.clear();
+        changes.iter().for_each(|change| change(&mut one));
+        let found = one.drift();
+        let expected = named.map(|_| RESERVATION);
+        assert_eq!(found.as_ref().map(|drift| drift.reason.as_str()), expected, "{found:?}");
+        let message = found.map(|drift| drift.message).unwrap_or_default();
+        assert!(named.is_none_or(|id| message.contains(id)), "{message}");
+    }
 }
