@@ -190,11 +190,7 @@ const POOL: &str = "NodePool";
 const NO_TIME: &str = "taints are put on new nodes without a time";
 
 /// Fields of pools that make no difference.
-const OF_POOLS: [(&str, &str); 3] = [
-    (
-        "spec.template.spec.nodeClassRef.group",
-        "kind and name alone say which class is meant, whatever the group",
-    ),
+const OF_POOLS: [(&str, &str); 2] = [
     ("spec.template.spec.taints[].timeAdded", NO_TIME),
     ("spec.template.spec.startupTaints[].timeAdded", NO_TIME),
 ];
