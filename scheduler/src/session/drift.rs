@@ -100,7 +100,7 @@ impl Wanted<'_> {
             Some(found) => of_image(claim, instance, found).or_else(|| match listed {
                 None => said_last(&[GROUPS, SUBNET, RESERVATION]),
                 Some(listed) => {
-                    of_network(claim, listed, found).or_else(|| match reservations(found) {
+                    of_network(claim, listed, found).or_else(|| match self.reservations(found) {
                         None => said_last(&[RESERVATION]),
                         Some(selected) => of_reservation(claim, listed, &selected),
                     })
@@ -139,6 +139,16 @@ impl Wanted<'_> {
     pub fn in_date(&self) -> Option<&SetNodeClassStatus> {
         let found = self.found.filter(|found| Some(&found.hash) == self.class.map(|c| &c.hash));
         found?.status.as_ref()
+    }
+
+    /// Reservations that the node class selects; nothing while it is not known what those are.
+    /// Unlike other lists this one may be empty: a class need not select any, and reservations end.
+    fn reservations<'a>(&self, found: &'a SetNodeClassStatus) -> Option<BTreeSet<&'a str>> {
+        let selects = self.class.is_some_and(|it| !it.capacity_reservation_terms.is_empty());
+        let met = |it: &Condition| it.r#type == RESERVATIONS_READY && it.status == Some(true);
+        let is_known = !selects || found.conditions.iter().any(met);
+        let selected = found.capacity_reservations.iter().map(|found| found.id.as_str());
+        is_known.then(|| selected.collect())
     }
 }
 
@@ -183,15 +193,6 @@ fn of_network(
     let subnet = instance.subnet_id.as_str();
     let other = !subnets.is_empty() && !subnets.contains(subnet);
     other.then(|| not_selected(SUBNET, claim, &BTreeSet::from([subnet]), &subnets))
-}
-
-/// Reservations that the node class selects; none while they have not been looked up. Unlike other
-/// lists, this one may be empty: a class need not select any, and reservations end.
-fn reservations(found: &SetNodeClassStatus) -> Option<BTreeSet<&str>> {
-    let mut conditions = found.conditions.iter();
-    let met = |it: &Condition| it.r#type == RESERVATIONS_READY && it.status == Some(true);
-    let known = found.capacity_reservations.iter().map(|reservation| reservation.id.as_str());
-    conditions.any(met).then(|| known.collect())
 }
 
 /// The reservation that an instance runs in, when its node class selects others. One that runs on

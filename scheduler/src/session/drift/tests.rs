@@ -3,7 +3,7 @@
 use longshore_proto::cluster::v1::{
     ResolvedGroup, ResolvedImage, ResolvedReservation, ResolvedSubnet,
 };
-use longshore_proto::types::v1::{Operator, Requirement};
+use longshore_proto::types::v1::{Operator, Requirement, SelectorTerm};
 
 use super::*;
 
@@ -50,6 +50,7 @@ fn case() -> Case {
             name: text("EC2NodeClass/c"),
             hash: text("h"),
             drift_hash: text("1-c"),
+            capacity_reservation_terms: vec![SelectorTerm::default()],
             ..Default::default()
         },
         has_class: true,
@@ -219,8 +220,14 @@ fn what_was_said_last_stands_while_it_cannot_be_told() {
 #[test]
 fn which_reservation_a_node_runs_in_its_instance_says_first() {
     let ended: Change = |it| it.status().capacity_reservations.clear();
-    let table: [(Option<&str>, &[Change]); 5] = [
+    let unselected: Change = |it| {
+        it.class.capacity_reservation_terms.clear();
+        it.status().conditions.clear();
+    };
+    let table: [(Option<&str>, &[Change]); 6] = [
         (Some("cr-2"), &[ended]),
+        // Nothing is looked up for a class that selects none.
+        (Some("cr-2"), &[ended, unselected]),
         (Some("cr-3"), &[|it| "cr-3".clone_into(&mut it.instance.reservation_id)]),
         // An actuator of the version before does not say which.
         (Some("cr-2"), &[ended, |it| it.instance.reservation_id.clear()]),
