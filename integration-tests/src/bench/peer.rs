@@ -126,6 +126,7 @@ fn launch(node: &PeerNode, input: &PlanInput) -> Result<NewNode> {
             zone: sold.zone.clone(),
             zone_id: sold.zone_id.clone(),
             capacity_type: kind,
+            reservation: sold.reservation_id().cloned(),
         }],
         requests: longshore_core::resources::Resources::default(),
         labels,
