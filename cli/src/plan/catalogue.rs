@@ -69,6 +69,7 @@ fn resolved(class: &NodeClass, region: &Region) -> Resolved {
         subnets: subnets.collect(),
         security_groups: Vec::new(),
         images: [Arch::Amd64, Arch::Arm64].iter().filter(bootable).map(image).collect(),
+        reservations: Vec::new(),
         instance_profile: String::new(),
         conditions: Conditions::default(),
     }

@@ -4,7 +4,7 @@
 
 use jiff::Timestamp;
 use longshore_actuator::cloud::{
-    Class, CloudError, FleetOffer, InstanceMetadata, Shortage, Template,
+    Class, CloudError, FleetOffer, InstanceMetadata, ReservationUse, Shortage, Template,
 };
 use longshore_proto::capacity::v1::InstancePhase;
 use serde_json::{Value, json};
@@ -101,6 +101,7 @@ pub(super) fn nothing() -> (Template, i64) {
             tokens: String::new(),
         },
         detailed_monitoring: false,
+        reservations: ReservationUse::default(),
         tags: std::collections::BTreeMap::new(),
     };
     (template, 0)
