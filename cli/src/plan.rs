@@ -144,13 +144,14 @@ fn from_manifests(args: &PlanArgs) -> Result<Asked, Error> {
     if classes.is_empty() {
         return Err(no_pool(args));
     }
+    let mut remarks: Vec<String> = choice.remark.into_iter().collect();
+    remarks.extend(classes.values().filter_map(beyond_files));
     let market = catalogue::market(&choice.region)?;
     let catalogues = classes.into_iter().map(|(name, class)| {
         let built = catalogue::of_class(&class, &choice.region, &market);
         built.map(|catalogue| (name, catalogue))
     });
     let catalogues: BTreeMap<String, Catalogue> = catalogues.collect::<Result<_, _>>()?;
-    let mut remarks: Vec<String> = choice.remark.into_iter().collect();
     if facts.region(&choice.region)?.offerings_estimated() {
         remarks.push(format!(
             "no source says which zone of {} sells what: all are taken to sell all",
@@ -160,6 +161,17 @@ fn from_manifests(args: &PlanArgs) -> Result<Asked, Error> {
     let objects = inventory.objects;
     let question = Question { objects, pods: inventory.pods, catalogues, ..Question::default() };
     Ok(Asked { question, region: choice.region, warnings, remarks })
+}
+
+/// What of a class no file tells.
+fn beyond_files(class: &NodeClass) -> Option<String> {
+    let selects = !class.capacity_reservation_terms.is_empty();
+    selects.then(|| {
+        format!(
+            "{}: planned without its capacity reservations; only EC2 knows what is left in them",
+            class.name
+        )
+    })
 }
 
 /// Node classes that pools name; one that is missing is taken to be AL2023 as it comes.

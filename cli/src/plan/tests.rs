@@ -171,6 +171,26 @@ fn what_cannot_be_placed_says_why_and_ends_with_three() {
 }
 
 #[test]
+fn what_files_cannot_tell_of_a_class_is_said() {
+    let class = "
+apiVersion: karpenter.k8s.aws/v1
+kind: EC2NodeClass
+metadata: {name: default}
+spec:
+  capacityReservationSelectorTerms: [{tags: {team: web}}]
+";
+    let dir = folder(&[("pool.yaml", POOL), ("class.yaml", class)]);
+    let (text, _) = told(&of(dir.path()));
+    let remark = "note: EC2NodeClass/default: planned without its capacity reservations";
+    assert!(text.contains(remark), "{text}");
+    let theirs = POOL.replace("karpenter.k8s.aws", "example.com");
+    let dir = folder(&[("pool.yaml", &theirs), ("class.yaml", class)]);
+    let (text, _) = told(&of(dir.path()));
+    let warning = "EC2NodeClass.example.com/default is not among the objects";
+    assert!(text.contains(warning) && !text.contains(remark), "{text}");
+}
+
+#[test]
 fn an_unknown_pod_is_answered_with_a_like_one() {
     let dir = folder(&[("pool.yaml", POOL), ("web.yaml", WEB)]);
     let args = PlanArgs { explain: Some("webb".to_owned()), ..of(dir.path()) };
