@@ -194,7 +194,7 @@ mod tests {
             (update_of("cr-1", -1, true), [(1, true, 7), (0, false, 7)]),
             (update_of("cr-3", 5, true), [(1, true, 7), (0, false, 7)]),
         ] {
-            update(&mut read, &[one.clone()]);
+            update(&mut read, std::slice::from_ref(&one));
             let offerings = read.types["t3.small"].offerings.iter();
             let seen = offerings.map(|o| {
                 let left = o.reservation.as_ref().unwrap().remaining;

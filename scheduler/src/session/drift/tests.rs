@@ -19,7 +19,8 @@ struct Case {
     instance: InstanceState,
 }
 
-fn case() -> Case {
+/// What the region found, all of it looked up.
+fn found() -> SetNodeClassStatus {
     let image = |id: &str| ResolvedImage { id: id.to_owned(), ..Default::default() };
     let group = |id: &str| ResolvedGroup { id: id.to_owned(), ..Default::default() };
     let subnet = |id: &str| ResolvedSubnet { id: id.to_owned(), ..Default::default() };
@@ -29,7 +30,7 @@ fn case() -> Case {
         status: Some(true),
         ..Default::default()
     };
-    let status = SetNodeClassStatus {
+    SetNodeClassStatus {
         node_class: "EC2NodeClass/c".to_owned(),
         images: vec![image("ami-1"), image("ami-2")],
         security_groups: vec![group("sg-1"), group("sg-2")],
@@ -37,7 +38,10 @@ fn case() -> Case {
         capacity_reservations: vec![reservation("cr-1"), reservation("cr-2")],
         conditions: vec![looked_up],
         ..Default::default()
-    };
+    }
+}
+
+fn case() -> Case {
     let text = str::to_owned;
     Case {
         pool: NodePool {
@@ -54,7 +58,7 @@ fn case() -> Case {
             ..Default::default()
         },
         has_class: true,
-        found: NodeClassResolution { status: Some(status), hash: text("h"), ..Default::default() },
+        found: NodeClassResolution { status: Some(found()), hash: text("h"), ..Default::default() },
         claim: NodeClaim {
             name: text("n"),
             pool: text("p"),
