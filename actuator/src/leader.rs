@@ -260,8 +260,8 @@ impl Leader {
         full.keys().cloned().collect()
     }
 
-    /// Instances were launched into these reservations; what is left there is looked up soon, since
-    /// others draw on them, too.
+    /// Instances were launched into these reservations: less is left there, as the next look-up
+    /// will say, too.
     pub fn drawn<'a>(&self, reservation_ids: impl Iterator<Item = &'a str>) {
         let drawn: Vec<_> = reservation_ids.filter(|id| !id.is_empty()).collect();
         if drawn.is_empty() {
@@ -272,7 +272,6 @@ impl Leader {
                 drawn.iter().for_each(|id| Resolved::draw(class, id));
             }
         });
-        self.resolve.notify_one();
     }
 
     /// Shows on a node class why launches from it fail, until `until_ms`.

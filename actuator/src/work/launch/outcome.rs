@@ -138,10 +138,6 @@ fn close(leader: &Leader, capacity_type: CapacityType, shortages: &[Shortage]) {
         leader.events().shortage(&key, &shortage.error);
         updates.extend(leader.closed().close(key, now_ms));
     }
-    if capacity_type == CapacityType::Reserved && !updates.is_empty() {
-        // There was less in the reservation than was known.
-        leader.resolve.notify_one();
-    }
     leader.board.post_offerings(OfferingUpdates { updates, ..OfferingUpdates::default() });
 }
 
