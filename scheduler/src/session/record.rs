@@ -49,11 +49,8 @@ fn reservation(instance: &InstanceState) -> Vec<(String, String)> {
     if instance.capacity_type() != CapacityType::Reserved || id.is_empty() {
         return Vec::new();
     }
-    let labels = [
-        (labels::RESERVATION_ID, id),
-        (labels::RESERVATION_TYPE, labels::RESERVATION_TYPE_DEFAULT),
-    ];
-    labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into()
+    let said = [(labels::RESERVATION_ID, id)].into_iter().chain(labels::OF_RESERVATIONS);
+    said.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
 #[cfg(test)]
@@ -87,11 +84,11 @@ mod tests {
             ..NodeClaim::default()
         };
         for (kind, id, expected) in [
-            (CapacityType::Reserved, "cr-1", [Some("cr-1"), Some("default")]),
-            (CapacityType::Reserved, "", [None, None]),
+            (CapacityType::Reserved, "cr-1", [Some("cr-1"), Some("default"), Some("false")]),
+            (CapacityType::Reserved, "", [None; 3]),
             // One that an open reservation took in, and one that fell back.
-            (CapacityType::OnDemand, "cr-1", [None, None]),
-            (CapacityType::OnDemand, "", [None, None]),
+            (CapacityType::OnDemand, "cr-1", [None; 3]),
+            (CapacityType::OnDemand, "", [None; 3]),
         ] {
             let instance = InstanceState {
                 capacity_type: kind.into(),
@@ -99,7 +96,11 @@ mod tests {
                 ..InstanceState::default()
             };
             let record = launch("c", &reserved, &instance, &RegionState::default());
-            let keys = [labels::RESERVATION_ID, labels::RESERVATION_TYPE];
+            let keys = [
+                labels::RESERVATION_ID,
+                labels::RESERVATION_TYPE,
+                labels::RESERVATION_INTERRUPTIBLE,
+            ];
             let seen = keys.map(|key| record.labels.get(key).map(String::as_str));
             assert_eq!(seen, expected, "{kind:?} {id}");
             assert_eq!(record.capacity_type(), kind);

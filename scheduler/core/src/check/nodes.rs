@@ -369,9 +369,9 @@ fn form(instance: &InstanceType, offering: &Offering, own: &Labels) -> Form {
         labels.insert(labels::ZONE_ID.to_owned(), offering.zone_id.to_string());
     }
     if let Some(id) = offering.reservation_id() {
-        let kind = labels::RESERVATION_TYPE_DEFAULT.to_owned();
+        let said = labels::OF_RESERVATIONS.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        labels.extend(said);
         labels.insert(labels::RESERVATION_ID.to_owned(), id.to_string());
-        labels.insert(labels::RESERVATION_TYPE.to_owned(), kind);
     }
     let mut form = Form { labels, allocatable: instance.allocatable() };
     settle(&mut form);

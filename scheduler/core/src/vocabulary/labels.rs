@@ -45,8 +45,11 @@ pub const COMPUTE_TYPE: &str = "eks.amazonaws.com/compute-type";
 pub const RESERVATION_ID: &str = "karpenter.k8s.aws/capacity-reservation-id";
 /// Kind of the reservation an instance runs in.
 pub const RESERVATION_TYPE: &str = "karpenter.k8s.aws/capacity-reservation-type";
-/// Value of [`RESERVATION_TYPE`] for an on-demand capacity reservation: there are no others here.
-pub const RESERVATION_TYPE_DEFAULT: &str = "default";
+/// Whether the owner of the reservation may take an instance back.
+pub const RESERVATION_INTERRUPTIBLE: &str = "karpenter.k8s.aws/capacity-reservation-interruptible";
+/// What these say of every reservation here: on-demand ones that nobody takes back.
+pub const OF_RESERVATIONS: [(&str, &str); 2] =
+    [(RESERVATION_TYPE, "default"), (RESERVATION_INTERRUPTIBLE, "false")];
 
 /// Prefix of the labels an instance type carries.
 const PROVIDER_PREFIX: &str = "karpenter.k8s.aws/";

@@ -13,12 +13,13 @@ use crate::vocabulary::labels::{self, Labels};
 use crate::vocabulary::requirements::Requirements;
 
 /// Keys that an offering decides.
-pub const OFFERING_KEYS: [&str; 8] = [
+pub const OFFERING_KEYS: [&str; 9] = [
     labels::ZONE,
     labels::ZONE_ID,
     labels::CAPACITY_TYPE,
     labels::RESERVATION_ID,
     labels::RESERVATION_TYPE,
+    labels::RESERVATION_INTERRUPTIBLE,
     labels::CAPACITY_HALF,
     labels::CAPACITY_QUARTER,
     labels::CAPACITY_EIGHTH,
@@ -41,8 +42,9 @@ pub fn offering_label<'a>(offering: &'a Offering, key: &str) -> Option<&'a str> 
         labels::ZONE_ID => Some(offering.zone_id.as_str()).filter(|id| !id.is_empty()),
         labels::CAPACITY_TYPE => Some(offering.capacity_type.label()),
         labels::RESERVATION_ID => offering.reservation_id().map(|id| id.as_str()),
-        labels::RESERVATION_TYPE => {
-            offering.reservation.as_ref().map(|_| labels::RESERVATION_TYPE_DEFAULT)
+        labels::RESERVATION_TYPE | labels::RESERVATION_INTERRUPTIBLE => {
+            let said = labels::OF_RESERVATIONS.iter().find(|(known, _)| *known == key);
+            offering.reservation.as_ref().and(said).map(|(_, value)| *value)
         }
         _ => offering.group.label(key),
     }
