@@ -177,6 +177,10 @@ apiVersion: karpenter.k8s.aws/v1
 kind: EC2NodeClass
 metadata: {name: default}
 spec:
+  amiSelectorTerms: [{alias: al2023@latest}]
+  subnetSelectorTerms: [{id: subnet-1}]
+  securityGroupSelectorTerms: [{id: sg-1}]
+  role: nodes
   capacityReservationSelectorTerms: [{tags: {team: web}}]
 ";
     let dir = folder(&[("pool.yaml", POOL), ("class.yaml", class)]);
