@@ -16,8 +16,6 @@ use super::scene::{self, LIMIT, Scene};
 const REGION: &str = "us-east-1";
 /// Nodes, with a pod each.
 const NODES: usize = 12;
-/// Nodes where one is enough to see.
-const FEW: usize = 4;
 /// The share of them that may be disturbed at once, 10 %, rounded up.
 const AT_ONCE: usize = 2;
 
@@ -63,8 +61,8 @@ async fn an_image_that_never_turns_ready_costs_one_node_and_no_pod() -> Result<(
     let mut scene = Scene::start(region, CLUSTER, |world| world.sick_images = sick).await?;
     let [_, pool] = crowd::supply(&[crowd::families(&["t3"])]);
     scene.apply(&[crowd::class_of(old.al2023), hasty(pool, "15s"), budget()]).await?;
-    scene.apply(&[crowd::workload("web", u32::try_from(FEW)?)]).await?;
-    let all_run = |sight: &eyes::Sight| sight.running == FEW && sight.all_nodes == FEW;
+    scene.apply(&[crowd::workload("web", u32::try_from(NODES)?)]).await?;
+    let all_run = |sight: &eyes::Sight| sight.running == NODES && sight.all_nodes == NODES;
     scene.until("all pods run", "app=web", all_run).await?;
     let pods = scene.until("all pods run", "app=web", all_run).await?.pods_on;
 
@@ -73,7 +71,7 @@ async fn an_image_that_never_turns_ready_costs_one_node_and_no_pod() -> Result<(
     ensure!(said.contains("longshore.dev/retry-rollout="), "{said}");
     scene.told(&[&said[1..40]]).await?;
     // What has drifted stays, with its pods; the first new node is the only one.
-    let kept = |sight: &eyes::Sight| sight.pods_on == pods && sight.all_nodes == FEW + 1;
+    let kept = |sight: &eyes::Sight| sight.pods_on == pods && sight.all_nodes == NODES + 1;
     scene.until("nothing moves", "app=web", kept).await?;
     going(&scene, 0).await?;
 
