@@ -130,6 +130,16 @@ impl Judge {
         state.denied.iter().any(|id| state.owners.get(id) == Some(&owner))
     }
 
+    /// When EC2 takes back the instance of a claim, where it has announced that.
+    pub(super) fn reclaimed_ms(&self, cluster: &Seen, claim: &str) -> Option<i64> {
+        let owner = (cluster.name.clone(), claim.to_owned());
+        self.regions.get(cluster.site)?.with(|model, _| {
+            let records = model.instances.values();
+            let own = records.filter(|record| self.owner(&record.seen.instance_id) == owner);
+            own.filter_map(|record| record.reclaimed_ms).min()
+        })
+    }
+
     /// Whether the instance of a claim runs, and whether EC2 has announced its end.
     fn instance_of(&self, cluster: &Seen, claim: &str) -> Option<(bool, bool)> {
         self.regions.get(cluster.site)?.with(|model, _| {

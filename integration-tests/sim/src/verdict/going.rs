@@ -1,7 +1,7 @@
 //! Why a claim goes, and how long its pods may take.
 //!
-//! Invariant: read from the claim alone. Whether EC2 has announced what a claim says that it has is
-//! judged where the claim begins to go.
+//! Invariant: read from the claim, and from EC2 when it takes the instance back. Whether EC2 has
+//! announced what a claim says that it has is judged where the claim begins to go.
 
 use jiff::SignedDuration;
 use serde_json::Value;
@@ -10,7 +10,8 @@ use serde_json::Value;
 pub(super) const INTERRUPTED: &str = "Interrupted";
 /// Reason of a deletion that rests on what a node says of itself.
 pub(super) const UNHEALTHY: &str = "Unhealthy";
-/// What EC2 leaves an instance that it takes back, in milliseconds.
+/// What EC2 leaves at least from when an announcement is acted on, in milliseconds, where it has not
+/// said when it takes the instance back.
 const NOTICE_MS: i64 = 120_000;
 /// What a claim without a grace leaves.
 const NO_END_MS: i64 = i64::MAX / 2;
@@ -31,14 +32,15 @@ pub(super) fn grace_ms(claim: &Value) -> i64 {
     grace.map_or(NO_END_MS, |grace| i64::try_from(grace.as_millis()).unwrap_or(NO_END_MS))
 }
 
-/// How long evictions may take before a claim's pods are deleted, in milliseconds: its grace, and
-/// no longer than EC2 leaves its instance; nothing on a node that ails, which answers to nobody.
-pub(super) fn evictions_ms(claim: &Value) -> i64 {
-    let grace_ms = grace_ms(claim);
+/// When the evictions of a claim that goes since then are over and its pods may be deleted: with
+/// its grace, and no later than EC2 takes back an instance whose end it has announced, however late
+/// the claim begins to go; at once on a node that ails, which answers to nobody.
+pub(super) fn evictions_end_ms(claim: &Value, since_ms: i64, reclaimed_ms: Option<i64>) -> i64 {
+    let grace_ends_ms = since_ms.saturating_add(grace_ms(claim));
     match reason_of(claim).as_str() {
-        INTERRUPTED => grace_ms.min(NOTICE_MS),
-        UNHEALTHY => 0,
-        _ => grace_ms,
+        INTERRUPTED => grace_ends_ms.min(reclaimed_ms.unwrap_or(since_ms + NOTICE_MS)),
+        UNHEALTHY => since_ms,
+        _ => grace_ends_ms,
     }
 }
 
@@ -50,20 +52,27 @@ mod tests {
 
     #[test]
     fn evictions_may_take_the_claims_grace_and_no_longer_than_ec2_leaves() {
-        for (reason, grace, expected_ms) in [
-            ("Drifted", json!("5m"), 300_000),
-            (INTERRUPTED, json!("5m"), NOTICE_MS),
-            (INTERRUPTED, json!("30s"), 30_000),
-            (INTERRUPTED, json!(null), NOTICE_MS),
-            ("Drifted", json!(null), NO_END_MS),
-            (UNHEALTHY, json!("5m"), 0),
+        let since_ms = 1_000_000;
+        for (reason, grace, reclaimed_ms, expected_ms) in [
+            ("Drifted", json!("5m"), None, 300_000),
+            (INTERRUPTED, json!("5m"), None, NOTICE_MS),
+            (INTERRUPTED, json!("30s"), None, 30_000),
+            (INTERRUPTED, json!(null), None, NOTICE_MS),
+            // The API server did not answer for half a minute.
+            (INTERRUPTED, json!(null), Some(90_000), 90_000),
+            (INTERRUPTED, json!("30s"), Some(90_000), 30_000),
+            ("Drifted", json!("5m"), Some(90_000), 300_000),
+            ("Drifted", json!(null), None, NO_END_MS),
+            (UNHEALTHY, json!("5m"), None, 0),
         ] {
             let condition = json!({ "type": "DisruptionReason", "reason": reason });
             let claim = json!({
                 "spec": { "terminationGracePeriod": grace },
                 "status": { "conditions": [condition] },
             });
-            assert_eq!(evictions_ms(&claim), expected_ms, "{reason} {grace}");
+            let reclaimed_ms = reclaimed_ms.map(|left_ms: i64| since_ms + left_ms);
+            let end_ms = evictions_end_ms(&claim, since_ms, reclaimed_ms);
+            assert_eq!(end_ms - since_ms, expected_ms, "{reason} {grace} {reclaimed_ms:?}");
         }
     }
 }

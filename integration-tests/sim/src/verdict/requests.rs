@@ -6,7 +6,7 @@
 use http::Method;
 use serde_json::Value;
 
-use super::going::evictions_ms;
+use super::going::evictions_end_ms;
 use super::{CLAIMS, Judge, Seen};
 use crate::clock::EPOCH_MS;
 
@@ -51,19 +51,26 @@ impl Judge {
             return;
         }
         let now_ms = EPOCH_MS + self.journal.elapsed_ms();
-        let mut until_ms = None;
+        let mut going = None;
         cluster.handle.visit(CLAIMS, |claim| {
-            let since = claim["metadata"]["deletionTimestamp"].as_str();
-            let since = since.and_then(|text| text.parse::<jiff::Timestamp>().ok());
             if claim["status"]["nodeName"] == node {
-                until_ms = since.map(|since| since.as_millisecond() + evictions_ms(claim));
+                going = Some(claim.clone());
             }
         });
+        let until_ms = going.and_then(|claim| self.evictions_end_ms(cluster, &claim));
         if until_ms.is_none_or(|until_ms| now_ms < until_ms - LEFT_MS) {
             let text =
                 format!("pod {name} of {} on {node}, grace until {until_ms:?}", cluster.label);
             self.violate("a pod was deleted instead of evicted", text);
         }
+    }
+
+    /// When the pods of a claim may be deleted; nothing while it does not go.
+    fn evictions_end_ms(&self, cluster: &Seen, claim: &Value) -> Option<i64> {
+        let since = claim["metadata"]["deletionTimestamp"].as_str()?;
+        let since_ms = since.parse::<jiff::Timestamp>().ok()?.as_millisecond();
+        let name = claim["metadata"]["name"].as_str()?;
+        Some(evictions_end_ms(claim, since_ms, self.reclaimed_ms(cluster, name)))
     }
 }
 
