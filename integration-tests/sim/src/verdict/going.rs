@@ -10,8 +10,8 @@ use serde_json::Value;
 pub(super) const INTERRUPTED: &str = "Interrupted";
 /// Reason of a deletion that rests on what a node says of itself.
 pub(super) const UNHEALTHY: &str = "Unhealthy";
-/// What EC2 leaves at least from when an announcement is acted on, in milliseconds, where it has not
-/// said when it takes the instance back.
+/// What EC2 leaves from when an announcement is acted on, in milliseconds, where it has not said
+/// when it takes the instance back.
 const NOTICE_MS: i64 = 120_000;
 /// What a claim without a grace leaves.
 const NO_END_MS: i64 = i64::MAX / 2;
