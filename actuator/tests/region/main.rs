@@ -16,4 +16,5 @@ mod interruptions;
 mod launching;
 mod panics;
 mod reservations;
+mod shown;
 mod world;

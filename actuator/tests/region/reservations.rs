@@ -4,6 +4,7 @@ use longshore_lab::region::{CONTROLLER_KEY, RegionConfig, ReservationConfig};
 use longshore_proto::capacity::v1::LaunchPhase;
 use longshore_proto::types::v1::{Candidate, CapacityType, NodeClass, SelectorTerm};
 
+use crate::shown::Shown;
 use crate::world::{CLASS, REGION, World, class};
 
 fn reservation(id: &str, zone: &str, total: u32, team: &str) -> ReservationConfig {
@@ -38,7 +39,7 @@ async fn launched(world: &mut World, seq: u64) -> (CapacityType, String) {
     world.client.apply(seq, vec![launch], vec![]).await.unwrap();
     world.client.until(id, |shown| shown.phase(id) == LaunchPhase::Launched).await;
     let instance = world.client.shown.launches[id].instance_id.clone();
-    let listed = |shown: &crate::world::Shown| {
+    let listed = |shown: &Shown| {
         let known = shown.instances.get(&instance);
         known.is_some_and(|known| !known.private_dns_name.is_empty())
     };

@@ -1,6 +1,5 @@
 //! A region, an actuator in it, and a client that watches.
 
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,14 +15,10 @@ use longshore_lab::region::{
     CLUSTER, CONTROLLER_KEY, NODE_ROLE, Region, RegionConfig, RegionHandle,
 };
 use longshore_proto::capacity::v1::capacity_service_client::CapacityServiceClient;
-use longshore_proto::capacity::v1::region_change::Change;
 use longshore_proto::capacity::v1::{
-    ApplyPlanRequest, ApplyPlanResponse, Fence, InstanceState, Interruption, LaunchPhase,
-    LaunchState, NodeClassResolution, PutClusterRequest, RegionInfo, WatchRequest,
+    ApplyPlanRequest, ApplyPlanResponse, Fence, PutClusterRequest, WatchRequest,
 };
-use longshore_proto::types::v1::{
-    Candidate, CapacityType, Catalogue, ClusterFacts, Launch, NodeClass, SelectorTerm, Termination,
-};
+use longshore_proto::types::v1::{ClusterFacts, Launch, NodeClass, SelectorTerm, Termination};
 use longshore_runtime::clock::Clock;
 use longshore_runtime::metrics::Metrics;
 use longshore_runtime::platform::Platform;
@@ -32,6 +27,8 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Channel;
 use tonic::{Code, Status, Streaming};
+
+use crate::shown::Shown;
 
 pub const REGION: &str = "us-east-1";
 pub const CLASS: &str = "EC2NodeClass/default";
@@ -44,20 +41,6 @@ pub struct Client {
     stream: Streaming<longshore_proto::capacity::v1::WatchResponse>,
     pub shown: Shown,
     epoch: u64,
-}
-
-/// What the watch has shown.
-#[derive(Default)]
-pub struct Shown {
-    pub region: RegionInfo,
-    pub catalogues: BTreeMap<String, Catalogue>,
-    pub classes: BTreeMap<String, NodeClassResolution>,
-    pub launches: BTreeMap<String, LaunchState>,
-    pub instances: BTreeMap<String, InstanceState>,
-    pub interruptions: Vec<Interruption>,
-    pub closed: Vec<(String, String, CapacityType, bool)>,
-    /// What was last said to be left in each capacity reservation.
-    pub left: BTreeMap<String, i64>,
 }
 
 /// Credentials that ask for the time whenever they are asked for, which is in each call to AWS: so
@@ -171,96 +154,6 @@ impl World {
         let mut world = Self::new().await;
         world.client.until("class ready", |shown| shown.class_ready()).await;
         world
-    }
-}
-
-impl Shown {
-    pub fn class_ready(&self) -> bool {
-        self.classes.get(CLASS).is_some_and(|class| class.ready)
-    }
-
-    pub fn condition(&self, kind: &str) -> Option<(Option<bool>, String, String)> {
-        let status = self.classes.get(CLASS)?.status.as_ref()?;
-        let condition = status.conditions.iter().find(|condition| condition.r#type == kind)?;
-        Some((condition.status, condition.reason.clone(), condition.message.clone()))
-    }
-
-    pub fn phase(&self, launch_id: &str) -> LaunchPhase {
-        let unknown = LaunchPhase::Unspecified;
-        self.launches.get(launch_id).map_or(unknown, LaunchState::phase)
-    }
-
-    /// Candidates of the catalogue by type, in every zone.
-    pub fn candidates(&self, types: &[&str], capacity_type: CapacityType) -> Vec<Candidate> {
-        let catalogue = &self.catalogues[&self.classes[CLASS].catalogue_id];
-        let mut found = Vec::new();
-        for sold in catalogue.types.iter().filter(|t| types.contains(&t.name.as_str())) {
-            for offering in &sold.offerings {
-                if offering.capacity_type() == capacity_type {
-                    found.push(Candidate {
-                        instance_type: sold.name.clone(),
-                        zone: offering.zone.clone(),
-                        zone_id: offering.zone_id.clone(),
-                        capacity_type: offering.capacity_type,
-                        price_micro_usd_per_hour: offering.price_micro_usd_per_hour,
-                        reservation_id: offering.reservation_id.clone(),
-                        ..Candidate::default()
-                    });
-                }
-            }
-        }
-        found.sort_by_key(|candidate| candidate.price_micro_usd_per_hour);
-        assert!(!found.is_empty(), "{types:?} are not sold");
-        found
-    }
-
-    pub fn launch(&self, id: &str, candidates: Vec<Candidate>) -> Launch {
-        Launch {
-            launch_id: id.to_owned(),
-            claim: format!("claim-{id}"),
-            pool: "default".to_owned(),
-            node_class: CLASS.to_owned(),
-            node_class_hash: self.classes[CLASS].hash.clone(),
-            candidates,
-            labels: [("karpenter.sh/nodepool".to_owned(), "default".to_owned())].into(),
-            ..Launch::default()
-        }
-    }
-
-    fn take(&mut self, change: Change) {
-        match change {
-            Change::Region(region) => self.region = region,
-            Change::Catalogue(catalogue) => {
-                let offerings = catalogue.types.iter().flat_map(|sold| &sold.offerings);
-                self.left.extend(offerings.filter_map(|offering| {
-                    let id = offering.reservation_id.clone();
-                    (!id.is_empty()).then_some((id, offering.reservation_count))
-                }));
-                self.catalogues.insert(catalogue.catalogue_id.clone(), catalogue);
-            }
-            Change::Offerings(updates) => {
-                self.left.extend(updates.updates.iter().filter_map(|update| {
-                    let id = update.reservation_id.clone();
-                    (!id.is_empty()).then_some((id, update.reservation_count))
-                }));
-                self.closed.extend(updates.updates.iter().map(|update| {
-                    let (name, zone) = (update.instance_type.clone(), update.zone.clone());
-                    (name, zone, update.capacity_type(), update.available)
-                }));
-            }
-            Change::NodeClass(class) => {
-                let name = class.status.as_ref().unwrap().node_class.clone();
-                self.classes.insert(name, class);
-            }
-            Change::Launch(launch) => {
-                self.launches.insert(launch.launch_id.clone(), launch);
-            }
-            Change::Instance(instance) => {
-                self.instances.insert(instance.instance_id.clone(), instance);
-            }
-            Change::Interruption(interruption) => self.interruptions.push(interruption),
-            Change::Forgotten(_) => {}
-        }
     }
 }
 
