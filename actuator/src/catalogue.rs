@@ -74,6 +74,12 @@ struct Sale<'a> {
     zone_ids: &'a BTreeMap<&'a str, &'a str>,
 }
 
+impl Sale<'_> {
+    fn zone_id(&self, zone: &str) -> String {
+        self.zone_ids.get(zone).map_or(String::new(), |id| (*id).to_owned())
+    }
+}
+
 /// Zones with a subnet that sell each type.
 fn sold_in<'a>(
     listing: &'a Listing,
@@ -102,7 +108,7 @@ fn offerings(
             let key = OfferingKey::new(name, zone, capacity_type);
             found.push(Offering {
                 zone: (*zone).to_owned(),
-                zone_id: sale.zone_ids.get(zone).map_or(String::new(), |id| (*id).to_owned()),
+                zone_id: sale.zone_id(zone),
                 capacity_type: capacity_type.into(),
                 price_micro_usd_per_hour: price.micro_usd_per_hour,
                 price_estimated: price.estimated,
@@ -129,7 +135,7 @@ fn reserved(
         .filter(|found| found.instance_type == name && sale.zones.contains(found.zone.as_str()));
     let offering = |found: &CapacityReservation| Offering {
         zone: found.zone.clone(),
-        zone_id: sale.zone_ids.get(&*found.zone).map_or(String::new(), |id| (*id).to_owned()),
+        zone_id: sale.zone_id(&found.zone),
         capacity_type: CapacityType::Reserved.into(),
         price_micro_usd_per_hour: view
             .prices
