@@ -10,6 +10,7 @@ use super::going::{INTERRUPTED, reason_of};
 use super::pods::moment_ms;
 use super::{CLAIMS, CLASSES, Judge, POOLS, Seen};
 use crate::clock::EPOCH_MS;
+use crate::region::Record;
 
 /// Reason of a deletion that rests on the instance's absence.
 pub(super) const GONE: &str = "InstanceTerminated";
@@ -132,24 +133,27 @@ impl Judge {
 
     /// When EC2 takes back the instance of a claim, where it has announced that.
     pub(super) fn reclaimed_ms(&self, cluster: &Seen, claim: &str) -> Option<i64> {
-        let owner = (cluster.name.clone(), claim.to_owned());
-        self.regions.get(cluster.site)?.with(|model, _| {
-            let records = model.instances.values();
-            let own = records.filter(|record| self.owner(&record.seen.instance_id) == owner);
-            own.filter_map(|record| record.reclaimed_ms).min()
-        })
+        let moments = self.of_records(cluster, claim, |record| record.reclaimed_ms);
+        moments.into_iter().flatten().min()
     }
 
     /// Whether the instance of a claim runs, and whether EC2 has announced its end.
     fn instance_of(&self, cluster: &Seen, claim: &str) -> Option<(bool, bool)> {
-        self.regions.get(cluster.site)?.with(|model, _| {
-            let owner = (cluster.name.clone(), claim.to_owned());
-            let copies = self.lock().copies.clone();
+        let said = |record: &Record| (record.alive(), record.announced_ms.is_some());
+        let found = self.of_records(cluster, claim, said).into_iter();
+        found.reduce(|one, other| (one.0 || other.0, one.1 || other.1))
+    }
+
+    /// What EC2's records of a claim's instances say, but for copies of others.
+    fn of_records<T>(&self, cluster: &Seen, claim: &str, said: impl Fn(&Record) -> T) -> Vec<T> {
+        let Some(region) = self.regions.get(cluster.site) else { return Vec::new() };
+        let owner = (cluster.name.clone(), claim.to_owned());
+        let copies = self.lock().copies.clone();
+        region.with(|model, _| {
             let found = model.instances.values();
             let found = found.filter(|record| !copies.contains(&record.seen.instance_id));
             let found = found.filter(|record| self.owner(&record.seen.instance_id) == owner);
-            let found = found.map(|record| (record.alive(), record.announced_ms.is_some()));
-            found.reduce(|one, other| (one.0 || other.0, one.1 || other.1))
+            found.map(said).collect()
         })
     }
 }
